@@ -1,0 +1,64 @@
+# Every target does its own set-up, so a fresh clone needs python3 (3.11 or newer) and make only.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --root-user-action=ignore
+# Worker processes of pytest; two is what a small CI machine has.
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format types contracts docs docs-check bench clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
+
+# Debian ships python3 without ensurepip; only then is a system package needed.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Wireglot needs Python 3.11 or newer")'
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv; }
+	$(PYTHON) -m venv $(VENV)
+
+# The package alone, for `make demo`.
+$(VENV)/.package: $(BIN)/python pyproject.toml
+	$(PIP) -e .
+	@touch $@
+
+# The package with everything that tests and checks it.
+$(VENV)/.dev: $(BIN)/python pyproject.toml
+	$(PIP) -e '.[dev]'
+	@touch $(VENV)/.package $@
+
+setup: $(VENV)/.dev ## Create .venv with the package and its development tools
+
+demo: $(VENV)/.package ## Translate a bundled example between all dialects and show it
+	$(BIN)/wireglot demo
+
+test: $(VENV)/.dev ## Run all tests
+	$(BIN)/python -m pytest -q -n $(JOBS)
+
+lint: $(VENV)/.dev ## Check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.dev ## Format the code and fix what can be fixed by itself
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.dev ## Check types
+	$(BIN)/mypy src tests $(wildcard tools)
+
+contracts: $(VENV)/.dev ## Check who may import whom
+	$(BIN)/lint-imports
+
+docs: $(VENV)/.dev ## Write the generated pages anew
+	$(BIN)/python tools/generate_docs.py
+
+docs-check: $(VENV)/.dev ## Fail if a generated page is out of date
+	$(BIN)/python tools/generate_docs.py --check
+
+bench: $(VENV)/.dev ## Measure speed against a plain msgspec round trip
+	$(BIN)/python tools/bench.py
+
+clean: ## Remove the environment, caches and build output
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

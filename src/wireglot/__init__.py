@@ -1,0 +1,28 @@
+"""Wireglot: any LLM client, any LLM provider. The pure translation library.
+
+import wireglot
+out = wireglot.translate_request(body, source="anthropic", target="gemini", model="gemini-2.5-pro")
+out.value, out.losses
+"""
+
+from wireglot.dialects.base import Context, Rendered
+from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
+from wireglot.ir.loss import Loss
+from wireglot.translate import StreamTranslator, translate_request, translate_response
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ClientFault",
+    "Context",
+    "Loss",
+    "Rendered",
+    "StreamTranslator",
+    "StrictLoss",
+    "Unsupported",
+    "UpstreamFault",
+    "WireglotError",
+    "__version__",
+    "translate_request",
+    "translate_response",
+]

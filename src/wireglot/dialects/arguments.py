@@ -1,0 +1,43 @@
+"""Tool arguments: the text a model wrote, toward dialects that demand an object.
+
+Text that is no JSON object is wrapped, never repaired: the wrapped call comes back as the raw text it was.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.wire.json import BadJson, decode, encode_text
+
+RAW = "_raw"
+PARSE_ERROR = "_parse_error"
+
+
+def arguments_object(text: str) -> dict[str, Any]:
+    """The object for `text`: `{}` for blank, the object it spells, or `{_parse_error, _raw}`."""
+    if not text.strip():
+        return {}
+    try:
+        value = decode(text)
+    except BadJson as problem:
+        return {PARSE_ERROR: f"invalid tool arguments JSON: {problem}", RAW: text}
+    if type(value) is dict:
+        return value
+    return {PARSE_ERROR: "invalid tool arguments JSON: not an object", RAW: text}
+
+
+def arguments_text(value: dict[str, Any]) -> str:
+    """The text for an object; a wrapped one gives back what it wraps."""
+    if RAW in value and value.keys() <= {RAW, PARSE_ERROR} and type(value[RAW]) is str:
+        return str(value[RAW])
+    return encode_text(value)
+
+
+def is_object_text(text: str) -> bool:
+    """Whether `text` needs no wrapping."""
+    if not text.strip():
+        return True
+    try:
+        return type(decode(text)) is dict
+    except BadJson:
+        return False

@@ -1,0 +1,138 @@
+"""The contract every dialect fulfils, and what a codec may not make up itself."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+import msgspec
+
+from wireglot.ir.content import Origin, Signature
+from wireglot.ir.errors import ApiError
+from wireglot.ir.loss import Loss
+from wireglot.ir.outcome import Response
+from wireglot.ir.request import Request
+from wireglot.ir.stream import Event
+
+T = TypeVar("T")
+
+_BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_MINT_LENGTH = 22
+_MINT_MARK = "wg"
+
+
+class Rendered(msgspec.Struct, Generic[T], frozen=True):
+    """A wire document and everything it could not say."""
+
+    value: T
+    losses: tuple[Loss, ...] = ()
+
+
+class Context(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What reaches a codec from outside: who is on the other end, the time, the secret, the seed of ids.
+
+    `provider`, `model`, `account` name the upstream: readers stamp them on signatures, renderers compare
+    them before they replay one. `seed` makes minted ids unique to a conversation or process.
+    """
+
+    provider: str = ""
+    model: str = ""
+    account: str = ""
+    secret: bytes = b"wireglot"
+    seed: str = ""
+    now: int = 0
+    call_prefix: str = "call"
+    framing: Literal["sse", "json-array"] = "sse"
+
+    def new_id(self, prefix: str, *material: str) -> str:
+        """An id that is the same for the same material, and recognisable as ours (see `is_minted`)."""
+        digest = hashlib.blake2b(
+            "\x1f".join((self.seed, prefix, *material)).encode("utf-8", "replace"), digest_size=17
+        )
+        number = int.from_bytes(digest.digest(), "big")
+        letters = []
+        for _ in range(_MINT_LENGTH):
+            number, digit = divmod(number, 62)
+            letters.append(_BASE62[digit])
+        return f"{prefix}_{_MINT_MARK}{''.join(letters)}"
+
+    def origin(self, dialect: str, model: str = "") -> Origin:
+        """The stamp for opaque values read from the upstream of this context."""
+        return Origin(dialect, self.provider, self.model or model, self.account)
+
+    def may_replay(self, signature: Signature, dialect: str) -> bool:
+        """Whether this upstream minted the signature, as far as both sides say who they are."""
+        origin = signature.origin
+        return (
+            origin.dialect == dialect
+            and _agree(origin.provider, self.provider)
+            and _agree(origin.account, self.account)
+            and _same_family(origin.model, self.model)
+        )
+
+
+def _agree(one: str, other: str) -> bool:
+    return not one or not other or one == other
+
+
+def _same_family(one: str, other: str) -> bool:
+    """Providers answer with dated names for the alias that was asked: a common prefix is the same model."""
+    return not one or not other or one.startswith(other) or other.startswith(one)
+
+
+def is_minted(identifier: str) -> bool:
+    """Whether Wireglot made this id up (no provider ever saw it)."""
+    prefix, _, tail = identifier.rpartition("_")
+    return (
+        bool(prefix)
+        and len(tail) == _MINT_LENGTH + len(_MINT_MARK)
+        and tail.startswith(_MINT_MARK)
+        and tail.isalnum()
+    )
+
+
+class StreamReader(Protocol):
+    """Upstream bytes in, events out, cut anywhere. After `end` every stream has had its Finish or Failure.
+
+    Bytes that are no stream of the dialect become a Failure, never another exception. Feeding after the
+    terminal event yields nothing. The events of one stream always satisfy the grammar of `ir.stream`.
+    """
+
+    def read(self, data: bytes) -> list[Event]: ...
+
+    def end(self) -> list[Event]: ...
+
+
+class StreamWriter(Protocol):
+    """Events in (grammatical), the client's bytes out. `losses` grows as things cannot be said."""
+
+    losses: list[Loss]
+
+    def write(self, events: Iterable[Event]) -> bytes: ...
+
+
+class Dialect(Protocol):
+    """One wire format, both ways: the client side (parse_request .. stream_writer) and the upstream side."""
+
+    name: str
+
+    def parse_request(self, body: dict[str, Any], context: Context) -> Request: ...
+
+    def render_response(
+        self, response: Response, context: Context, request: Request | None = None
+    ) -> Rendered[dict[str, Any]]: ...
+
+    def render_error(self, error: ApiError, context: Context) -> Rendered[dict[str, Any]]: ...
+
+    def stream_writer(self, context: Context, request: Request | None = None) -> StreamWriter: ...
+
+    def render_request(self, request: Request, context: Context) -> Rendered[dict[str, Any]]: ...
+
+    def parse_response(self, body: dict[str, Any], context: Context) -> Response: ...
+
+    def parse_error(self, body: Any, status: int = 0) -> ApiError | None:
+        """The error a body reports; None if it is none and the status (0: unknown) does not say so."""
+        ...
+
+    def stream_reader(self, context: Context) -> StreamReader: ...

@@ -1,0 +1,94 @@
+"""The sealed envelope: reasoning state of one provider, carried in-band by a client of another dialect.
+
+Clients echo a few opaque fields untouched (Anthropic `thinking.signature`, Responses `encrypted_content`,
+Gemini `thoughtSignature`). A foreign signature travels there as
+
+    base64( b"WG\x31" | 16-byte HMAC-SHA256 | msgpack [holder, dialect, provider, model, account, id, data] )
+
+Pure base64, because Gemini's SDK decodes and re-encodes the field. The tag tells corruption and forgery from
+our own; the payload is opaque to begin with and is not encrypted again.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+from typing import Literal
+
+import msgspec
+
+from wireglot.ir.content import Origin, Signature
+
+Holder = Literal["reasoning", "redacted", "call", "text", "media", "unsigned"]
+"""What the signature belongs to: the reasoning that carries it, or the next call, text or media behind it.
+`unsigned`: nobody signed; the envelope only keeps clients content that insist on a signature."""
+
+_MAGIC = b"WG1"
+_PREFIX = base64.b64encode(_MAGIC).decode()
+_TAG_LENGTH = 16
+
+
+class Sealed(msgspec.Struct, frozen=True):
+    signature: Signature
+    holder: Holder
+
+
+class _Payload(msgspec.Struct, frozen=True, array_like=True):
+    holder: Holder
+    dialect: str
+    provider: str
+    model: str
+    account: str
+    id: str
+    data: str
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(_Payload)
+
+
+def seal(signature: Signature, holder: Holder, secret: bytes) -> str:
+    origin = signature.origin
+    payload = _ENCODER.encode(
+        _Payload(
+            holder,
+            origin.dialect,
+            origin.provider,
+            origin.model,
+            origin.account,
+            signature.id,
+            signature.data,
+        )
+    )
+    return base64.b64encode(_MAGIC + _tag(secret, payload) + payload).decode()
+
+
+def is_sealed(text: str) -> bool:
+    """Whether it looks like ours. Whether it is, only `unseal` tells."""
+    return text.startswith(_PREFIX)
+
+
+def unseal(text: str, secret: bytes) -> Sealed | None:
+    """What an envelope holds, or None if it is not one of ours (or was tampered with)."""
+    if not text.startswith(_PREFIX):
+        return None
+    standard = text.replace("-", "+").replace("_", "/").rstrip("=")
+    try:
+        raw = base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    start = len(_MAGIC)
+    tag, payload = raw[start : start + _TAG_LENGTH], raw[start + _TAG_LENGTH :]
+    if not hmac.compare_digest(tag, _tag(secret, payload)):
+        return None
+    try:
+        opened = _DECODER.decode(payload)
+    except msgspec.DecodeError:
+        return None
+    origin = Origin(opened.dialect, opened.provider, opened.model, opened.account)
+    return Sealed(Signature(opened.data, origin, opened.id), opened.holder)
+
+
+def _tag(secret: bytes, payload: bytes) -> bytes:
+    return hmac.digest(secret, payload, "sha256")[:_TAG_LENGTH]

@@ -1,0 +1,156 @@
+"""What a conversation is made of: parts inside messages.
+
+Every value may carry an `Extra`: the fields its own dialect sent and the IR has no name for. Only that
+dialect may render them again; for every other dialect they are a `Loss`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Role = Literal["system", "user", "assistant"]
+
+
+class Extra(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one dialect said that the IR does not model.
+
+    `fields` is information (lost elsewhere, and declared); `form` is spelling only: string shorthand, item
+    ids, echoes of the request. It brings the same bytes back to the same dialect and is never a loss.
+    """
+
+    dialect: str
+    fields: dict[str, Any] = {}
+    form: dict[str, Any] = {}
+
+
+class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who minted an opaque value. Empty strings mean unknown, which matches anyone of that dialect."""
+
+    dialect: str
+    provider: str = ""
+    model: str = ""
+    account: str = ""
+
+
+class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Opaque reasoning state, verbatim, with its minter. `id` is the item id some minters bind it to."""
+
+    data: str
+    origin: Origin
+    id: str = ""
+
+
+class CacheMark(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A prompt-cache breakpoint behind the value that carries it. `ttl` is `short` or `long`."""
+
+    ttl: Literal["", "short", "long"] = ""
+    extra: Extra | None = None
+
+
+class Citation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A source for a stretch of text; offsets count characters of the part's text.
+
+    `native` holds a citation of a kind only one dialect has (page, file, search-result locations).
+    """
+
+    url: str = ""
+    title: str = ""
+    quote: str = ""
+    start: int | None = None
+    end: int | None = None
+    extra: Extra | None = None
+    native: Foreign | None = None
+
+
+class TokenLogprob(msgspec.Struct, frozen=True, omit_defaults=True):
+    token: str
+    logprob: float
+    top: tuple[tuple[str, float], ...] = ()
+
+
+class Text(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
+    """Prose. `refusal` marks the model's own refusal text, which OpenAI's dialects keep apart."""
+
+    text: str
+    refusal: bool = False
+    citations: tuple[Citation, ...] = ()
+    logprobs: tuple[TokenLogprob, ...] = ()
+    signature: Signature | None = None
+    cache: CacheMark | None = None
+    extra: Extra | None = None
+
+
+class Reasoning(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
+    """The model's thinking. Empty text is meaningful: it thought, and shows nothing of it.
+
+    `redacted`: the whole block is opaque (`signature.data` holds it) and there is no text to show.
+    """
+
+    text: str = ""
+    signature: Signature | None = None
+    redacted: bool = False
+    extra: Extra | None = None
+
+
+class ToolCall(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
+    """`arguments` is the text the model wrote: JSON for functions (maybe invalid), anything for `custom`."""
+
+    id: str
+    name: str
+    arguments: str
+    kind: Literal["function", "custom"] = "function"
+    namespace: str = ""
+    signature: Signature | None = None
+    cache: CacheMark | None = None
+    extra: Extra | None = None
+
+
+class Media(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
+    """An image, document, audio or video: exactly one of `data` (base64), `text`, `url`, `file_id`."""
+
+    kind: Literal["image", "document", "audio", "video"]
+    mime: str = ""
+    data: str | None = None
+    text: str | None = None
+    url: str | None = None
+    file_id: str | None = None
+    name: str = ""
+    detail: str = ""
+    signature: Signature | None = None
+    cache: CacheMark | None = None
+    extra: Extra | None = None
+
+
+class Foreign(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
+    """A part only one dialect knows (server tools, compaction, things newer than us), verbatim."""
+
+    dialect: str
+    type: str
+    value: dict[str, Any]
+
+
+class ToolResult(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
+    """The answer to a call, a part of a user turn. `name` is filled where the dialect states it."""
+
+    call_id: str
+    content: tuple[ResultPart, ...] = ()
+    is_error: bool = False
+    name: str = ""
+    kind: Literal["function", "custom"] = "function"
+    cache: CacheMark | None = None
+    extra: Extra | None = None
+
+
+ResultPart = Text | Media | Foreign
+Part = Text | Reasoning | ToolCall | ToolResult | Media | Foreign
+
+
+class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One message as its dialect cut them. Neighbours of one role mean the same as one merged message."""
+
+    role: Role
+    content: tuple[Part, ...]
+    name: str = ""
+    extra: Extra | None = None

@@ -1,0 +1,70 @@
+"""Errors as values (what a provider said) and as exceptions (whose fault it is)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from wireglot.ir.content import Extra
+
+ErrorKind = Literal[
+    "invalid_request",
+    "context_overflow",
+    "auth",
+    "billing",
+    "permission",
+    "not_found",
+    "conflict",
+    "too_large",
+    "rate_limit",
+    "overloaded",
+    "server",
+    "timeout",
+    "content_policy",
+]
+
+
+class ApiError(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An error an API reported, in neutral terms. `type`, `code` are the source's raw spellings.
+
+    `extra` holds the whole native error body, so that its own dialect gets it back verbatim.
+    """
+
+    kind: ErrorKind
+    message: str
+    status: int = 0
+    type: str = ""
+    code: str = ""
+    param: str = ""
+    retry_after: float | None = None
+    request_id: str = ""
+    extra: Extra | None = None
+
+
+class WireglotError(Exception):
+    """Base of everything Wireglot raises on purpose."""
+
+    def __init__(self, message: str, path: str = "$") -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+class ClientFault(WireglotError):
+    """The client sent what its dialect does not allow: `path` tells where, the message what was expected."""
+
+
+class UpstreamFault(WireglotError):
+    """The provider's document is not what its dialect says."""
+
+
+class Unsupported(WireglotError):
+    """Well-formed, but it cannot be expressed toward the target and must not be dropped."""
+
+
+class StrictLoss(Unsupported):
+    """Something would have been bent, and the caller asked for all or nothing."""

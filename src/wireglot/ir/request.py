@@ -1,0 +1,114 @@
+"""What a client asks for: the conversation, the tools, and how to generate."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from wireglot.ir.content import CacheMark, Extra, Foreign, Message
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+EFFORTS: tuple[Effort, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+
+class Grammar(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The format of a freeform tool's input. An absent grammar means plain text."""
+
+    syntax: str
+    definition: str
+
+
+class Tool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """A tool the client runs. `schema` None means the dialect stated none (no arguments)."""
+
+    name: str
+    description: str | None = None
+    schema: dict[str, Any] | None = None
+    strict: bool | None = None
+    kind: Literal["function", "custom"] = "function"
+    grammar: Grammar | None = None
+    namespace: str = ""
+    deferred: bool = False
+    cache: CacheMark | None = None
+    extra: Extra | None = None
+
+
+class HostedTool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """A tool the provider runs. `kind` is the shared concept (`web_search`, `code_execution`, ...), or the
+    native type where there is none; `native` is the declaration verbatim."""
+
+    kind: str
+    native: Foreign
+
+
+AnyTool = Tool | HostedTool
+
+
+class ToolChoice(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`only` narrows the choice to some tools; `required` with one name is the named choice."""
+
+    mode: Literal["auto", "none", "required"]
+    only: tuple[str, ...] = ()
+    extra: Extra | None = None
+
+
+class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
+    temperature: float | int | None = None
+    top_p: float | int | None = None
+    top_k: int | float | None = None
+    frequency_penalty: float | int | None = None
+    presence_penalty: float | int | None = None
+    seed: int | None = None
+    candidates: int | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+
+
+class Thinking(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How much to think and what to show of it. Everything unsaid stays None: the provider's default.
+
+    mode: `on` (with a budget: manual), `auto` (the model decides), `off`.
+    display: `summary` shows (a summary of) the thinking, `omitted` hides it.
+    """
+
+    mode: Literal["on", "auto", "off"] | None = None
+    effort: Effort | None = None
+    budget: int | None = None
+    display: Literal["summary", "omitted"] | None = None
+    extra: Extra | None = None
+
+
+class OutputFormat(msgspec.Struct, frozen=True, omit_defaults=True):
+    kind: Literal["text", "json", "schema"]
+    schema: dict[str, Any] | None = None
+    name: str = ""
+    description: str | None = None
+    strict: bool | None = None
+    extra: Extra | None = None
+
+
+class Request(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`model` may be empty (Gemini names it in the path). System text is a message, in its place.
+
+    `stream` None: the dialect says so elsewhere (Gemini: the path).
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[AnyTool, ...] = ()
+    tool_choice: ToolChoice | None = None
+    parallel_tools: bool | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    sampling: Sampling = Sampling()
+    thinking: Thinking = Thinking()
+    output: OutputFormat | None = None
+    verbosity: str = ""
+    stream: bool | None = None
+    user: str = ""
+    metadata: dict[str, str] = {}
+    service_tier: str = ""
+    cache: CacheMark | None = None
+    cache_key: str = ""
+    extra: Extra | None = None

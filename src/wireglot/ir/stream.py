@@ -1,0 +1,271 @@
+"""An answer as it arrives: events, their grammar, and the way between events and a whole Response.
+
+    Start (PartStart | Delta | PartEnd | UsageReport | ForeignEvent)* (Finish | Failure)
+
+Part indices are unique and count up from 0 in order of their start; several parts may be open at once
+(parallel tool calls interleave); every part that starts ends before Finish. Failure may come at any time,
+even before Start, and leaves open parts open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from wireglot.ir.content import (
+    Citation,
+    Extra,
+    Foreign,
+    Media,
+    Part,
+    Reasoning,
+    Signature,
+    Text,
+    TokenLogprob,
+    ToolCall,
+)
+from wireglot.ir.errors import ApiError
+from wireglot.ir.outcome import Response, Stop, Usage
+
+
+class Start(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
+    id: str
+    model: str
+    created: int = 0
+    usage: Usage | None = None
+    service_tier: str = ""
+    extra: Extra | None = None
+
+
+class PartStart(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
+    """`part` is what is known at the start: a ToolCall with its final id and name, or a whole Media."""
+
+    index: int
+    part: Part
+
+
+class Delta(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
+    """More prose, reasoning or argument text for an open part; always incremental, never cumulative."""
+
+    index: int
+    text: str
+    logprobs: tuple[TokenLogprob, ...] = ()
+
+
+class PartEnd(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
+    """What became known only at the end. None and empty leave what PartStart said; `extra` replaces it."""
+
+    index: int
+    signature: Signature | None = None
+    citations: tuple[Citation, ...] = ()
+    extra: Extra | None = None
+
+
+class UsageReport(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
+    """The account so far; a later report replaces an earlier one."""
+
+    usage: Usage
+
+
+class ForeignEvent(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
+    """An event only one dialect knows, verbatim. It changes nothing in the folded response."""
+
+    dialect: str
+    type: str
+    value: dict[str, Any]
+
+
+class Finish(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
+    """`usage` is final. `extra` replaces Start's where given (fields known only at the end)."""
+
+    stop: Stop
+    usage: Usage | None = None
+    service_tier: str = ""
+    extra: Extra | None = None
+
+
+class Failure(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
+    error: ApiError
+
+
+Event = Start | PartStart | Delta | PartEnd | UsageReport | ForeignEvent | Finish | Failure
+
+
+class BrokenGrammar(AssertionError):
+    """A reader produced events out of order: a bug of ours, never of the provider."""
+
+
+class StreamFailed(Exception):
+    """`fold` met a Failure."""
+
+    def __init__(self, error: ApiError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+def check(events: Iterable[Event]) -> Iterator[Event]:
+    """Pass events through, raising BrokenGrammar at the first one the grammar forbids."""
+    started = ended = False
+    opened = 0
+    live: set[int] = set()
+    for event in events:
+        if ended:
+            raise BrokenGrammar(f"{event!r} after the end")
+        match event:
+            case Delta(index=index):
+                if index not in live:
+                    raise BrokenGrammar(f"delta for part {index}, which is not open")
+            case PartStart(index=index):
+                if not started:
+                    raise BrokenGrammar("part before Start")
+                if index != opened:
+                    raise BrokenGrammar(f"part {index} started, {opened} was next")
+                opened += 1
+                live.add(index)
+            case PartEnd(index=index):
+                if index not in live:
+                    raise BrokenGrammar(f"end of part {index}, which is not open")
+                live.remove(index)
+            case Start():
+                if started:
+                    raise BrokenGrammar("second Start")
+                started = True
+            case Finish():
+                if not started:
+                    raise BrokenGrammar("Finish before Start")
+                if live:
+                    raise BrokenGrammar(f"Finish with open parts {sorted(live)}")
+                ended = True
+            case Failure():
+                ended = True
+            case UsageReport() | ForeignEvent():
+                if not started:
+                    raise BrokenGrammar(f"{type(event).__name__} before Start")
+        yield event
+    if not ended:
+        raise BrokenGrammar("no Finish and no Failure")
+
+
+class _Open:
+    """A part being collected."""
+
+    __slots__ = ("logprobs", "part", "texts")
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        self.texts: list[str] = []
+        self.logprobs: list[TokenLogprob] = []
+
+    def close(self, end: PartEnd) -> Part:
+        return finish_part(self.part, "".join(self.texts), tuple(self.logprobs), end)
+
+
+def finish_part(part: Part, text: str, logprobs: tuple[TokenLogprob, ...], end: PartEnd) -> Part:
+    """The part as it stands after its deltas and its end."""
+    extra = end.extra if end.extra is not None else getattr(part, "extra", None)
+    match part:
+        case Text():
+            return Text(
+                part.text + text,
+                part.refusal,
+                part.citations + end.citations,
+                part.logprobs + logprobs,
+                end.signature or part.signature,
+                part.cache,
+                extra,
+            )
+        case Reasoning():
+            return Reasoning(part.text + text, end.signature or part.signature, part.redacted, extra)
+        case ToolCall():
+            return ToolCall(
+                part.id,
+                part.name,
+                part.arguments + text,
+                part.kind,
+                part.namespace,
+                end.signature or part.signature,
+                part.cache,
+                extra,
+            )
+        case Media():
+            if end.signature is None and end.extra is None:
+                return part
+            return msgspec.structs.replace(part, signature=end.signature or part.signature, extra=extra)
+        case _:
+            return part
+
+
+def fold(events: Iterable[Event]) -> Response:
+    """The whole response a stream of events amounts to. Raises StreamFailed on a Failure."""
+    start: Start | None = None
+    usage: Usage | None = None
+    parts: dict[int, Part] = {}
+    live: dict[int, _Open] = {}
+    for event in events:
+        match event:
+            case Delta(index=index, text=text):
+                collected = live[index]
+                collected.texts.append(text)
+                collected.logprobs.extend(event.logprobs)
+            case PartStart(index=index, part=part):
+                live[index] = _Open(part)
+            case PartEnd(index=index):
+                parts[index] = live.pop(index).close(event)
+            case Start():
+                start, usage = event, event.usage
+            case UsageReport():
+                usage = event.usage
+            case Finish():
+                if start is None:
+                    break
+                return Response(
+                    start.id,
+                    start.model,
+                    tuple(parts[index] for index in sorted(parts)),
+                    event.stop,
+                    event.usage if event.usage is not None else usage,
+                    start.created,
+                    event.service_tier or start.service_tier,
+                    (),
+                    event.extra if event.extra is not None else start.extra,
+                )
+            case Failure(error=error):
+                raise StreamFailed(error)
+            case ForeignEvent():
+                pass
+    raise BrokenGrammar("the events end without Finish or Failure")
+
+
+def unfold(response: Response) -> Iterator[Event]:
+    """The events of a response that arrived whole. Second candidates have no place in a stream."""
+    yield Start(response.id, response.model, response.created, None, response.service_tier, response.extra)
+    for index, part in enumerate(response.content):
+        match part:
+            case Text(text=text):
+                yield PartStart(
+                    index,
+                    msgspec.structs.replace(part, text="", citations=(), logprobs=(), signature=None),
+                )
+                if text or part.logprobs:
+                    yield Delta(index, text, part.logprobs)
+                yield PartEnd(index, part.signature, part.citations)
+            case Reasoning(text=text):
+                yield PartStart(
+                    index, Reasoning("", part.signature if part.redacted else None, part.redacted, part.extra)
+                )
+                if text:
+                    yield Delta(index, text)
+                yield PartEnd(index, None if part.redacted else part.signature)
+            case ToolCall(arguments=arguments):
+                yield PartStart(index, msgspec.structs.replace(part, arguments=""))
+                if arguments:
+                    yield Delta(index, arguments)
+                yield PartEnd(index)
+            case Media() | Foreign():
+                yield PartStart(index, part)
+                yield PartEnd(index)
+            case _:
+                raise BrokenGrammar(f"{type(part).__name__} in a response")
+    yield Finish(response.stop, response.usage, response.service_tier)

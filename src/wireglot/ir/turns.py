@@ -1,0 +1,202 @@
+"""The order of turns: merging neighbours, and pairing every tool call with its result.
+
+Targets refuse a conversation whose calls and results do not pair (a lost result, a result without its call, a
+repeated one, one in the wrong place). The repair is deterministic, so a repaired prefix stays the same prefix
+in every later request; each repair is a Loss.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable
+
+import msgspec
+
+from wireglot.ir.content import Message, Part, Text, ToolCall, ToolResult
+from wireglot.ir.loss import Loss, losses_of_extra
+
+INTERRUPTED = "The tool call was interrupted: no result was recorded."
+
+
+def merge_neighbours(messages: tuple[Message, ...], own: str, losses: list[Loss]) -> tuple[Message, ...]:
+    """One message per turn. What only the source dialect knows about a merged-away message is declared."""
+    merged: list[Message] = []
+    for index, message in enumerate(messages):
+        last = merged[-1] if merged else None
+        if last is None or last.role != message.role or message.role == "system":
+            merged.append(message)
+            continue
+        losses_of_extra(message.extra, own, f"$.messages[{index}]", losses)
+        if message.name and message.name != last.name:
+            losses.append(
+                Loss(f"$.messages[{index}].name", "message.name", "dropped", "merged with the turn before")
+            )
+        merged[-1] = Message(last.role, last.content + message.content, last.name, last.extra)
+    return tuple(merged) if len(merged) != len(messages) else messages
+
+
+def is_paired(messages: tuple[Message, ...]) -> bool:
+    """Whether every call is answered once, right behind its turn, in call order, results first."""
+    waiting: list[str] = []
+    seen: set[str] = set()
+    for message in messages:
+        if message.role == "assistant":
+            if waiting:
+                return False
+            for part in message.content:
+                if type(part) is ToolCall:
+                    if part.id in seen:
+                        return False
+                    seen.add(part.id)
+                    waiting.append(part.id)
+            continue
+        answered = 0
+        for position, part in enumerate(message.content):
+            if type(part) is ToolResult:
+                if position != answered or answered >= len(waiting) or waiting[answered] != part.call_id:
+                    return False
+                answered += 1
+        if waiting and answered != len(waiting):
+            return False
+        waiting = []
+    return True
+
+
+def repair_pairs(
+    messages: tuple[Message, ...], losses: list[Loss], unique_id: Callable[[str, int], str]
+) -> tuple[Message, ...]:
+    """Every call answered exactly once, directly behind its turn and in call order.
+
+    `unique_id(id, ordinal)` names the second and later calls that repeat an id (Kimi's ids recur every turn).
+    Calls of the very last turn stay open: they are not lost, they are the question.
+    """
+    if is_paired(messages):
+        return messages
+    return _Repair(messages, losses, unique_id).run()
+
+
+class _Repair:
+    def __init__(
+        self, messages: tuple[Message, ...], losses: list[Loss], unique_id: Callable[[str, int], str]
+    ) -> None:
+        self.messages = messages
+        self.losses = losses
+        self.unique_id = unique_id
+        self.results: dict[str, deque[tuple[int, ToolResult]]] = defaultdict(deque)
+        self.ordinal = 0
+        self.seen: set[str] = set()
+
+    def run(self) -> tuple[Message, ...]:
+        for index, message in enumerate(self.messages):
+            for part in message.content:
+                if type(part) is ToolResult:
+                    self.results[part.call_id].append((index, part))
+        last_assistant = max((i for i, m in enumerate(self.messages) if m.role == "assistant"), default=-1)
+        answers_follow = any(
+            type(part) is ToolResult
+            for message in self.messages[last_assistant + 1 :]
+            for part in message.content
+        )
+        repaired: list[Message] = []
+        for index, message in enumerate(self.messages):
+            if message.role != "assistant":
+                rest = tuple(part for part in message.content if type(part) is not ToolResult)
+                if rest or not message.content:
+                    repaired.append(message if len(rest) == len(message.content) else _with(message, rest))
+                continue
+            final = index == last_assistant and index == len(self.messages) - 1 and not answers_follow
+            content, answers = self._answer(index, message, final)
+            repaired.append(message if content is None else _with(message, content))
+            if answers:
+                repaired.append(Message("user", answers))
+        self._report_leftovers()
+        return _join_answers(tuple(repaired))
+
+    def _answer(
+        self, index: int, message: Message, final: bool
+    ) -> tuple[tuple[Part, ...] | None, tuple[Part, ...]]:
+        """The turn's content (None: unchanged) and the results to stand behind it."""
+        content: list[Part] = []
+        answers: list[Part] = []
+        changed = False
+        for position, part in enumerate(message.content):
+            if type(part) is not ToolCall:
+                content.append(part)
+                continue
+            found = self._take(part.id, index)
+            call = part
+            if part.id in self.seen:
+                call = msgspec.structs.replace(part, id=self.unique_id(part.id, self.ordinal))
+                changed = True
+                self.losses.append(
+                    Loss(
+                        f"$.messages[{index}].content[{position}].id",
+                        "tool_call.id",
+                        "approximated",
+                        "a repeated call id was made unique",
+                    )
+                )
+            self.seen.add(call.id)
+            self.ordinal += 1
+            content.append(call)
+            if found is not None:
+                answers.append(
+                    found if found.call_id == call.id else msgspec.structs.replace(found, call_id=call.id)
+                )
+            elif not final:
+                answers.append(ToolResult(call.id, (Text(INTERRUPTED),), is_error=True, kind=call.kind))
+                self.losses.append(
+                    Loss(
+                        f"$.messages[{index}].content[{position}]",
+                        "tool_result.pairing",
+                        "invented",
+                        "the call had no result; an error result was put in its place",
+                    )
+                )
+        return (tuple(content) if changed else None), tuple(answers)
+
+    def _take(self, call_id: str, call_index: int) -> ToolResult | None:
+        queue = self.results.get(call_id)
+        if not queue:
+            return None
+        index, result = queue.popleft()
+        between = self.messages[call_index + 1 : index]
+        if index < call_index or any(message.role == "assistant" for message in between):
+            self.losses.append(
+                Loss(
+                    f"$.messages[{index}]",
+                    "tool_result.pairing",
+                    "approximated",
+                    "a misplaced result was moved behind its call",
+                )
+            )
+        return result
+
+    def _report_leftovers(self) -> None:
+        for queue in self.results.values():
+            for index, result in queue:
+                known = result.call_id in self.seen
+                detail = "a second result for one call" if known else "a result without its call"
+                self.losses.append(Loss(f"$.messages[{index}]", "tool_result.pairing", "dropped", detail))
+
+
+def _with(message: Message, content: tuple[Part, ...]) -> Message:
+    return Message(message.role, content, message.name, message.extra)
+
+
+def _join_answers(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Results and the user text behind them form one user turn, results first."""
+    joined: list[Message] = []
+    for message in messages:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and message.role == last.role == "user"
+            and last.extra is None
+            and last.content
+            and all(type(part) is ToolResult for part in last.content)
+        ):
+            joined[-1] = Message("user", last.content + message.content, message.name, message.extra)
+        else:
+            joined.append(message)
+    return tuple(joined)

@@ -1,0 +1,104 @@
+"""Tools under another name or shape upstream, and the way back.
+
+Everything here is rebuilt from the tools of the request at hand: no state, and the same request always gets
+the same names. Toward the upstream: `Disguise`. Back toward the client: `Aliases`, kept by the plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from wireglot.dialects.arguments import arguments_object
+from wireglot.ir.content import Part, ToolCall
+from wireglot.ir.stream import Delta, Event, PartEnd, PartStart
+from wireglot.wire.json import encode_text
+
+INPUT = "input"
+"""The one argument of an emulated freeform tool."""
+
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+def legal_name(name: str, pattern: str, longest: int) -> str:
+    """A name within the target's rules: readable, deterministic, and injective by its hash."""
+    if len(name) <= longest and (not pattern or re.fullmatch(pattern, name)):
+        return name
+    stem = _ILLEGAL.sub("_", name)
+    if not stem or not (stem[0].isalpha() or stem[0] == "_"):
+        stem = f"t_{stem}"
+    mark = hashlib.blake2b(name.encode("utf-8", "replace"), digest_size=4).hexdigest()
+    return f"{stem[: min(longest, 64) - 9]}_{mark}"
+
+
+class Aliases(msgspec.Struct, frozen=True):
+    """`names`: upstream name -> (namespace, client's name), where they differ. `custom`: upstream names of
+    freeform tools that stand there as functions of one string."""
+
+    names: dict[str, tuple[str, str]] = {}
+    custom: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.names) or bool(self.custom)
+
+    def restore(self, part: Part) -> Part:
+        """A whole part as the client's request named it."""
+        if type(part) is not ToolCall:
+            return part
+        namespace, name = self.names.get(part.name, (part.namespace, part.name))
+        if part.kind == "function" and part.name in self.custom:
+            return msgspec.structs.replace(
+                part, name=name, namespace=namespace, kind="custom", arguments=freeform_input(part.arguments)
+            )
+        if name == part.name and namespace == part.namespace:
+            return part
+        return msgspec.structs.replace(part, name=name, namespace=namespace)
+
+
+def freeform_input(arguments: str) -> str:
+    """What the model wrote for an emulated freeform tool; text of another shape stays as it is."""
+    value = arguments_object(arguments).get(INPUT)
+    return value if type(value) is str else arguments
+
+
+def freeform_arguments(text: str) -> str:
+    return encode_text({INPUT: text})
+
+
+class EventRestorer:
+    """Restores calls in a stream. Arguments of an emulated freeform call wait for their end: half a JSON
+    string cannot be unwrapped."""
+
+    def __init__(self, aliases: Aliases) -> None:
+        self.aliases = aliases
+        self.waiting: dict[int, list[str]] = {}
+
+    def events(self, events: Iterable[Event]) -> list[Event]:
+        restored: list[Event] = []
+        for event in events:
+            if type(event) is Delta:
+                held = self.waiting.get(event.index)
+                if held is None:
+                    restored.append(event)
+                else:
+                    held.append(event.text)
+            elif type(event) is PartStart and type(event.part) is ToolCall:
+                restored.append(self._start(event, event.part))
+            elif type(event) is PartEnd and event.index in self.waiting:
+                text = freeform_input("".join(self.waiting.pop(event.index)))
+                if text:
+                    restored.append(Delta(event.index, text))
+                restored.append(event)
+            else:
+                restored.append(event)
+        return restored
+
+    def _start(self, event: PartStart, call: ToolCall) -> PartStart:
+        if call.kind == "function" and call.name in self.aliases.custom:
+            self.waiting[event.index] = [call.arguments]
+            restored = self.aliases.restore(msgspec.structs.replace(call, arguments=""))
+            return PartStart(event.index, restored)
+        return PartStart(event.index, self.aliases.restore(call))

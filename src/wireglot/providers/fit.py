@@ -1,0 +1,177 @@
+"""One `fit`: a request bent to what an endpoint takes, every bend declared."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wireglot.dialects.base import Context
+from wireglot.ir.content import Message, Text
+from wireglot.ir.loss import Feature, Loss
+from wireglot.ir.request import Request, Sampling
+from wireglot.ir.turns import merge_neighbours, repair_pairs
+from wireglot.providers.aliases import Aliases
+from wireglot.providers.fit_messages import (
+    fit_cache_markers,
+    fit_ends,
+    fit_messages,
+    place_system,
+    sign_calls,
+)
+from wireglot.providers.fit_thinking import fit_thinking
+from wireglot.providers.fit_tools import fit_call_ids, fit_output_schema, fit_tool_choice, fit_tools
+from wireglot.providers.limits import ALL_SAMPLING, Limits
+from wireglot.wire.json import encode_text
+
+
+class Fitted(msgspec.Struct, frozen=True):
+    request: Request
+    aliases: Aliases
+    losses: tuple[Loss, ...]
+
+
+def fit(request: Request, limits: Limits, context: Context, dialect: str, regroup: bool = True) -> Fitted:
+    """`regroup` merges neighbours into alternating turns: for a request that came from another dialect."""
+    losses: list[Loss] = []
+    messages = place_system(request.messages, limits, losses)
+    if regroup:
+        messages = merge_neighbours(messages, dialect, losses)
+    messages = repair_pairs(
+        messages, losses, lambda call_id, ordinal: context.new_id("call", call_id, str(ordinal))
+    )
+    if messages is not request.messages:
+        request = msgspec.structs.replace(request, messages=messages)
+    request = fit_messages(request, limits, context, dialect, losses)
+    request, aliases = fit_tools(request, limits, losses)
+    request = fit_tool_choice(request, limits, losses)
+    request = fit_call_ids(request, limits, losses, context)
+    if limits.call_signatures:
+        request = sign_calls(request, context, losses)
+    request = fit_thinking(request, limits, losses, dialect)
+    request = _fit_sampling(request, limits, losses)
+    request = _fit_stop(request, limits, losses)
+    request = _fit_max_tokens(request, limits, losses)
+    request = fit_output_schema(request, limits, losses)
+    request = _fit_output(request, limits, losses)
+    request = fit_cache_markers(request, limits, losses)
+    ends = fit_ends(request.messages, limits, losses)
+    if ends is not request.messages:
+        request = msgspec.structs.replace(request, messages=ends)
+    return Fitted(request, aliases, tuple(losses))
+
+
+_SAMPLING_FEATURES: dict[str, Feature] = {
+    "temperature": "sampling.temperature",
+    "top_p": "sampling.top_p",
+    "top_k": "sampling.top_k",
+    "frequency_penalty": "sampling.frequency_penalty",
+    "presence_penalty": "sampling.presence_penalty",
+    "seed": "sampling.seed",
+    "candidates": "candidates",
+    "logprobs": "logprobs",
+}
+
+
+def _fit_sampling(request: Request, limits: Limits, losses: list[Loss]) -> Request:
+    sampling = request.sampling
+    if sampling == Sampling():
+        return request
+    changes: dict[str, float | int | None] = {}
+    if limits.sampling is not ALL_SAMPLING:
+        for name, feature in _SAMPLING_FEATURES.items():
+            if name not in limits.sampling and getattr(sampling, name) is not None:
+                losses.append(
+                    Loss(f"$.sampling.{name}", feature, "dropped", "this model fixes or refuses it")
+                )
+                changes[name] = None
+        if "logprobs" in changes:
+            changes["top_logprobs"] = None
+    highest = limits.temperature_max
+    if (
+        highest
+        and sampling.temperature is not None
+        and sampling.temperature > highest
+        and "temperature" not in changes
+    ):
+        losses.append(
+            Loss("$.sampling.temperature", "sampling.temperature", "approximated", f"lowered to {highest:g}")
+        )
+        changes["temperature"] = int(highest) if highest.is_integer() else highest
+    if not changes:
+        return request
+    return msgspec.structs.replace(request, sampling=msgspec.structs.replace(sampling, **changes))
+
+
+def _fit_stop(request: Request, limits: Limits, losses: list[Loss]) -> Request:
+    stop = request.stop
+    if not stop:
+        return request
+    kept = stop
+    if not limits.blank_text:
+        kept = tuple(sequence for sequence in kept if sequence.strip())
+    if limits.stop_bytes:
+        kept = tuple(
+            sequence for sequence in kept if len(sequence.encode("utf-8", "replace")) <= limits.stop_bytes
+        )
+    if limits.stop_max:
+        kept = kept[: limits.stop_max]
+    if kept == stop:
+        return request
+    losses.append(
+        Loss(
+            "$.stop",
+            "stop_sequences",
+            "approximated",
+            f"{len(kept)} of {len(stop)} sent: the provider takes no more",
+        )
+    )
+    return msgspec.structs.replace(request, stop=kept)
+
+
+def _fit_max_tokens(request: Request, limits: Limits, losses: list[Loss]) -> Request:
+    wanted = request.max_tokens
+    if wanted is None:
+        if not limits.max_tokens_default:
+            return request
+        losses.append(
+            Loss(
+                "$.max_tokens",
+                "max_tokens",
+                "invented",
+                f"{limits.max_tokens_default}: the dialect demands a number",
+            )
+        )
+        return msgspec.structs.replace(request, max_tokens=limits.max_tokens_default)
+    if limits.max_tokens and wanted > limits.max_tokens:
+        losses.append(
+            Loss(
+                "$.max_tokens",
+                "max_tokens",
+                "approximated",
+                f"{wanted} lowered to the model's {limits.max_tokens}",
+            )
+        )
+        return msgspec.structs.replace(request, max_tokens=limits.max_tokens)
+    return request
+
+
+def _fit_output(request: Request, limits: Limits, losses: list[Loss]) -> Request:
+    """Where the endpoint cannot enforce a format, the model is told: derived from the request alone, so that
+    the prompt prefix stays the same from turn to turn."""
+    output = request.output
+    if output is None or output.kind == "text" or output.kind in limits.output_formats:
+        return request
+    if output.kind == "schema" and "json" in limits.output_formats:
+        fitted = msgspec.structs.replace(output, kind="json", schema=None, strict=None, description=None)
+    else:
+        fitted = None
+    if output.kind == "schema":
+        schema = encode_text(output.schema)
+        told = f"Answer with one JSON object of this JSON Schema, and nothing else:\n{schema}"
+    else:
+        told = "Answer with one JSON object, and nothing else."
+    losses.append(Loss("$.output", "output_format", "approximated", "asked for in the prompt, not enforced"))
+    head = 0
+    while head < len(request.messages) and request.messages[head].role == "system":
+        head += 1
+    messages = (*request.messages[:head], Message("system", (Text(told),)), *request.messages[head:])
+    return msgspec.structs.replace(request, output=fitted, messages=messages)

@@ -1,0 +1,254 @@
+"""How much to think, in the words of each family. The tables follow the field's common figures."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wireglot.ir.content import Extra
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.request import EFFORTS, Effort, Request, Thinking
+from wireglot.providers.limits import Limits
+
+_BUDGETS: dict[Effort, int] = {
+    "none": 0,
+    "minimal": 512,
+    "low": 1_024,
+    "medium": 8_192,
+    "high": 24_576,
+    "xhigh": 32_768,
+    "max": 32_768,
+}
+
+_EFFORT_STEPS: tuple[tuple[int, Effort], ...] = (
+    (2_000, "low"),
+    (8_000, "medium"),
+    (24_000, "high"),
+    (48_000, "xhigh"),
+)
+
+_LEVEL_STEPS: tuple[tuple[int, Effort], ...] = ((512, "minimal"), (1_024, "low"), (4_096, "medium"))
+
+
+def effort_of_budget(budget: int) -> Effort:
+    return next((effort for below, effort in _EFFORT_STEPS if budget < below), "max")
+
+
+def level_of_budget(budget: int) -> Effort:
+    return next((effort for upto, effort in _LEVEL_STEPS if budget <= upto), "high")
+
+
+def nearest_effort(effort: Effort, allowed: tuple[Effort, ...]) -> Effort:
+    """The closest step there is; of two equally far, the stronger."""
+    if effort in allowed or not allowed:
+        return effort
+    wanted = EFFORTS.index(effort)
+    return min(allowed, key=lambda step: (abs(EFFORTS.index(step) - wanted), -EFFORTS.index(step)))
+
+
+def fit_thinking(request: Request, limits: Limits, losses: list[Loss], dialect: str) -> Request:
+    """The wish to think in the only form this model takes."""
+    thinking = request.thinking
+    if limits.thinking is None or thinking == Thinking():
+        return request
+    fitted = _FITTERS[limits.thinking](thinking, limits, losses)
+    if limits.thinking in ("adaptive", "budget") and fitted.budget is not None:
+        fitted = _clamped(fitted, limits, request.max_tokens or limits.max_tokens_default, losses)
+    if fitted.display is not None and limits.thinking in ("none", "toggle", "fixed"):
+        fitted = msgspec.structs.replace(fitted, display=None)
+        losses.append(
+            Loss("$.thinking.display", "thinking.display", "dropped", "this model has no such switch")
+        )
+    extra = request.extra
+    if limits.thinking == "toggle" and dialect == "openai-chat" and fitted.mode is not None:
+        extra = _with_switch(extra, dialect, fitted.mode, losses)
+        fitted = msgspec.structs.replace(fitted, mode=None)
+    if fitted == thinking and extra is request.extra:
+        return request
+    return msgspec.structs.replace(request, thinking=fitted, extra=extra)
+
+
+def _with_switch(extra: Extra | None, dialect: str, mode: str, losses: list[Loss]) -> Extra:
+    """Kimi's switch on the Chat surface is a body field of its own."""
+    switch = {"thinking": {"type": "disabled" if mode == "off" else "enabled"}}
+    if extra is not None and extra.dialect == dialect:
+        return Extra(dialect, {**extra.fields, **switch}, extra.form)
+    losses_of_extra(extra, dialect, "$", losses)
+    return Extra(dialect, switch)
+
+
+def _effort(thinking: Thinking) -> Effort | None:
+    """The effort meant, whichever way it was said."""
+    if thinking.effort is not None:
+        return thinking.effort
+    if thinking.mode == "off":
+        return "none"
+    if thinking.budget is not None:
+        return effort_of_budget(thinking.budget)
+    return None
+
+
+def _said(
+    losses: list[Loss], was: Effort | None, now: Effort | None, path: str = "$.thinking.effort"
+) -> None:
+    if was != now:
+        losses.append(Loss(path, "thinking.effort", "approximated", f"{was} became {now}"))
+
+
+def _as_effort(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
+    effort = _effort(thinking)
+    if effort is None:
+        if thinking.mode is not None:
+            losses.append(
+                Loss("$.thinking.mode", "thinking.mode", "approximated", "left to the model's default")
+            )
+        return Thinking(display=thinking.display, extra=thinking.extra)
+    fitted = nearest_effort(effort, limits.efforts)
+    if thinking.budget is not None:
+        losses.append(
+            Loss(
+                "$.thinking.budget",
+                "thinking.budget",
+                "approximated",
+                f"{thinking.budget} tokens became {fitted}",
+            )
+        )
+    elif thinking.mode == "off" and thinking.effort is None:
+        if fitted != "none":
+            losses.append(Loss("$.thinking.mode", "thinking.mode", "approximated", f"off became {fitted}"))
+    else:
+        _said(losses, effort, fitted)
+    return Thinking(effort=fitted, display=thinking.display, extra=thinking.extra)
+
+
+def _as_adaptive(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
+    off = thinking.mode == "off" or thinking.effort == "none"
+    if off and limits.thinking_off:
+        return Thinking("off", display=None, extra=thinking.extra)
+    if off:
+        losses.append(
+            Loss("$.thinking.mode", "thinking.mode", "approximated", "cannot be switched off: lowest effort")
+        )
+        return Thinking("auto", limits.efforts[0], display=thinking.display, extra=thinking.extra)
+    effort = _effort(thinking)
+    fitted = None if effort is None else nearest_effort(effort, limits.efforts)
+    if thinking.budget is not None:
+        losses.append(
+            Loss(
+                "$.thinking.budget",
+                "thinking.budget",
+                "approximated",
+                f"{thinking.budget} tokens became {fitted}",
+            )
+        )
+    else:
+        _said(losses, effort, fitted)
+    return Thinking("auto", fitted, display=thinking.display or "summary", extra=thinking.extra)
+
+
+def _as_budget(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
+    if thinking.mode == "off" or thinking.effort == "none":
+        if limits.thinking_off:
+            return Thinking("off", display=thinking.display, extra=thinking.extra)
+        losses.append(
+            Loss("$.thinking.mode", "thinking.mode", "approximated", "cannot be switched off: least budget")
+        )
+        return Thinking("on", budget=limits.budget_min or 128, display=thinking.display, extra=thinking.extra)
+    if thinking.budget is not None:
+        if thinking.effort is not None:
+            losses.append(Loss("$.thinking.effort", "thinking.effort", "dropped", "the budget decides"))
+        return Thinking("on", budget=thinking.budget, display=thinking.display, extra=thinking.extra)
+    if thinking.effort is None:
+        return thinking
+    budget = max(_BUDGETS[thinking.effort], limits.budget_min)
+    losses.append(
+        Loss(
+            "$.thinking.effort",
+            "thinking.effort",
+            "approximated",
+            f"{thinking.effort} became {budget} tokens",
+        )
+    )
+    return Thinking("on", budget=budget, display=thinking.display, extra=thinking.extra)
+
+
+def _as_level(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
+    if thinking.budget is not None and thinking.effort is None:
+        level = nearest_effort(level_of_budget(thinking.budget), limits.efforts)
+        losses.append(
+            Loss(
+                "$.thinking.budget",
+                "thinking.budget",
+                "approximated",
+                f"{thinking.budget} tokens became {level}",
+            )
+        )
+        return Thinking(effort=level, display=thinking.display, extra=thinking.extra)
+    return _as_effort(msgspec.structs.replace(thinking, budget=None), limits, losses)
+
+
+def _as_toggle(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
+    off = thinking.mode == "off" or thinking.effort == "none"
+    if thinking.effort not in (None, "none"):
+        losses.append(
+            Loss("$.thinking.effort", "thinking.effort", "approximated", "this model thinks or does not")
+        )
+    if thinking.budget is not None:
+        losses.append(Loss("$.thinking.budget", "thinking.budget", "dropped", "this model takes no budget"))
+    if off:
+        return Thinking("off", display=thinking.display, extra=thinking.extra)
+    return Thinking("on", display=thinking.display, extra=thinking.extra)
+
+
+def _as_fixed(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
+    return _silenced(thinking, losses, "this model always thinks, in its own measure")
+
+
+def _as_none(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
+    if thinking.mode == "off" and thinking.effort in (None, "none"):
+        return Thinking(display=thinking.display, extra=thinking.extra)
+    return _silenced(thinking, losses, "this model does not think")
+
+
+def _silenced(thinking: Thinking, losses: list[Loss], why: str) -> Thinking:
+    if thinking.effort is not None:
+        losses.append(Loss("$.thinking.effort", "thinking.effort", "dropped", why))
+    if thinking.budget is not None:
+        losses.append(Loss("$.thinking.budget", "thinking.budget", "dropped", why))
+    elif thinking.mode is not None:
+        losses.append(Loss("$.thinking.mode", "thinking.mode", "dropped", why))
+    return Thinking(display=thinking.display, extra=thinking.extra)
+
+
+def _clamped(thinking: Thinking, limits: Limits, max_tokens: int, losses: list[Loss]) -> Thinking:
+    assert thinking.budget is not None
+    budget = thinking.budget
+    if budget < 0:
+        return thinking
+    if limits.budget_max:
+        budget = min(budget, limits.budget_max)
+    if limits.budget_min:
+        budget = max(budget, limits.budget_min)
+    if limits.max_tokens_default and max_tokens and budget >= max_tokens:
+        budget = max(limits.budget_min, max_tokens - 1)
+    if budget == thinking.budget:
+        return thinking
+    losses.append(
+        Loss(
+            "$.thinking.budget",
+            "thinking.budget",
+            "approximated",
+            f"{thinking.budget} became {budget} tokens",
+        )
+    )
+    return msgspec.structs.replace(thinking, budget=budget)
+
+
+_FITTERS = {
+    "adaptive": _as_adaptive,
+    "budget": _as_budget,
+    "effort": _as_effort,
+    "level": _as_level,
+    "toggle": _as_toggle,
+    "fixed": _as_fixed,
+    "none": _as_none,
+}

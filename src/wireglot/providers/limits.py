@@ -1,0 +1,170 @@
+"""What an endpoint or a model refuses, as data. `fit` bends a request to it; nothing else asks who it is."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from wireglot.ir.request import EFFORTS, Effort
+
+ThinkingStyle = Literal["adaptive", "budget", "effort", "level", "toggle", "fixed", "none"]
+"""How thinking is asked for.
+
+adaptive: on/off plus effort (Claude from 4.6). budget: tokens (older Claude, Gemini 2.5).
+effort: one word (OpenAI, Kimi K3). level: one of four words (Gemini 3+). toggle: on or off (Kimi K2.x).
+fixed: always on, no field accepted. none: a model that does not think.
+"""
+
+ReasoningReplay = Literal["signed", "text", "drop"]
+"""Which earlier reasoning goes back up: only what this upstream signed, the plain text, or nothing."""
+
+SchemaForm = Literal["json-schema", "gemini-json", "gemini-openapi", "openai", "anthropic", "moonshot"]
+
+ALL_SAMPLING = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "frequency_penalty",
+    "presence_penalty",
+    "seed",
+    "candidates",
+    "logprobs",
+)
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The defaults refuse nothing."""
+
+    # tools
+    tool_name: str = ""
+    """Pattern a tool name must match; others are renamed, reversibly."""
+    tool_name_max: int = 128
+    call_id: str = ""
+    """Pattern a call id must match; others are rewritten."""
+    call_id_max: int = 0
+    call_ids: Literal["keep", "positional", "kimi"] = "keep"
+    """positional: ids are not sent, order pairs. kimi: `functions.{name}:{n}`, n counting up."""
+    custom_tools: bool = True
+    namespaces: bool = True
+    strict_tools: bool = True
+    hosted_tools: bool = True
+    tool_schema: SchemaForm = "json-schema"
+    tool_choices: tuple[Literal["auto", "none", "required", "named", "subset"], ...] = (
+        "auto",
+        "none",
+        "required",
+        "named",
+        "subset",
+    )
+    tool_choices_thinking: tuple[Literal["auto", "none", "required", "named", "subset"], ...] | None = None
+    """The choices while the model thinks, where that narrows them."""
+    parallel_switch: bool = True
+    tool_result_media: Literal["inside", "beside"] = "inside"
+
+    # the conversation
+    system_midway: Literal["anywhere", "after-user", "no"] = "anywhere"
+    starts_with_user: bool = False
+    blank_text: bool = True
+    prefill: bool = True
+    media_urls: bool = True
+    cache_markers: int = 1000
+    message_names: bool = True
+
+    # reasoning
+    thinking: ThinkingStyle | None = None
+    efforts: tuple[Effort, ...] = EFFORTS
+    budget_min: int = 0
+    budget_max: int = 0
+    thinking_off: bool = True
+    reasoning: ReasoningReplay = "text"
+    reasoning_required: bool = False
+    """Every assistant turn with calls must say its reasoning, be it empty."""
+    call_signatures: bool = False
+    """The first call of each step of the current turn must be signed; the documented bypass stands in."""
+
+    # generation
+    max_tokens: int = 0
+    """The most a model gives; 0 is unknown."""
+    max_tokens_default: int = 0
+    """Sent when the client names none and the dialect demands one; 0 sends nothing."""
+    sampling: tuple[str, ...] = ALL_SAMPLING
+    temperature_max: float = 0
+    """0: no bound of its own."""
+    stop_max: int = 0
+    """The most stop sequences; 0 is unbounded."""
+    stop_bytes: int = 0
+    output_formats: tuple[Literal["json", "schema"], ...] = ("json", "schema")
+    output_schema: SchemaForm = "json-schema"
+
+
+BASE: dict[str, Limits] = {
+    "anthropic": Limits(
+        tool_name=r"[A-Za-z0-9_-]+",
+        call_id=r"[A-Za-z0-9_-]+",
+        custom_tools=False,
+        namespaces=False,
+        tool_schema="anthropic",
+        system_midway="after-user",
+        starts_with_user=True,
+        blank_text=False,
+        cache_markers=4,
+        thinking="adaptive",
+        efforts=("low", "medium", "high", "xhigh", "max"),
+        reasoning="signed",
+        max_tokens_default=32_000,
+        temperature_max=1,
+        output_formats=("schema",),
+        output_schema="anthropic",
+    ),
+    "openai-chat": Limits(
+        tool_name=r"[A-Za-z0-9_-]+",
+        tool_name_max=64,
+        call_id_max=64,
+        namespaces=False,
+        tool_schema="openai",
+        tool_result_media="beside",
+        thinking="effort",
+        reasoning="drop",
+        cache_markers=4,
+        stop_max=4,
+        output_schema="openai",
+    ),
+    "openai-responses": Limits(
+        tool_name=r"[A-Za-z0-9_-]+",
+        tool_name_max=64,
+        call_id_max=64,
+        tool_schema="openai",
+        thinking="effort",
+        reasoning="signed",
+        cache_markers=4,
+        output_schema="openai",
+    ),
+    "gemini": Limits(
+        tool_name=r"[A-Za-z_][A-Za-z0-9_.:-]*",
+        custom_tools=False,
+        namespaces=False,
+        tool_schema="gemini-json",
+        system_midway="no",
+        starts_with_user=True,
+        blank_text=False,
+        thinking="level",
+        efforts=("minimal", "low", "medium", "high"),
+        reasoning="signed",
+        call_signatures=True,
+        stop_max=5,
+        output_schema="gemini-json",
+        media_urls=False,
+    ),
+}
+BASE["code-assist"] = BASE["gemini"]
+BASE["gemini-simple"] = BASE["gemini"]
+"""What each dialect's own wire demands of any model. A provider's file narrows or widens it."""
+
+
+def narrowed(limits: Limits, overrides: dict[str, Any]) -> Limits:
+    """`limits` with the fields of a catalog table put over it; a wrong field or type is an error."""
+    if not overrides:
+        return limits
+    values = {name: getattr(limits, name) for name in limits.__struct_fields__}
+    return msgspec.convert({**values, **overrides}, Limits)

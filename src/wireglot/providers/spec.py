@@ -1,0 +1,86 @@
+"""A provider as its catalog file describes it."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import msgspec
+
+from wireglot.providers.limits import BASE, Limits, narrowed
+
+
+class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Models whose name matches a pattern. Every matching entry applies, in file order."""
+
+    match: str
+    limits: dict[str, Any] = {}
+    retired: bool = False
+    successor: str = ""
+
+
+class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    name: str
+    title: str
+    dialects: tuple[str, ...]
+    base_url: str
+    auth: Literal["bearer", "x-api-key", "x-goog-api-key", "none"] = "bearer"
+    api_key_env: tuple[str, ...] = ()
+    limits: dict[str, Any] = {}
+    models: tuple[ModelSpec, ...] = ()
+
+    def knows(self, model: str) -> bool:
+        return any(fnmatchcase(model, entry.match) for entry in self.models)
+
+    def model(self, model: str) -> ModelSpec | None:
+        """The last, most particular entry for a model."""
+        matching = [entry for entry in self.models if fnmatchcase(model, entry.match)]
+        return matching[-1] if matching else None
+
+
+class UnknownProvider(ValueError):
+    pass
+
+
+@cache
+def names() -> tuple[str, ...]:
+    catalog = files("wireglot.providers") / "catalog"
+    return tuple(sorted(entry.name[:-5] for entry in catalog.iterdir() if entry.name.endswith(".toml")))
+
+
+@cache
+def provider(name: str) -> ProviderSpec:
+    if name not in names():
+        raise UnknownProvider(f"unknown provider {name!r}: expected one of {', '.join(names())}")
+    import tomllib  # loaded only by those who ask for a provider: `import wireglot` stays light
+
+    text = (files("wireglot.providers") / "catalog" / f"{name}.toml").read_text(encoding="utf-8")
+    return msgspec.convert({"name": name, **tomllib.loads(text)}, ProviderSpec)
+
+
+@lru_cache(maxsize=256)
+def provider_for(dialect: str, model: str) -> ProviderSpec | None:
+    """The provider of a dialect whose catalog knows the model."""
+    if not model:
+        return None
+    for name in names():
+        spec = provider(name)
+        if dialect in spec.dialects and spec.knows(model):
+            return spec
+    return None
+
+
+@lru_cache(maxsize=256)
+def limits_for(dialect: str, model: str, provider_name: str = "") -> Limits:
+    """What a dialect demands, narrowed by the provider's file and its entries for the model."""
+    limits = BASE[dialect]
+    spec = provider(provider_name) if provider_name else provider_for(dialect, model)
+    if spec is None:
+        return limits
+    limits = narrowed(limits, spec.limits)
+    for entry in spec.models:
+        if fnmatchcase(model, entry.match):
+            limits = narrowed(limits, entry.limits)
+    return limits

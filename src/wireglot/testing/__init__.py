@@ -1,0 +1,1 @@
+"""What tests of Wireglot and of its users share."""

@@ -1,0 +1,255 @@
+"""Two dialects joined, still pure: plan a request, translate a request, a response, a stream."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from wireglot.dialects.base import Context, Dialect, Rendered
+from wireglot.dialects.registry import dialect
+from wireglot.ir.errors import ClientFault, StrictLoss, UpstreamFault, WireglotError
+from wireglot.ir.loss import Loss
+from wireglot.ir.outcome import Response
+from wireglot.ir.request import Request
+from wireglot.ir.stream import Event, Failure
+from wireglot.providers.aliases import Aliases, EventRestorer
+from wireglot.providers.fit import fit
+from wireglot.providers.limits import BASE
+from wireglot.providers.spec import limits_for, provider_for
+from wireglot.wire.json import BadJson, decode
+
+Body = dict[str, Any] | bytes | str
+
+NO_MODEL = "unknown"
+"""The model name where neither the body nor the caller gives one and the dialect demands it."""
+
+_MODEL_ELSEWHERE = frozenset({"gemini"})
+"""Dialects whose body names no model: the path does."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A client's request, ready for one upstream: what to render, and the way back for what it answers."""
+
+    client: Request
+    upstream: Request
+    aliases: Aliases
+    context: Context
+    losses: tuple[Loss, ...] = ()
+
+
+def plan(
+    request: Request,
+    *,
+    source: str,
+    target: str,
+    model: str | None = None,
+    provider: str | None = None,
+    context: Context | None = None,
+) -> Plan:
+    """Fit a parsed request to the upstream that will answer it."""
+    context = context or Context()
+    name = model or request.model
+    losses: list[Loss] = []
+    if not name and target not in _MODEL_ELSEWHERE:
+        name = NO_MODEL
+        losses.append(Loss("$.model", "model", "invented", "no model was named"))
+    if not provider and not context.provider:
+        spec = provider_for(target, name)
+        known = spec.name if spec is not None else ""
+    else:
+        known = provider or context.provider
+    # Minters are compared only as far as the caller says who answers: a guess must not drop a signature.
+    context = msgspec.structs.replace(context, provider=provider or context.provider, model=model or "")
+    upstream = request if name == request.model else msgspec.structs.replace(request, model=name)
+    if source == target and not provider:
+        return Plan(request, upstream, Aliases(), context, tuple(losses))
+    limits = limits_for(target, name, known) if target in BASE else None
+    if limits is None:
+        return Plan(request, upstream, Aliases(), context, tuple(losses))
+    fitted = fit(upstream, limits, context, _family(target), regroup=source != target)
+    return Plan(request, fitted.request, fitted.aliases, context, (*losses, *fitted.losses))
+
+
+def _family(name: str) -> str:
+    """The dialect whose signatures and extras a wrapper form shares."""
+    return "gemini" if name in ("code-assist", "gemini-simple") else name
+
+
+def translate_request(
+    body: Body,
+    *,
+    source: str,
+    target: str,
+    model: str | None = None,
+    provider: str | None = None,
+    stream: bool | None = None,
+    context: Context | None = None,
+    strict: bool = False,
+) -> Rendered[dict[str, Any]]:
+    """A request of one dialect as a request of another.
+
+    `model` is the model to ask upstream; `provider` narrows the request to what that provider takes. With
+    `strict`, a loss raises `StrictLoss` instead.
+    """
+    context = context or Context()
+    client, upstream = dialect(source), dialect(target)
+    document = _object(body, ClientFault)
+    request = client.parse_request(document, context)
+    if stream is not None:
+        request = msgspec.structs.replace(request, stream=stream)
+    planned = plan(
+        request, source=client.name, target=upstream.name, model=model, provider=provider, context=context
+    )
+    rendered = upstream.render_request(planned.upstream, planned.context)
+    losses = planned.losses + rendered.losses
+    _refuse(losses, strict)
+    return Rendered(rendered.value, losses)
+
+
+def translate_response(
+    body: Body,
+    *,
+    source: str,
+    target: str,
+    request: Body | None = None,
+    model: str | None = None,
+    provider: str | None = None,
+    status: int = 0,
+    context: Context | None = None,
+    strict: bool = False,
+) -> Rendered[dict[str, Any]]:
+    """A response (or an error body) of the `source` that produced it, in the `target` dialect of the client.
+
+    `request` is the client's original request, in its own dialect: it brings back tool names and freeform
+    tools, and what that dialect echoes.
+    """
+    upstream, client = dialect(source), dialect(target)
+    document = _object(body, UpstreamFault)
+    back = _way_back(client, upstream, request, model, provider, context)
+    error = upstream.parse_error(document, status)
+    if error is not None:
+        rendered = client.render_error(error, back.context)
+    else:
+        response = upstream.parse_response(document, back.context)
+        rendered = client.render_response(_restored(response, back.aliases), back.context, back.client)
+    _refuse(rendered.losses, strict)
+    return rendered
+
+
+class StreamTranslator:
+    """Bytes of the `source` stream in, bytes of the `target` stream out, cut anywhere.
+
+    Whatever arrives, the output is one legal stream: after `close` it has its end, or its dialect's error.
+    """
+
+    def __init__(
+        self,
+        *,
+        source: str,
+        target: str,
+        request: Body | None = None,
+        model: str | None = None,
+        provider: str | None = None,
+        context: Context | None = None,
+        framing: Literal["sse", "json-array"] = "sse",
+    ) -> None:
+        upstream, client = dialect(source), dialect(target)
+        if context is None:
+            context = Context(framing=framing)
+        back = _way_back(client, upstream, request, model, provider, context)
+        self._reader = upstream.stream_reader(back.context)
+        self._writer = client.stream_writer(back.context, back.client)
+        self._restorer = EventRestorer(back.aliases) if back.aliases else None
+        self._closed = False
+        self.failed = False
+
+    @property
+    def losses(self) -> list[Loss]:
+        return self._writer.losses
+
+    def feed(self, data: bytes) -> bytes:
+        if self._closed:
+            raise ValueError("the stream is closed")
+        return self._write(self._reader.read(data))
+
+    def close(self) -> bytes:
+        """The end of the source stream. A stream cut short ends in the target's own error."""
+        if self._closed:
+            return b""
+        self._closed = True
+        return self._write(self._reader.end())
+
+    def _write(self, events: list[Event]) -> bytes:
+        if not events:
+            return b""
+        if type(events[-1]) is Failure:
+            self.failed = True
+        if self._restorer is not None:
+            events = self._restorer.events(events)
+        return self._writer.write(events)
+
+
+class _WayBack(msgspec.Struct, frozen=True):
+    client: Request | None
+    aliases: Aliases
+    context: Context
+
+
+def _way_back(
+    client: Dialect,
+    upstream: Dialect,
+    request: Body | None,
+    model: str | None,
+    provider: str | None,
+    context: Context | None,
+) -> _WayBack:
+    context = context or Context()
+    prefix = "toolu" if client.name == "anthropic" else context.call_prefix
+    context = msgspec.structs.replace(
+        context, call_prefix=prefix, provider=provider or context.provider, model=model or context.model
+    )
+    if request is None:
+        return _WayBack(None, Aliases(), context)
+    asked = client.parse_request(_object(request, ClientFault), context)
+    planned = plan(
+        asked, source=client.name, target=upstream.name, model=model, provider=provider, context=context
+    )
+    if not context.seed:
+        # Minted ids must differ from those of earlier turns of the same conversation.
+        context = msgspec.structs.replace(context, seed=str(len(asked.messages)))
+    return _WayBack(asked, planned.aliases, context)
+
+
+def _restored(response: Response, aliases: Aliases) -> Response:
+    if not aliases:
+        return response
+    content = tuple(aliases.restore(part) for part in response.content)
+    return response if content == response.content else msgspec.structs.replace(response, content=content)
+
+
+def _object(body: Body, fault: type[WireglotError]) -> dict[str, Any]:
+    if isinstance(body, dict):
+        return body
+    try:
+        value = decode(body)
+    except BadJson as problem:
+        raise fault(f"expected a JSON object: {problem}") from None
+    if not isinstance(value, dict):
+        # Gemini wraps an error in an array of one, and so do its non-SSE streams.
+        if (
+            fault is UpstreamFault
+            and isinstance(value, list)
+            and len(value) == 1
+            and isinstance(value[0], dict)
+        ):
+            return value[0]
+        raise fault("expected a JSON object")
+    return value
+
+
+def _refuse(losses: tuple[Loss, ...], strict: bool) -> None:
+    if strict and losses:
+        first = losses[0]
+        more = f" (and {len(losses) - 1} more)" if len(losses) > 1 else ""
+        raise StrictLoss(f"{first.feature} would be {first.action}: {first.detail}{more}", first.path)

@@ -1,0 +1,95 @@
+"""Read or replace top-level keys of a JSON object and leave every other byte as it was."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from wireglot.wire.json import BadJson, bad_json, decode, encode, mend_escapes
+
+_decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+_KEY = re.compile(rb'[ \t\n\r]*("[^"\\]*(?:\\.[^"\\]*)*")[ \t\n\r]*:[ \t\n\r]*', re.DOTALL)
+_AFTER_VALUE = re.compile(rb"[ \t\n\r]*([,}])")
+_OPENING = re.compile(rb"[ \t\n\r]*\{")
+_EMPTY = re.compile(rb"[ \t\n\r]*\}")
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
+_SCALAR = re.compile(rb"[^,}\] \t\n\r]+")
+
+
+def peek(body: bytes, keys: Iterable[str]) -> dict[str, Any]:
+    """The values of those of the top-level keys that are there; the rest of the body is only skipped over."""
+    values, _ = _values(body)
+    return {key: decode(memoryview(values[key])) for key in keys if key in values}
+
+
+def splice(body: bytes, replacements: Mapping[str, bytes]) -> bytes:
+    """The body with the values of some top-level keys replaced, each occurrence of them.
+
+    A key that is not there is inserted at the start of the object.
+    """
+    values, readable = _values(body)
+    opening = _OPENING.match(readable)
+    assert opening is not None, "msgspec has read an object here"
+    start = opening.end()
+    missing = [key for key in replacements if key not in values]
+    pieces = [body[:start]]
+    if missing:
+        pieces.append(b",".join(b"%b:%b" % (encode(key), replacements[key]) for key in missing))
+        if values:
+            pieces.append(b",")
+    copied = start
+    at = start
+    while len(missing) < len(replacements) and not _EMPTY.match(readable, at):
+        key_found = _KEY.match(readable, at)
+        assert key_found is not None, "msgspec has read a key here"
+        key = decode(key_found[1])
+        value_start = key_found.end()
+        value_end = _value_end(readable, value_start, values[key])
+        if key in replacements:
+            pieces += (body[copied:value_start], replacements[key])
+            copied = value_end
+        after = _AFTER_VALUE.match(readable, value_end)
+        assert after is not None, "msgspec has read a value before this"
+        if after[1] == b"}":
+            break
+        at = after.end()
+    pieces.append(body[copied:])
+    return b"".join(pieces)
+
+
+def _values(body: bytes) -> tuple[dict[str, msgspec.Raw], bytes]:
+    """The raw value of each key, and the body with half surrogate pairs mended: same length, readable."""
+    try:
+        return _decode_raw(body), body
+    except (ValueError, RecursionError):
+        readable = mend_escapes(body)
+    try:
+        return _decode_raw(readable), readable
+    except (ValueError, RecursionError) as fault:
+        raise bad_json(body, fault) from None
+
+
+def _value_end(body: bytes, start: int, expected: msgspec.Raw) -> int:
+    """Where the value at `start` ends: `expected`, unless the key stands there several times."""
+    value = bytes(expected)
+    end = start + len(value)
+    if body.startswith(value, start) and _AFTER_VALUE.match(body, end):
+        return end
+    return _skip_value(body, start)
+
+
+def _skip_value(body: bytes, start: int) -> int:
+    scalar = _SCALAR.match(body, start)
+    if body[start] not in b'{["' and scalar is not None:
+        return scalar.end()
+    depth = 0
+    for token in _TOKEN.finditer(body, start):
+        if token[0] in (b"{", b"["):
+            depth += 1
+        elif token[0] in (b"}", b"]"):
+            depth -= 1
+        if depth == 0:
+            return token.end()
+    raise BadJson("the text ends too early", len(body))

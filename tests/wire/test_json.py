@@ -1,0 +1,113 @@
+import json as standard_json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wireglot.wire import json
+from wireglot.wire.json import BadJson, decode, encode, encode_text
+
+_scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**40), 10**40)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+)
+values = st.recursive(
+    _scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20
+)
+
+
+@given(values)
+def test_a_value_survives_a_round_trip(value):
+    assert decode(encode(value)) == value
+    assert decode(encode_text(value)) == value
+    assert decode(memoryview(encode(value))) == value
+
+
+@given(values)
+def test_what_we_write_any_json_reader_understands(value):
+    assert standard_json.loads(encode(value)) == value
+
+
+@pytest.mark.parametrize(
+    "text", [b"1", b"1.0", b"-0.0", b"0.1", b"18446744073709551616", b"-9223372036854775809", b"9" * 300]
+)
+def test_numbers_keep_their_kind_and_every_digit(text):
+    assert encode(decode(text)) == text
+
+
+def test_keys_keep_their_order():
+    assert encode(decode(b'{"b":1,"a":2,"c":{"z":0,"y":0}}')) == b'{"b":1,"a":2,"c":{"z":0,"y":0}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "offset"),
+    [
+        (b"", 0),
+        (b'{"a": 1', 7),
+        (b"[1,]", 3),
+        (b"NaN", 0),
+        (b'{"a": Infinity}', 6),
+        (b'["ok", "\xff"]', 8),
+        (b'"a\x01"', 2),
+    ],
+)
+def test_bad_json_tells_where(text, offset):
+    with pytest.raises(BadJson) as caught:
+        decode(text)
+    assert caught.value.offset == offset
+    assert str(caught.value).endswith(f"(byte {offset})")
+
+
+@pytest.mark.parametrize("text", [b"[" * 200_000, b"[" * 5000 + b"]" * 5000, b'{"a":' * 5000])
+def test_nesting_without_end_is_bad_json(text):
+    with pytest.raises(BadJson):
+        decode(text)
+
+
+def test_a_value_nested_too_deeply_is_not_written():
+    value: list = []
+    for _ in range(100_000):
+        value = [value]
+    with pytest.raises(BadJson, match="nested too deeply"):
+        encode(value)
+
+
+@given(st.binary())
+def test_arbitrary_bytes_are_a_value_or_bad_json(data):
+    try:
+        value = decode(data)
+    except BadJson:
+        return
+    assert not (isinstance(value, float) and math.isinf(value))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (b'"\\ud83d"', "\ufffd"),
+        (b'"a\\ude00b"', "a\ufffdb"),
+        (b'"\\ud83d\\ud83d\\ude00"', "\ufffd😀"),
+        (b'{"\\uD83D":["x\\udc00\\n"]}', {"\ufffd": ["x\ufffd\n"]}),
+        (b'["\\ud83d", "\\\\ud83d"]', ["\ufffd", "\\ud83d"]),
+        ('"\ud83d"', "\ufffd"),
+        (b"\xef\xbb\xbf[1]", [1]),
+    ],
+)
+def test_half_a_surrogate_pair_does_not_spoil_the_rest(text, value):
+    assert decode(text) == value
+
+
+@given(st.text(), st.text(st.sampled_from(["\ud800", "\udfff", "\ud83d", "\ude00", "a", "\\"])))
+def test_half_a_surrogate_pair_is_never_written(text, broken):
+    value = {broken: [text, (broken, 1)]}
+    written = encode(value)
+    assert decode(written) == {json.mend_text(broken): [text, [json.mend_text(broken), 1]]}
+    assert decode(standard_json.dumps(value)) == decode(written)
+
+
+def test_paired_surrogates_are_joined():
+    assert decode(encode("\ud83d\ude00")) == "😀"

@@ -1,0 +1,120 @@
+import json as standard_json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.wire.test_json import values
+from wireglot.testing.chunking import every_cut
+from wireglot.wire.json import BadJson, decode, encode
+from wireglot.wire.json_array import ArrayDecoder, ArrayEncoder
+
+
+def read(pieces: list[bytes], limit: int = 1 << 20) -> tuple[list[bytes], bool]:
+    """The elements, and whether the array was whole and nothing but an array."""
+    decoder = ArrayDecoder(limit)
+    elements: list[bytes] = []
+    try:
+        for piece in pieces:
+            elements += decoder.feed(piece)
+        decoder.close()
+    except BadJson:
+        assert not decoder.complete
+        return elements, False
+    assert decoder.complete
+    return elements, True
+
+
+CASES: dict[bytes, tuple[list[bytes], bool]] = {
+    b"[]": ([], True),
+    b" [ \n] \r\n": ([], True),
+    b'[{"a":1}\n,\r\n{"b":[2,{}]}\n]': ([b'{"a":1}', b'{"b":[2,{}]}'], True),
+    b'[{"a":"}]\\"{,"},{"\\\\":"\\\\\\""}]': ([b'{"a":"}]\\"{,"}', b'{"\\\\":"\\\\\\""}'], True),
+    b'[1, -2.5e3 ,true,null,"a,]\\"b",[],[[1],[2]]]': (
+        [b"1", b"-2.5e3", b"true", b"null", b'"a,]\\"b"', b"[]", b"[[1],[2]]"],
+        True,
+    ),
+    b"\xef\xbb\xbf[1]": ([b"1"], True),
+    b"\xef\xbb[1]": ([], False),
+    b"": ([], False),
+    b"[": ([], False),
+    b'[{"a":1}': ([b'{"a":1}'], False),
+    b'[{"a":1},': ([b'{"a":1}'], False),
+    b'[{"a":1},]': ([b'{"a":1}'], False),
+    b"[,]": ([], False),
+    b'[{"a":1} {"b":2}]': ([b'{"a":1}'], False),
+    b"[1]]": ([b"1"], False),
+    b"[1] x": ([b"1"], False),
+    b'{"error":{}}': ([], False),
+    b"data: {}\n\n": ([], False),
+    b'["abc': ([], False),
+    b'["abc\\': ([], False),
+    b"[12": ([], False),
+}
+
+
+@pytest.mark.parametrize("data", CASES)
+def test_elements_come_out_however_the_bytes_are_cut(data):
+    for pieces in every_cut(data):
+        assert read(pieces) == CASES[data], pieces
+
+
+@given(st.lists(values), st.sampled_from([None, 1]), st.booleans())
+def test_any_array_is_read(elements, indent, ascii_only):
+    data = standard_json.dumps(elements, indent=indent, ensure_ascii=ascii_only).encode()
+    for pieces in every_cut(data, random_cuts=2):
+        found, whole = read(pieces)
+        assert whole
+        assert [decode(element) for element in found] == elements
+
+
+@given(
+    st.lists(st.sampled_from([b"[", b"]", b"{", b"}", b'"', b"\\", b",", b":", b" ", b"1", b"x"])).map(
+        b"".join
+    )
+)
+def test_garbage_gives_the_same_however_it_is_cut(garbage):
+    data = b"[" + garbage
+    whole = read([data])
+    for pieces in every_cut(data):
+        assert read(pieces) == whole, pieces
+
+
+@given(st.lists(values))
+def test_what_we_write_is_what_we_read(elements):
+    encoder = ArrayEncoder()
+    pieces = [encoder.element(encode(element)) for element in elements]
+    pieces.append(encoder.close())
+    assert decode(b"".join(pieces)) == elements
+    decoder = ArrayDecoder()
+    for element, piece in zip(elements, pieces, strict=False):
+        if isinstance(element, dict | list | str):
+            assert decoder.feed(piece) == [encode(element)]  # at once, not when the next one comes
+        else:
+            decoder.feed(piece)
+
+
+def test_the_form_is_that_of_gemini():
+    encoder = ArrayEncoder()
+    assert encoder.element(b"{}") + encoder.element(b"{}") + encoder.close() == b"[{}\n,\n{}\n]"
+    assert ArrayEncoder().close() == b"[]"
+
+
+def test_the_size_limit_does_not_depend_on_the_cutting():
+    data = b'[{"a":1},{"a":12},{"a":123},{"a":1}]'
+    for pieces in every_cut(data):
+        assert read(pieces, limit=8) == ([b'{"a":1}', b'{"a":12}'], False), pieces
+
+
+def test_a_fault_stays():
+    decoder = ArrayDecoder()
+    assert decoder.feed(b"[{}x") == [b"{}"]
+    for call in (lambda: decoder.feed(b"]"), decoder.close):
+        with pytest.raises(BadJson, match=r"expected ',' or '\]' \(byte 3\)"):
+            call()
+
+
+def test_a_large_element_in_many_pieces_is_read():
+    element = b'{"data":"' + b'x\\"y\\\\' * 300_000 + b'"}'
+    data = b"[" + element + b"]"
+    assert read([data[at : at + 512] for at in range(0, len(data), 512)], 1 << 24) == ([element], True)

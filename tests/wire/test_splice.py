@@ -1,0 +1,113 @@
+import json as standard_json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.wire.test_json import values
+from wireglot.wire.json import BadJson, decode
+from wireglot.wire.splice import peek, splice
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'{"model":"a","x":1}', b'{"model":"B","x":1}'),
+        (
+            b' {\n "x": [1, {"model": "no"}],\n "model" : "a" \n} \n',
+            b' {\n "x": [1, {"model": "no"}],\n "model" : "B" \n} \n',
+        ),
+        (b'{"x":1.0}', b'{"model":"B","x":1.0}'),
+        (b"{}", b'{"model":"B"}'),
+        (b" { } ", b' {"model":"B" } '),
+        (b'{"model":1,"model":12,"model":1}', b'{"model":"B","model":"B","model":"B"}'),
+        (
+            b'{"x":{"a":"}"},"model":[1,"]"],"x":2,"model":{}}',
+            b'{"x":{"a":"}"},"model":"B","x":2,"model":"B"}',
+        ),
+        (b'{"mod\\u0065l":null}', b'{"mod\\u0065l":"B"}'),
+        (b'{"a":"\\ud83d","model":"a"}', b'{"a":"\\ud83d","model":"B"}'),
+        (b'{"a":"\xff","model":"a"}', b'{"a":"\xff","model":"B"}'),
+        (b'{"\\"model\\"":"model","model":1e999}', b'{"\\"model\\"":"model","model":"B"}'),
+    ],
+)
+def test_only_the_value_changes(body, expected):
+    assert splice(body, {"model": b'"B"'}) == expected
+
+
+_objects = st.lists(
+    st.tuples(st.sampled_from(["model", "x", "ä", '"', "\\"]) | st.text(), values), max_size=8
+)
+
+
+@given(_objects, st.sampled_from([None, 2]), st.booleans())
+def test_every_other_value_stays(pairs, indent, ascii_only):
+    # Written pair by pair, so that keys may stand there several times.
+    def write(value: object) -> str:
+        return standard_json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+
+    body = ("{" + " , ".join(f"{write(key)} : {write(value)}" for key, value in pairs) + "}").encode()
+    spliced = splice(body, {"model": b'{"new":1}', "x": b"2"})
+    there = {key for key, _ in pairs}
+    new = {"model": {"new": 1}, "x": 2}
+    missing = [(key, value) for key, value in new.items() if key not in there]
+    expected = missing + [(key, new.get(key, value)) for key, value in pairs]
+    assert standard_json.loads(spliced, object_pairs_hook=list_top_level(expected)) == expected
+    assert splice(body, {}) == body
+
+
+def list_top_level(expected):
+    """Objects inside become dicts again; the outermost, read last, stays a list of pairs."""
+
+    def hook(pairs):
+        return pairs if pairs == expected else dict(pairs)
+
+    return hook
+
+
+@given(st.dictionaries(st.text(max_size=3), values), st.lists(st.text(max_size=3)))
+def test_a_peek_sees_what_a_decoder_sees(value, keys):
+    body = standard_json.dumps(value).encode()
+    assert peek(body, keys) == {key: value[key] for key in keys if key in value}
+
+
+def test_a_peek_takes_the_last_of_several_like_the_decoder():
+    body = b'{"a":1,"a":2,"b":"\\ud83d"}'
+    assert peek(body, ["a", "b", "c"]) == decode(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b'"x"',
+        b"{",
+        b'{"a"}',
+        b'{"a":}',
+        b'{"a":1,}',
+        b'{"a":1} x',
+        b'{"a":{]}',
+        b'{"a":' + b"[" * 100_000,
+        b"\xff",
+    ],
+)
+def test_a_broken_body_is_bad_json(body):
+    with pytest.raises(BadJson):
+        splice(body, {"model": b"1"})
+    with pytest.raises(BadJson):
+        peek(body, ["model"])
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"{", b"}", b'"', b"\\", b",", b":", b" ", b"1", b"[", b"]", b'"a":', b'"model":1'])
+    ).map(b"".join)
+)
+def test_garbage_is_spliced_or_bad_json(data):
+    for body in (data, b'{"a":' + data):
+        try:
+            spliced = splice(body, {"model": b"2"})
+        except BadJson:
+            continue
+        assert decode(spliced) == decode(body) | {"model": 2}

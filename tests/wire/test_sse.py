@@ -1,0 +1,193 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wireglot.testing.chunking import every_cut
+from wireglot.wire.sse import Frame, FrameTooLarge, SseDecoder, comment, frame
+
+
+def read(pieces: list[bytes]) -> list[Frame]:
+    decoder = SseDecoder()
+    frames = [frame for piece in pieces for frame in decoder.feed(piece)]
+    return frames + decoder.close()
+
+
+def read_slowly(data: bytes) -> list[Frame]:
+    """The standard's algorithm, word for word and byte by byte; a last frame may lack its blank line."""
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    lines: list[bytes] = []
+    line = bytearray()
+    at = 0
+    while at < len(data):
+        if data[at] in b"\r\n":
+            lines.append(bytes(line))
+            line.clear()
+            if data[at : at + 2] == b"\r\n":
+                at += 1
+        else:
+            line.append(data[at])
+        at += 1
+    lines += [bytes(line), b""]
+    frames: list[Frame] = []
+    event, buffer = b"", bytearray()
+    for text in lines:
+        if not text:
+            if buffer:
+                frames.append(Frame(event.decode("utf-8", "replace"), bytes(buffer[:-1])))
+            event, buffer = b"", bytearray()
+            continue
+        if text.startswith(b":"):
+            continue
+        field, _, value = text.partition(b":")
+        if value.startswith(b" "):
+            value = value[1:]
+        if field == b"data":
+            buffer += value + b"\n"
+        elif field == b"event":
+            event = value
+    return frames
+
+
+CASES = {
+    "one frame": (b"data: {}\n\n", [Frame("", b"{}")]),
+    "a named frame": (b"event: ping\ndata: {}\n\n", [Frame("ping", b"{}")]),
+    "the name after the data": (b"data: {}\nevent: ping\n\n", [Frame("ping", b"{}")]),
+    "the last of two names": (b"event: a\nevent: b\ndata: 1\n\n", [Frame("b", b"1")]),
+    "no space": (b"event:x\ndata:1\n\ndata:[DONE]\n\n", [Frame("x", b"1"), Frame("", b"[DONE]")]),
+    "only the first space goes": (b"data:  1 \n\n", [Frame("", b" 1 ")]),
+    "CRLF": (b"event: a\r\ndata: 1\r\n\r\ndata: 2\r\n\r\n", [Frame("a", b"1"), Frame("", b"2")]),
+    "CR": (b"event: a\rdata: 1\r\rdata: 2\r\r", [Frame("a", b"1"), Frame("", b"2")]),
+    "mixed line ends": (
+        b"data: 1\r\n\ndata: 2\n\rdata: 3\r\r\n",
+        [Frame("", b"1"), Frame("", b"2"), Frame("", b"3")],
+    ),
+    "several data lines": (b"data: a\ndata:\ndata: b\n\n", [Frame("", b"a\n\nb")]),
+    "empty data": (b"data:\n\ndata\n\n", [Frame("", b""), Frame("", b"")]),
+    "no data, no frame": (b"event: a\n\nid: 1\n\ndata: 1\n\n", [Frame("", b"1")]),
+    "comments": (b": hello\n\n:\ndata: 1\n: x\n\n", [Frame("", b"1")]),
+    "id, retry and unknown fields": (b"id: 7\nretry: 10\nfoo: bar\ndata: 1\n\n", [Frame("", b"1")]),
+    "many blank lines": (b"\n\n\n\ndata: 1\n\n\n\n\ndata: 2\n\n\n", [Frame("", b"1"), Frame("", b"2")]),
+    "a BOM": (b"\xef\xbb\xbfdata: 1\n\n", [Frame("", b"1")]),
+    "two BOMs": (b"\xef\xbb\xbf\xef\xbb\xbfdata: 1\n\ndata: 2\n\n", [Frame("", b"2")]),
+    "a BOM's first byte only": (b"\xef", []),
+    "no blank line at the end": (b"data: 1\n\nevent: b\ndata: 2\n", [Frame("", b"1"), Frame("b", b"2")]),
+    "no line end at the end": (b"data: 1\n\ndata: 2", [Frame("", b"1"), Frame("", b"2")]),
+    "nothing": (b"", []),
+    "U+2028, U+0085 and VT are no line ends": (
+        "data: a\u2028b\u0085c\x0b\n\n".encode(),
+        [Frame("", "a\u2028b\u0085c\x0b".encode())],
+    ),
+    "characters of several bytes": ("event: é\ndata: 😀\n\n".encode(), [Frame("é", "😀".encode())]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_frames_come_out_however_the_bytes_are_cut(name):
+    data, expected = CASES[name]
+    assert read_slowly(data) == expected
+    for pieces in every_cut(data):
+        assert read(pieces) == expected, pieces
+
+
+_tokens = st.sampled_from(
+    [
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"\n\n",
+        b"data",
+        b"event",
+        b"data: ",
+        b"event: ",
+        b"id",
+        b":",
+        b" ",
+        b"x",
+        b"{}",
+        b"\xef\xbb\xbf",
+        b"\xff",
+    ]
+)
+
+
+@given(st.lists(_tokens, max_size=40).map(b"".join))
+def test_frames_are_those_of_the_standard(data):
+    expected = read_slowly(data)
+    for pieces in every_cut(data):
+        assert read(pieces) == expected, pieces
+
+
+@given(st.binary(max_size=200))
+def test_arbitrary_bytes_never_raise(data):
+    assert read([data]) == read_slowly(data)
+
+
+@given(st.lists(st.tuples(st.binary(), st.binary())))
+def test_what_we_write_is_one_frame_each(frames):
+    data = b"".join(frame(data, event) for data, event in frames)
+    assert len(read([data])) == len(frames)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.text().filter(lambda name: not set("\r\n") & set(name)),
+            st.binary().filter(lambda data: b"\r" not in data),
+        )
+    )
+)
+def test_what_we_write_is_what_we_read(frames):
+    data = b"".join(frame(data, event.encode()) + comment("still here\n") for event, data in frames)
+    assert read([data]) == [Frame(event, data) for event, data in frames]
+
+
+def test_an_event_name_cannot_smuggle_in_a_field():
+    assert read([frame(b"1", b"a\ndata: 2\r\n\r\ndata: 3")]) == [Frame("a data: 2  data: 3", b"1")]
+
+
+def test_a_frame_leaves_as_soon_as_its_blank_line_is_there():
+    decoder = SseDecoder()
+    assert decoder.feed(b"data: 1\n") == []
+    assert decoder.feed(b"\n") == [Frame("", b"1")]
+    assert decoder.feed(b"data: 2\r\n\r") == [Frame("", b"2")]
+    assert decoder.feed(b"\ndata: 3\r\n\r\n") == [Frame("", b"3")]
+    assert decoder.close() == []
+
+
+def read_limited(pieces: list[bytes], limit: int) -> tuple[list[Frame], bool]:
+    decoder = SseDecoder(max_frame=limit)
+    frames: list[Frame] = []
+    try:
+        for piece in pieces:
+            frames += decoder.feed(piece)
+        frames += decoder.close()
+    except FrameTooLarge:
+        with pytest.raises(FrameTooLarge):
+            decoder.feed(b"data: 1\n\n")
+        return frames, True
+    return frames, False
+
+
+@given(
+    st.lists(st.integers(0, 8), min_size=1, max_size=6), st.sampled_from([b"\n\n", b"\r\n\r\n", b"\n\n\n"])
+)
+def test_the_size_limit_does_not_depend_on_the_cutting(sizes, end):
+    limit = len(b"data: ") + 4
+    data = end.join(b"data: " + b"x" * size for size in sizes)
+    whole = read_limited([data], limit)
+    for pieces in every_cut(data):
+        assert read_limited(pieces, limit) == whole, pieces
+
+
+def test_a_frame_without_end_is_refused():
+    decoder = SseDecoder(max_frame=1000)
+    for _ in range(1000):
+        decoder.feed(b"x")
+    with pytest.raises(FrameTooLarge, match="1000 bytes"):
+        decoder.feed(b"x")
+
+
+def test_a_large_event_in_many_pieces_is_read():
+    payload = b"x" * (4 * 1024 * 1024)
+    data = frame(payload, b"image")
+    assert read([data[at : at + 512] for at in range(0, len(data), 512)]) == [Frame("image", payload)]
