@@ -27,7 +27,11 @@ def repair(*messages: Message) -> tuple[tuple[Message, ...], list[Loss]]:
 
 
 def test_a_sound_conversation_is_left_alone() -> None:
-    messages = (user(Text("go")), assistant(call("a"), call("b")), user(result("a"), result("b"), Text("and?")))
+    messages = (
+        user(Text("go")),
+        assistant(call("a"), call("b")),
+        user(result("a"), result("b"), Text("and?")),
+    )
     assert is_paired(messages)
     repaired, losses = repair(*messages)
     assert repaired == messages
@@ -131,7 +135,9 @@ def test_the_repair_is_a_fixed_point() -> None:
 def test_neighbours_of_one_role_merge_and_what_only_their_dialect_knew_is_declared() -> None:
     losses: list[Loss] = []
     merged = merge_neighbours(
-        (user(Text("a")), Message("user", (Text("b"),), extra=Extra("openai-chat", {"odd": 1}))), "gemini", losses
+        (user(Text("a")), Message("user", (Text("b"),), extra=Extra("openai-chat", {"odd": 1}))),
+        "gemini",
+        losses,
     )
     assert merged == (user(Text("a"), Text("b")),)
     assert [(loss.path, loss.feature) for loss in losses] == [("$.messages[1].odd", "unknown_field")]

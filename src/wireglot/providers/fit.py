@@ -95,7 +95,7 @@ def _fit_sampling(request: Request, limits: Limits, losses: list[Loss]) -> Reque
         losses.append(
             Loss("$.sampling.temperature", "sampling.temperature", "approximated", f"lowered to {highest:g}")
         )
-        changes["temperature"] = int(highest) if highest.is_integer() else highest
+        changes["temperature"] = highest
     if not changes:
         return request
     return msgspec.structs.replace(request, sampling=msgspec.structs.replace(sampling, **changes))

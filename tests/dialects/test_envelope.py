@@ -1,0 +1,71 @@
+"""The sealed envelope: opaque state comes back as it went, or not at all."""
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wireglot.dialects.base import Context, is_minted
+from wireglot.dialects.envelope import is_sealed, seal, unseal
+from wireglot.ir.content import Origin, Signature
+
+_SECRET = b"s3cret"
+_SIGNATURE = Signature("EqQBCg==", Origin("anthropic", "anthropic", "claude-opus-5", "acct"), "rs_1")
+
+
+@given(st.text(), st.text(), st.text(max_size=20))
+def test_what_is_sealed_is_unsealed(data: str, identifier: str, model: str) -> None:
+    signature = Signature(
+        data.encode("utf-8", "replace").decode(),
+        Origin("gemini", "", model.encode("utf-8", "replace").decode()),
+        identifier.encode("utf-8", "replace").decode(),
+    )
+    opened = unseal(seal(signature, "call", _SECRET), _SECRET)
+    assert opened is not None
+    assert opened.signature == signature
+    assert opened.holder == "call"
+
+
+def test_the_envelope_survives_a_client_that_decodes_and_re_encodes_it() -> None:
+    """google-genai returns signatures url-safe."""
+    sealed = seal(_SIGNATURE, "reasoning", _SECRET)
+    again = base64.urlsafe_b64encode(base64.b64decode(sealed)).decode()
+    opened = unseal(again, _SECRET)
+    assert opened is not None
+    assert opened.signature == _SIGNATURE
+    assert unseal(again.rstrip("="), _SECRET) == opened
+
+
+@pytest.mark.parametrize("text", ["", "V0cx", "V0cx!!!", "EqQBCkYIBRgC", "V0cxAAAA"])
+def test_what_is_not_ours_is_not_opened(text: str) -> None:
+    assert unseal(text, _SECRET) is None
+
+
+def test_a_changed_envelope_or_another_secret_is_refused() -> None:
+    sealed = seal(_SIGNATURE, "reasoning", _SECRET)
+    assert is_sealed(sealed)
+    assert unseal(sealed, b"other") is None
+    raw = bytearray(base64.b64decode(sealed))
+    raw[-1] ^= 1
+    assert unseal(base64.b64encode(bytes(raw)).decode(), _SECRET) is None
+
+
+def test_minted_ids_are_stable_and_recognisable_and_no_providers_id_is() -> None:
+    context = Context(seed="x")
+    identifier = context.new_id("call", "0", "f")
+    assert identifier == context.new_id("call", "0", "f") != context.new_id("call", "1", "f")
+    assert is_minted(identifier)
+    assert len(identifier) <= 40
+    for other in ("toolu_01A09q90qw90lq917835lq9", "call_abc", "functions.f:0", "TodoWrite_0", "", "_wg"):
+        assert not is_minted(other)
+
+
+def test_a_signature_returns_only_to_its_minter() -> None:
+    """C9, PAINS 3, 10"""
+    assert Context().may_replay(_SIGNATURE, "anthropic")
+    assert Context(provider="anthropic", model="claude-opus-5-20260801").may_replay(_SIGNATURE, "anthropic")
+    assert not Context().may_replay(_SIGNATURE, "gemini")
+    assert not Context(provider="other").may_replay(_SIGNATURE, "anthropic")
+    assert not Context(account="other").may_replay(_SIGNATURE, "anthropic")
+    assert not Context(model="claude-sonnet-5").may_replay(_SIGNATURE, "anthropic")
