@@ -243,8 +243,9 @@ class _PartFitter:
         )
         kept: list[ResultPart] = [item for item in part.content if type(item) is not Media]
         kinds = ", ".join(item.kind for item in media)
-        kept.append(Text(f"[{kinds} of this result: see below]"))
-        beside.append(Text(f"[{kinds} of the tool result {part.call_id}]"))
+        number = sum(type(item) is Media for item in beside) + 1
+        kept.append(Text(f"[{kinds}: attachment {number} below]"))
+        beside.append(Text(f"[attachment {number}: {kinds} of a tool result]"))
         beside.extend(media)
         return msgspec.structs.replace(part, content=tuple(kept))
 

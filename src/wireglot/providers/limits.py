@@ -122,6 +122,7 @@ BASE: dict[str, Limits] = {
         tool_name_max=64,
         call_id_max=64,
         namespaces=False,
+        hosted_tools=False,
         tool_schema="openai",
         tool_result_media="beside",
         thinking="effort",

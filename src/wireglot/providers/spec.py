@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import Any, Literal
 
 import msgspec
@@ -46,6 +45,8 @@ class UnknownProvider(ValueError):
 
 @cache
 def names() -> tuple[str, ...]:
+    from importlib.resources import files  # heavy; loaded only by those who ask for a provider
+
     catalog = files("wireglot.providers") / "catalog"
     return tuple(sorted(entry.name[:-5] for entry in catalog.iterdir() if entry.name.endswith(".toml")))
 
@@ -54,7 +55,8 @@ def names() -> tuple[str, ...]:
 def provider(name: str) -> ProviderSpec:
     if name not in names():
         raise UnknownProvider(f"unknown provider {name!r}: expected one of {', '.join(names())}")
-    import tomllib  # loaded only by those who ask for a provider: `import wireglot` stays light
+    import tomllib  # as above: `import wireglot` stays light
+    from importlib.resources import files
 
     text = (files("wireglot.providers") / "catalog" / f"{name}.toml").read_text(encoding="utf-8")
     return msgspec.convert({"name": name, **tomllib.loads(text)}, ProviderSpec)

@@ -1,0 +1,74 @@
+"""The command line. Each command lives in a module of its own, imported when it is called."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+from wireglot.cli.parser import build_parser
+
+OK = 0
+FAILED = 1
+UNUSABLE = 2
+INTERRUPTED = 130  # what a shell reports for SIGINT
+PIPE_CLOSED = 141  # and for SIGPIPE
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status. Nothing a caller can do wrong ends in a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a letter is no reason to fail
+    elif sys.stdout is None:
+        print("wireglot: standard output is closed", file=sys.stderr)
+        return UNUSABLE
+    try:
+        status = _run(argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _forget_stdout()
+        return PIPE_CLOSED
+    except OSError as fault:  # a full disk, a device that fails
+        _forget_stdout()
+        print(f"wireglot: {fault.strerror or fault}", file=sys.stderr)
+        return UNUSABLE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return status
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    parser = build_parser()
+    try:
+        arguments = parser.parse_args(argv)
+    except SystemExit as leaving:  # argparse has said what there is to say
+        return leaving.code if isinstance(leaving.code, int) else UNUSABLE
+    match arguments.command:
+        case "translate":
+            from wireglot.cli import translate
+
+            return translate.run(arguments)
+        case "demo":
+            from wireglot.cli import demo
+
+            return demo.run(arguments)
+        case None:
+            parser.print_help()
+            return UNUSABLE
+        case _:
+            from wireglot.cli import listing
+
+            return listing.run(arguments)
+
+
+def _forget_stdout() -> None:
+    """Nothing more can be written: keep the interpreter from flushing what is left on its way out."""
+    try:
+        sink = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(sink, sys.stdout.fileno())
+        os.close(sink)
+    except (OSError, ValueError):
+        pass

@@ -1,0 +1,147 @@
+"""Parts of an answer -> content blocks, toward the client."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, assert_never
+
+from wireglot.dialects.anthropic.blocks import render_input
+from wireglot.dialects.anthropic.citations import render_citations
+from wireglot.dialects.anthropic.names import NAME, put_back
+from wireglot.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
+from wireglot.dialects.base import Context
+from wireglot.dialects.fields import own_form
+from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.loss import Loss
+
+Block = dict[str, Any]
+
+_LEGAL_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def message_id(identifier: str, context: Context) -> str:
+    """The id of the answer, in the form clients of this dialect know."""
+    if not identifier:
+        return context.new_id("msg", context.model, str(context.now))
+    return identifier if identifier.startswith("msg_") else f"msg_{_ILLEGAL.sub('-', identifier)}"
+
+
+def call_id(identifier: str, response_id: str, context: Context) -> str:
+    """An id the client may send back to anyone: other characters are refused by this dialect's upstreams."""
+    return identifier if _LEGAL_ID.fullmatch(identifier) else context.new_id("toolu", response_id, identifier)
+
+
+class AnswerBlocks:
+    """Renders toward a client. `native`: the answer came from this dialect and is told as it came."""
+
+    __slots__ = ("_context", "_native", "_response_id", "losses")
+
+    def __init__(self, context: Context, losses: list[Loss], response_id: str, native: bool) -> None:
+        self._context = context
+        self.losses = losses
+        self._response_id = response_id
+        self._native = native
+
+    def content(self, parts: tuple[Part, ...], path: str) -> list[Block]:
+        blocks: list[Block] = []
+        for index, part in enumerate(parts):
+            self._blocks(part, f"{path}.content[{index}]", blocks)
+        return blocks
+
+    def _blocks(self, part: Part, path: str, blocks: list[Block]) -> None:
+        match part:
+            case Text():
+                self._text(part, path, blocks)
+            case ToolCall():
+                if part.signature is not None:
+                    blocks.append(carrier(part.signature, "call", self._context))
+                blocks.append(self.call(part, path))
+            case Reasoning():
+                block = self.reasoning(part, path)
+                if block is not None:
+                    blocks.append(block)
+            case Foreign():
+                block = self.foreign(part, path)
+                if block is not None:
+                    blocks.append(block)
+            case Media() | ToolResult():
+                self.declare(part, path)
+            case _:
+                assert_never(part)
+
+    def _text(self, part: Text, path: str, blocks: list[Block]) -> None:
+        self.declare(part, path)
+        if not part.text and not self._native:
+            if part.signature is not None:
+                self.losses.append(
+                    Loss(
+                        f"{path}.signature", "reasoning.signature", "dropped", "there is no text to carry it"
+                    )
+                )
+            return
+        if part.signature is not None:
+            blocks.append(carrier(part.signature, "text", self._context))
+        block: Block = {"type": "text", "text": part.text}
+        citations = render_citations(part.citations, path, self.losses, echoable=False)
+        if citations:
+            block["citations"] = citations
+        blocks.append(put_back(block, part.extra, path, self.losses))
+
+    def call(self, part: ToolCall, path: str) -> Block:
+        block: Block = {
+            "type": "tool_use",
+            "id": call_id(part.id, self._response_id, self._context),
+            "name": part.name,
+        }
+        arguments = render_input(part, path, self.losses)
+        if arguments is not None:
+            block["input"] = arguments
+        self.declare(part, path)
+        return put_back(block, part.extra, path, self.losses)
+
+    def reasoning(self, part: Reasoning, path: str) -> Block | None:
+        if part.redacted:
+            if part.signature is None:
+                self.losses.append(Loss(path, "reasoning.redacted", "dropped", "nothing is left of it"))
+                return None
+            block: Block = {
+                "type": "redacted_thinking",
+                "data": redacted_for_client(part.signature, self._context),
+            }
+            return put_back(block, part.extra, path, self.losses)
+        block = {"type": "thinking", "thinking": part.text}
+        signature = signature_for_client(part, self._context)
+        if signature is not None:
+            block["signature"] = signature
+        elif own_form(part.extra, NAME).get("signature") == "empty":
+            block["signature"] = ""
+        return put_back(block, part.extra, path, self.losses)
+
+    def foreign(self, part: Foreign, path: str) -> Block | None:
+        if part.dialect == NAME:
+            return part.value
+        self.losses.append(Loss(path, "foreign_part", "dropped", f"{part.type} of {part.dialect}"))
+        return None
+
+    def declare(self, part: Text | ToolCall | Media | ToolResult, path: str) -> None:
+        """What a part says that no block of an answer can say."""
+        match part:
+            case Text():
+                if part.refusal:
+                    self.losses.append(Loss(f"{path}.refusal", "refusal", "approximated", "told as text"))
+                if part.logprobs:
+                    self.losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "no logprobs"))
+            case ToolCall():
+                if part.namespace:
+                    self.losses.append(
+                        Loss(f"{path}.namespace", "tool.namespace", "dropped", "no namespaces")
+                    )
+            case Media():
+                self.losses.append(Loss(path, part.kind, "dropped", f"an answer cannot hold {part.kind}"))
+            case ToolResult():
+                self.losses.append(
+                    Loss(path, "tool_result.pairing", "dropped", "an answer cannot hold results")
+                )
+            case _:
+                assert_never(part)

@@ -1,0 +1,224 @@
+"""Streamed tool arguments that are JSON whatever the model writes.
+
+Arguments are passed on as they arrive, so it is too late to wrap them when they turn out to be no JSON. But
+every prefix that was passed on is checked, and a valid beginning can always be brought to a valid end: the
+open strings and brackets are closed, and the whole raw text is added as `_raw`, from which the parser of
+requests restores it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from wireglot.dialects.arguments import PARSE_ERROR, RAW, arguments_object
+from wireglot.wire.json import encode_text
+
+_SPACE = " \t\n\r"
+_IN_STRING = re.compile(r'[^"\\\x00-\x1f]*')
+_NUMBER_START = re.compile(r"-?(?:(?:0|[1-9]\d*)(?:\.(?:\d+(?:[eE][+-]?\d*)?)?|[eE][+-]?\d*)?)?")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_IN_NUMBER = frozenset("0123456789+-.eE")
+_LITERALS = {"t": "true", "f": "false", "n": "null"}
+
+# What may come next. Inside a string, an escape or a number the place is STRING, ESCAPE, NUMBER, LITERAL.
+_ROOT, _FIRST_KEY, _KEY, _COLON, _VALUE, _FIRST_VALUE, _NEXT, _STRING, _ESCAPE, _NUMERAL, _LITERAL, _DONE = (
+    range(12)
+)
+
+
+class ArgumentStream:
+    """Feed it what the model writes; what it returns may be passed on. `finish` gives the rest.
+
+    The last brace is held back until then: what follows it may show that it was not the end.
+    """
+
+    __slots__ = (
+        "_broken",
+        "_escape",
+        "_is_key",
+        "_key_count",
+        "_place",
+        "_raw",
+        "_stack",
+        "_tail",
+        "_word",
+        "mended",
+        "opened",
+    )
+
+    def __init__(self) -> None:
+        self.opened = False  # whether the opening brace was passed on
+        self.mended = False  # whether a passed beginning had to be brought to an end
+        self._raw: list[str] = []
+        self._place = _ROOT
+        self._stack: list[str] = []
+        self._is_key = False
+        self._key_count = 0  # keys seen at the root
+        self._escape = ""  # of the escape sequence we are in
+        self._word = ""  # of the number or literal we are in
+        self._tail = ""  # held back
+        self._broken = False
+
+    def feed(self, text: str) -> str:
+        self._raw.append(text)
+        if self._broken:
+            return ""
+        at, size = 0, len(text)
+        while at < size:
+            if self._place == _STRING:
+                match = _IN_STRING.match(text, at)
+                assert match is not None
+                at = match.end()
+                if at == size:
+                    break
+            if not self._take(text[at]):
+                self._broken = True
+                break
+            at += 1
+            if self._place == _DONE:
+                at -= 1
+                self._tail = text[at:]
+                break
+        if self._place == _DONE and self._tail[1:].strip(_SPACE):
+            self._broken = True  # something follows the last brace
+        passed = text[:at]
+        if not self.opened:
+            passed = passed.lstrip(_SPACE)
+            self.opened = bool(passed)
+        return passed
+
+    def finish(self) -> str:
+        """What is still to be said: the held brace, or the way out of a broken text."""
+        raw = "".join(self._raw)
+        if self._place == _DONE and not self._broken:
+            return "}"
+        if not raw.strip():
+            return ""
+        wrapped = arguments_object(raw)
+        problem = (
+            wrapped[PARSE_ERROR] if wrapped.keys() == {PARSE_ERROR, RAW} else "invalid tool arguments JSON"
+        )
+        members = encode_text({PARSE_ERROR: problem, RAW: raw})
+        if not self.opened:
+            return members
+        self.mended = True
+        if self._place == _DONE:
+            return ("," if self._key_count else "") + members[1:]
+        return self._close() + members[1:]
+
+    def _take(self, char: str) -> bool:
+        place = self._place
+        if place == _STRING:
+            return self._take_in_string(char)
+        if place == _ESCAPE:
+            return self._take_escape(char)
+        if place == _NUMERAL:
+            if char in _IN_NUMBER:
+                self._word += char
+                return _NUMBER_START.fullmatch(self._word) is not None
+            if _NUMBER.fullmatch(self._word) is None:
+                return False
+            self._place = place = _NEXT
+        elif place == _LITERAL:
+            self._word += char
+            whole = _LITERALS[self._word[0]]
+            if self._word == whole:
+                self._place = _NEXT
+            return whole.startswith(self._word)
+        if char in _SPACE:
+            return True
+        if place == _ROOT:
+            return char == "{" and self._push("{")
+        if place in (_FIRST_KEY, _KEY):
+            if char == '"':
+                self._place, self._is_key = _STRING, True
+                self._key_count += len(self._stack) == 1
+                return True
+            return char == "}" and place == _FIRST_KEY and self._pop()
+        if place == _COLON:
+            self._place = _VALUE
+            return char == ":"
+        if place == _NEXT:
+            return self._take_next(char)
+        return self._take_value(char)
+
+    def _take_in_string(self, char: str) -> bool:
+        if char == '"':
+            self._place = _COLON if self._is_key else _NEXT
+            return True
+        if char == "\\":
+            self._place, self._escape = _ESCAPE, ""
+            return True
+        return False  # a control character
+
+    def _take_escape(self, char: str) -> bool:
+        if not self._escape:
+            if char == "u":
+                self._escape = "u"
+                return True
+            self._place = _STRING
+            return char in '"\\/bfnrt'
+        if char not in "0123456789abcdefABCDEF":
+            return False
+        self._escape += char
+        if len(self._escape) == 5:
+            self._place = _STRING
+        return True
+
+    def _take_next(self, char: str) -> bool:
+        inside = self._stack[-1]
+        if char == ",":
+            self._place = _KEY if inside == "{" else _VALUE
+            return True
+        return char == ("}" if inside == "{" else "]") and self._pop()
+
+    def _take_value(self, char: str) -> bool:
+        if char == '"':
+            self._place, self._is_key = _STRING, False
+        elif char in "{[":
+            return self._push(char)
+        elif char == "]" and self._place == _FIRST_VALUE:
+            return self._pop()
+        elif char in _LITERALS:
+            self._place, self._word = _LITERAL, char
+        elif char == "-" or (char.isascii() and char.isdigit()):
+            self._place, self._word = _NUMERAL, char
+        else:
+            return False
+        return True
+
+    def _push(self, bracket: str) -> bool:
+        self._stack.append(bracket)
+        self._place = _FIRST_KEY if bracket == "{" else _FIRST_VALUE
+        return True
+
+    def _pop(self) -> bool:
+        self._stack.pop()
+        self._place = _NEXT if self._stack else _DONE
+        return True
+
+    def _close(self) -> str:
+        """From where the passed text stands to a place inside the root where members may follow."""
+        closing = []
+        place = self._place
+        if place == _ESCAPE:
+            # `\` becomes an escaped backslash, `\u12` is filled up.
+            closing.append("\\" if not self._escape else "0" * (5 - len(self._escape)))
+            place = _STRING
+        if place == _STRING:
+            closing.append('"')
+            place = _COLON if self._is_key else _NEXT
+        elif place == _NUMERAL:
+            closing.append("" if _NUMBER.fullmatch(self._word) else "0")
+        elif place == _LITERAL:
+            closing.append(_LITERALS[self._word[0]][len(self._word) :])
+        if place == _COLON:
+            closing.append(":null")
+        elif place == _VALUE:
+            closing.append("null")
+        elif place == _KEY and len(self._stack) > 1:
+            closing.append('"":null')
+        for bracket in reversed(self._stack[1:]):
+            closing.append("}" if bracket == "{" else "]")
+        at_key = len(self._stack) == 1 and self._place in (_KEY, _FIRST_KEY)
+        return "".join(closing) + ("" if at_key else ",")

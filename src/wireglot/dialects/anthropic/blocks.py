@@ -1,0 +1,180 @@
+"""Parts of a request -> content blocks."""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from wireglot.dialects.anthropic.citations import render_citations
+from wireglot.dialects.anthropic.media import render_media
+from wireglot.dialects.anthropic.names import NAME, put_back, render_cache
+from wireglot.dialects.anthropic.parts import call_text
+from wireglot.dialects.anthropic.reasoning import render_for_upstream
+from wireglot.dialects.arguments import arguments_object
+from wireglot.dialects.base import Context
+from wireglot.dialects.fields import own_fields, own_form
+from wireglot.ir.content import Foreign, Media, Part, Reasoning, ResultPart, Role, Text, ToolCall, ToolResult
+from wireglot.ir.loss import Loss
+
+Block = dict[str, Any]
+
+
+class RequestBlocks:
+    """Renders toward an upstream. `native`: the request came from this dialect and is sent as it came."""
+
+    __slots__ = ("_context", "_names", "losses", "native")
+
+    def __init__(self, context: Context, losses: list[Loss], native: bool) -> None:
+        self._context = context
+        self.losses = losses
+        self.native = native
+        self._names: dict[str, str] = {}  # call id -> tool name, of the calls so far
+
+    def content(self, parts: tuple[Part, ...], role: Role, path: str) -> list[Block]:
+        blocks = []
+        for index, part in enumerate(parts):
+            block = self._block(part, role, f"{path}.content[{index}]")
+            if block is not None:
+                blocks.append(block)
+        return blocks
+
+    def _block(self, part: Part, role: Role, path: str) -> Block | None:
+        match part:
+            case Text():
+                return self.text(part, path)
+            case ToolCall():
+                return self._call(part, path) if self._may_stand("assistant", role, path) else None
+            case ToolResult():
+                return self._result(part, path) if self._may_stand("user", role, path) else None
+            case Reasoning():
+                block = render_for_upstream(part, self._context, path, self.losses)
+                return put_back(block, part.extra, path, self.losses) if block is not None else None
+            case Media():
+                if role != "user" and not self.native:
+                    self.losses.append(
+                        Loss(path, part.kind, "dropped", f"not allowed in a turn of the {role}")
+                    )
+                    return None
+                return render_media(part, path, self.losses, self.native)
+            case Foreign():
+                return self._foreign(part, path)
+            case _:
+                assert_never(part)
+
+    def _may_stand(self, place: Role, role: Role, path: str) -> bool:
+        if role == place or self.native:
+            return True
+        self.losses.append(
+            Loss(path, "tool_result.pairing", "dropped", f"not allowed in a turn of the {role}")
+        )
+        return False
+
+    def text(self, part: Text, path: str) -> Block | None:
+        if not self.native and not part.text.strip():
+            self._blank(part, path)
+            return None
+        block: Block = {"type": "text", "text": part.text}
+        if part.citations and (
+            citations := render_citations(part.citations, path, self.losses, echoable=True)
+        ):
+            block["citations"] = citations
+        if part.cache is not None:
+            block["cache_control"] = render_cache(part.cache, path, self.losses)
+        if part.refusal:
+            self.losses.append(Loss(f"{path}.refusal", "refusal", "approximated", "told as text"))
+        if part.logprobs:
+            self.losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "no logprobs"))
+        if part.signature is not None:
+            self.losses.append(
+                Loss(f"{path}.signature", "reasoning.signature", "dropped", "text carries no signature")
+            )
+        return put_back(block, part.extra, path, self.losses)
+
+    def _blank(self, part: Text, path: str) -> None:
+        """A text without a visible character is refused; say so unless nothing is lost with it."""
+        if part.text or part.signature is not None:
+            self.losses.append(Loss(path, "content.empty", "dropped", "blank text is refused"))
+
+    def _call(self, part: ToolCall, path: str) -> Block:
+        self._names[part.id] = part.name
+        block: Block = {"type": "tool_use", "id": part.id, "name": part.name}
+        arguments = render_input(part, path, self.losses)
+        if arguments is not None:
+            block["input"] = arguments
+        if part.namespace:
+            self.losses.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "no namespaces"))
+        if part.signature is not None:
+            self.losses.append(
+                Loss(f"{path}.signature", "reasoning.signature", "dropped", "calls carry no signature")
+            )
+        if part.cache is not None:
+            block["cache_control"] = render_cache(part.cache, path, self.losses)
+        return put_back(block, part.extra, path, self.losses)
+
+    def _result(self, part: ToolResult, path: str) -> Block:
+        block: Block = {"type": "tool_result", "tool_use_id": part.call_id}
+        content = [
+            rendered
+            for index, item in enumerate(part.content)
+            if (rendered := self._result_part(item, f"{path}.content[{index}]")) is not None
+        ]
+        if content:
+            as_text = own_form(part.extra, NAME).get("content") == "string" or not self.native
+            block["content"] = shorthand(content) if as_text else content
+        if part.is_error:
+            block["is_error"] = True
+        if part.name and part.name != self._names.get(part.call_id):
+            self.losses.append(
+                Loss(f"{path}.name", "tool_result.name", "dropped", "results are known by id only")
+            )
+        if part.kind == "custom":
+            self.losses.append(
+                Loss(f"{path}.kind", "tool.custom", "approximated", "told as the result of a function")
+            )
+        if part.cache is not None:
+            block["cache_control"] = render_cache(part.cache, path, self.losses)
+        return put_back(block, part.extra, path, self.losses)
+
+    def _result_part(self, part: ResultPart, path: str) -> Block | None:
+        match part:
+            case Text():
+                return self.text(part, path)
+            case Media():
+                return render_media(part, path, self.losses, self.native)
+            case Foreign():
+                return self._foreign(part, path)
+            case _:
+                assert_never(part)
+
+    def _foreign(self, part: Foreign, path: str) -> Block | None:
+        if part.dialect == NAME:
+            return part.value
+        self.losses.append(Loss(path, "foreign_part", "dropped", f"{part.type} of {part.dialect}"))
+        return None
+
+
+def render_input(part: ToolCall, path: str, losses: list[Loss]) -> dict[str, Any] | None:
+    """The `input` object; None to leave it out or null as it came."""
+    if part.kind == "custom":
+        losses.append(
+            Loss(f"{path}.arguments", "tool.custom", "emulated", 'the text stands in {"input": ...}')
+        )
+        return {"input": part.arguments}
+    if part.extra is not None and part.extra.dialect == NAME:
+        said = part.extra.form.get("input")
+        if type(said) is dict and call_text(said) == part.arguments:
+            return said
+        if not part.arguments and (said == "absent" or "input" in own_fields(part.extra, NAME)):
+            return None
+    return arguments_object(part.arguments)
+
+
+def _only_text(blocks: list[Block]) -> str | None:
+    if len(blocks) == 1 and blocks[0].keys() == {"type", "text"}:
+        return str(blocks[0]["text"])
+    return None
+
+
+def shorthand(blocks: list[Block]) -> list[Block] | str:
+    """A content of one plain text is written as that text."""
+    text = _only_text(blocks)
+    return blocks if text is None else text

@@ -1,0 +1,189 @@
+"""Error bodies: the dialect's own envelope, and what gateways and clouds put in its place."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from wireglot.dialects.anthropic.names import NAME
+from wireglot.dialects.base import Context, Rendered
+from wireglot.ir.content import Extra
+from wireglot.ir.errors import ApiError, ErrorKind
+from wireglot.ir.loss import Loss
+
+_KINDS: dict[str, ErrorKind] = {
+    "invalid_request_error": "invalid_request",
+    "authentication_error": "auth",
+    "billing_error": "billing",
+    "permission_error": "permission",
+    "not_found_error": "not_found",
+    "conflict_error": "conflict",
+    "request_too_large": "too_large",
+    "rate_limit_error": "rate_limit",
+    "overloaded_error": "overloaded",
+    "api_error": "server",
+    "timeout_error": "timeout",
+    # What compatible hosts send in the same envelope.
+    "gateway_timeout_error": "timeout",
+    "invalid_authentication_error": "auth",
+    "exceeded_current_quota_error": "billing",
+    "insufficient_quota": "billing",
+    "permission_denied_error": "permission",
+    "access_terminated_error": "permission",
+    "resource_not_found_error": "not_found",
+    "rate_limit_reached_error": "rate_limit",
+    "engine_overloaded_error": "overloaded",
+    "server_error": "server",
+    "content_filter": "content_policy",
+}
+_BY_STATUS: dict[int, ErrorKind] = {
+    400: "invalid_request",
+    401: "auth",
+    402: "billing",
+    403: "permission",
+    404: "not_found",
+    405: "invalid_request",
+    408: "timeout",
+    409: "conflict",
+    413: "too_large",
+    415: "invalid_request",
+    422: "invalid_request",
+    429: "rate_limit",
+    503: "overloaded",
+    504: "timeout",
+    529: "overloaded",
+}
+_WRITTEN: dict[ErrorKind, str] = {
+    "invalid_request": "invalid_request_error",
+    "context_overflow": "invalid_request_error",
+    "auth": "authentication_error",
+    "billing": "billing_error",
+    "permission": "permission_error",
+    "not_found": "not_found_error",
+    "conflict": "invalid_request_error",
+    "too_large": "request_too_large",
+    "rate_limit": "rate_limit_error",
+    "overloaded": "overloaded_error",
+    "server": "api_error",
+    "timeout": "timeout_error",
+    "content_policy": "invalid_request_error",
+}
+
+_OVERFLOW = re.compile(
+    r"prompt is too long|exceeds? (the )?(maximum )?(context|token) (limit|length|window)"
+    r"|context[_ ](length|window|limit)|maximum context|input is too long"
+    r"|too many (input )?tokens|exceed(s|ed)? context limit",
+    re.IGNORECASE,
+)
+_POLICY = re.compile(
+    r"considered high risk|content (filter|policy|management policy)|blocked by .*(filter|policy)",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\d[\d,]{2,}")
+_TOO_LONG = "prompt is too long"
+
+
+def parse_error(body: Any, status: int = 0) -> ApiError | None:
+    """The error a body reports; None if it is none and the status does not say so."""
+    if type(body) is list and len(body) == 1:
+        body = body[0]
+    if type(body) is bytes:
+        body = body.decode("utf-8", "replace")
+    failed = status >= 400
+    if type(body) is dict:
+        inner = body.get("error")
+        if type(inner) is dict:
+            return _parse_envelope(body, inner, status)
+        if type(inner) is str and inner:
+            message = body.get("message")
+            return _error("", message if type(message) is str and message else inner, status, body)
+        if body.get("type") == "error" or (failed and body.get("type") != "message"):
+            return _error("", _flat_message(body, status), status, body)
+        return _error("", _status_message(status), status, None) if failed else None
+    if type(body) is str and body.strip() and (failed or _is_page(body)):
+        said = f"the upstream answered with a web page{f' (status {status})' if status else ''}"
+        return _error("", said if _is_page(body) else body.strip(), status, None)
+    return _error("", _status_message(status), status, None) if failed else None
+
+
+def _parse_envelope(body: dict[str, Any], inner: dict[str, Any], status: int) -> ApiError:
+    kind, message = inner.get("type"), inner.get("message")
+    details = inner.get("details")
+    code = details.get("error_code") if type(details) is dict else inner.get("code")
+    request_id = body.get("request_id")
+    own = body.get("type") == "error"
+    return _error(
+        kind if type(kind) is str else "",
+        message if type(message) is str and message else _flat_message(inner, status),
+        status,
+        body if own else None,
+        code if type(code) is str else "",
+        request_id if type(request_id) is str else "",
+    )
+
+
+def _error(
+    kind: str, message: str, status: int, body: dict[str, Any] | None, code: str = "", request_id: str = ""
+) -> ApiError:
+    named = _KINDS.get(kind) or _KINDS.get(code)
+    meant: ErrorKind = (
+        named or _BY_STATUS.get(status) or ("invalid_request" if 400 <= status < 500 else "server")
+    )
+    if meant in ("invalid_request", "too_large") and _OVERFLOW.search(message):
+        meant = "context_overflow"
+    elif meant == "invalid_request" and _POLICY.search(message):
+        meant = "content_policy"
+    own = body is not None and body.get("type") == "error" and type(body.get("error")) is dict
+    return ApiError(
+        meant,
+        message,
+        status,
+        kind,
+        code,
+        request_id=request_id,
+        extra=Extra(NAME, body) if own and body is not None else None,
+    )
+
+
+def _flat_message(body: dict[str, Any], status: int) -> str:
+    for key in ("message", "Message", "detail", "error_description", "msg", "title"):
+        value = body.get(key)
+        if type(value) is str and value:
+            return value
+    return _status_message(status)
+
+
+def _status_message(status: int) -> str:
+    return f"the upstream answered with status {status}" if status else "the upstream reported an error"
+
+
+def _is_page(body: str) -> bool:
+    return body.lstrip()[:15].lower().startswith(("<!doctype", "<html", "<head", "<?xml"))
+
+
+def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
+    """The envelope. An error of this dialect goes back as it came: clients heal by its exact wording."""
+    if error.extra is not None and error.extra.dialect == NAME and "error" in error.extra.fields:
+        return Rendered(error.extra.fields)
+    losses: list[Loss] = []
+    message = error.message
+    if error.kind == "context_overflow" and _TOO_LONG not in message:
+        message = _too_long(message)
+        losses.append(
+            Loss("$.message", "error.detail", "approximated", "in the words this dialect's clients know")
+        )
+    for name in ("code", "param"):
+        if getattr(error, name):
+            losses.append(Loss(f"$.{name}", "error.detail", "dropped", f"no {name} in an error"))
+    body: dict[str, Any] = {"type": "error", "error": {"type": _WRITTEN[error.kind], "message": message}}
+    if error.request_id:
+        body["request_id"] = error.request_id
+    return Rendered(body, tuple(losses))
+
+
+def _too_long(message: str) -> str:
+    """`prompt is too long: N tokens > M maximum`, where the two numbers can be made out."""
+    numbers = sorted({int(found.replace(",", "")) for found in _NUMBER.findall(message)})
+    if len(numbers) == 2:
+        return f"{_TOO_LONG}: {numbers[1]} tokens > {numbers[0]} maximum"
+    return f"{_TOO_LONG}: {message}"

@@ -1,0 +1,71 @@
+"""The name of this dialect, and how its values are put back on the wire as they came."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.fields import Fields
+from wireglot.ir.content import CacheMark, Extra
+from wireglot.ir.loss import Loss, losses_of_extra
+
+NAME = "anthropic"
+
+_CACHE = frozenset({"type", "ttl"})
+_TTL_READ = {"5m": "short", "1h": "long"}
+_TTL_WRITTEN = {"short": "5m", "long": "1h"}
+
+
+def is_own(extra: Extra | None) -> bool:
+    return extra is not None and extra.dialect == NAME
+
+
+def keep(
+    fields: Fields, known: frozenset[str], blanks: tuple[str, ...] = (), form: dict[str, Any] | None = None
+) -> Extra | None:
+    """What stands beside the known fields. `blanks` are known fields whose empty value says nothing, but
+    is there: an empty `citations` list, `is_error: false`."""
+    empty = {key: fields.value[key] for key in blanks if key in fields.value and _is_empty(fields.value[key])}
+    if empty:
+        form = {**(form or {}), "blank": empty}
+    return fields.rest(known, NAME, form)
+
+
+def put_back(block: dict[str, Any], extra: Extra | None, path: str, losses: list[Loss]) -> dict[str, Any]:
+    """Give a wire object the fields it came with; declare those another dialect left there."""
+    if extra is None:
+        return block
+    if extra.dialect != NAME:
+        losses_of_extra(extra, NAME, path, losses)
+        return block
+    for key, value in extra.fields.items():
+        block.setdefault(key, value)
+    for key, value in extra.form.get("blank", {}).items():
+        block.setdefault(key, value)
+    return block
+
+
+def parse_cache(fields: Fields, key: str = "cache_control") -> CacheMark | None:
+    if fields.value.get(key) is None:
+        return None
+    mark = fields.object(key)
+    ttl = mark.value.get("ttl")
+    known = _CACHE if ttl is None or ttl in ("5m", "1h") else _CACHE - {"ttl"}
+    if mark.value.get("type") != "ephemeral":
+        known = known - {"type"}
+    short_or_long = _TTL_READ.get(ttl, "") if type(ttl) is str else ""
+    extra = mark.rest(known, NAME, None if "type" in mark.value else {"type": "absent"})
+    return CacheMark("short" if short_or_long == "short" else "long" if short_or_long else "", extra)
+
+
+def render_cache(mark: CacheMark, path: str, losses: list[Loss]) -> dict[str, Any]:
+    own = mark.extra if mark.extra is not None and mark.extra.dialect == NAME else None
+    block: dict[str, Any] = {}
+    if own is None or ("type" not in own.fields and "type" not in own.form):
+        block["type"] = "ephemeral"
+    if mark.ttl:
+        block["ttl"] = _TTL_WRITTEN[mark.ttl]
+    return put_back(block, mark.extra, f"{path}.cache", losses)
+
+
+def _is_empty(value: Any) -> bool:
+    return value is False or value == "" or value == [] or value == {}

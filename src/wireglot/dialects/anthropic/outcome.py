@@ -1,0 +1,146 @@
+"""Why an answer ended and what it cost: tables both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.anthropic.names import NAME
+from wireglot.ir.content import Extra
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.outcome import Stop, StopReason, Usage
+
+REASONS: dict[str, StopReason] = {
+    "end_turn": "end",
+    "stop_sequence": "stop_sequence",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "context_full",
+    "tool_use": "tool_calls",
+    "refusal": "refused",
+    "pause_turn": "paused",
+}
+SPELT: dict[StopReason, str] = {reason: raw for raw, reason in REASONS.items()}
+
+_TIERS_READ = {"standard_only": "standard"}
+_TIERS_REQUEST = {"auto": "auto", "standard": "standard_only"}
+_TIERS_RESPONSE = frozenset({"standard", "priority", "batch"})
+
+
+def parse_stop(raw: Any, sequence: Any, details: dict[str, Any], calls: bool) -> Stop:
+    """`details`: `stop_details` where it was said. Calls make an `end_turn` (or silence) a call for tools."""
+    text = raw if type(raw) is str else ""
+    reason: StopReason = REASONS.get(text, "other")
+    if calls and (reason == "end" or not text):
+        reason = "tool_calls"
+    extra = Extra(NAME, details) if details else None
+    return Stop(reason, text, NAME, sequence if type(sequence) is str else None, extra)
+
+
+def render_stop(stop: Stop, path: str, losses: list[Loss]) -> dict[str, Any]:
+    """The three stop fields. A malformed call has no stop reason here: the caller makes it an error."""
+    if stop.dialect == NAME and stop.raw:
+        raw: str | None = stop.raw
+    elif stop.dialect == NAME and stop.reason == "other":
+        raw = None  # that is how it was said
+    else:
+        raw = SPELT.get(stop.reason, "end_turn")
+        if stop.reason not in SPELT:
+            said = f" ({stop.raw})" if stop.raw else ""
+            losses.append(
+                Loss(f"{path}.reason", "stop_reason", "approximated", f"{stop.reason}{said} is told as {raw}")
+            )
+    fields: dict[str, Any] = {"stop_reason": raw, "stop_sequence": stop.sequence}
+    if stop.extra is not None:
+        if stop.extra.dialect == NAME:
+            fields.update(stop.extra.fields)
+        else:
+            losses_of_extra(stop.extra, NAME, path, losses, "stop_details")
+    return fields
+
+
+def parse_usage(raw: dict[str, Any]) -> Usage:
+    """The account of a usage object. Total output includes thinking; input excludes everything cached."""
+    split = raw.get("cache_creation")
+    short = long = 0
+    if type(split) is dict:
+        short = _count(split.get("ephemeral_5m_input_tokens"))
+        long = _count(split.get("ephemeral_1h_input_tokens"))
+    total = raw.get("cache_creation_input_tokens")
+    # The total holds: a split from message_start may be older than a total from message_delta.
+    written = _count(total) if total is not None else short + long
+    long = min(long, written)
+    details = raw.get("output_tokens_details")
+    thinking = details.get("thinking_tokens") if type(details) is dict else None
+    output = _count(raw.get("output_tokens"))
+    reasoning = min(_count(thinking), output) if thinking is not None else None
+    return Usage(
+        input=_count(raw.get("input_tokens")),
+        cache_read=_count(raw.get("cache_read_input_tokens")),
+        cache_write=written - long,
+        cache_write_long=long,
+        output=output - (reasoning or 0),
+        reasoning=reasoning,
+        raw=Extra(NAME, form=raw),
+    )
+
+
+def render_usage(usage: Usage, path: str, losses: list[Loss]) -> dict[str, Any]:
+    raw = usage.raw
+    if raw is not None and raw.dialect == NAME and parse_usage(raw.form) == usage:
+        return dict(raw.form)
+    if usage.tool_prompt:
+        losses.append(Loss(f"{path}.tool_prompt", "usage.detail", "approximated", "counted as input"))
+    written = usage.cache_write + usage.cache_write_long
+    fields: dict[str, Any] = {
+        "input_tokens": usage.input + usage.tool_prompt,
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": usage.cache_read,
+    }
+    if written:
+        fields["cache_creation"] = {
+            "ephemeral_5m_input_tokens": usage.cache_write,
+            "ephemeral_1h_input_tokens": usage.cache_write_long,
+        }
+    fields["output_tokens"] = usage.total_output
+    if usage.reasoning:
+        fields["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
+    return fields
+
+
+def merge_usage(old: dict[str, Any], new: Any) -> dict[str, Any]:
+    """A later usage object over an earlier one: what it says wins, what it leaves out stays."""
+    if type(new) is not dict:
+        return old
+    return {**old, **{key: value for key, value in new.items() if value is not None or key not in old}}
+
+
+def tier_of_usage(usage: Any) -> str:
+    tier = usage.get("service_tier") if type(usage) is dict else None
+    return tier if type(tier) is str else ""
+
+
+def render_tier_of_response(tier: str, usage: dict[str, Any], losses: list[Loss]) -> None:
+    """The tier an answer was served at stands inside its usage."""
+    if not tier or usage.get("service_tier") == tier:
+        return
+    if tier in _TIERS_RESPONSE or "service_tier" in usage:
+        usage["service_tier"] = tier
+    else:
+        losses.append(Loss("$.service_tier", "service_tier", "dropped", f"no tier {tier}"))
+
+
+def parse_tier(raw: str) -> str:
+    return _TIERS_READ.get(raw, raw)
+
+
+def render_tier(tier: str) -> str | None:
+    """The request's spelling of a tier; None if it has none."""
+    return _TIERS_REQUEST.get(tier)
+
+
+def _count(value: Any) -> int:
+    """A number of tokens; whatever else stands there counts nothing (and stays in the raw account)."""
+    if type(value) is int:
+        return max(value, 0)
+    if type(value) is float and value.is_integer():
+        return max(int(value), 0)
+    return 0

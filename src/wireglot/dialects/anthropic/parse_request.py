@@ -1,0 +1,135 @@
+"""A Messages request -> the conversation it asks to continue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.anthropic.names import NAME, keep, parse_cache
+from wireglot.dialects.anthropic.parts import BlockParser
+from wireglot.dialects.anthropic.settings import config_rest, parse_format, parse_thinking_config, parse_tiers
+from wireglot.dialects.anthropic.tools import parse_choice, parse_tools
+from wireglot.dialects.base import Context
+from wireglot.dialects.fields import Fields, describe
+from wireglot.ir.content import Extra, Message, Origin, Part, Role, Text
+from wireglot.ir.errors import ClientFault
+from wireglot.ir.request import OutputFormat, Request, Sampling
+
+_KNOWN = frozenset(
+    {
+        "model",
+        "messages",
+        "max_tokens",
+        "system",
+        "stream",
+        "stop_sequences",
+        "tools",
+        "tool_choice",
+        "thinking",
+        "output_config",
+        "metadata",
+        "service_tier",
+        "cache_control",
+        "temperature",
+        "top_p",
+        "top_k",
+    }
+)
+_MESSAGE = frozenset({"role", "content"})
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+
+
+def parse_request(body: dict[str, Any], context: Context) -> Request:
+    fields = Fields(body)
+    blocks = BlockParser(context, Origin(NAME), ClientFault, True)
+    messages = [*_parse_system(fields, blocks), *_parse_messages(fields, blocks)]
+    form: dict[str, Any] = {}
+    output = parse_format(fields)
+    choice, parallel = parse_choice(fields)
+    max_tokens = fields.integer("max_tokens")
+    if max_tokens is None:
+        form["max_tokens"] = "absent"
+    elif max_tokens < 0:
+        raise ClientFault("expected an integer of at least 0", "$.max_tokens")
+    metadata = fields.object_or_none("metadata")
+    tier = parse_tiers(fields, form)
+    return Request(
+        model=fields.text_or("model"),
+        messages=tuple(messages),
+        tools=parse_tools(fields),
+        tool_choice=choice,
+        parallel_tools=parallel,
+        max_tokens=max_tokens,
+        stop=fields.texts("stop_sequences"),
+        sampling=_parse_sampling(fields),
+        thinking=parse_thinking_config(fields),
+        output=output,
+        stream=fields.boolean("stream"),
+        user=metadata.text_or("user_id") if metadata is not None else "",
+        service_tier=tier,
+        cache=parse_cache(fields),
+        extra=_parse_extra(fields, form, metadata, output, tier),
+    )
+
+
+def _parse_system(body: Fields, blocks: BlockParser) -> list[Message]:
+    """The top-level system text is the first message; its extra remembers how it was written."""
+    system = body.value.get("system")
+    if system is None:
+        return []
+    if type(system) is str:
+        return [Message("system", (Text(system),), extra=Extra(NAME, form={"content": "string"}))]
+    if type(system) is not list:
+        raise body.wrong("system", "a string or an array")
+    return [
+        Message("system", blocks.content(system, "$.system"), extra=Extra(NAME, form={"content": "array"}))
+    ]
+
+
+def _parse_messages(body: Fields, blocks: BlockParser) -> list[Message]:
+    messages = []
+    for index, item in enumerate(body.array("messages")):
+        fields = Fields(item, f"$.messages[{index}]")
+        role = _ROLES.get(fields.text("role"))
+        if role is None:
+            raise ClientFault("expected one of user, assistant, system", f"{fields.path}.role")
+        form: dict[str, Any] = {"place": "messages"} if role == "system" else {}
+        content = fields.value.get("content")
+        parts: tuple[Part, ...]
+        if type(content) is str:
+            parts, form["content"] = (Text(content),), "string"
+        elif type(content) is list:
+            parts = blocks.content(content, f"{fields.path}.content")
+        elif content is None and "content" in fields.value:
+            parts = ()
+        else:
+            raise ClientFault(
+                f"expected a string or an array, got {describe(content)}", f"{fields.path}.content"
+            )
+        messages.append(Message(role, parts, extra=keep(fields, _MESSAGE, form=form)))
+    return messages
+
+
+def _parse_sampling(fields: Fields) -> Sampling:
+    sampling = (fields.number("temperature"), fields.number("top_p"), fields.number("top_k"))
+    return Sampling() if sampling == (None, None, None) else Sampling(*sampling)
+
+
+def _parse_extra(
+    fields: Fields, form: dict[str, Any], metadata: Fields | None, output: OutputFormat | None, tier: str
+) -> Extra:
+    """Always there, because it also says that the messages are cut as this dialect cuts them."""
+    known = _KNOWN
+    if output is not None and output.extra is not None and "key" in output.extra.form:
+        known = known | {"output_format"}
+    if tier == "fast" and "service_tier" not in form:
+        known = known | {"speed"}
+    rest = keep(fields, known, ("stop_sequences", "tools", "metadata", "output_config"), form)
+    information = dict(rest.fields) if rest is not None else {}
+    config = config_rest(fields, output)
+    if config:
+        information["output_config"] = config
+    if metadata is not None:
+        beside = {key: value for key, value in metadata.value.items() if key != "user_id" or not value}
+        if beside:
+            information["metadata"] = beside
+    return Extra(NAME, information, rest.form if rest is not None else {})

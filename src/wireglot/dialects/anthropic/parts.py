@@ -1,0 +1,170 @@
+"""Content blocks -> parts, for requests and answers alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.anthropic.citations import parse_citations
+from wireglot.dialects.anthropic.media import parse_media
+from wireglot.dialects.anthropic.names import NAME, keep, parse_cache
+from wireglot.dialects.anthropic.reasoning import attach, parse_redacted, parse_thinking
+from wireglot.dialects.arguments import PARSE_ERROR, RAW, arguments_text
+from wireglot.dialects.base import Context
+from wireglot.dialects.envelope import Sealed
+from wireglot.dialects.fields import Fields, describe
+from wireglot.ir.content import Extra, Foreign, Origin, Part, ResultPart, Text, ToolCall, ToolResult
+from wireglot.ir.errors import WireglotError
+
+_TEXT = frozenset({"type", "text", "citations", "cache_control"})
+_CALL = frozenset({"type", "id", "name", "input", "cache_control"})
+_RESULT = frozenset({"type", "tool_use_id", "content", "is_error", "cache_control"})
+_DIRECT = {"type": "direct"}
+
+
+class BlockParser:
+    """Parses the blocks of one document, whose sender answers for what is wrong in it.
+
+    `origin` is stamped on signatures that are not ours; `material` makes ids that are missing unique.
+    """
+
+    __slots__ = ("_calls", "_context", "_fault", "_in_request", "_material", "_origin")
+
+    def __init__(
+        self, context: Context, origin: Origin, fault: type[WireglotError], in_request: bool, *material: str
+    ) -> None:
+        self._context = context
+        self._origin = origin
+        self._fault = fault
+        self._in_request = in_request
+        self._material = material
+        self._calls = 0
+
+    def content(self, blocks: list[Any], path: str) -> tuple[Part, ...]:
+        parts: list[Part] = []
+        held: Sealed | None = None
+        for index, block in enumerate(blocks):
+            part: Part | Sealed
+            if (
+                type(block) is dict
+                and len(block) == 2
+                and block.get("type") == "text"
+                and type(block.get("text")) is str
+            ):
+                part = Text(block["text"])  # nearly every block is this one
+            else:
+                part = self.block(Fields(block, f"{path}[{index}]", self._fault))
+                if isinstance(part, Sealed):
+                    held = part
+                    continue
+            if held is not None:
+                part, held = attach(held, part), None
+            parts.append(part)
+        return tuple(parts)
+
+    def block(self, fields: Fields) -> Part | Sealed:
+        """The part of one block, or the state that belongs to the part behind it."""
+        match fields.text("type"):
+            case "text":
+                return parse_text(fields)
+            case "tool_use":
+                return self._call(fields)
+            case "tool_result" if self._in_request:
+                return self._result(fields)
+            case "thinking":
+                return parse_thinking(fields, self._context, self._origin)
+            case "redacted_thinking":
+                return parse_redacted(fields, self._context, self._origin)
+            case "image":
+                return parse_media(fields, "image")
+            case "document":
+                return parse_media(fields, "document")
+            case other:
+                return Foreign(NAME, other, fields.value)
+
+    def _call(self, fields: Fields) -> ToolCall:
+        name = fields.text("name")
+        self._calls += 1
+        identifier = fields.text_or("id") or self._context.new_id(
+            self._context.call_prefix, *self._material, str(self._calls), name
+        )
+        value = fields.dict_or_none("input")
+        return ToolCall(
+            identifier,
+            name,
+            call_text(value) if value else "",
+            cache=parse_cache(fields),
+            extra=call_extra(fields),
+        )
+
+    def _result(self, fields: Fields) -> ToolResult:
+        content = fields.value.get("content")
+        parts: tuple[ResultPart, ...] = ()
+        form = {}
+        if type(content) is str:
+            parts, form = (Text(content),), {"content": "string"}
+        elif type(content) is list:
+            parts = tuple(self._result_part(item) for item in fields.objects("content"))
+        elif content is not None:
+            raise self._fault(
+                f"expected a string or an array, got {describe(content)}", f"{fields.path}.content"
+            )
+        return ToolResult(
+            fields.text("tool_use_id"),
+            parts,
+            fields.boolean("is_error") or False,
+            cache=parse_cache(fields),
+            extra=keep(fields, _RESULT, ("is_error",) if content else ("is_error", "content"), form),
+        )
+
+    def _result_part(self, fields: Fields) -> ResultPart:
+        match fields.text("type"):
+            case "text":
+                return parse_text(fields)
+            case "image":
+                return parse_media(fields, "image")
+            case "document":
+                return parse_media(fields, "document")
+            case other:
+                return Foreign(NAME, other, fields.value)
+
+
+def parse_text(fields: Fields) -> Text:
+    known = _TEXT if type(fields.value.get("citations")) is list else _TEXT - {"citations"}
+    return Text(
+        fields.text("text"),
+        citations=parse_citations(fields),
+        cache=parse_cache(fields),
+        extra=keep(fields, known, ("citations",)),
+    )
+
+
+def call_text(value: dict[str, Any]) -> str:
+    """The arguments of an `input`. One that we wrapped because the model wrote no JSON gives back what it
+    wrote, also where a streamed beginning of it stands beside the wrapping."""
+    raw = value.get(RAW)
+    if type(raw) is str and PARSE_ERROR in value:
+        return raw
+    return arguments_text(value)
+
+
+def call_extra(fields: Fields) -> Extra | None:
+    """What a `tool_use` block says beside id, name and input. `caller: direct` is the default, spelt out."""
+    known = _CALL
+    form: dict[str, Any] = {}
+    if fields.value.get("caller") == _DIRECT:
+        known = known | {"caller"}
+        form["blank"] = {"caller": _DIRECT}
+    value = fields.value.get("input")
+    if type(value) is dict and RAW in value:
+        form["input"] = value
+    elif "input" not in fields.value:
+        form["input"] = "absent"
+    return fields.rest(known, NAME, form or None)
+
+
+def only_text(content: tuple[Part, ...]) -> str | None:
+    """The text of a content that is one plain text; None if it is anything more."""
+    if len(content) == 1 and isinstance(part := content[0], Text):
+        plain = part.extra is None and part.cache is None and not part.citations and part.signature is None
+        return part.text if plain else None
+    return None

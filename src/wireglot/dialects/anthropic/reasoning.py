@@ -1,0 +1,124 @@
+"""Thinking blocks and the envelopes they carry: state of another provider, echoed by clients of this dialect.
+
+A thinking block has a signature. One minted here stands there as it is; one minted elsewhere is sealed into
+the field. A signature that belongs to a call or a text (Gemini's) travels in a thinking block without text
+directly before it, and returns to that part when the client sends the conversation back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from wireglot.dialects.anthropic.names import NAME, keep
+from wireglot.dialects.base import Context
+from wireglot.dialects.envelope import Holder, Sealed, is_sealed, seal, unseal
+from wireglot.dialects.fields import Fields, own_form
+from wireglot.ir.content import Extra, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
+from wireglot.ir.loss import Loss
+
+_THINKING = frozenset({"type", "thinking", "signature"})
+_REDACTED = frozenset({"type", "data"})
+_UNSIGNED = Signature("", Origin(""))
+
+
+def open_signature(text: str, context: Context, origin: Origin) -> Sealed:
+    """Who signed, and what the signature belongs to. What is not our envelope is this dialect's own."""
+    sealed = unseal(text, context.secret) if is_sealed(text) else None
+    return sealed if sealed is not None else Sealed(Signature(text, origin), "reasoning")
+
+
+def parse_thinking(fields: Fields, context: Context, origin: Origin) -> Reasoning | Sealed:
+    """The reasoning, or the state of the part behind it (which has no text and is no reasoning)."""
+    text = fields.text_or("thinking")
+    raw = fields.text_or("signature")
+    if not raw:
+        spelling = "empty" if "signature" in fields.value else "absent"
+        return Reasoning(text, extra=keep(fields, _THINKING, form={"signature": spelling}))
+    sealed = open_signature(raw, context, origin)
+    if sealed.holder in ("call", "text", "media") and not text:
+        return sealed
+    signature = sealed.signature if sealed.holder == "reasoning" else None
+    return Reasoning(text, signature, extra=keep(fields, _THINKING))
+
+
+def parse_redacted(fields: Fields, context: Context, origin: Origin) -> Reasoning:
+    sealed = open_signature(fields.text("data"), context, origin)
+    return Reasoning("", sealed.signature, redacted=True, extra=keep(fields, _REDACTED))
+
+
+def belongs(sealed: Sealed, part: Part) -> bool:
+    match part:
+        case ToolCall():
+            return sealed.holder == "call"
+        case Text():
+            return sealed.holder == "text"
+        case Media():
+            return sealed.holder == "media"
+        case _:
+            return False
+
+
+def attach(sealed: Sealed, part: Part) -> Part:
+    """Give a part the state that travelled before it, if it is the one it belongs to."""
+    if belongs(sealed, part) and not isinstance(part, Reasoning):
+        return msgspec.structs.replace(part, signature=sealed.signature)
+    return part
+
+
+def signature_for_client(reasoning: Reasoning, context: Context) -> str | None:
+    """What a client is to echo for this reasoning; None to leave the field as `extra` says it was."""
+    signature = reasoning.signature
+    if signature is None:
+        if "signature" in own_form(reasoning.extra, NAME):
+            return None
+        return seal(_UNSIGNED, "unsigned", context.secret)
+    return (
+        signature.data if signature.origin.dialect == NAME else seal(signature, "reasoning", context.secret)
+    )
+
+
+def redacted_for_client(signature: Signature, context: Context) -> str:
+    return signature.data if signature.origin.dialect == NAME else seal(signature, "redacted", context.secret)
+
+
+def carrier(signature: Signature, holder: Holder, context: Context) -> dict[str, Any]:
+    """The block that carries the state of the call or text behind it."""
+    return {"type": "thinking", "thinking": "", "signature": seal(signature, holder, context.secret)}
+
+
+def render_for_upstream(
+    reasoning: Reasoning, context: Context, path: str, losses: list[Loss]
+) -> dict[str, Any] | None:
+    """The block to replay, or None (declared): an upstream refuses thinking it did not sign."""
+    signature = reasoning.signature
+    if signature is not None and not context.may_replay(signature, NAME):
+        if reasoning.redacted:
+            losses.append(Loss(path, "reasoning.redacted", "dropped", "minted by another provider"))
+        else:
+            losses.append(
+                Loss(f"{path}.signature", "reasoning.signature", "dropped", "minted by another provider")
+            )
+            if reasoning.text:
+                losses.append(
+                    Loss(path, "reasoning.text", "dropped", "thinking is only taken back with its signature")
+                )
+        return None
+    if reasoning.redacted:
+        if signature is None:
+            losses.append(Loss(path, "reasoning.redacted", "dropped", "nothing is left of it"))
+            return None
+        return {"type": "redacted_thinking", "data": signature.data}
+    if signature is not None:
+        return {"type": "thinking", "thinking": reasoning.text, "signature": signature.data}
+    if "signature" in own_form(reasoning.extra, NAME):
+        # This dialect's own client sent it unsigned: some upstreams (Kimi, Ollama) never sign. The empty
+        # string is left out, because a signature that is there gets verified.
+        return {"type": "thinking", "thinking": reasoning.text}
+    losses.append(Loss(path, "reasoning.text", "dropped", "thinking is only taken back with its signature"))
+    return None
+
+
+def unsigned_mark(fields: dict[str, Any], spelling: str) -> Extra:
+    return Extra(NAME, fields, {"signature": spelling})

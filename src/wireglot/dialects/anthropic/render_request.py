@@ -1,0 +1,181 @@
+"""A conversation -> the Messages request that continues it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.anthropic.blocks import Block, RequestBlocks, shorthand
+from wireglot.dialects.anthropic.names import NAME, is_own, put_back, render_cache
+from wireglot.dialects.anthropic.settings import (
+    render_format,
+    render_sampling,
+    render_thinking_config,
+    render_tiers,
+)
+from wireglot.dialects.anthropic.tools import render_choice, render_tools
+from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.fields import own_fields, own_form
+from wireglot.ir.content import Message
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.request import Request
+
+DEFAULT_MAX_TOKENS = 32000
+FILLER = "Continue."
+"""The user turn for a conversation that has none at its start: the wire wants the user to speak first."""
+
+
+def render_request(request: Request, context: Context) -> Rendered[dict[str, Any]]:
+    losses: list[Loss] = []
+    native = is_own(request.extra)
+    blocks = RequestBlocks(context, losses, native)
+    leading = _count_leading(request.messages)
+    body: dict[str, Any] = {"model": request.model}
+    body["messages"] = _render_messages(request.messages, leading, blocks)
+    system = _render_system(request.messages[:leading], blocks)
+    if system is not None:
+        body["system"] = system
+    _render_max_tokens(request, body, losses)
+    tools = render_tools(request, losses)
+    if tools:
+        body["tools"] = tools
+    choice = render_choice(request, bool(tools), losses)
+    if choice is not None:
+        body["tool_choice"] = choice
+    if request.stop:
+        body["stop_sequences"] = list(request.stop)
+    if request.stream is not None:
+        body["stream"] = request.stream
+    render_sampling(request, body, losses)
+    _render_config(request, body, losses)
+    render_tiers(request, body, losses)
+    _render_metadata(request, body, losses)
+    if request.cache is not None:
+        body["cache_control"] = render_cache(request.cache, "$", losses)
+    if request.cache_key:
+        losses.append(Loss("$.cache_key", "cache_key", "dropped", "no cache keys"))
+    if request.verbosity:
+        losses.append(Loss("$.verbosity", "verbosity", "dropped", "no verbosity setting"))
+    if not request.model and "model" not in own_fields(request.extra, NAME) and native:
+        del body["model"]
+    return Rendered(put_back(body, request.extra, "$", losses), tuple(losses))
+
+
+def _count_leading(messages: tuple[Message, ...]) -> int:
+    """How many messages make up the top-level system text."""
+    count = 0
+    for message in messages:
+        if message.role != "system" or own_form(message.extra, NAME).get("place") == "messages":
+            break
+        count += 1
+    return count
+
+
+def _render_system(messages: tuple[Message, ...], blocks: RequestBlocks) -> list[Block] | str | None:
+    if not messages:
+        return None
+    rendered: list[Block] = []
+    for index, message in enumerate(messages):
+        path = f"$.messages[{index}]"
+        rendered += blocks.content(message.content, "system", path)
+        _declare_message(message, path, blocks.losses)
+    form = own_form(messages[0].extra, NAME) if len(messages) == 1 else {}
+    if form.get("content") == "array":
+        return rendered
+    if form.get("content") == "string" and rendered == [{"type": "text", "text": ""}]:
+        return ""
+    return shorthand(rendered) or None
+
+
+def _declare_message(message: Message, path: str, losses: list[Loss]) -> None:
+    if message.name:
+        losses.append(Loss(f"{path}.name", "message.name", "dropped", "messages have no name"))
+    losses_of_extra(message.extra, NAME, path, losses)
+
+
+def _render_messages(
+    messages: tuple[Message, ...], leading: int, blocks: RequestBlocks
+) -> list[dict[str, Any]]:
+    """One wire message each if they were cut by this dialect; else neighbours of one role become one."""
+    turns: list[dict[str, Any]] = []
+    for index in range(leading, len(messages)):
+        message = messages[index]
+        path = f"$.messages[{index}]"
+        content = blocks.content(message.content, message.role, path)
+        if blocks.native:
+            if content or not message.content:  # a turn of nothing but dropped thinking goes with it
+                turns.append(_render_native(message, content, path, blocks.losses))
+            continue
+        _declare_message(message, path, blocks.losses)
+        if not content:
+            continue
+        if turns and turns[-1]["role"] == message.role:
+            turns[-1]["content"] += content
+        else:
+            turns.append({"role": message.role, "content": content})
+    if blocks.native:
+        return turns
+    if not turns or turns[0]["role"] != "user":
+        detail = "the user speaks first" if turns else "there must be a message"
+        blocks.losses.append(Loss("$.messages", "content.position", "invented", detail))
+        turns.insert(0, {"role": "user", "content": [{"type": "text", "text": FILLER}]})
+    for turn in turns:
+        if turn["role"] == "user":
+            turn["content"] = _results_first(turn["content"], blocks.losses)
+        turn["content"] = shorthand(turn["content"])
+    return turns
+
+
+def _render_native(message: Message, content: list[Block], path: str, losses: list[Loss]) -> dict[str, Any]:
+    turn: dict[str, Any] = {"role": message.role}
+    if own_form(message.extra, NAME).get("content") == "string":
+        turn["content"] = shorthand(content)
+    elif content or "content" not in own_fields(message.extra, NAME):
+        turn["content"] = content
+    if message.name:
+        losses.append(Loss(f"{path}.name", "message.name", "dropped", "messages have no name"))
+    return put_back(turn, message.extra, path, losses)
+
+
+def _results_first(content: list[Block], losses: list[Loss]) -> list[Block]:
+    """Results of tools stand before anything else the user says."""
+    results = [block for block in content if block["type"] == "tool_result"]
+    if content[: len(results)] == results:
+        return content
+    losses.append(Loss("$.messages", "content.position", "approximated", "results stand first in a turn"))
+    return results + [block for block in content if block["type"] != "tool_result"]
+
+
+def _render_max_tokens(request: Request, body: dict[str, Any], losses: list[Loss]) -> None:
+    if request.max_tokens is not None:
+        body["max_tokens"] = request.max_tokens
+    elif "max_tokens" not in own_form(request.extra, NAME):
+        body["max_tokens"] = DEFAULT_MAX_TOKENS
+        losses.append(Loss("$.max_tokens", "max_tokens", "invented", f"required here: {DEFAULT_MAX_TOKENS}"))
+
+
+def _render_config(request: Request, body: dict[str, Any], losses: list[Loss]) -> None:
+    thinking, effort = render_thinking_config(request.thinking, losses)
+    if thinking is not None:
+        body["thinking"] = thinking
+    config: dict[str, Any] = {}
+    if effort is not None:
+        config["effort"] = effort
+    wanted = render_format(request.output, losses)
+    if wanted is not None:
+        if own_form(request.output.extra if request.output else None, NAME).get("key") == "output_format":
+            body["output_format"] = wanted
+        else:
+            config["format"] = wanted
+    config.update(own_fields(request.extra, NAME).get("output_config") or {})
+    if config:
+        body["output_config"] = config
+
+
+def _render_metadata(request: Request, body: dict[str, Any], losses: list[Loss]) -> None:
+    metadata = dict(own_fields(request.extra, NAME).get("metadata") or {})
+    if request.user:
+        metadata["user_id"] = request.user
+    if metadata:
+        body["metadata"] = metadata
+    for key in request.metadata:
+        losses.append(Loss(f"$.metadata.{key}", "metadata", "dropped", "only a user id is taken"))

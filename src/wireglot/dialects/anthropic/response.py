@@ -1,0 +1,141 @@
+"""A whole message, both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.anthropic.answer import AnswerBlocks, message_id
+from wireglot.dialects.anthropic.errors import render_error
+from wireglot.dialects.anthropic.names import NAME, is_own, put_back
+from wireglot.dialects.anthropic.outcome import (
+    parse_stop,
+    parse_usage,
+    render_stop,
+    render_tier_of_response,
+    render_usage,
+    tier_of_usage,
+)
+from wireglot.dialects.anthropic.parts import BlockParser
+from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.fields import Fields, own_form
+from wireglot.ir.content import Extra, Part, Text, ToolCall
+from wireglot.ir.errors import ApiError, UpstreamFault
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.outcome import Response, Stop, Usage
+from wireglot.ir.request import Request
+from wireglot.wire.json import encode_text
+
+KNOWN = frozenset(
+    {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "stop_details", "usage"}
+)
+_EXPECTED = ("id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage")
+
+
+def parse_response(body: dict[str, Any], context: Context) -> Response:
+    fields = Fields(body, "$", UpstreamFault)
+    if body.get("type") == "error":
+        raise UpstreamFault("expected a message, got an error", "$.type")
+    identifier, model = _text(body.get("id")), _text(body.get("model"))
+    content = _parse_content(fields, context, identifier, model)
+    usage = body.get("usage")
+    details = {"stop_details": body["stop_details"]} if "stop_details" in body else {}
+    calls = any(type(part) is ToolCall for part in content)
+    return Response(
+        identifier,
+        model,
+        content,
+        parse_stop(body.get("stop_reason"), body.get("stop_sequence"), details, calls),
+        parse_usage(usage) if type(usage) is dict else None,
+        service_tier=tier_of_usage(usage),
+        extra=_parse_extra(fields),
+    )
+
+
+def _parse_content(fields: Fields, context: Context, identifier: str, model: str) -> tuple[Part, ...]:
+    content = fields.value.get("content")
+    if content is None and "content" in fields.value:
+        return ()
+    if type(content) is str:
+        return (Text(content),) if content else ()
+    material = identifier or encode_text(fields.value)  # of the ids of calls that have none
+    blocks = BlockParser(context, context.origin(NAME, model), UpstreamFault, False, material)
+    return blocks.content(fields.array("content"), "$.content")
+
+
+def _parse_extra(fields: Fields) -> Extra:
+    """Always there, because it also says that the blocks are cut as this dialect cuts them. Odd values of
+    fields that say nothing (a missing role, a null usage) are spelling."""
+    body = fields.value
+    information = {key: value for key, value in body.items() if key not in KNOWN}
+    odd: dict[str, Any] = {}
+    for key in ("type", "role", "id", "model", "usage", "content"):
+        value = body.get(key)
+        usual = {"type": value == "message", "role": value == "assistant", "usage": type(value) is dict}
+        usual["content"] = type(value) is list
+        if key in body and not usual.get(key, type(value) is str):
+            odd[key] = value
+    form: dict[str, Any] = {}
+    absent = [key for key in _EXPECTED if key not in body]
+    if absent:
+        form["absent"] = absent
+    if odd:
+        form["odd"] = odd
+    return Extra(NAME, information, form)
+
+
+def render_response(
+    response: Response, context: Context, request: Request | None = None
+) -> Rendered[dict[str, Any]]:
+    losses: list[Loss] = []
+    if response.stop.reason == "malformed_call":
+        return render_error(malformed_call(response.stop), context)
+    native = is_own(response.extra)
+    blocks = AnswerBlocks(context, losses, response.id, native)
+    form = own_form(response.extra, NAME)
+    body: dict[str, Any] = {
+        "id": response.id if native and response.id else message_id(response.id, context),
+        "type": "message",
+        "role": "assistant",
+        "model": model_name(response.model, context, request),
+        "content": blocks.content(response.content, "$"),
+        **render_stop(response.stop, "$.stop", losses),
+        "usage": render_final_usage(response.usage, response.service_tier, losses),
+    }
+    for index, candidate in enumerate(response.others):
+        losses.append(
+            Loss(
+                f"$.others[{index}]",
+                "candidates",
+                "dropped",
+                f"one answer only, not {len(candidate.content)} more parts",
+            )
+        )
+    if response.extra is not None and not native:
+        losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
+        return Rendered(body, tuple(losses))
+    body.update(form.get("odd", {}))
+    for key in form.get("absent", ()):
+        if key not in ("content", "usage") or not body.get(key) or response.usage is None:
+            body.pop(key, None)
+    return Rendered(put_back(body, response.extra, "$", losses), tuple(losses))
+
+
+def render_final_usage(usage: Usage | None, tier: str, losses: list[Loss]) -> dict[str, Any]:
+    rendered = render_usage(usage or Usage(), "$.usage", losses)  # zeros where the upstream told nothing
+    render_tier_of_response(tier, rendered, losses)
+    return rendered
+
+
+def model_name(model: str, context: Context, request: Request | None) -> str:
+    return model or context.model or (request.model if request is not None else "")
+
+
+def malformed_call(stop: Stop) -> ApiError:
+    """A call the model broke is no answer: the client sees an error it may retry."""
+    return ApiError(
+        "server", f"the model produced a malformed tool call{f' ({stop.raw})' if stop.raw else ''}", 502
+    )
+
+
+def _text(value: Any) -> str:
+    return value if type(value) is str else ""

@@ -1,0 +1,395 @@
+"""The upstream's event stream -> events.
+
+Hosts that speak this dialect leave things out and say things twice: no message_start, no stop of a block,
+usage only at the end, a block given whole and then again as deltas. The reader takes what is there; only an
+end without a stop reason, bytes that are no JSON and an `error` event make a Failure.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.anthropic.errors import parse_error
+from wireglot.dialects.anthropic.names import NAME, keep
+from wireglot.dialects.anthropic.open_blocks import (
+    OpenBlock,
+    OpenCall,
+    OpenForeign,
+    OpenRedacted,
+    OpenText,
+    OpenThinking,
+    Parts,
+    foreign_delta,
+)
+from wireglot.dialects.anthropic.outcome import merge_usage, parse_stop, parse_usage, tier_of_usage
+from wireglot.dialects.anthropic.parts import call_extra
+from wireglot.dialects.anthropic.reasoning import parse_redacted
+from wireglot.dialects.anthropic.response import KNOWN, parse_response
+from wireglot.dialects.base import Context
+from wireglot.dialects.fields import Fields
+from wireglot.ir.content import Extra, Text, ToolCall
+from wireglot.ir.errors import ApiError, UpstreamFault
+from wireglot.ir.outcome import Stop
+from wireglot.ir.stream import Delta, Event, Failure, Finish, ForeignEvent, Start, UsageReport, unfold
+from wireglot.wire.json import BadJson, decode, encode_text
+from wireglot.wire.sse import MAX_FRAME, Frame, FrameTooLarge, SseDecoder
+
+TRUNCATED = "the upstream stream ended before it was complete"
+
+_TEXT = frozenset({"type", "text", "citations"})
+_THINKING = frozenset({"type", "thinking", "signature"})
+_DELTA = frozenset({"stop_reason", "stop_sequence", "stop_details"})
+_MESSAGE_DELTA = frozenset({"type", "delta", "usage"})
+_MESSAGE_STOP = frozenset({"type"})
+
+
+class MessageReader:
+    __slots__ = (
+        "_blocks",
+        "_decoder",
+        "_details",
+        "_events",
+        "_extra",
+        "_form",
+        "_over",
+        "_parts",
+        "_plain",
+        "_preset",
+        "_reason",
+        "_sequence",
+        "_sniffed",
+        "_started",
+        "_stopped",
+        "_tier",
+        "_usage",
+    )
+
+    def __init__(self, context: Context) -> None:
+        self._decoder = SseDecoder()
+        self._parts = Parts(context)
+        self._blocks: dict[Any, OpenBlock] = {}  # by wire index, in order of their start
+        self._preset: list[Any] = []  # blocks that message_start gave, until it shows what they are
+        self._usage: dict[str, Any] | None = None
+        self._tier = ""
+        self._extra: dict[str, Any] = {}
+        self._form: dict[str, Any] = {}
+        self._reason: Any = None
+        self._sequence: Any = None
+        self._details: dict[str, Any] = {}
+        self._started = False
+        self._stopped = False  # message_delta told why it stops
+        self._over = False
+        self._sniffed: bytes | None = b""  # the first bytes, until they tell a stream from a plain document
+        self._plain: bytearray | None = None
+        self._events = {
+            "message_start": self._message_start,
+            "content_block_start": self._block_start,
+            "content_block_delta": self._block_delta,
+            "content_block_stop": self._block_stop,
+            "message_delta": self._message_delta,
+            "message_stop": self._message_stop,
+            "error": self._error,
+            "ping": self._ping,
+        }
+
+    def read(self, data: bytes) -> list[Event]:
+        out: list[Event] = []
+        if self._over:
+            return out
+        if self._sniffed is not None:
+            data = self._sniff(self._sniffed + data)
+        if self._plain is not None:
+            self._plain += data
+            if len(self._plain) > MAX_FRAME:
+                self._fail("server", "the upstream answer is too large", out)
+            return out
+        try:
+            frames = self._decoder.feed(data)
+        except FrameTooLarge as fault:
+            self._fail("server", str(fault), out)
+            return out
+        self._read_frames(frames, out)
+        return out
+
+    def end(self) -> list[Event]:
+        out: list[Event] = []
+        if self._over:
+            return out
+        if self._plain is not None:
+            self._read_document(bytes(self._plain), out)
+        else:
+            try:
+                frames = self._decoder.feed(self._sniffed or b"") + self._decoder.close()
+            except FrameTooLarge as fault:
+                self._fail("server", str(fault), out)
+                return out
+            self._read_frames(frames, out)
+        if not self._over:
+            if self._stopped:
+                self._finish(out)
+            else:
+                self._fail("server", TRUNCATED, out, "stream_truncated")
+        return out
+
+    def _sniff(self, data: bytes) -> bytes:
+        """A plain document begins with a bracket, which no line of an event stream does."""
+        shown = data.removeprefix(b"\xef\xbb\xbf").lstrip()
+        if not shown or (len(data) < 3 and b"\xef\xbb\xbf".startswith(data)):
+            self._sniffed = data
+            return b""
+        self._sniffed = None
+        if shown[:1] in b"{[<":
+            self._plain = bytearray()
+        return data
+
+    def _read_frames(self, frames: list[Frame], out: list[Event]) -> None:
+        blocks = self._blocks
+        for frame in frames:
+            if self._over:
+                return
+            try:
+                event = decode(frame.data)
+            except BadJson as problem:
+                if frame.data.strip() not in (b"[DONE]", b""):
+                    self._fail("server", f"the upstream sent a broken event: {problem}", out)
+                continue
+            if type(event) is not dict:
+                continue
+            kind = event.get("type")
+            if kind == "content_block_delta":
+                # The hot case: one more piece of an open text.
+                index, delta = event.get("index"), event.get("delta")
+                block = blocks.get(index) if type(index) is int else None
+                if type(block) is OpenText and type(delta) is dict and delta.get("type") == "text_delta":
+                    text = delta.get("text")
+                    if type(text) is str and text:
+                        out.append(Delta(block.index, text))
+                    continue
+            self._take(kind if type(kind) is str else frame.event, event, out)
+
+    def _take(self, kind: str, event: dict[str, Any], out: list[Event]) -> None:
+        known = self._events.get(kind)
+        try:
+            if known is not None:
+                known(event, out)
+            elif "error" in event and type(event["error"]) in (dict, str):
+                self._error(event, out)
+            else:
+                self._start(event, out)
+                out.append(ForeignEvent(NAME, kind, event))
+        except UpstreamFault as fault:
+            self._fail("server", f"the upstream sent a broken event: {fault}", out)
+
+    def _start(self, event: dict[str, Any], out: list[Event]) -> None:
+        """Some hosts send no message_start; everything else needs one before it."""
+        if self._started:
+            return
+        self._started = True
+        message = event.get("message")
+        if type(message) is not dict:
+            message = {}
+        parts = self._parts
+        context, identifier, model = parts.context, message.get("id"), message.get("model")
+        if type(identifier) is not str or not identifier:
+            identifier = context.new_id("msg", str(context.now), encode_text(event))
+        if type(model) is not str or not model:
+            model = context.model
+        parts.origin = context.origin(NAME, model)
+        parts.response_id = identifier
+        usage = parse_usage(self._usage) if self._usage is not None else None
+        extra = Extra(NAME, dict(self._extra), dict(self._form))
+        out.append(Start(identifier, model, 0, usage, self._tier, extra))
+
+    def _message_start(self, event: dict[str, Any], out: list[Event]) -> None:
+        message = event.get("message")
+        if type(message) is not dict:
+            message = {}
+        self._take_usage(message.get("usage"))
+        self._take_stop(message)
+        self._extra.update({key: value for key, value in message.items() if key not in KNOWN})
+        if self._started:
+            return
+        self._start(event, out)
+        if type(message.get("content")) is list:
+            self._preset = message["content"]
+
+    def _block_start(self, event: dict[str, Any], out: list[Event]) -> None:
+        index = _index(event.get("index"))
+        value = event.get("content_block")
+        self._start(event, out)
+        if self._preset:
+            preset, self._preset = self._preset, []
+            if type(index) is int and index >= len(preset):
+                self._show_preset(preset, out)
+        if index in self._blocks:  # its stop got lost
+            self._blocks.pop(index).stop(out)
+        if type(value) is not dict:
+            raise UpstreamFault("expected an object", "$.content_block")
+        self._blocks[index] = self._open(Fields(value, "$.content_block", UpstreamFault), out)
+
+    def _open(self, fields: Fields, out: list[Event]) -> OpenBlock:
+        parts = self._parts
+        match fields.value.get("type"):
+            case "text":
+                citations = _TEXT if not fields.value.get("citations") else _TEXT - {"citations"}
+                extra = fields.rest(citations, NAME)
+                part = Text("", signature=parts.claim("text"), extra=extra)
+                return OpenText(part, fields.text_or("text"), parts, out)
+            case "thinking":
+                said = fields.text_or_none("signature")
+                extra = keep(fields, _THINKING)
+                if extra is not None and not (extra.fields.keys() - _THINKING):
+                    extra = None
+                return OpenThinking(extra, fields.text_or("thinking"), said, parts, out)
+            case "tool_use":
+                return self._open_call(fields, out)
+            case "redacted_thinking":
+                return OpenRedacted(parse_redacted(fields, parts.context, parts.origin), parts, out)
+            case _:
+                return OpenForeign(fields.value, parts)
+
+    def _open_call(self, fields: Fields, out: list[Event]) -> OpenCall:
+        given = fields.value.get("input")
+        if type(given) is str:
+            try:
+                given = decode(given)
+            except BadJson:
+                given = None
+        extra = call_extra(fields)
+        if extra is not None:  # how the input was given at the start says nothing of the whole
+            form = {key: value for key, value in extra.form.items() if key != "input"}
+            kept = {key: value for key, value in extra.fields.items() if key != "input"}
+            extra = Extra(NAME, kept, form) if kept or form else None
+        parts, name = self._parts, fields.text_or("name")
+        parts.calls += 1
+        identifier = fields.text_or("id") or parts.context.new_id(
+            parts.context.call_prefix, parts.response_id, str(parts.calls), name
+        )
+        call = ToolCall(identifier, name, "", signature=parts.claim("call"), extra=extra)
+        return OpenCall(call, given if type(given) is dict and given else None, self._parts, out)
+
+    def _show_preset(self, preset: list[Any], out: list[Event]) -> None:
+        for value in preset:
+            block = self._open(Fields(value, "$.message.content", UpstreamFault), out)
+            block.stop(out)
+
+    def _block_delta(self, event: dict[str, Any], out: list[Event]) -> None:
+        index, delta = _index(event.get("index")), event.get("delta")
+        if type(delta) is not dict:
+            return
+        self._start(event, out)
+        block = self._blocks.get(index)
+        if block is None:
+            block = self._open_silent(index, delta, out)
+            if block is None:
+                out.append(ForeignEvent(NAME, "content_block_delta", event))
+                return
+        if not block.delta(delta, out):
+            out.append(foreign_delta(getattr(block, "index", -1), delta))
+
+    def _open_silent(self, index: Any, delta: dict[str, Any], out: list[Event]) -> OpenBlock | None:
+        """A delta whose block never started: its kind tells what it is a part of, except for calls."""
+        kind = {"text_delta": "text", "thinking_delta": "thinking"}.get(delta.get("type", ""))
+        if kind is None:
+            return None
+        self._blocks[index] = block = self._open(Fields({"type": kind}, "$", UpstreamFault), out)
+        return block
+
+    def _block_stop(self, event: dict[str, Any], out: list[Event]) -> None:
+        block = self._blocks.pop(_index(event.get("index")), None)
+        if block is not None:
+            block.stop(out)
+
+    def _message_delta(self, event: dict[str, Any], out: list[Event]) -> None:
+        self._take_usage(event.get("usage"))
+        delta = event.get("delta")
+        self._start(event, out)
+        if type(delta) is dict:
+            self._take_stop(delta)
+            self._stopped = self._stopped or type(delta.get("stop_reason")) is str
+            self._keep_beside(delta, _DELTA)
+        self._keep_beside(event, _MESSAGE_DELTA)
+        if not self._stopped and self._usage is not None:
+            out.append(UsageReport(parse_usage(self._usage)))
+
+    def _keep_beside(self, value: dict[str, Any], known: frozenset[str]) -> None:
+        for key, item in value.items():
+            if key not in known and (item is not None or key not in self._extra):
+                self._extra[key] = item
+
+    def _message_stop(self, event: dict[str, Any], out: list[Event]) -> None:
+        beside = {key: value for key, value in event.items() if key not in _MESSAGE_STOP}
+        if beside:
+            self._form["message_stop"] = beside  # the cloud's own measurements, not the model's answer
+        self._start(event, out)
+        self._finish(out)
+
+    def _finish(self, out: list[Event]) -> None:
+        if self._preset:
+            self._show_preset(self._preset, out)
+        for block in self._blocks.values():
+            block.stop(out)
+        self._blocks.clear()
+        self._over = True
+        calls = self._parts.calls > 0
+        stop = parse_stop(self._reason, self._sequence, self._details, calls)
+        if stop.reason == "tool_calls" and stop.raw != "tool_use":
+            # Clients of this dialect halt at end_turn, so a host's wrong word is not passed on.
+            stop = Stop("tool_calls", "tool_use", NAME, stop.sequence, stop.extra)
+        usage = parse_usage(self._usage) if self._usage is not None else None
+        out.append(Finish(stop, usage, self._tier, Extra(NAME, self._extra, self._form)))
+
+    def _error(self, event: dict[str, Any], out: list[Event]) -> None:
+        error = parse_error(event)
+        self._over = True
+        out.append(
+            Failure(error if error is not None else ApiError("server", "the upstream reported an error"))
+        )
+
+    def _ping(self, event: dict[str, Any], out: list[Event]) -> None:
+        pass
+
+    def _take_usage(self, usage: Any) -> None:
+        if type(usage) is dict:
+            self._usage = merge_usage(self._usage or {}, usage)
+            self._tier = tier_of_usage(usage) or self._tier
+
+    def _take_stop(self, value: dict[str, Any]) -> None:
+        if type(value.get("stop_reason")) is str:
+            self._reason = value["stop_reason"]
+        if type(value.get("stop_sequence")) is str:
+            self._sequence = value["stop_sequence"]
+        if "stop_details" in value and (value["stop_details"] is not None or not self._details):
+            self._details = {"stop_details": value["stop_details"]}
+
+    def _read_document(self, data: bytes, out: list[Event]) -> None:
+        """What came is no stream: an error, a whole answer, or a list of events."""
+        try:
+            body = decode(data)
+        except BadJson:
+            body = data.decode("utf-8", "replace")
+        error = parse_error(body)
+        if error is not None:
+            self._over = True
+            out.append(Failure(error))
+        elif type(body) is list and all(type(item) is dict for item in body):
+            for event in body:
+                if not self._over:
+                    self._take(str(event.get("type")), event, out)
+        elif type(body) is dict and body.get("type") == "message":
+            self._over = True
+            try:
+                response = parse_response(body, self._parts.context)
+            except UpstreamFault as fault:
+                self._fail("server", f"the upstream sent a broken answer: {fault}", out)
+                return
+            out.extend(unfold(response))
+
+    def _fail(self, kind: Any, message: str, out: list[Event], code: str = "") -> None:
+        self._over = True
+        out.append(Failure(ApiError(kind, message, code=code)))
+
+
+def _index(value: Any) -> Any:
+    """A wire index as a key; anything odd is one more block of its own."""
+    return value if type(value) in (int, str) else None

@@ -1,0 +1,439 @@
+"""Events -> the client's event stream.
+
+The vendor's SDKs want one block after the other, numbered without gaps: a part that starts while another is
+open waits for its turn. A block is opened when there is something to put into it, so that no empty text block
+ever reaches a client, which would send it back and be refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, assert_never
+
+from wireglot.dialects.anthropic.answer import AnswerBlocks, message_id
+from wireglot.dialects.anthropic.argument_stream import ArgumentStream
+from wireglot.dialects.anthropic.citations import render_citations
+from wireglot.dialects.anthropic.errors import render_error
+from wireglot.dialects.anthropic.names import NAME, is_own, put_back
+from wireglot.dialects.anthropic.outcome import render_stop, render_usage
+from wireglot.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
+from wireglot.dialects.anthropic.response import malformed_call, model_name, render_final_usage
+from wireglot.dialects.base import Context
+from wireglot.dialects.fields import own_fields, own_form
+from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.errors import ApiError
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.outcome import Usage
+from wireglot.ir.request import Request
+from wireglot.ir.stream import (
+    Delta,
+    Event,
+    Failure,
+    Finish,
+    ForeignEvent,
+    PartEnd,
+    PartStart,
+    Start,
+    UsageReport,
+    finish_part,
+)
+from wireglot.wire.json import encode
+from wireglot.wire.sse import frame
+
+_DELTA_END = b"}}\n\n"
+
+
+class _Waiting:
+    """A part that has not been written to its end: the one whose turn it is, or one behind it."""
+
+    __slots__ = ("arguments", "end", "index", "opened", "part", "pieces", "scored")
+
+    def __init__(self, index: int, part: Part) -> None:
+        self.index = index
+        self.part = part
+        self.pieces: list[str] = []  # what came before its turn
+        self.end: PartEnd | None = None
+        self.opened = False
+        self.scored = False  # whether its logprobs were declared
+        self.arguments: ArgumentStream | None = None
+
+    @property
+    def path(self) -> str:
+        return f"$.content[{self.index}]"
+
+
+class MessageWriter:
+    __slots__ = (
+        "_blocks",
+        "_context",
+        "_declared",
+        "_head",
+        "_live",
+        "_next",
+        "_prefix",
+        "_request",
+        "_start",
+        "_usage",
+        "_waiting",
+        "losses",
+    )
+
+    def __init__(self, context: Context, request: Request | None = None) -> None:
+        self.losses: list[Loss] = []
+        self._context = context
+        self._request = request
+        self._blocks = AnswerBlocks(context, self.losses, "", False)
+        self._start: Start | None = None
+        self._usage: Usage | None = None
+        self._next = 0  # the wire index of the next block
+        self._head: _Waiting | None = None  # the part whose turn it is
+        self._waiting: dict[int, _Waiting] = {}  # the others that have started, in order
+        self._live = -1  # the part whose text goes straight through
+        self._prefix = b""  # of a delta of that part
+        self._declared: set[str] = set()  # foreign events, each kind told once
+
+    def write(self, events: Iterable[Event]) -> bytes:
+        out: list[bytes] = []
+        for event in events:
+            if type(event) is Delta and event.index == self._live and not event.logprobs:
+                if event.text:
+                    out.append(self._prefix + encode(event.text) + _DELTA_END)
+            else:
+                self._take(event, out)
+        return b"".join(out)
+
+    def _take(self, event: Event, out: list[bytes]) -> None:
+        match event:
+            case Delta():
+                self._delta(event, out)
+            case PartStart():
+                part = _Waiting(event.index, event.part)
+                if self._head is None:
+                    self._head = part
+                    self._begin(part, out)
+                else:
+                    self._waiting[event.index] = part
+            case PartEnd():
+                self._part_end(event, out)
+            case Start():
+                self._message_start(event, out)
+            case UsageReport():
+                self._usage = event.usage
+            case ForeignEvent():
+                self._foreign_event(event, out)
+            case Finish():
+                self._finish(event, out)
+            case Failure():
+                self._fail(event.error, out)
+            case _:
+                assert_never(event)
+
+    # The message
+
+    def _message_start(self, start: Start, out: list[bytes]) -> None:
+        native = is_own(start.extra)
+        self._start = start
+        self._usage = start.usage
+        self._blocks = AnswerBlocks(self._context, self.losses, start.id, native)
+        # A first estimate; the final account overwrites it and declares what it cannot say.
+        usage = render_usage(start.usage or Usage(), "$.usage", [])
+        usage.setdefault("input_tokens", 0)
+        usage.setdefault("output_tokens", 0)
+        message: dict[str, Any] = {
+            "id": start.id if native and start.id else message_id(start.id, self._context),
+            "type": "message",
+            "role": "assistant",
+            "model": model_name(start.model, self._context, self._request),
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": usage,
+        }
+        put_back(message, start.extra if native else None, "$", self.losses)
+        self._event("message_start", {"type": "message_start", "message": message}, out)
+
+    def _finish(self, finish: Finish, out: list[bytes]) -> None:
+        if finish.stop.reason == "malformed_call":
+            self._fail(malformed_call(finish.stop), out)
+            return
+        start = self._start
+        extra = finish.extra if finish.extra is not None else start.extra if start is not None else None
+        usage = finish.usage if finish.usage is not None else self._usage
+        tier = finish.service_tier or (start.service_tier if start is not None else "")
+        delta = render_stop(finish.stop, "$.stop", self.losses)
+        event: dict[str, Any] = {"type": "message_delta", "delta": delta}
+        event["usage"] = render_final_usage(usage, tier, self.losses)
+        event["usage"].setdefault("output_tokens", 0)
+        self._overwrite_estimate(event["usage"])
+        if is_own(extra):
+            known = own_fields(start.extra if start is not None else None, NAME)
+            for key, value in own_fields(extra, NAME).items():
+                if key not in known or known[key] != value:
+                    (delta if key == "container" else event).setdefault(key, value)
+        else:
+            losses_of_extra(extra, NAME, "$", self.losses, "response.extra")
+        self._event("message_delta", event, out)
+        beside = own_form(extra, NAME).get("message_stop", {})
+        self._event("message_stop", {"type": "message_stop", **beside}, out)
+
+    def _overwrite_estimate(self, usage: dict[str, Any]) -> None:
+        """What message_start said about cache writes and thinking holds unless it is said again."""
+        if (
+            self._start is None
+            or self._start.usage is None
+            or usage.keys() >= {"cache_creation", "output_tokens_details"}
+        ):
+            return
+        estimate = render_usage(self._start.usage, "$.usage", [])
+        zeros = {
+            "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+            "output_tokens_details": {"thinking_tokens": 0},
+        }
+        for key, zero in zeros.items():
+            if key in estimate and key not in usage:
+                usage[key] = zero
+
+    def _fail(self, error: ApiError, out: list[bytes]) -> None:
+        """One terminal error and nothing after it, not even the stop of an open block."""
+        self._live = -1
+        rendered = render_error(error, self._context)
+        self.losses.extend(rendered.losses)
+        self._event("error", rendered.value, out)
+
+    def _foreign_event(self, event: ForeignEvent, out: list[bytes]) -> None:
+        value = event.value
+        if event.dialect == NAME and event.type == "content_block_delta":
+            head = self._head
+            if head is not None and head.opened and value.get("index") == head.index:
+                self._event(event.type, {**value, "index": self._next - 1}, out)
+                return
+        elif event.dialect == NAME:
+            self._event(event.type, value, out)
+            return
+        kind = f"{event.dialect} {event.type}"
+        if kind not in self._declared:
+            self._declared.add(kind)
+            self.losses.append(Loss("$", "foreign_event", "dropped", f"{event.type} of {event.dialect}"))
+
+    # One part after the other
+
+    def _delta(self, delta: Delta, out: list[bytes]) -> None:
+        head = self._head
+        part = head if head is not None and head.index == delta.index else self._waiting[delta.index]
+        if delta.logprobs and not part.scored:
+            part.scored = True
+            self.losses.append(Loss(f"{part.path}.logprobs", "logprobs", "dropped", "no logprobs"))
+        if not delta.text:
+            return
+        if part is head:
+            self._more(part, delta.text, out)
+        else:
+            part.pieces.append(delta.text)
+
+    def _part_end(self, end: PartEnd, out: list[bytes]) -> None:
+        head = self._head
+        if head is None or head.index != end.index:
+            self._waiting[end.index].end = end
+            return
+        self._end(head, end, out)
+        self._head = None
+        for index in sorted(self._waiting):
+            self._head = part = self._waiting.pop(index)
+            self._begin(part, out)
+            if part.pieces:
+                self._more(part, "".join(part.pieces), out)
+            if part.end is None:
+                return
+            self._end(part, part.end, out)
+            self._head = None
+
+    def _begin(self, waiting: _Waiting, out: list[bytes]) -> None:
+        part = waiting.part
+        match part:
+            case Text():
+                self._blocks.declare(part, waiting.path)
+                waiting.scored = bool(part.logprobs)
+                if part.text:
+                    self._more(waiting, part.text, out)
+            case Reasoning():
+                if part.redacted and part.signature is not None:
+                    self._open(waiting, self._redacted(part, waiting), out)
+                elif part.text and not part.redacted:
+                    self._more(waiting, part.text, out)
+            case ToolCall():
+                self._begin_call(waiting, part, out)
+            case Foreign():
+                block = self._blocks.foreign(part, waiting.path)
+                if block is not None:
+                    self._write_foreign(waiting, block, out)
+            case Media() | ToolResult():
+                self._blocks.declare(part, waiting.path)
+            case _:
+                assert_never(part)
+
+    def _begin_call(self, waiting: _Waiting, part: ToolCall, out: list[bytes]) -> None:
+        if part.signature is not None:
+            self._carry(carrier(part.signature, "call", self._context), out)
+        bare = ToolCall(part.id, part.name, "", namespace=part.namespace, extra=part.extra)
+        block = self._blocks.call(bare, waiting.path)
+        block["input"] = {}
+        self._open(waiting, block, out)
+        if part.kind == "function":
+            waiting.arguments = ArgumentStream()
+        if part.arguments:
+            self._more(waiting, part.arguments, out)
+
+    def _more(self, waiting: _Waiting, text: str, out: list[bytes]) -> None:
+        part = waiting.part
+        match part:
+            case Text():
+                if not waiting.opened:
+                    if part.signature is not None:
+                        self._carry(carrier(part.signature, "text", self._context), out)
+                    block: dict[str, Any] = {"type": "text", "text": ""}
+                    self._open(
+                        waiting, put_back(block, part.extra if is_own(part.extra) else None, "", []), out
+                    )
+                    self._go_live(waiting, "text_delta", "text")
+                out.append(self._prefix + encode(text) + _DELTA_END)
+            case Reasoning() if not part.redacted:
+                self._open_thinking(waiting, part, out)
+                out.append(self._prefix + encode(text) + _DELTA_END)
+            case ToolCall():
+                if waiting.arguments is None:
+                    waiting.pieces.append(text)  # freeform text, wrapped as a whole at its end
+                elif passed := waiting.arguments.feed(text):
+                    self._block_delta({"type": "input_json_delta", "partial_json": passed}, out)
+            case _:
+                pass
+
+    def _open_thinking(self, waiting: _Waiting, part: Reasoning, out: list[bytes]) -> None:
+        if waiting.opened:
+            return
+        block: dict[str, Any] = {"type": "thinking", "thinking": "", "signature": ""}
+        self._open(waiting, put_back(block, part.extra if is_own(part.extra) else None, "", []), out)
+        self._go_live(waiting, "thinking_delta", "thinking")
+
+    def _end(self, waiting: _Waiting, end: PartEnd, out: list[bytes]) -> None:
+        part = waiting.part
+        self._live = -1
+        match part:
+            case Text():
+                self._end_text(waiting, part, end, out)
+            case Reasoning():
+                self._end_reasoning(waiting, part, end, out)
+            case ToolCall():
+                self._end_call(waiting, part, end, out)
+            case _:
+                pass
+        extra = end.extra if end.extra is not None else getattr(part, "extra", None)
+        losses_of_extra(extra, NAME, waiting.path, self.losses)
+        if waiting.opened:
+            self._event("content_block_stop", {"type": "content_block_stop", "index": self._next - 1}, out)
+
+    def _end_text(self, waiting: _Waiting, part: Text, end: PartEnd, out: list[bytes]) -> None:
+        if end.signature is not None or (part.signature is not None and not waiting.opened):
+            detail = (
+                "it came after the text it belongs to" if waiting.opened else "there is no text to carry it"
+            )
+            self.losses.append(Loss(f"{waiting.path}.signature", "reasoning.signature", "dropped", detail))
+        citations = part.citations + end.citations
+        if citations and not waiting.opened:
+            self.losses.append(
+                Loss(f"{waiting.path}.citations", "citations", "dropped", "there is no text they support")
+            )
+            return
+        for citation in render_citations(citations, waiting.path, self.losses, echoable=False):
+            self._block_delta({"type": "citations_delta", "citation": citation}, out)
+
+    def _end_reasoning(self, waiting: _Waiting, part: Reasoning, end: PartEnd, out: list[bytes]) -> None:
+        whole = finish_part(part, "", (), end)
+        assert isinstance(whole, Reasoning)
+        if part.redacted:
+            if not waiting.opened:
+                if whole.signature is None:
+                    self.losses.append(
+                        Loss(waiting.path, "reasoning.redacted", "dropped", "nothing is left of it")
+                    )
+                else:
+                    self._open(waiting, self._redacted(whole, waiting), out)
+            return
+        self._open_thinking(waiting, part, out)
+        self._live = -1
+        signature = signature_for_client(whole, self._context)
+        if signature:
+            self._block_delta({"type": "signature_delta", "signature": signature}, out)
+
+    def _end_call(self, waiting: _Waiting, part: ToolCall, end: PartEnd, out: list[bytes]) -> None:
+        if end.signature is not None and end.signature != part.signature:
+            detail = "it came after the call it belongs to"
+            self.losses.append(Loss(f"{waiting.path}.signature", "reasoning.signature", "dropped", detail))
+        if waiting.arguments is not None:
+            rest = waiting.arguments.finish()
+            if waiting.arguments.mended:
+                detail = "a beginning of it stands beside the wrapped text"
+                self.losses.append(
+                    Loss(f"{waiting.path}.arguments", "tool_call.arguments", "emulated", detail)
+                )
+        else:
+            whole = "".join(waiting.pieces)
+            detail = 'the text stands in {"input": ...}'
+            self.losses.append(Loss(f"{waiting.path}.arguments", "tool.custom", "emulated", detail))
+            rest = encode({"input": whole}).decode()
+        if rest:
+            self._block_delta({"type": "input_json_delta", "partial_json": rest}, out)
+
+    def _redacted(self, part: Reasoning, waiting: _Waiting) -> dict[str, Any]:
+        assert part.signature is not None
+        block: dict[str, Any] = {
+            "type": "redacted_thinking",
+            "data": redacted_for_client(part.signature, self._context),
+        }
+        return put_back(block, part.extra if is_own(part.extra) else None, waiting.path, [])
+
+    def _write_foreign(self, waiting: _Waiting, block: dict[str, Any], out: list[bytes]) -> None:
+        """A block of our own that we do not know, in the shape its upstream streams it: clients that follow
+        the deltas must find them."""
+        given = block.get("input")
+        content = block.get("content")
+        if given and "input" in block:
+            self._open(waiting, {**block, "input": {}}, out)
+            text = given if type(given) is str else encode(given).decode()
+            self._block_delta({"type": "input_json_delta", "partial_json": text}, out)
+        elif block.get("type") == "compaction" and type(content) is str:
+            self._open(waiting, {**block, "content": None}, out)
+            self._block_delta({"type": "compaction_delta", "content": content}, out)
+        else:
+            self._open(waiting, block, out)
+
+    # Frames
+
+    def _carry(self, block: dict[str, Any], out: list[bytes]) -> None:
+        """A whole thinking block that carries the state of the part behind it."""
+        signature = block["signature"]
+        index = self._next
+        self._next += 1
+        start = {"type": "content_block_start", "index": index, "content_block": {**block, "signature": ""}}
+        self._event("content_block_start", start, out)
+        self._block_delta({"type": "signature_delta", "signature": signature}, out)
+        self._event("content_block_stop", {"type": "content_block_stop", "index": index}, out)
+
+    def _open(self, waiting: _Waiting, block: dict[str, Any], out: list[bytes]) -> None:
+        start = {"type": "content_block_start", "index": self._next, "content_block": block}
+        waiting.opened = True
+        self._next += 1
+        self._event("content_block_start", start, out)
+
+    def _go_live(self, waiting: _Waiting, kind: str, key: str) -> None:
+        self._live = waiting.index
+        self._prefix = (
+            b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,'
+            b'"delta":{"type":"%b","%b":' % (self._next - 1, kind.encode(), key.encode())
+        )
+
+    def _block_delta(self, delta: dict[str, Any], out: list[bytes]) -> None:
+        event = {"type": "content_block_delta", "index": self._next - 1, "delta": delta}
+        self._event("content_block_delta", event, out)
+
+    def _event(self, name: str, value: dict[str, Any], out: list[bytes]) -> None:
+        out.append(frame(encode(value), name.encode("utf-8", "replace")))

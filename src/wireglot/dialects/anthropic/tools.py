@@ -1,0 +1,207 @@
+"""Tool declarations and the tool choice, both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.anthropic.names import NAME, is_own, keep, parse_cache, put_back, render_cache
+from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.ir.content import Extra, Foreign
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChoice
+
+_TOOL = frozenset({"type", "name", "description", "input_schema", "strict", "defer_loading", "cache_control"})
+_CHOICE = frozenset({"type", "name", "disable_parallel_tool_use"})
+
+_HOSTED_READ = (
+    ("web_search_", "web_search"),
+    ("web_fetch_", "web_fetch"),
+    ("code_execution_", "code_execution"),
+    ("tool_search_tool_", "tool_search"),
+    ("computer_", "computer"),
+    ("mcp_toolset", "mcp"),
+)
+"""Type prefix -> shared concept. Every other type (bash, text editor, memory, advisor) is its own concept."""
+
+_HOSTED_WRITTEN = {
+    "web_search": {"type": "web_search_20250305", "name": "web_search"},
+    "web_fetch": {"type": "web_fetch_20250910", "name": "web_fetch"},
+    "code_execution": {"type": "code_execution_20250825", "name": "code_execution"},
+}
+"""For a hosted tool of another dialect: the version that the widest range of models takes."""
+
+
+def parse_tools(body: Fields) -> tuple[AnyTool, ...]:
+    return tuple(_parse_tool(fields) for fields in body.objects("tools"))
+
+
+def _parse_tool(fields: Fields) -> AnyTool:
+    kind = fields.text_or("type", "custom")
+    if kind != "custom":
+        return HostedTool(_concept(kind), Foreign(NAME, kind, fields.value))
+    form = {"type": "custom"} if fields.value.get("type") is not None else {}
+    if "input_schema" not in fields.value:
+        form["input_schema"] = "absent"
+    blanks = ("strict", "defer_loading", "input_schema", "description")
+    return Tool(
+        fields.text("name"),
+        fields.text_or_none("description"),
+        fields.dict_or_none("input_schema"),
+        fields.boolean("strict"),
+        deferred=fields.boolean("defer_loading") or False,
+        cache=parse_cache(fields),
+        extra=keep(fields, _TOOL, blanks, form),
+    )
+
+
+def _concept(kind: str) -> str:
+    for prefix, concept in _HOSTED_READ:
+        if kind.startswith(prefix):
+            return concept
+    return kind
+
+
+def parse_choice(body: Fields) -> tuple[ToolChoice | None, bool | None]:
+    """The choice, and whether calls may come in parallel (which stands inside it on this wire)."""
+    fields = body.object_or_none("tool_choice")
+    if fields is None:
+        return None, None
+    disabled = fields.boolean("disable_parallel_tool_use")
+    parallel = None if disabled is None else not disabled
+    extra = keep(fields, _CHOICE, ("disable_parallel_tool_use",))
+    match fields.text("type"):
+        case "auto":
+            return ToolChoice("auto", extra=extra), parallel
+        case "none":
+            return ToolChoice("none", extra=extra), parallel
+        case "any":
+            return ToolChoice("required", extra=extra), parallel
+        case "tool":
+            return ToolChoice("required", (fields.text("name"),), extra), parallel
+        case _:
+            return ToolChoice("auto", extra=keep(fields, _CHOICE - {"type", "name"})), parallel
+
+
+def render_tools(request: Request, losses: list[Loss]) -> list[dict[str, Any]]:
+    allowed = _allowed(request)
+    if allowed is not None:
+        detail = "tools outside the allowed ones are not declared"
+        losses.append(Loss("$.tool_choice.only", "tool_choice", "approximated", detail))
+    names = {tool.name for tool in request.tools if isinstance(tool, Tool)}
+    native = is_own(request.extra)
+    rendered = []
+    for index, tool in enumerate(request.tools):
+        path = f"$.tools[{index}]"
+        if isinstance(tool, HostedTool):
+            block = _render_hosted(tool, path, losses, names)
+        elif allowed is not None and tool.name not in allowed:
+            continue
+        else:
+            block = _render_tool(tool, path, losses, native)
+        if block is not None:
+            rendered.append(block)
+    return rendered
+
+
+def _allowed(request: Request) -> frozenset[str] | None:
+    """A choice among several tools has no place here; declaring only those comes closest."""
+    choice = request.tool_choice
+    if choice is None or not choice.only or choice.mode == "none":
+        return None
+    if choice.mode == "required" and len(choice.only) == 1:
+        return None
+    declared = {tool.name for tool in request.tools if isinstance(tool, Tool)}
+    return frozenset(choice.only) if declared & set(choice.only) else frozenset(declared)
+
+
+def _render_tool(tool: Tool, path: str, losses: list[Loss], native: bool) -> dict[str, Any] | None:
+    if tool.kind == "custom":
+        losses.append(Loss(path, "tool.custom", "dropped", "tools take JSON objects only"))
+        return None
+    form = own_form(tool.extra, NAME)
+    block: dict[str, Any] = {}
+    if "type" in form:
+        block["type"] = form["type"]
+    block["name"] = tool.name
+    if tool.description:
+        block["description"] = tool.description
+    schema = _render_schema(tool, form, path, losses, native)
+    if schema is not None:
+        block["input_schema"] = schema
+    if tool.strict:
+        block["strict"] = True
+    if tool.deferred:
+        block["defer_loading"] = True
+    if tool.namespace:
+        losses.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "no namespaces"))
+    if tool.cache is not None:
+        block["cache_control"] = render_cache(tool.cache, path, losses)
+    return put_back(block, tool.extra, path, losses)
+
+
+def _render_schema(
+    tool: Tool, form: dict[str, Any], path: str, losses: list[Loss], native: bool
+) -> dict[str, Any] | None:
+    schema = tool.schema
+    if not schema:
+        if "input_schema" in form or "input_schema" in form.get("blank", {}):
+            return None  # as it came
+        return (
+            None if "input_schema" in own_fields(tool.extra, NAME) else {"type": "object", "properties": {}}
+        )
+    if "type" not in schema and not native:
+        losses.append(
+            Loss(f"{path}.schema.type", "tool.schema", "approximated", "the root is declared an object")
+        )
+        return {"type": "object", **schema}
+    return schema
+
+
+def _render_hosted(tool: HostedTool, path: str, losses: list[Loss], names: set[str]) -> dict[str, Any] | None:
+    if tool.native.dialect == NAME:
+        return tool.native.value
+    own = _HOSTED_WRITTEN.get(tool.kind)
+    if own is None or own["name"] in names:
+        losses.append(
+            Loss(path, "hosted_tool", "dropped", f"no counterpart of {tool.native.type or tool.kind}")
+        )
+        return None
+    losses.append(
+        Loss(path, "hosted_tool", "approximated", f"{own['type']}, without the options of the original")
+    )
+    return dict(own)
+
+
+def render_choice(request: Request, declared: bool, losses: list[Loss]) -> dict[str, Any] | None:
+    """`declared`: whether any tool reached the wire; a choice without tools is refused there."""
+    choice, parallel = request.tool_choice, request.parallel_tools
+    native = is_own(request.extra)
+    if choice is None and parallel is not False:
+        return None
+    if not declared and not native:
+        if choice is not None and (choice.mode != "auto" or choice.only):
+            losses.append(Loss("$.tool_choice", "tool_choice", "dropped", "no tool is declared"))
+        if parallel is False:
+            losses.append(Loss("$.parallel_tools", "parallel_tools", "dropped", "no tool is declared"))
+        return None
+    mode = choice.mode if choice is not None else "auto"
+    block: dict[str, Any] = {}
+    if "type" not in own_fields(choice.extra if choice is not None else None, NAME):
+        block = _choice(mode, choice.only if choice is not None else ())
+    if mode == "none" and choice is not None and choice.only:
+        losses.append(Loss("$.tool_choice.only", "tool_choice", "dropped", "none means none"))
+    if parallel is False:
+        if mode != "none" or native:
+            block["disable_parallel_tool_use"] = True
+        else:
+            losses.append(
+                Loss("$.parallel_tools", "parallel_tools", "dropped", "no tool may be called at all")
+            )
+    extra: Extra | None = choice.extra if choice is not None else None
+    return put_back(block, extra, "$.tool_choice", losses)
+
+
+def _choice(mode: str, only: tuple[str, ...]) -> dict[str, Any]:
+    if mode == "required":
+        return {"type": "tool", "name": only[0]} if len(only) == 1 else {"type": "any"}
+    return {"type": mode}

@@ -1,0 +1,186 @@
+"""Grounding and citation metadata, both ways. Gemini counts bytes of a part, the IR counts characters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.gemini import names
+from wireglot.dialects.gemini.names import OWN, count, listed
+from wireglot.ir.content import Citation, Extra, TokenLogprob
+from wireglot.ir.errors import UpstreamFault
+from wireglot.ir.loss import Loss
+
+_SOURCES = ("web", "retrievedContext", "retrieved_context", "maps", "image")
+
+
+class Span:
+    """One citation and the part it is about: an index into the content's parts."""
+
+    __slots__ = ("citation", "end", "part", "start")
+
+    def __init__(self, part: int, start: int | None, end: int | None, citation: Citation) -> None:
+        self.part = part
+        self.start = start
+        self.end = end
+        self.citation = citation
+
+    def on(self, text: str) -> Citation:
+        """The citation with its byte offsets made character offsets of `text`."""
+        cited = self.citation
+        if self.end is None:
+            return cited
+        data = text.encode("utf-8", "replace")
+        start, end = _characters(data, self.start or 0), _characters(data, self.end)
+        return Citation(cited.url, cited.title, cited.quote, start, end, cited.extra, cited.native)
+
+
+def _characters(data: bytes, offset: int) -> int:
+    return len(data[: max(offset, 0)].decode("utf-8", "ignore"))
+
+
+def read_spans(candidate: dict[str, Any]) -> list[Span]:
+    """What a candidate says about its sources. Malformed metadata is no reason to lose an answer."""
+    spans: list[Span] = []
+    grounding = candidate.get("groundingMetadata")
+    if type(grounding) is dict:
+        spans += _grounding(grounding)
+    metadata = candidate.get("citationMetadata")
+    if type(metadata) is dict:
+        given = names.CITATIONS.read(metadata, "$", UpstreamFault).value
+        for item in listed(given.get("citations") or given.get("citationSources")):
+            if type(item) is dict:
+                spans.append(_citation(names.CITATION.read(item, "$", UpstreamFault).value))
+    return spans
+
+
+def _citation(item: dict[str, Any]) -> Span:
+    rest = {key: item[key] for key in ("license", "publicationDate") if item.get(key)}
+    extra = Extra(OWN, rest) if rest else None
+    end = item.get("endIndex")
+    start = count(item.get("startIndex"))
+    return Span(
+        0,
+        start,
+        None if end is None else count(end),
+        Citation(_text(item, "uri"), _text(item, "title"), extra=extra),
+    )
+
+
+def _grounding(value: dict[str, Any]) -> list[Span]:
+    given = names.GROUNDING.read(value, "$", UpstreamFault).value
+    sources = [_source(chunk) for chunk in listed(given.get("groundingChunks"))]
+    spans: list[Span] = []
+    for item in listed(given.get("groundingSupports")):
+        if type(item) is not dict:
+            continue
+        support = names.SUPPORT.read(item, "$", UpstreamFault).value
+        segment = support.get("segment")
+        segment = names.SEGMENT.read(segment, "$", UpstreamFault).value if type(segment) is dict else {}
+        for index in listed(support.get("groundingChunkIndices")):
+            if type(index) is int and 0 <= index < len(sources):
+                url, title = sources[index]
+                end = segment.get("endIndex")
+                start, stop = count(segment.get("startIndex")), None if end is None else count(end)
+                spans.append(
+                    Span(
+                        count(segment.get("partIndex")),
+                        start,
+                        stop,
+                        Citation(url, title, _text(segment, "text")),
+                    )
+                )
+    if not spans:
+        spans = [Span(-1, None, None, Citation(url, title)) for url, title in sources if url]
+    return spans
+
+
+def _source(chunk: Any) -> tuple[str, str]:
+    if type(chunk) is dict:
+        for kind in _SOURCES:
+            source = chunk.get(kind)
+            if type(source) is dict:
+                return _text(source, "uri"), _text(source, "title")
+    return "", ""
+
+
+def _text(value: dict[str, Any], key: str) -> str:
+    item = value.get(key)
+    return item if type(item) is str else ""
+
+
+def grounding_metadata(
+    cited: list[tuple[int, str, tuple[Citation, ...], str]], out: list[Loss]
+) -> dict[str, Any]:
+    """Grounding for (part index, text, citations, path) of each cited part; {} if nothing can be said."""
+    chunks: list[dict[str, Any]] = []
+    places: dict[tuple[str, str], int] = {}
+    supports: list[dict[str, Any]] = []
+    for part, text, citations, path in cited:
+        for index, citation in enumerate(citations):
+            place = f"{path}.citations[{index}]"
+            if citation.native is not None or not citation.url:
+                out.append(Loss(place, "citations", "dropped", "only web sources can be told"))
+                continue
+            source = (citation.url, citation.title)
+            if source not in places:
+                places[source] = len(chunks)
+                web = (
+                    {"uri": citation.url, "title": citation.title}
+                    if citation.title
+                    else {"uri": citation.url}
+                )
+                chunks.append({"web": web})
+            supports.append(
+                {
+                    "segment": _segment(part, text, citation, place, out),
+                    "groundingChunkIndices": [places[source]],
+                }
+            )
+    return {"groundingChunks": chunks, "groundingSupports": supports} if chunks else {}
+
+
+def _segment(part: int, text: str, citation: Citation, path: str, out: list[Loss]) -> dict[str, Any]:
+    start = citation.start if citation.start is not None else 0
+    end = citation.end if citation.end is not None else len(text)
+    segment: dict[str, Any] = {"partIndex": part} if part else {}
+    segment["startIndex"] = len(text[:start].encode("utf-8", "replace"))
+    segment["endIndex"] = len(text[:end].encode("utf-8", "replace"))
+    if citation.quote:
+        segment["text"] = citation.quote
+    exact = citation.start is not None and citation.end is not None and 0 <= start <= end <= len(text)
+    if not exact or (citation.extra is not None and citation.extra.fields):
+        out.append(Loss(path, "citations", "approximated", "a source is told by bytes of the answer only"))
+    return segment
+
+
+def read_logprobs(value: Any) -> tuple[TokenLogprob, ...]:
+    if type(value) is not dict:
+        return ()
+    given = names.LOGPROBS.read(value, "$", UpstreamFault).value
+    tops = listed(given.get("topCandidates"))
+    tokens: list[TokenLogprob] = []
+    for index, item in enumerate(listed(given.get("chosenCandidates"))):
+        token, logprob = _logprob(item)
+        ranked = tops[index].get("candidates") if index < len(tops) and type(tops[index]) is dict else None
+        tokens.append(TokenLogprob(token, logprob, tuple(_logprob(entry) for entry in listed(ranked))))
+    return tuple(tokens)
+
+
+def _logprob(value: Any) -> tuple[str, float]:
+    if type(value) is not dict:
+        return "", 0.0
+    given = names.LOGPROB.read(value, "$", UpstreamFault).value
+    number = given.get("logProbability")
+    return _text(given, "token"), float(number) if type(number) is int or type(number) is float else 0.0
+
+
+def write_logprobs(tokens: tuple[TokenLogprob, ...]) -> dict[str, Any]:
+    written: dict[str, Any] = {
+        "chosenCandidates": [{"token": token.token, "logProbability": token.logprob} for token in tokens]
+    }
+    if any(token.top for token in tokens):
+        written["topCandidates"] = [
+            {"candidates": [{"token": text, "logProbability": logprob} for text, logprob in token.top]}
+            for token in tokens
+        ]
+    return written

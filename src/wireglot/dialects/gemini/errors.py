@@ -1,0 +1,234 @@
+"""Errors, both ways: google.rpc.Status as JSON."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.gemini.names import OWN
+from wireglot.ir.content import Extra
+from wireglot.ir.errors import ApiError, ErrorKind
+
+_TYPES = "type.googleapis.com/google.rpc."
+
+_BY_STATUS: dict[str, ErrorKind] = {
+    "INVALID_ARGUMENT": "invalid_request",
+    "FAILED_PRECONDITION": "invalid_request",
+    "OUT_OF_RANGE": "invalid_request",
+    "UNIMPLEMENTED": "invalid_request",
+    "UNAUTHENTICATED": "auth",
+    "PERMISSION_DENIED": "permission",
+    "NOT_FOUND": "not_found",
+    "ABORTED": "conflict",
+    "ALREADY_EXISTS": "conflict",
+    "RESOURCE_EXHAUSTED": "rate_limit",
+    "UNAVAILABLE": "overloaded",
+    "DEADLINE_EXCEEDED": "timeout",
+    "CANCELLED": "server",
+    "INTERNAL": "server",
+    "UNKNOWN": "server",
+    "DATA_LOSS": "server",
+}
+_BY_CODE: dict[int, ErrorKind] = {
+    400: "invalid_request",
+    401: "auth",
+    402: "billing",
+    403: "permission",
+    404: "not_found",
+    405: "not_found",
+    408: "timeout",
+    409: "conflict",
+    413: "too_large",
+    415: "invalid_request",
+    422: "invalid_request",
+    429: "rate_limit",
+    499: "server",
+    502: "server",
+    503: "overloaded",
+    504: "timeout",
+    529: "overloaded",
+}
+_BY_REASON: dict[str, ErrorKind] = {
+    "API_KEY_INVALID": "auth",
+    "API_KEY_EXPIRED": "auth",
+    "ACCESS_TOKEN_EXPIRED": "auth",
+    "BILLING_DISABLED": "billing",
+    "CONTEXT_LENGTH_EXCEEDED": "context_overflow",
+    "CONTENT_POLICY_VIOLATION": "content_policy",
+    "REQUEST_TOO_LARGE": "too_large",
+}
+_BY_KIND: dict[ErrorKind, tuple[int, str, str]] = {
+    "invalid_request": (400, "INVALID_ARGUMENT", ""),
+    "context_overflow": (400, "INVALID_ARGUMENT", "CONTEXT_LENGTH_EXCEEDED"),
+    "auth": (400, "INVALID_ARGUMENT", "API_KEY_INVALID"),
+    "billing": (429, "RESOURCE_EXHAUSTED", "BILLING_DISABLED"),
+    "permission": (403, "PERMISSION_DENIED", ""),
+    "not_found": (404, "NOT_FOUND", ""),
+    "conflict": (409, "ABORTED", ""),
+    "too_large": (413, "INVALID_ARGUMENT", "REQUEST_TOO_LARGE"),
+    "rate_limit": (429, "RESOURCE_EXHAUSTED", ""),
+    "overloaded": (503, "UNAVAILABLE", ""),
+    "server": (500, "INTERNAL", ""),
+    "timeout": (504, "DEADLINE_EXCEEDED", ""),
+    "content_policy": (400, "INVALID_ARGUMENT", "CONTENT_POLICY_VIOLATION"),
+}
+"""Code, status, and the reason that tells kinds of one status apart. Google answers a bad key with 400."""
+
+_OVERFLOW = re.compile(
+    r"token count.{0,60}exceeds|exceeds the maximum (number of tokens|token)"
+    r"|context (length|window).{0,40}exceed"
+    r"|prompt is too long|input.{0,30}too long|maximum context length",
+    re.IGNORECASE | re.DOTALL,
+)
+_BILLING = re.compile(
+    r"billing (account|has|is|to be|not)|enable billing|credits are depleted|prepay", re.IGNORECASE
+)
+_BAD_KEY = re.compile(r"api[ _]key (not valid|not found|expired|is invalid)", re.IGNORECASE)
+_RETRY_IN = re.compile(r"retry in ([0-9]+(?:\.[0-9]+)?)s", re.IGNORECASE)
+_SECONDS = re.compile(r"([0-9]+(?:\.[0-9]+)?)s?")
+_TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.IGNORECASE | re.DOTALL)
+
+
+def parse_error(body: Any, status: int = 0) -> ApiError | None:
+    """The error in a body of any of the shapes Google and the proxies before it send."""
+    listed = type(body) is list and bool(body)
+    whole = body[0] if listed else body
+    error = whole.get("error") if type(whole) is dict else None
+    if not error:
+        if status < 400:
+            return None
+        return ApiError(_BY_CODE.get(status, _class(status)), _flat_message(whole, status), status)
+    extra = Extra(OWN, whole, {"list": True} if listed else {})
+    if type(error) is not dict:
+        message = error if type(error) is str else "unknown error"
+        described = whole.get("error_description")
+        if type(described) is str and described:
+            message = f"{message}: {described}"
+        return ApiError(_BY_CODE.get(status, _class(status)), message, status, extra=extra)
+    code = error.get("code")
+    code = code if type(code) is int and 100 <= code <= 599 else status
+    name = error.get("status")
+    name = name if type(name) is str else ""
+    said = error.get("message")
+    message = said if type(said) is str and said else name or f"status {code}"
+    listed_details = error.get("details")
+    details = [item for item in listed_details if type(item) is dict] if type(listed_details) is list else []
+    reason = _detail_text(details, "ErrorInfo", "reason")
+    kind = _kind(code, name, reason, message)
+    retry = _retry_after(details, message)
+    request_id = _detail_text(details, "RequestInfo", "requestId")
+    return ApiError(kind, message, code, name, reason, _violation(details), retry, request_id, extra)
+
+
+def _kind(code: int, name: str, reason: str, message: str) -> ErrorKind:
+    if reason in _BY_REASON:
+        return _BY_REASON[reason]
+    kind = _BY_STATUS.get(name) or _BY_CODE.get(code) or _class(code)
+    if code == 413 and kind == "invalid_request":
+        kind = "too_large"
+    if kind == "overloaded" and code == 502:
+        kind = "server"
+    if kind in ("invalid_request", "too_large") and _OVERFLOW.search(message):
+        return "context_overflow"
+    if kind == "invalid_request" and _BAD_KEY.search(message):
+        return "auth"
+    if kind in ("invalid_request", "permission", "rate_limit") and _BILLING.search(message):
+        return "billing"
+    return kind
+
+
+def _class(code: int) -> ErrorKind:
+    return "invalid_request" if 400 <= code < 500 else "server"
+
+
+def _flat_message(body: Any, status: int) -> str:
+    if type(body) is dict:
+        for key in ("message", "detail", "error_message"):
+            if type(body.get(key)) is str and body[key]:
+                return str(body[key])
+    if type(body) is bytes:
+        body = body.decode("utf-8", "replace")
+    if type(body) is str:
+        text = " ".join(_TAGS.sub(" ", body).split()) if "<" in body else body.strip()
+        if text:
+            return text[:512]
+    return f"the upstream answered with status {status}"
+
+
+def _detail_text(details: list[dict[str, Any]], kind: str, key: str) -> str:
+    for item in details:
+        if str(item.get("@type", "")).endswith(kind) and type(item.get(key)) is str:
+            return str(item[key])
+    return ""
+
+
+def _violation(details: list[dict[str, Any]]) -> str:
+    for item in details:
+        violations = item.get("fieldViolations")
+        if type(violations) is list and violations and type(violations[0]) is dict:
+            field = violations[0].get("field")
+            return field if type(field) is str else ""
+    return ""
+
+
+def _retry_after(details: list[dict[str, Any]], message: str) -> float | None:
+    for item in details:
+        delay = item.get("retryDelay")
+        if type(delay) is dict:
+            seconds = delay.get("seconds", 0)
+            delay = str(seconds) if type(seconds) in (int, float, str) else None
+        if type(delay) is str and (found := _SECONDS.fullmatch(delay)):
+            return float(found[1])
+    found = _RETRY_IN.search(message)
+    return float(found[1]) if found else None
+
+
+def render_error(error: ApiError, context: Context) -> Rendered[Any]:
+    if error.extra is not None and error.extra.dialect == OWN and error.extra.fields:
+        body = own_fields(error.extra, OWN)
+        return Rendered([body] if own_form(error.extra, OWN).get("list") else body)
+    return Rendered(error_body(error, *_code(error)))
+
+
+def render_stream_error(error: ApiError) -> dict[str, Any]:
+    """The last chunk of a stream that failed; `error` stands first, SDKs look for it there."""
+    kept = own_fields(error.extra, OWN)
+    if (
+        next(iter(kept), "") == "error"
+        and type(kept["error"]) is dict
+        and type(kept["error"].get("code")) is int
+    ):
+        return kept
+    code, status, reason = _code(error)
+    if error.kind == "server" and error.status not in (500, 501) and error.code != "internal_error":
+        code, status = 503, "UNAVAILABLE"  # the upstream broke, not we: worth a retry
+    return error_body(error, code, status, reason)
+
+
+def _code(error: ApiError) -> tuple[int, str, str]:
+    code, status, reason = _BY_KIND[error.kind]
+    if error.kind == "server" and error.status in (502, 503):
+        return error.status, "UNAVAILABLE", reason
+    if error.kind == "invalid_request" and error.status == 415:
+        return 415, status, reason
+    return code, status, reason
+
+
+def error_body(error: ApiError, code: int, status: str, reason: str) -> dict[str, Any]:
+    details: list[dict[str, Any]] = []
+    reason = reason or (error.code if error.type != status else "") or ""
+    if reason:
+        details.append({"@type": _TYPES + "ErrorInfo", "reason": reason, "domain": "googleapis.com"})
+    if error.param:
+        violation = {"field": error.param, "description": error.message}
+        details.append({"@type": _TYPES + "BadRequest", "fieldViolations": [violation]})
+    if error.retry_after is not None and error.retry_after >= 0:
+        details.append({"@type": _TYPES + "RetryInfo", "retryDelay": f"{error.retry_after:g}s"})
+    if error.request_id:
+        details.append({"@type": _TYPES + "RequestInfo", "requestId": error.request_id})
+    body: dict[str, Any] = {"code": code, "message": error.message, "status": status}
+    if details:
+        body["details"] = details
+    return {"error": body}

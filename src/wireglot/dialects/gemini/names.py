@@ -1,0 +1,240 @@
+"""Proto-JSON: the names of Gemini's fields, and how freely they may be written.
+
+Google's servers take camelCase and snake_case for every field, enums in any case or as numbers, 64-bit
+integers as strings, a single object where a list belongs. All of it is read; camelCase, upper-case enum
+names, numbers and lists are written where nothing says otherwise. What a client or provider wrote in
+another legal way goes back to its own dialect in that way, except for snake_case, which becomes camelCase,
+and for bare strings in place of a content or part, which SDKs take and servers refuse: they become objects.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from wireglot.dialects.fields import Fields
+from wireglot.ir.errors import WireglotError
+
+OWN = "gemini"
+
+
+class Names:
+    """The known fields of one message type, and their snake_case spellings."""
+
+    __slots__ = ("known", "spellings")
+
+    def __init__(self, *names: str) -> None:
+        self.known = frozenset(names)
+        self.spellings = {snake: name for name in names if (snake := snake_case(name)) != name}
+
+    def read(self, value: Any, path: str, fault: type[WireglotError]) -> Fields:
+        """The object under camelCase names. A snake_case twin of a field that is there too stays unknown."""
+        if type(value) is dict and not value.keys() <= self.known:
+            for key in value:
+                if key in self.spellings and self.spellings[key] not in value:
+                    return Fields(self._camel(value), path, fault)
+        return Fields(value, path, fault)
+
+    def _camel(self, value: dict[str, Any]) -> dict[str, Any]:
+        spellings = self.spellings
+        return {
+            spellings[key] if key in spellings and spellings[key] not in value else key: item
+            for key, item in value.items()
+        }
+
+    def child(self, fields: Fields, key: str) -> Fields:
+        """The object in a field; it must be one."""
+        return self.read(fields.value.get(key), f"{fields.path}.{key}", fields.fault)
+
+
+def snake_case(name: str) -> str:
+    return re.sub(r"[A-Z]", lambda letter: "_" + letter[0].lower(), name)
+
+
+REQUEST = Names(
+    "model",
+    "contents",
+    "systemInstruction",
+    "tools",
+    "toolConfig",
+    "safetySettings",
+    "generationConfig",
+    "cachedContent",
+    "labels",
+    "serviceTier",
+    "store",
+    "continuationToken",
+    "modelArmorConfig",
+    "generationOutputConfig",
+)
+CONTENT = Names("role", "parts")
+PART = Names(
+    "text",
+    "thought",
+    "thoughtSignature",
+    "inlineData",
+    "fileData",
+    "functionCall",
+    "functionResponse",
+    "executableCode",
+    "codeExecutionResult",
+    "toolCall",
+    "toolResponse",
+    "videoMetadata",
+    "mediaResolution",
+    "mediaProcessing",
+    "speechMetadata",
+    "partMetadata",
+)
+BLOB = Names("mimeType", "data", "displayName")
+FILE = Names("mimeType", "fileUri", "displayName")
+FUNCTION_CALL = Names("id", "name", "args", "partialArgs", "willContinue")
+PARTIAL_ARG = Names("jsonPath", "stringValue", "numberValue", "boolValue", "nullValue", "willContinue")
+FUNCTION_RESPONSE = Names("id", "name", "response", "parts", "willContinue", "scheduling")
+TOOL = Names(
+    "functionDeclarations",
+    "googleSearch",
+    "googleSearchRetrieval",
+    "googleMaps",
+    "codeExecution",
+    "urlContext",
+    "fileSearch",
+    "computerUse",
+    "mcpServers",
+    "retrieval",
+    "enterpriseWebSearch",
+    "parallelAiSearch",
+    "exaAiSearch",
+)
+DECLARATION = Names(
+    "name", "description", "parameters", "parametersJsonSchema", "response", "responseJsonSchema", "behavior"
+)
+TOOL_CONFIG = Names("functionCallingConfig", "includeServerSideToolInvocations", "retrievalConfig")
+CALLING_CONFIG = Names("mode", "allowedFunctionNames", "streamFunctionCallArguments")
+GENERATION = Names(
+    "temperature",
+    "topP",
+    "topK",
+    "candidateCount",
+    "maxOutputTokens",
+    "stopSequences",
+    "seed",
+    "presencePenalty",
+    "frequencyPenalty",
+    "responseLogprobs",
+    "logprobs",
+    "responseMimeType",
+    "responseSchema",
+    "responseJsonSchema",
+    "responseFormat",
+    "responseModalities",
+    "mediaResolution",
+    "speechConfig",
+    "thinkingConfig",
+    "imageConfig",
+    "audioTranscriptionConfig",
+    "audioTimestamp",
+    "enableEnhancedCivicAnswers",
+    "routingConfig",
+    "modelSelectionConfig",
+)
+THINKING = Names("includeThoughts", "thinkingBudget", "thinkingLevel")
+RESPONSE = Names(
+    "candidates",
+    "promptFeedback",
+    "usageMetadata",
+    "modelVersion",
+    "responseId",
+    "createTime",
+    "modelStatus",
+    "automaticFunctionCallingHistory",
+    "turnToken",
+)
+CANDIDATE = Names(
+    "content",
+    "finishReason",
+    "finishMessage",
+    "index",
+    "safetyRatings",
+    "citationMetadata",
+    "groundingMetadata",
+    "urlContextMetadata",
+    "avgLogprobs",
+    "logprobsResult",
+    "tokenCount",
+    "continuationToken",
+)
+FEEDBACK = Names("blockReason", "blockReasonMessage", "safetyRatings")
+USAGE = Names(
+    "promptTokenCount",
+    "cachedContentTokenCount",
+    "candidatesTokenCount",
+    "thoughtsTokenCount",
+    "toolUsePromptTokenCount",
+    "totalTokenCount",
+    "promptTokensDetails",
+    "cacheTokensDetails",
+    "candidatesTokensDetails",
+    "toolUsePromptTokensDetails",
+    "trafficType",
+    "serviceTier",
+)
+GROUNDING = Names(
+    "groundingChunks", "groundingSupports", "webSearchQueries", "searchEntryPoint", "retrievalMetadata"
+)
+SUPPORT = Names("segment", "groundingChunkIndices", "confidenceScores")
+SEGMENT = Names("partIndex", "startIndex", "endIndex", "text")
+CITATIONS = Names("citations", "citationSources")
+CITATION = Names("startIndex", "endIndex", "uri", "title", "license", "publicationDate")
+LOGPROBS = Names("topCandidates", "chosenCandidates", "logProbabilitySum")
+LOGPROB = Names("token", "tokenId", "logProbability")
+
+
+def integer(fields: Fields, key: str) -> int | None:
+    """An integer, which proto-JSON may write as a string."""
+    value = fields.value.get(key)
+    if type(value) is str:
+        text = value.strip()
+        if re.fullmatch(r"[+-]?[0-9]{1,20}", text):
+            return int(text)
+        raise fields.wrong(key, "an integer")
+    return fields.integer(key)
+
+
+def count(value: Any) -> int:
+    """A token count out of a provider's account: anything that is no sensible number counts as nothing."""
+    if type(value) is int:
+        return max(value, 0)
+    if type(value) is float and value.is_integer():
+        return max(int(value), 0)
+    if type(value) is str and re.fullmatch(r"[0-9]{1,18}", value):
+        return int(value)
+    return 0
+
+
+def enum_name(value: Any, numbers: tuple[str, ...] = ()) -> str:
+    """An enum's name, written in any case or as its number. Unknown values keep their text."""
+    if type(value) is str:
+        return value.upper()
+    if type(value) is int:
+        return numbers[value] if 0 <= value < len(numbers) else str(value)
+    return ""
+
+
+def listed(value: Any) -> list[Any]:
+    """A list, or the one thing that should have been in one."""
+    if value is None:
+        return []
+    return value if type(value) is list else [value]
+
+
+def overlay(base: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
+    """`base` with the fields we kept put back, objects joined. What `base` says wins."""
+    if not kept:
+        return base
+    for key, item in kept.items():
+        if key not in base:
+            base[key] = item
+        elif type(item) is dict and type(base[key]) is dict:
+            base[key] = overlay(dict(base[key]), item)
+    return base

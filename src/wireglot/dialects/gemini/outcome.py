@@ -1,0 +1,154 @@
+"""Why an answer ended and what it cost: the tables, both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.gemini import names
+from wireglot.dialects.gemini.names import OWN, count
+from wireglot.ir.content import Extra
+from wireglot.ir.errors import UpstreamFault
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.outcome import Stop, StopReason, Usage
+
+FINISH_NUMBERS = (
+    "FINISH_REASON_UNSPECIFIED",
+    "STOP",
+    "MAX_TOKENS",
+    "SAFETY",
+    "RECITATION",
+    "OTHER",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "MALFORMED_FUNCTION_CALL",
+)
+"""Vertex's numbering. The Developer API agrees on the first five, and only they have been seen as numbers."""
+
+_REASONS: dict[str, StopReason] = {
+    "STOP": "end",
+    "MAX_TOKENS": "length",
+    "SAFETY": "refused",
+    "RECITATION": "refused",
+    "BLOCKLIST": "refused",
+    "PROHIBITED_CONTENT": "refused",
+    "SPII": "refused",
+    "IMAGE_SAFETY": "refused",
+    "IMAGE_PROHIBITED_CONTENT": "refused",
+    "IMAGE_RECITATION": "refused",
+    "MODEL_ARMOR": "refused",
+    "MALFORMED_FUNCTION_CALL": "malformed_call",
+    "UNEXPECTED_TOOL_CALL": "malformed_call",
+    "TOO_MANY_TOOL_CALLS": "malformed_call",
+    "MALFORMED_RESPONSE": "malformed_call",
+    "CONTINUATION": "paused",
+}
+_FINISHES: dict[StopReason, str] = {
+    "end": "STOP",
+    "stop_sequence": "STOP",
+    "tool_calls": "STOP",
+    "paused": "STOP",
+    "length": "MAX_TOKENS",
+    "context_full": "MAX_TOKENS",
+    "refused": "SAFETY",
+    "malformed_call": "MALFORMED_FUNCTION_CALL",
+    "other": "OTHER",
+}
+
+
+def read_stop(stated: Any, calls: bool, message: Any = None) -> Stop:
+    """The stop for a finishReason. A call overrides STOP and nothing else: a cut-off answer stays cut off."""
+    raw = names.enum_name(stated, FINISH_NUMBERS)
+    reason = _REASONS.get(raw, "other")
+    if reason == "end" and calls:
+        reason = "tool_calls"
+    fields = {"finishMessage": message} if message is not None else {}
+    form = {"finishReason": stated} if stated != raw else {}
+    return Stop(reason, raw, OWN, extra=Extra(OWN, fields, form) if fields or form else None)
+
+
+def silent_stop(content: bool, calls: bool) -> Stop:
+    """A whole document that does not say why it ended."""
+    reason: StopReason = "tool_calls" if calls else "end" if content else "other"
+    return Stop(reason, "", OWN, extra=Extra(OWN, {}, {"finishReason": "absent"}))
+
+
+def write_stop(stop: Stop, calls: bool, path: str, out: list[Loss]) -> dict[str, Any]:
+    """`finishReason` (and its message) for a candidate; every reason it cannot tell apart is a loss."""
+    losses_of_extra(stop.extra, OWN, path, out, "stop_details")
+    kept = own_fields(stop.extra, OWN)
+    if stop.sequence is not None:
+        out.append(
+            Loss(f"{path}.sequence", "stop_sequence", "dropped", "the sequence that matched is not told")
+        )
+    if stop.dialect == OWN and not stop.raw and own_form(stop.extra, OWN).get("finishReason") == "absent":
+        return dict(kept)
+    raw = (
+        stop.raw if stop.dialect == OWN and _told(stop.raw, calls) == stop.reason else _FINISHES[stop.reason]
+    )
+    stated = own_form(stop.extra, OWN).get("finishReason")
+    told = _told(raw, calls)
+    if told != stop.reason:
+        out.append(Loss(path, "stop_reason", "approximated", f"{stop.reason} becomes {raw}"))
+    same = stated is not None and names.enum_name(stated, FINISH_NUMBERS) == raw
+    return {"finishReason": stated if same else raw, **kept}
+
+
+def _told(raw: str, calls: bool) -> StopReason:
+    reason = _REASONS.get(raw, "other")
+    return "tool_calls" if reason == "end" and calls else reason
+
+
+def read_usage(raw: dict[str, Any]) -> Usage:
+    """`promptTokenCount` holds the cached tokens; `candidatesTokenCount` does not hold the thoughts."""
+    given = names.USAGE.read(raw, "$.usageMetadata", UpstreamFault).value
+    prompt = count(given.get("promptTokenCount"))
+    cached = count(given.get("cachedContentTokenCount"))
+    thoughts = given.get("thoughtsTokenCount")
+    return Usage(
+        input=max(prompt - cached, 0),
+        cache_read=cached,
+        tool_prompt=count(given.get("toolUsePromptTokenCount")),
+        output=count(given.get("candidatesTokenCount")),
+        reasoning=None if thoughts is None else count(thoughts),
+        raw=Extra(OWN, raw),
+    )
+
+
+def usage_tier(raw: dict[str, Any]) -> str:
+    tier = raw.get("serviceTier", raw.get("service_tier"))
+    return tier.lower() if type(tier) is str else ""
+
+
+def write_usage(usage: Usage, tier: str, path: str, out: list[Loss]) -> dict[str, Any]:
+    """The provider's own numbers, if they are Gemini's and still true; else the account in Gemini's terms."""
+    raw = usage.raw
+    if raw is not None and raw.dialect == OWN and _same(read_usage(raw.fields), usage):
+        return raw.fields
+    for kind in ("cache_write", "cache_write_long"):
+        if getattr(usage, kind):
+            out.append(Loss(f"{path}.{kind}", "usage.detail", "approximated", "counted as plain prompt"))
+    written: dict[str, Any] = {"promptTokenCount": usage.total_input - usage.tool_prompt}
+    if usage.cache_read:
+        written["cachedContentTokenCount"] = usage.cache_read
+    written["candidatesTokenCount"] = usage.output
+    if usage.reasoning:
+        written["thoughtsTokenCount"] = usage.reasoning
+    if usage.tool_prompt:
+        written["toolUsePromptTokenCount"] = usage.tool_prompt
+    written["totalTokenCount"] = usage.total
+    if tier:
+        written["serviceTier"] = tier
+    return written
+
+
+def _same(one: Usage, other: Usage) -> bool:
+    return (one.input, one.cache_read, one.tool_prompt, one.output, one.reasoning or 0, one.total) == (
+        other.input,
+        other.cache_read,
+        other.tool_prompt,
+        other.output,
+        other.reasoning or 0,
+        other.total,
+    )

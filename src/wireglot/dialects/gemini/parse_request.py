@@ -1,0 +1,251 @@
+"""generateContent requests, wire -> IR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.fields import Fields, describe
+from wireglot.dialects.gemini import names
+from wireglot.dialects.gemini.generation import left_over, parse_output, parse_sampling, parse_thinking
+from wireglot.dialects.gemini.names import OWN, integer
+from wireglot.dialects.gemini.parts import PartParser
+from wireglot.dialects.gemini.tools import parse_choice, parse_tools
+from wireglot.ir.content import Extra, Message, Part, Reasoning, Role, Text
+from wireglot.ir.errors import ClientFault
+from wireglot.ir.request import OutputFormat, Request, Sampling, Thinking, ToolChoice
+
+_TAKEN = frozenset(
+    {
+        "model",
+        "contents",
+        "systemInstruction",
+        "tools",
+        "toolConfig",
+        "generationConfig",
+        "labels",
+        "serviceTier",
+    }
+)
+_ROLES: dict[str, Role] = {
+    "user": "user",
+    "model": "assistant",
+    "function": "user",
+    "tool": "user",
+    "assistant": "assistant",
+    "system": "system",
+}
+_PARTS = frozenset({"parts"})
+_USUAL = {"user": "user", "assistant": "model"}
+TIERS = {"unspecified": "auto", "flex": "flex", "standard": "standard", "priority": "priority"}
+
+
+def parse_request(body: dict[str, Any], context: Context) -> Request:
+    fields = names.REQUEST.read(body, "$", ClientFault)
+    form: dict[str, Any] = {}
+    kept: dict[str, Any] = {
+        key: item for key, item in fields.value.items() if key not in _TAKEN or item is None
+    }
+    messages = _parse_messages(fields, context, form)
+    tools, layout = parse_tools(fields)
+    if fields.value.get("tools") is not None and layout is not None:
+        form["tools"] = layout
+    if type(fields.value.get("tools")) is dict:
+        form["tools_shape"] = "single"
+    choice = _parse_tool_config(fields, kept)
+    sampling, thinking, output, max_tokens, stop = _parse_generation(fields, kept)
+    return Request(
+        _parse_model(fields, form),
+        messages,
+        tools,
+        choice,
+        max_tokens=max_tokens,
+        stop=stop,
+        sampling=sampling,
+        thinking=thinking,
+        output=output,
+        metadata=_parse_labels(fields, kept),
+        service_tier=_parse_tier(fields, form),
+        extra=Extra(OWN, kept, form),
+    )
+
+
+def _parse_model(fields: Fields, form: dict[str, Any]) -> str:
+    """The path names the model; some clients repeat it in the body."""
+    stated = fields.text_or("model")
+    if stated:
+        form["model"] = stated
+    return bare_model(stated)
+
+
+def bare_model(name: str) -> str:
+    return name.removeprefix("models/")
+
+
+def _parse_messages(fields: Fields, context: Context, form: dict[str, Any]) -> tuple[Message, ...]:
+    parser = PartParser(context, ClientFault)
+    messages: list[Message] = []
+    if fields.value.get("systemInstruction") is not None:
+        messages.append(_parse_system(fields, parser))
+    contents = fields.value.get("contents")
+    if type(contents) is str:
+        contents = [contents]
+    elif type(contents) is dict:
+        form["contents"] = "single"
+        contents = [contents]
+    if type(contents) is not list:
+        raise fields.wrong("contents", "an array of contents")
+    last: Role = "system"
+    for index, item in enumerate(contents):
+        message = _parse_content(item, f"$.contents[{index}]", parser, last)
+        last = message.role
+        messages.append(message)
+    return tuple(messages)
+
+
+def _parse_system(fields: Fields, parser: PartParser) -> Message:
+    value = fields.value["systemInstruction"]
+    path = "$.systemInstruction"
+    if type(value) is str:
+        return Message("system", (Text(value),))
+    if type(value) is list:
+        raise fields.wrong("systemInstruction", "a content object")
+    content = names.CONTENT.read(value, path, ClientFault)
+    form: dict[str, Any] = {"shape": "instruction"}
+    if "parts" not in content.value and "text" in content.value:
+        part = parser.parse(value, path)
+        return Message("system", (part,), extra=Extra(OWN, {}, {"shape": "part"}))
+    if content.value.get("role") is not None:
+        form["role"] = content.text("role")
+    parts = _parse_parts(content, parser, form)
+    return Message("system", parts, extra=content.rest(names.CONTENT.known, OWN, form))
+
+
+def _parse_content(value: Any, path: str, parser: PartParser, last: Role) -> Message:
+    if type(value) is str:
+        return Message("user", (Text(value),))
+    content = names.CONTENT.read(value, path, ClientFault)
+    form: dict[str, Any] = {}
+    stated = content.value.get("role")
+    if stated is None or stated == "":
+        role: Role = "user"
+        form["role"] = "absent"
+    else:
+        role = _ROLES.get(content.text("role").lower(), "user")
+        if stated != _USUAL.get(role):
+            form["role"] = stated
+    if role == "assistant" and last != "assistant":
+        parser.pending.clear()  # only calls of the turn before wait for answers; older ones were given up
+    parts = _parse_parts(content, parser, form)
+    if role == last:
+        form["cut"] = True
+    # A role no one knows is kept as information: elsewhere it is a declared loss.
+    known = names.CONTENT.known if stated is None or str(stated).lower() in _ROLES or not stated else _PARTS
+    return Message(role, parts, extra=content.rest(known, OWN, form))
+
+
+def _parse_parts(content: Fields, parser: PartParser, form: dict[str, Any]) -> tuple[Part, ...]:
+    given = content.value.get("parts")
+    if type(given) is list:
+        parts = given
+    elif given is None:
+        parts = []
+    elif type(given) in (dict, str):
+        parts = [given]
+        form["parts"] = "single"
+    else:
+        raise content.fault(f"expected an array of parts, got {describe(given)}", f"{content.path}.parts")
+    path = f"{content.path}.parts"
+    return _rejoined([parser.parse(part, f"{path}[{index}]") for index, part in enumerate(parts)])
+
+
+def _rejoined(parts: list[Part]) -> tuple[Part, ...]:
+    """Reasoning of another provider in one piece again.
+
+    Streamed to a Gemini client its text leaves in unsigned pieces and its signature, known last, in an
+    empty part behind them. The minter takes the signature back only with the whole text. Gemini's own parts
+    stay as they are.
+    """
+    joined: list[Part] = []
+    for part in parts:
+        if (
+            type(part) is Reasoning
+            and not part.text
+            and not part.redacted
+            and part.signature is not None
+            and part.signature.origin.dialect != OWN
+        ):
+            texts: list[str] = []
+            while joined and type(before := joined[-1]) is Reasoning and before.signature is None:
+                texts.insert(0, before.text)
+                joined.pop()
+            part = Reasoning("".join(texts), part.signature, extra=part.extra)
+        joined.append(part)
+    return tuple(joined)
+
+
+def _parse_tool_config(fields: Fields, kept: dict[str, Any]) -> ToolChoice | None:
+    if fields.value.get("toolConfig") is None:
+        return None
+    config = names.TOOL_CONFIG.child(fields, "toolConfig")
+    rest = {key: item for key, item in config.value.items() if key != "functionCallingConfig" or item is None}
+    choice = None
+    if config.value.get("functionCallingConfig") is not None:
+        calling = names.CALLING_CONFIG.child(config, "functionCallingConfig")
+        choice = parse_choice(calling)
+        within = {
+            key: item
+            for key, item in calling.value.items()
+            if key not in ("mode", "allowedFunctionNames") or item is None or item == []
+        }
+        if within or choice is None:
+            rest["functionCallingConfig"] = within
+    if rest or not config.value:
+        kept["toolConfig"] = rest
+    return choice
+
+
+_Generation = tuple[Sampling, Thinking, OutputFormat | None, int | None, tuple[str, ...]]
+
+
+def _parse_generation(fields: Fields, kept: dict[str, Any]) -> _Generation:
+    if fields.value.get("generationConfig") is None:
+        return Sampling(), Thinking(), None, None, ()
+    config = names.GENERATION.child(fields, "generationConfig")
+    output, taken = parse_output(config)
+    rest = left_over(config, taken)
+    if rest or not config.value:
+        kept["generationConfig"] = rest
+    return (
+        parse_sampling(config),
+        parse_thinking(config),
+        output,
+        integer(config, "maxOutputTokens"),
+        config.texts("stopSequences"),
+    )
+
+
+def _parse_labels(fields: Fields, kept: dict[str, Any]) -> dict[str, str]:
+    labels = fields.dict_or_none("labels")
+    if labels is None:
+        return {}
+    for key, value in labels.items():
+        if type(value) is not str:
+            raise ClientFault(f"expected a string, got {describe(value)}", f"$.labels.{key}")
+    if not labels:
+        kept["labels"] = labels
+    return labels
+
+
+def _parse_tier(fields: Fields, form: dict[str, Any]) -> str:
+    stated = fields.text_or("serviceTier")
+    if not stated:
+        return ""
+    form["serviceTier"] = stated
+    return read_tier(stated)
+
+
+def read_tier(stated: str) -> str:
+    """The neutral name; one that is not known stays as it is."""
+    plain = stated.lower().removeprefix("service_tier_")
+    return TIERS.get(plain, stated)

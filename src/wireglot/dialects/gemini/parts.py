@@ -1,0 +1,163 @@
+"""Parts, wire -> IR. One parser reads one document, because ids are made up by counting calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.arguments import arguments_text
+from wireglot.dialects.base import Context
+from wireglot.dialects.fields import Fields, describe
+from wireglot.dialects.gemini import names
+from wireglot.dialects.gemini.media import nested_rest, parse_blob, parse_file
+from wireglot.dialects.gemini.names import OWN
+from wireglot.dialects.gemini.results import call_id, parse_result
+from wireglot.dialects.gemini.signatures import open_signature
+from wireglot.ir.content import Foreign, Origin, Part, Reasoning, Signature, Text, ToolCall
+from wireglot.ir.errors import WireglotError
+
+_TEXT = frozenset({"text", "thoughtSignature"})
+_THOUGHT = frozenset({"text", "thought", "thoughtSignature"})
+_CALL = frozenset({"functionCall", "thoughtSignature"})
+_RESULT = frozenset({"functionResponse"})
+_CALL_FIELDS = frozenset({"id", "name", "args"})
+_PREFIXES = ("default_api:", "default_api.")
+
+
+class PartParser:
+    """`origin` None: a client's document (envelopes are opened); else who minted the signatures in it."""
+
+    def __init__(
+        self,
+        context: Context,
+        fault: type[WireglotError],
+        origin: Origin | None = None,
+        response_id: str = "",
+    ) -> None:
+        self.context = context
+        self.fault = fault
+        self.origin = origin
+        self.response_id = response_id
+        self.calls = 0
+        self.results = 0
+        self.pending: list[ToolCall] = []
+
+    def parse(self, value: Any, path: str) -> Part:
+        if type(value) is str:  # what SDKs take for a part; it leaves as a part
+            return Text(value)
+        if type(value) is dict and len(value) == 1 and type(text := value.get("text")) is str and text:
+            return Text(text)
+        part = names.PART.read(value, path, self.fault)
+        given = part.value
+        if given.get("functionCall") is not None:
+            return self._call(part)
+        if given.get("text") is not None:
+            return self._text(part, part.text("text"))
+        if given.get("functionResponse") is not None and self.origin is None:
+            result = parse_result(
+                names.FUNCTION_RESPONSE.child(part, "functionResponse"), self, part.rest(_RESULT, OWN)
+            )
+            self.results += 1
+            return result
+        if given.get("inlineData") is not None:
+            return self._inline(part)
+        if given.get("fileData") is not None:
+            return self._file(part)
+        kind = next((key for key, item in given.items() if key not in _MODIFIERS and item is not None), "")
+        if kind:
+            return Foreign(OWN, kind, given)
+        return self._text(part, "")
+
+    def sign(self, part: Fields) -> tuple[Signature | None, bool]:
+        """The part's signature, and whether it stands for redacted reasoning."""
+        text = part.text_or("thoughtSignature")
+        if not text:
+            return None, False
+        if self.origin is not None:
+            return Signature(text, self.origin), False
+        sealed = open_signature(text, self.context)
+        if sealed.holder == "unsigned":
+            return None, False
+        return sealed.signature, sealed.holder == "redacted"
+
+    def _text(self, part: Fields, text: str) -> Text | Reasoning:
+        signature, redacted = self.sign(part)
+        given = part.value
+        form: dict[str, Any] = {}
+        if "text" not in given or given["text"] is None:
+            form["part"] = "bare"
+        elif not text and signature is None:
+            form["part"] = "empty"
+        if given.get("thought") is True or redacted:
+            return Reasoning(text, signature, redacted, part.rest(_THOUGHT, OWN, form))
+        return Text(text, signature=signature, extra=part.rest(_TEXT, OWN, form))
+
+    def _call(self, part: Fields) -> Part:
+        call = names.FUNCTION_CALL.child(part, "functionCall")
+        stated = call.text_or("name")
+        if not stated and self.origin is not None:
+            return Foreign(OWN, "functionCall", part.value)
+        if not stated:
+            raise call.wrong("name", "a function name")
+        form: dict[str, Any] = {}
+        name = plain_name(stated)
+        if name != stated:
+            form["name"] = stated
+        args = call.dict_or_none("args")
+        if args is None:
+            form["args"] = "absent"
+        arguments = "{}" if args is None else arguments_text(args)
+        identifier = call_id(call)
+        if not identifier:
+            form["id"] = "absent"
+            identifier = self.mint(name, arguments)
+        self.calls += 1
+        signature, _ = self.sign(part)
+        result = ToolCall(
+            identifier,
+            name,
+            arguments,
+            signature=signature,
+            extra=nested_rest(part, _CALL, "functionCall", call, _CALL_FIELDS, form),
+        )
+        self.pending.append(result)
+        return result
+
+    def mint(self, name: str, arguments: str) -> str:
+        context, ordinal = self.context, str(self.calls)
+        if self.origin is None:
+            return context.new_id(context.call_prefix, ordinal, name)
+        return context.new_id(context.call_prefix, self.response_id, ordinal, name, arguments)
+
+    def _inline(self, part: Fields) -> Part:
+        signature, _ = self.sign(part)
+        return parse_blob(part, names.BLOB.child(part, "inlineData"), signature)
+
+    def _file(self, part: Fields) -> Part:
+        signature, _ = self.sign(part)
+        return parse_file(part, names.FILE.child(part, "fileData"), signature)
+
+
+_MODIFIERS = frozenset(
+    {"text", "thought", "thoughtSignature", "videoMetadata", "mediaResolution"}
+    | {"mediaProcessing", "speechMetadata", "partMetadata"}
+)
+"""Fields that stand beside a part's data and are no data themselves."""
+
+
+def plain_name(name: str) -> str:
+    """Models sometimes answer with the namespace Google's own prompt shows them."""
+    for prefix in _PREFIXES:
+        if name.startswith(prefix) and len(name) > len(prefix):
+            return name[len(prefix) :]
+    return name
+
+
+def expect_list(value: Any, path: str, fault: type[WireglotError]) -> list[Any]:
+    """A list of objects, or one object alone."""
+    if value is None:
+        return []
+    if type(value) is list:
+        return value
+    if type(value) in (dict, str):
+        return [value]
+    raise fault(f"expected an array, got {describe(value)}", path)

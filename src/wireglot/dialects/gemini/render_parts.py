@@ -1,0 +1,243 @@
+"""Parts, IR -> wire, toward an upstream (signatures replayed or dropped) or a client (carried)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, assert_never
+
+from wireglot.dialects.arguments import arguments_object
+from wireglot.dialects.base import Context, is_minted
+from wireglot.dialects.envelope import Holder
+from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.gemini.media import render_media
+from wireglot.dialects.gemini.names import OWN, overlay
+from wireglot.dialects.gemini.parts import plain_name
+from wireglot.dialects.gemini.results import put_back, response_object
+from wireglot.dialects.gemini.signatures import signature_for_client, signature_for_upstream
+from wireglot.ir.content import Foreign, Media, Part, Reasoning, Signature, Text, ToolCall, ToolResult
+from wireglot.ir.loss import Loss, losses_of_extra
+
+Side = Literal["client", "upstream"]
+
+
+class PartRenderer:
+    """Renders the parts of one document; `losses` collects what they could not say."""
+
+    def __init__(self, context: Context, side: Side) -> None:
+        self.context = context
+        self.side = side
+        self.losses: list[Loss] = []
+        self.names: dict[str, str] = {}  # call id -> function name, for results that do not state it
+
+    def render(self, part: Part, path: str) -> dict[str, Any] | None:
+        match part:
+            case Text():
+                return self.text(part, path)
+            case ToolCall():
+                return self.call(part, path)
+            case ToolResult():
+                return self.result(part, path)
+            case Reasoning():
+                return self.reasoning(part, path)
+            case Media():
+                rendered = render_media(part, path, self.losses)
+                return self.signed(rendered, part.signature, "media", path) if rendered is not None else None
+            case Foreign():
+                return self.foreign(part, path)
+            case _ as never:
+                assert_never(never)
+
+    def text(self, part: Text, path: str) -> dict[str, Any] | None:
+        """A text part; nothing for an empty one, which is refused, unless it is signed or Gemini's own."""
+        if (
+            part.extra is not None
+            or part.cache is not None
+            or part.refusal
+            or part.citations
+            or part.logprobs
+        ):
+            self._prose_losses(part, path)
+        form = own_form(part.extra, OWN)
+        if form.get("part") == "bare" and not part.text:
+            rendered: dict[str, Any] = {}
+        elif not part.text and part.signature is None and not form:
+            return None
+        else:
+            rendered = {"text": part.text}
+        if part.signature is not None:
+            rendered = self.signed(rendered, part.signature, "text", path)
+            if not part.text and "thoughtSignature" not in rendered:
+                return None
+        return overlay(rendered, own_fields(part.extra, OWN))
+
+    def _prose_losses(self, part: Text, path: str) -> None:
+        out = self.losses
+        losses_of_extra(part.extra, OWN, path, out)
+        if part.cache is not None:
+            out.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
+        if part.refusal:
+            out.append(Loss(f"{path}.refusal", "refusal", "approximated", "a refusal is plain text"))
+        if self.side == "upstream":
+            if part.citations:
+                out.append(Loss(f"{path}.citations", "citations", "dropped", "history carries no citations"))
+            if part.logprobs:
+                out.append(
+                    Loss(f"{path}.logprobs", "logprobs", "dropped", "history carries no log probabilities")
+                )
+
+    def reasoning(self, part: Reasoning, path: str) -> dict[str, Any] | None:
+        losses_of_extra(part.extra, OWN, path, self.losses)
+        if self.side == "client":
+            rendered = {"text": part.text, "thought": True}
+            holder: Holder = "redacted" if part.redacted else "reasoning"
+            if part.redacted and part.signature is None:
+                self.losses.append(
+                    Loss(path, "reasoning.redacted", "dropped", "there is nothing opaque to carry")
+                )
+            if own_form(part.extra, OWN).get("part") == "bare" and not part.text:
+                del rendered["text"]
+            return overlay(self.signed(rendered, part.signature, holder, path), own_fields(part.extra, OWN))
+        if part.redacted:
+            self.losses.append(
+                Loss(path, "reasoning.redacted", "dropped", "opaque reasoning of another provider")
+            )
+            return None
+        signature = signature_for_upstream(part.signature, self.context, path, self.losses)
+        form = own_form(part.extra, OWN)
+        if (part.signature is not None and not signature) or (not part.text and not signature and not form):
+            # Another provider's thoughts mean nothing to Gemini, and an empty part is refused.
+            self.losses.append(
+                Loss(f"{path}.text", "reasoning.text", "dropped", "thoughts of another provider")
+            )
+            return None
+        rendered = (
+            {"thought": True}
+            if form.get("part") == "bare" and not part.text
+            else {"text": part.text, "thought": True}
+        )
+        if signature:
+            rendered["thoughtSignature"] = signature
+        return overlay(rendered, own_fields(part.extra, OWN))
+
+    def call(self, part: ToolCall, path: str) -> dict[str, Any]:
+        out = self.losses
+        losses_of_extra(part.extra, OWN, path, out)
+        if part.cache is not None:
+            out.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
+        if part.namespace:
+            out.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "functions have no namespaces"))
+        form = own_form(part.extra, OWN)
+        stated = form.get("name")
+        call: dict[str, Any] = {}
+        if not self._hides_id(part.id, form.get("id") == "absent"):
+            call["id"] = part.id
+        call["name"] = stated if type(stated) is str and plain_name(stated) == part.name else part.name
+        if part.kind == "custom":
+            out.append(
+                Loss(path, "tool.custom", "approximated", "freeform input becomes one string argument")
+            )
+            call["args"] = {"input": part.arguments}
+        elif form.get("args") != "absent" or part.arguments not in ("", "{}"):
+            call["args"] = arguments_object(part.arguments)
+        self.names[part.id] = call["name"]
+        rendered = self.signed({"functionCall": call}, part.signature, "call", path)
+        return overlay(rendered, own_fields(part.extra, OWN))
+
+    def _hides_id(self, identifier: str, absent: bool) -> bool:
+        """An id we made up means nothing to Google; a client is told it, so that it can answer by it."""
+        return not identifier or (is_minted(identifier) and (absent or self.side == "upstream"))
+
+    def result(self, part: ToolResult, path: str) -> dict[str, Any]:
+        out = self.losses
+        losses_of_extra(part.extra, OWN, path, out)
+        if part.cache is not None:
+            out.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
+        if part.kind == "custom":
+            out.append(Loss(path, "tool.custom", "approximated", "the result of a freeform tool"))
+        form = own_form(part.extra, OWN)
+        answer: dict[str, Any] = {}
+        stated = form.get("id")
+        if stated is not None and stated != "absent":
+            answer["id"] = stated
+        elif stated != "absent" and not self._hides_id(part.call_id, False):
+            answer["id"] = part.call_id
+        name = part.name or self.names.get(part.call_id, "")
+        if not name:
+            name = "unknown"
+            out.append(Loss(f"{path}.name", "tool_result.name", "invented", "no call of this id is known"))
+        answer["name"] = name
+        texts, media = self._result_content(part, path)
+        response = response_object("\n".join(texts), part)
+        if response is not None:
+            answer["response"] = response
+        if media or form.get("parts") == "empty":
+            answer["parts"] = media[0] if form.get("parts") == "single" and len(media) == 1 else media
+        return put_back({"functionResponse": answer}, part)
+
+    def _result_content(self, part: ToolResult, path: str) -> tuple[list[str], list[dict[str, Any]]]:
+        texts: list[str] = []
+        media: list[dict[str, Any]] = []
+        misplaced = False
+        for index, item in enumerate(part.content):
+            place = f"{path}.content[{index}]"
+            match item:
+                case Text():
+                    self._prose_losses(item, place)
+                    if item.signature is not None:
+                        self.losses.append(
+                            Loss(
+                                f"{place}.signature",
+                                "reasoning.signature",
+                                "dropped",
+                                "results are not signed",
+                            )
+                        )
+                    if item.text:
+                        misplaced = misplaced or bool(media)
+                        texts.append(item.text)
+                case Media():
+                    rendered = render_media(item, place, self.losses)
+                    if rendered is None:
+                        continue
+                    if item.signature is not None:
+                        self.losses.append(
+                            Loss(
+                                f"{place}.signature",
+                                "reasoning.signature",
+                                "dropped",
+                                "results are not signed",
+                            )
+                        )
+                    if "text" in rendered:
+                        texts.append(rendered["text"])
+                    else:
+                        media.append(rendered)
+                case Foreign():
+                    rendered = self.foreign(item, place)
+                    if rendered is not None:
+                        media.append(rendered)
+                case _ as never:
+                    assert_never(never)
+        if misplaced:
+            self.losses.append(
+                Loss(f"{path}.content", "content.position", "approximated", "text stands before media")
+            )
+        return texts, media
+
+    def foreign(self, part: Foreign, path: str) -> dict[str, Any] | None:
+        if part.dialect == OWN:
+            return part.value
+        self.losses.append(Loss(path, "foreign_part", "dropped", f"{part.type} of {part.dialect}"))
+        return None
+
+    def signed(
+        self, rendered: dict[str, Any], signature: Signature | None, holder: Holder, path: str
+    ) -> dict[str, Any]:
+        if signature is None:
+            return rendered
+        if self.side == "client":
+            rendered["thoughtSignature"] = signature_for_client(signature, holder, self.context)
+            return rendered
+        data = signature_for_upstream(signature, self.context, path, self.losses)
+        if data:
+            rendered["thoughtSignature"] = data
+        return rendered

@@ -1,0 +1,204 @@
+"""generateContent requests, IR -> wire."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.gemini.generation import render_generation
+from wireglot.dialects.gemini.names import OWN, overlay
+from wireglot.dialects.gemini.parse_request import TIERS, bare_model, read_tier
+from wireglot.dialects.gemini.render_parts import PartRenderer
+from wireglot.dialects.gemini.tools import render_choice, render_tools
+from wireglot.ir.content import Message, Part, Text, ToolCall, ToolResult
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.request import Request
+
+_TIERS = {neutral: tier for tier, neutral in TIERS.items()}
+_LABEL_KEY = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+_LABEL_VALUE = re.compile(r"[a-z0-9_-]{0,63}")
+
+
+def render_request(request: Request, context: Context) -> Rendered[dict[str, Any]]:
+    renderer = PartRenderer(context, "upstream")
+    out = renderer.losses
+    form = own_form(request.extra, OWN)
+    body: dict[str, Any] = {}
+    model = form.get("model")
+    if model is not None and bare_model(model) == request.model:
+        body["model"] = model
+    system, contents = _render_messages(request, renderer)
+    single = form.get("contents") == "single" and len(contents) == 1
+    body["contents"] = contents[0] if single else contents
+    if system is not None:
+        body["systemInstruction"] = system
+    tools = render_tools(request.tools, form.get("tools"), out)
+    if tools or form.get("tools") == []:
+        body["tools"] = tools[0] if form.get("tools_shape") == "single" and len(tools) == 1 else tools
+    if request.tool_choice is not None:
+        body["toolConfig"] = {"functionCallingConfig": render_choice(request.tool_choice, out)}
+    generation = render_generation(request, out)
+    if generation:
+        body["generationConfig"] = generation
+    _render_rest(request, body, form, out)
+    losses_of_extra(request.extra, OWN, "$", out)
+    return Rendered(overlay(body, own_fields(request.extra, OWN)), tuple(out))
+
+
+class _Content:
+    """One content being put together out of neighbouring messages of a role."""
+
+    __slots__ = ("message", "messages", "parts", "role")
+
+    def __init__(self, role: str, message: Message) -> None:
+        self.role = role
+        self.message = message
+        self.messages = 0
+        self.parts: list[tuple[Part, str, dict[str, Any]]] = []
+
+
+def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, list[dict[str, Any]]]:
+    instruction: list[dict[str, Any]] = []
+    leading: Message | None = None
+    contents: list[_Content] = []
+    turns: list[_Content] = []
+    for index, message in enumerate(request.messages):
+        path = f"$.messages[{index}]"
+        losses_of_extra(message.extra, OWN, path, renderer.losses)
+        if message.name:
+            renderer.losses.append(Loss(f"{path}.name", "message.name", "dropped", "contents have no names"))
+        if message.role == "system" and not contents:
+            leading = leading or message
+            instruction += [rendered for _, _, rendered in _render_parts(message, path, renderer)]
+            continue
+        role = "model" if message.role == "assistant" else "user"
+        parts = (
+            _reminder(message, path, renderer)
+            if message.role == "system"
+            else _render_parts(message, path, renderer)
+        )
+        if not parts:
+            continue  # a content without parts is refused
+        if not contents or contents[-1].role != role or own_form(message.extra, OWN).get("cut"):
+            contents.append(_Content(role, message))
+        contents[-1].messages += 1
+        contents[-1].parts += parts
+    native = request.extra is not None and request.extra.dialect == OWN
+    for content in contents:
+        if content.role == "user" and not (native and content.messages == 1):
+            _results_first(content, turns, renderer.losses)
+        turns.append(content)
+    return _system(instruction, leading), [_finish(content) for content in contents]
+
+
+def _render_parts(
+    message: Message, path: str, renderer: PartRenderer
+) -> list[tuple[Part, str, dict[str, Any]]]:
+    parts = []
+    for index, part in enumerate(message.content):
+        place = f"{path}.content[{index}]"
+        rendered = renderer.render(part, place)
+        if rendered is not None:
+            parts.append((part, place, rendered))
+    return parts
+
+
+def _reminder(message: Message, path: str, renderer: PartRenderer) -> list[tuple[Part, str, dict[str, Any]]]:
+    """System text in the middle has no place of its own: it joins the user's turn, marked as what it is."""
+    parts = _render_parts(message, path, renderer)
+    if parts:
+        detail = "marked text in the user's turn"
+        renderer.losses.append(Loss(path, "system.position", "approximated", detail))
+    return [
+        (part, place, {**rendered, "text": f"<system-reminder>\n{rendered['text']}\n</system-reminder>"})
+        if type(part) is Text and "text" in rendered
+        else (part, place, rendered)
+        for part, place, rendered in parts
+    ]
+
+
+def _results_first(content: _Content, turns: list[_Content], out: list[Loss]) -> None:
+    """All answers of a step stand first, in the order of the calls: Gemini counts them there."""
+    results = [item for item in content.parts if type(item[0]) is ToolResult]
+    if not results:
+        return
+    calls = [part.id for part, _, _ in turns[-1].parts if type(part) is ToolCall] if turns else []
+    order = {identifier: place for place, identifier in reversed(list(enumerate(calls)))}
+    ordered = sorted(results, key=lambda item: order.get(getattr(item[0], "call_id", ""), len(order)))
+    arranged = ordered + [item for item in content.parts if type(item[0]) is not ToolResult]
+    for place, item in enumerate(arranged):
+        if item is not content.parts[place]:
+            out.append(
+                Loss(
+                    item[1],
+                    "content.position",
+                    "approximated",
+                    "results stand first, in the order of the calls",
+                )
+            )
+            break
+    content.parts = arranged
+
+
+def _system(instruction: list[dict[str, Any]], leading: Message | None) -> Any:
+    if leading is None or (not instruction and own_form(leading.extra, OWN).get("shape") != "instruction"):
+        return None
+    form = own_form(leading.extra, OWN)
+    shape = form.get("shape")
+    if shape == "part" and len(instruction) == 1:
+        return instruction[0]
+    content: dict[str, Any] = {}
+    if "role" in form:
+        content["role"] = form["role"]
+    if instruction:
+        content["parts"] = (
+            instruction[0] if form.get("parts") == "single" and len(instruction) == 1 else instruction
+        )
+    return overlay(content, own_fields(leading.extra, OWN))
+
+
+def _finish(content: _Content) -> dict[str, Any]:
+    extra = content.message.extra
+    form = own_form(extra, OWN)
+    parts = [rendered for _, _, rendered in content.parts]
+    finished: dict[str, Any] = {}
+    role = content.role if content.message.role == "system" else form.get("role", content.role)
+    if role != "absent":
+        finished["role"] = role
+    finished["parts"] = parts[0] if form.get("parts") == "single" and len(parts) == 1 else parts
+    return overlay(finished, own_fields(extra, OWN))
+
+
+def _render_rest(request: Request, body: dict[str, Any], form: dict[str, Any], out: list[Loss]) -> None:
+    stated = form.get("serviceTier")
+    if stated is not None and read_tier(stated) == request.service_tier:
+        body["serviceTier"] = stated
+    elif request.service_tier in _TIERS:
+        body["serviceTier"] = _TIERS[request.service_tier]
+    elif request.service_tier:
+        out.append(
+            Loss("$.service_tier", "service_tier", "dropped", f"no tier is called {request.service_tier}")
+        )
+    native = request.extra is not None and request.extra.dialect == OWN
+    labels = {}
+    for key, value in request.metadata.items():
+        if native or (_LABEL_KEY.fullmatch(key) and _LABEL_VALUE.fullmatch(value)):
+            labels[key] = value
+        else:
+            out.append(Loss(f"$.metadata.{key}", "metadata", "dropped", "labels are short and lower-case"))
+    if labels:
+        body["labels"] = labels
+    if request.parallel_tools is False:
+        out.append(
+            Loss("$.parallel_tools", "parallel_tools", "dropped", "parallel calls cannot be switched off")
+        )
+    if request.verbosity:
+        out.append(Loss("$.verbosity", "verbosity", "dropped", "no such setting"))
+    if request.user:
+        out.append(Loss("$.user", "user", "dropped", "end users are not named"))
+    if request.cache is not None:
+        out.append(Loss("$.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
+    if request.cache_key:
+        out.append(Loss("$.cache_key", "cache_key", "dropped", "Gemini caches implicitly"))

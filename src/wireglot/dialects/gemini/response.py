@@ -1,0 +1,258 @@
+"""Whole generateContent answers, both ways."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.gemini import names
+from wireglot.dialects.gemini.citations import grounding_metadata, read_logprobs, read_spans, write_logprobs
+from wireglot.dialects.gemini.names import OWN, overlay
+from wireglot.dialects.gemini.outcome import (
+    FINISH_NUMBERS,
+    read_stop,
+    read_usage,
+    silent_stop,
+    usage_tier,
+    write_stop,
+    write_usage,
+)
+from wireglot.dialects.gemini.parts import PartParser
+from wireglot.dialects.gemini.render_parts import PartRenderer
+from wireglot.ir.content import Citation, Extra, Part, Text, ToolCall
+from wireglot.ir.errors import UpstreamFault
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.outcome import Candidate, Response, Stop
+from wireglot.ir.request import Request
+
+FIRST = "candidates[0]."
+"""Unknown fields of the first candidate stand in the response's extra under this prefix, their path."""
+
+_TAKEN = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
+_SPELLED = frozenset({"groundingMetadata", "citationMetadata", "logprobsResult"})
+_CANDIDATE = frozenset({"content", "finishReason", "finishMessage"}) | _SPELLED
+
+
+def parse_response(body: dict[str, Any], context: Context, fallback_id: str = "") -> Response:
+    fields = names.RESPONSE.read(body, "$", UpstreamFault)
+    identifier = fields.text_or("responseId") or fallback_id
+    model = fields.text_or("modelVersion")
+    parser = PartParser(context, UpstreamFault, context.origin(OWN, model), identifier)
+    kept = {key: item for key, item in fields.value.items() if key not in _TAKEN or item is None}
+    form: dict[str, Any] = {}
+    candidates = [
+        parse_candidate(names.CANDIDATE.read(item, f"$.candidates[{index}]", UpstreamFault), index, parser)
+        for index, item in enumerate(fields.array_or_empty("candidates"))
+    ]
+    if candidates:
+        first = candidates[0]
+        if first.extra is not None:
+            kept.update({FIRST + key: item for key, item in first.extra.fields.items()})
+            form.update(first.extra.form)
+        stop, content = first.stop, first.content
+    else:
+        form["candidates"] = "empty" if fields.value.get("candidates") == [] else "absent"
+        stop, content = blocked_stop(kept), ()
+    usage = None
+    tier = ""
+    if fields.value.get("usageMetadata") is not None:
+        raw = fields.object("usageMetadata").value
+        usage, tier = read_usage(raw), usage_tier(raw)
+    created = fields.value.get("createTime")
+    if created is not None:
+        form["createTime"] = created
+    extra = Extra(OWN, kept, form) if kept or form else None
+    return Response(
+        identifier, model, content, stop, usage, unix_seconds(created), tier, tuple(candidates[1:]), extra
+    )
+
+
+def blocked_stop(kept: dict[str, Any]) -> Stop:
+    """No answer at all: the prompt was blocked, or nobody says why."""
+    feedback = kept.get("promptFeedback")
+    if type(feedback) is dict:
+        reason = names.enum_name(names.FEEDBACK.read(feedback, "$", UpstreamFault).value.get("blockReason"))
+        if reason and reason != "BLOCK_REASON_UNSPECIFIED":
+            return Stop("refused", reason, OWN)
+    return Stop("other", "", OWN)
+
+
+def parse_candidate(candidate: Fields, index: int, parser: PartParser) -> Candidate:
+    form: dict[str, Any] = {
+        key: item for key, item in candidate.value.items() if key in _SPELLED and item is not None
+    }
+    parts = _parse_content(candidate, parser, form)
+    spans = read_spans(candidate.value)
+    logprobs = read_logprobs(candidate.value.get("logprobsResult"))
+    if spans or logprobs:
+        parts = _annotate(parts, spans, logprobs)
+    calls = any(type(part) is ToolCall for part in parts)
+    stated = candidate.value.get("finishReason")
+    if names.enum_name(stated, FINISH_NUMBERS):
+        stop = read_stop(stated, calls, candidate.value.get("finishMessage"))
+    else:
+        stop = silent_stop(bool(parts), calls)
+    known = _CANDIDATE
+    if candidate.value.get("index") == index:
+        form["index"] = index
+        known |= {"index"}
+    return Candidate(tuple(parts), stop, candidate.rest(known, OWN, form))
+
+
+def _parse_content(candidate: Fields, parser: PartParser, form: dict[str, Any]) -> list[Part]:
+    if candidate.value.get("content") is None:
+        form["content"] = None
+        return []
+    content = names.CONTENT.child(candidate, "content")
+    given = content.value.get("parts")
+    frame = {key: item for key, item in content.value.items() if key != "parts" or not item}
+    if frame != {"role": "model"} or not given:
+        form["content"] = frame  # an object without parts, a missing role: all of it has been seen
+    if given is not None and type(given) is not list:
+        form["parts"] = "single"
+    path = f"{content.path}.parts"
+    return [parser.parse(part, f"{path}[{index}]") for index, part in enumerate(names.listed(given))]
+
+
+def _annotate(parts: list[Part], spans: list[Any], logprobs: tuple[Any, ...]) -> list[Part]:
+    """Put citations and log probabilities on the text they are about."""
+    texts = [index for index, part in enumerate(parts) if type(part) is Text]
+    if not texts:
+        return parts
+    cited: dict[int, list[Citation]] = {}
+    for span in spans:
+        index = span.part if span.part in texts else texts[-1] if span.part < 0 else texts[0]
+        part = parts[index]
+        assert type(part) is Text
+        cited.setdefault(index, []).append(span.on(part.text))
+    for index in texts:
+        part = parts[index]
+        assert type(part) is Text
+        own = logprobs if index == texts[0] else ()
+        if index in cited or own:
+            parts[index] = msgspec.structs.replace(part, citations=tuple(cited.get(index, ())), logprobs=own)
+    return parts
+
+
+def unix_seconds(stamp: Any) -> int:
+    """The seconds of an RFC 3339 time, 0 for anything else. By hand: the core imports no clock."""
+    found = _STAMP.fullmatch(stamp) if type(stamp) is str else None
+    if found is None:
+        return 0
+    year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
+    shift = 0
+    if found[7] is not None:
+        shift = (int(found[8]) * 60 + int(found[9])) * (60 if found[7] == "+" else -60)
+    # Days since 1970-01-01: the year is made to start in March, so that the leap day comes last.
+    years = year - (month < 3)
+    days = (
+        years * 365
+        + years // 4
+        - years // 100
+        + years // 400
+        + (153 * ((month + 9) % 12) + 2) // 5
+        + day
+        - 1
+        - 719468
+    )
+    return max(days * 86400 + hour * 3600 + minute * 60 + second - shift, 0)
+
+
+_STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))?")
+
+
+def render_response(
+    response: Response, context: Context, request: Request | None = None
+) -> Rendered[dict[str, Any]]:
+    renderer = PartRenderer(context, "client")
+    out = renderer.losses
+    losses_of_extra(response.extra, OWN, "$", out, "response.extra")
+    fields, form = own_fields(response.extra, OWN), own_form(response.extra, OWN)
+    body: dict[str, Any] = {}
+    if "candidates" not in form or response.content or response.others:
+        first = {key.removeprefix(FIRST): item for key, item in fields.items() if key.startswith(FIRST)}
+        body["candidates"] = [
+            _render_candidate(response.content, response.stop, first, form, 0, "$", renderer)
+        ]
+        for index, other in enumerate(response.others):
+            path = f"$.others[{index}]"
+            losses_of_extra(other.extra, OWN, path, out, "response.extra")
+            extra, spelling = own_fields(other.extra, OWN), own_form(other.extra, OWN)
+            body["candidates"].append(
+                _render_candidate(other.content, other.stop, extra, spelling, index + 1, path, renderer)
+            )
+    elif form["candidates"] == "empty":
+        body["candidates"] = []
+    if response.usage is not None:
+        body["usageMetadata"] = write_usage(response.usage, response.service_tier, "$.usage", out)
+    elif response.service_tier:
+        out.append(Loss("$.service_tier", "service_tier", "dropped", "told only beside the usage"))
+    if response.model:
+        body["modelVersion"] = response.model
+    if response.id:
+        body["responseId"] = response.id
+    if unix_seconds(form.get("createTime")) == response.created and "createTime" in form:
+        body["createTime"] = form["createTime"]
+    kept = {key: item for key, item in fields.items() if not key.startswith(FIRST)}
+    return Rendered(overlay(body, kept), tuple(out))
+
+
+def _render_candidate(
+    content: tuple[Part, ...],
+    stop: Stop,
+    fields: dict[str, Any],
+    form: dict[str, Any],
+    index: int,
+    path: str,
+    renderer: PartRenderer,
+) -> dict[str, Any]:
+    parts: list[dict[str, Any]] = []
+    cited: list[tuple[int, str, tuple[Citation, ...], str]] = []
+    scored: list[Text] = []
+    texts = 0
+    for place, part in enumerate(content):
+        rendered = renderer.render(part, f"{path}.content[{place}]")
+        if rendered is None:
+            continue
+        if type(part) is Text:
+            if part.citations:
+                cited.append((len(parts), part.text, part.citations, f"{path}.content[{place}]"))
+            if part.logprobs:
+                scored.append(part)
+                if texts or len(scored) > 1:
+                    renderer.losses.append(
+                        Loss(f"{path}.content[{place}].logprobs", "logprobs", "approximated", "one list")
+                    )
+            texts += 1
+        parts.append(rendered)
+    candidate: dict[str, Any] = {}
+    if not parts and "content" in form:
+        if form["content"] is not None:
+            candidate["content"] = form["content"]
+    else:
+        frame = form.get("content")
+        listed: Any = parts or [{"text": ""}]
+        single = form.get("parts") == "single" and len(parts) == 1
+        candidate["content"] = overlay(
+            {"parts": listed[0] if single else listed}, {"role": "model"} if frame is None else frame
+        )
+    candidate.update(
+        write_stop(stop, any(type(part) is ToolCall for part in content), f"{path}.stop", renderer.losses)
+    )
+    spelled = {key: form[key] for key in _SPELLED if key in form}
+    if "groundingMetadata" not in spelled and "citationMetadata" not in spelled:
+        grounding = grounding_metadata(cited, renderer.losses)
+        if grounding:
+            candidate["groundingMetadata"] = grounding
+    if "logprobsResult" not in spelled and scored:
+        candidate["logprobsResult"] = write_logprobs(
+            tuple(token for part in scored for token in part.logprobs)
+        )
+    candidate.update(spelled)
+    if "index" in form or stop.dialect != OWN:
+        candidate["index"] = index
+    return overlay(candidate, fields)

@@ -1,0 +1,132 @@
+"""Function responses, both ways. The wire wants an object; results are text and media.
+
+`{"output": x}` is success, `{"error": x}` failure, any other object is itself the output. Strings go in
+and come out as they are; anything else is the JSON text of the value, and remembers that it was no string.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.gemini import names
+from wireglot.dialects.gemini.media import parse_blob, parse_file
+from wireglot.dialects.gemini.names import OWN, overlay
+from wireglot.ir.content import Extra, Foreign, Media, ResultPart, Text, ToolCall, ToolResult
+from wireglot.wire.json import BadJson, decode, encode_text
+
+if TYPE_CHECKING:
+    from wireglot.dialects.gemini.parts import PartParser
+
+_KNOWN = frozenset({"id", "name", "response", "parts"})
+
+
+def parse_result(answer: Fields, parser: PartParser, outer: Extra | None) -> ToolResult:
+    name = answer.text_or("name")
+    form: dict[str, Any] = {}
+    call_id = _pair(answer, name, parser, form)
+    text, is_error = _read_response(answer, form)
+    content: list[ResultPart] = [Text(text)] if text else []
+    media = answer.value.get("parts")
+    if media is not None:
+        if type(media) is not list:
+            form["parts"] = "single"
+        elif not media:
+            form["parts"] = "empty"
+        for index, item in enumerate(names.listed(media)):
+            content.append(_parse_media(item, f"{answer.path}.parts[{index}]", parser))
+    fields = dict(outer.fields) if outer is not None else {}
+    within = {key: item for key, item in answer.value.items() if key not in _KNOWN or item is None}
+    if within:
+        fields["functionResponse"] = within
+    extra = Extra(OWN, fields, form) if fields or form else None
+    return ToolResult(call_id, tuple(content), is_error, name, extra=extra)
+
+
+def _pair(answer: Fields, name: str, parser: PartParser, form: dict[str, Any]) -> str:
+    """The call this answers: by id, else the first unanswered call of that name."""
+    given = call_id(answer)
+    pending = parser.pending
+    for index, call in enumerate(pending):
+        if call.id == given:
+            del pending[index]
+            return given
+    for index, call in enumerate(pending):
+        # An id may be stated on one side only: clients that drop unknown fields lose it on the call.
+        if call.name == name and (not given or _made_up(call)):
+            del pending[index]
+            form["id"] = given or "absent"
+            return call.id
+    if given:
+        return given
+    form["id"] = "absent"
+    return parser.context.new_id(parser.context.call_prefix, "result", str(parser.results), name)
+
+
+def call_id(call: Fields) -> str:
+    """Ids are strings; numbers have been seen."""
+    value = call.value.get("id")
+    if value is None:
+        return ""
+    if type(value) is int:
+        return str(value)
+    return call.text("id")
+
+
+def _made_up(call: ToolCall) -> bool:
+    return own_form(call.extra, OWN).get("id") == "absent"
+
+
+def _read_response(answer: Fields, form: dict[str, Any]) -> tuple[str, bool]:
+    response = answer.dict_or_none("response")
+    if response is None:
+        form["response"] = "absent"
+        return "", False
+    if len(response) == 1:
+        key, value = next(iter(response.items()))
+        if key in ("output", "error"):
+            if type(value) is str:
+                return value, key == "error"
+            form["response"] = "value"
+            return encode_text(value), key == "error"
+    form["response"] = "object"
+    return encode_text(response), False
+
+
+def _parse_media(value: Any, path: str, parser: PartParser) -> ResultPart:
+    part = names.PART.read(value, path, parser.fault)
+    if part.value.get("inlineData") is not None:
+        return parse_blob(part, names.BLOB.child(part, "inlineData"), None)
+    if part.value.get("fileData") is not None:
+        return parse_file(part, names.FILE.child(part, "fileData"), None)
+    return Foreign(OWN, next(iter(part.value), ""), part.value)
+
+
+def response_object(text: str, result: ToolResult) -> dict[str, Any] | None:
+    """The `response` for a result's text, in the shape it had if it came from Gemini. None: it had none."""
+    form = own_form(result.extra, OWN).get("response")
+    key = "error" if result.is_error else "output"
+    if form == "absent" and not text:
+        return None
+    if form in ("value", "object"):
+        try:
+            value = decode(text)
+        except BadJson:
+            return {key: text}
+        if form == "value" and type(value) is not str:
+            return {key: value}
+        if form == "object" and type(value) is dict and not result.is_error:
+            return value
+    return {key: text}
+
+
+def put_back(part: dict[str, Any], result: ToolResult) -> dict[str, Any]:
+    return overlay(part, own_fields(result.extra, OWN))
+
+
+def result_texts(result: ToolResult) -> list[Text]:
+    return [part for part in result.content if type(part) is Text and part.text]
+
+
+def result_media(result: ToolResult) -> list[Media]:
+    return [part for part in result.content if type(part) is Media]

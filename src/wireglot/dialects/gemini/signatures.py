@@ -1,0 +1,37 @@
+"""`thoughtSignature`: raw for our own kind, a sealed envelope for anyone else's."""
+
+from __future__ import annotations
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.envelope import Holder, Sealed, seal, unseal
+from wireglot.dialects.gemini.names import OWN
+from wireglot.ir.content import Origin, Signature
+from wireglot.ir.loss import Loss
+
+
+def open_signature(text: str, context: Context) -> Sealed:
+    """What a client echoed: the envelope we gave it, or a signature of Gemini's own."""
+    return unseal(text, context.secret) or Sealed(Signature(text, Origin(OWN)), "reasoning")
+
+
+def signature_for_client(signature: Signature, holder: Holder, context: Context) -> str:
+    if signature.origin.dialect == OWN and not signature.id and holder != "redacted":
+        return signature.data
+    return seal(signature, holder, context.secret)
+
+
+def signature_for_upstream(signature: Signature | None, context: Context, path: str, out: list[Loss]) -> str:
+    """The signature if this upstream minted it, else nothing and a loss."""
+    if signature is None:
+        return ""
+    if context.may_replay(signature, OWN) and signature.data:
+        return signature.data
+    out.append(
+        Loss(
+            f"{path}.signature",
+            "reasoning.signature",
+            "dropped",
+            f"minted by {signature.origin.dialect or 'nobody'}",
+        )
+    )
+    return ""

@@ -1,0 +1,250 @@
+"""The simplified form of `POST /v1/gemini`: one user turn a call, the history lives with the server.
+
+Request: `model`, `input` (a string), `tools`, `tool_config`, `tool_results`, `conversation`, `stream`,
+`timeout` and sampling in both spellings. Answers are Gemini's; the stream ends with `data: [DONE]`. Results
+name no call, so their ids are made up: whoever keeps the conversation pairs them by name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.gemini import errors, names, response
+from wireglot.dialects.gemini.names import integer, overlay
+from wireglot.dialects.gemini.parts import PartParser
+from wireglot.dialects.gemini.render_parts import PartRenderer
+from wireglot.dialects.gemini.stream_reader import GeminiReader
+from wireglot.dialects.gemini.stream_writer import GeminiWriter
+from wireglot.dialects.gemini.tools import parse_choice, parse_tools, render_choice, render_tools
+from wireglot.ir.content import Extra, Media, Message, Part, Text, ToolCall, ToolResult
+from wireglot.ir.errors import ApiError, ClientFault
+from wireglot.ir.loss import Feature, Loss, losses_of_extra
+from wireglot.ir.outcome import Response
+from wireglot.ir.request import OutputFormat, Request, Sampling, Thinking, ToolChoice
+
+NAME = "gemini-simple"
+_NAMES = names.Names(
+    "model",
+    "input",
+    "tools",
+    "toolConfig",
+    "toolResults",
+    "conversation",
+    "stream",
+    "timeout",
+    "temperature",
+    "topP",
+    "topK",
+    "maxOutputTokens",
+    "stopSequences",
+)
+_KEPT = frozenset({"conversation", "timeout"})
+_SPELLED = ("toolConfig", "toolResults", "topP", "topK", "maxOutputTokens", "stopSequences")
+
+
+class GeminiSimpleDialect:
+    name = NAME
+
+    def parse_request(self, body: dict[str, Any], context: Context) -> Request:
+        fields = _NAMES.read(body, "$", ClientFault)
+        form: dict[str, Any] = {"camel": [key for key in _SPELLED if key in body]}
+        kept = {
+            key: item
+            for key, item in fields.value.items()
+            if key not in _NAMES.known
+            or key in _KEPT
+            or item is None
+            or (key == "stopSequences" and not item)
+        }
+        tools, layout = parse_tools(fields)
+        if layout is not None:
+            form["tools"] = layout
+        return Request(
+            fields.text_or("model"),
+            (Message("user", _parse_turn(fields, context, form)),),
+            tools,
+            _parse_choice(fields, kept),
+            max_tokens=integer(fields, "maxOutputTokens"),
+            stop=fields.texts("stopSequences"),
+            sampling=Sampling(fields.number("temperature"), fields.number("topP"), fields.number("topK")),
+            stream=fields.boolean("stream"),
+            extra=Extra(NAME, kept, form),
+        )
+
+    def render_response(
+        self, answer: Response, context: Context, request: Request | None = None
+    ) -> Rendered[dict[str, Any]]:
+        return response.render_response(answer, context, request)
+
+    def render_error(self, error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
+        return errors.render_error(error, context)
+
+    def stream_writer(self, context: Context, request: Request | None = None) -> GeminiWriter:
+        return GeminiWriter(context, done=True)
+
+    def render_request(self, request: Request, context: Context) -> Rendered[dict[str, Any]]:
+        renderer = PartRenderer(context, "upstream")
+        out = renderer.losses
+        form = own_form(request.extra, NAME)
+        body: dict[str, Any] = {"model": request.model} if request.model else {}
+        body.update(_render_turn(request, renderer, form))
+        tools = render_tools(request.tools, form.get("tools"), out)
+        if tools:
+            body["tools"] = tools
+        if request.tool_choice is not None:
+            body["toolConfig"] = {"functionCallingConfig": render_choice(request.tool_choice, out)}
+        for key, value in (
+            ("stream", request.stream),
+            ("temperature", request.sampling.temperature),
+            ("topP", request.sampling.top_p),
+            ("topK", request.sampling.top_k),
+            ("maxOutputTokens", request.max_tokens),
+            ("stopSequences", list(request.stop) or None),
+        ):
+            if value is not None:
+                body[key] = value
+        _declare_rest(request, out)
+        losses_of_extra(request.extra, NAME, "$", out)
+        camel = form.get("camel", [])
+        body = overlay(body, own_fields(request.extra, NAME))
+        spelled = {
+            key if key in camel or key not in _SPELLED else names.snake_case(key): item
+            for key, item in body.items()
+        }
+        return Rendered(spelled, tuple(out))
+
+    def parse_response(self, body: dict[str, Any], context: Context) -> Response:
+        return response.parse_response(body, context)
+
+    def parse_error(self, body: Any, status: int = 0) -> ApiError | None:
+        return errors.parse_error(body, status)
+
+    def stream_reader(self, context: Context) -> GeminiReader:
+        return GeminiReader(context)
+
+
+def _parse_turn(fields: Fields, context: Context, form: dict[str, Any]) -> tuple[Part, ...]:
+    parser = PartParser(context, ClientFault)
+    parts: list[Part] = []
+    for index, item in enumerate(names.listed(fields.value.get("toolResults"))):
+        path = f"$.tool_results[{index}]"
+        part = names.PART.read(item, path, ClientFault).value
+        wrapped = {"functionResponse": part} if "name" in part and "functionResponse" not in part else part
+        result = parser.parse(wrapped, path)
+        if type(result) is not ToolResult:
+            raise ClientFault("expected a functionResponse", path)
+        parts.append(result)
+    if fields.value.get("input") is None:
+        form["input"] = "absent"
+        if not parts:
+            raise fields.wrong("input", "a string")
+    else:
+        parts.append(Text(fields.text("input")))
+    return tuple(parts)
+
+
+def _parse_choice(fields: Fields, kept: dict[str, Any]) -> ToolChoice | None:
+    if fields.value.get("toolConfig") is None:
+        return None
+    config = names.TOOL_CONFIG.child(fields, "toolConfig")
+    rest = {key: item for key, item in config.value.items() if key != "functionCallingConfig" or item is None}
+    choice = None
+    if config.value.get("functionCallingConfig") is not None:
+        calling = names.CALLING_CONFIG.child(config, "functionCallingConfig")
+        choice = parse_choice(calling)
+        within = {
+            key: item for key, item in calling.value.items() if key not in ("mode", "allowedFunctionNames")
+        }
+        if within or choice is None:
+            rest["functionCallingConfig"] = within
+    if rest or not config.value:
+        kept["toolConfig"] = rest
+    return choice
+
+
+def _render_turn(request: Request, renderer: PartRenderer, form: dict[str, Any]) -> dict[str, Any]:
+    """The last user turn. Everything before it is for the server to remember, and said to be lost."""
+    out = renderer.losses
+    first = len(request.messages)
+    while first and request.messages[first - 1].role == "user":
+        first -= 1
+    for index, message in enumerate(request.messages[:first]):
+        if message.content:
+            detail = "the server keeps the history"
+            out.append(Loss(f"$.messages[{index}]", "content.position", "dropped", detail))
+        renderer.names.update({part.id: part.name for part in message.content if type(part) is ToolCall})
+    texts: list[str] = []
+    results: list[dict[str, Any]] = []
+    for index, message in enumerate(request.messages[first:], first):
+        path = f"$.messages[{index}]"
+        losses_of_extra(message.extra, NAME, path, out)
+        if message.name:
+            out.append(Loss(f"{path}.name", "message.name", "dropped", "turns have no names"))
+        for place, part in enumerate(message.content):
+            _render_part(part, f"{path}.content[{place}]", renderer, texts, results)
+    if len(texts) > 1:
+        out.append(Loss("$.messages", "content.position", "approximated", "several texts become one"))
+    turn: dict[str, Any] = {}
+    if texts or form.get("input") != "absent":
+        turn["input"] = "\n\n".join(texts)
+    if results:
+        turn["toolResults"] = results
+    return turn
+
+
+def _render_part(
+    part: Part, path: str, renderer: PartRenderer, texts: list[str], results: list[dict[str, Any]]
+) -> None:
+    out = renderer.losses
+    if type(part) is Media:
+        feature = "file_reference" if part.file_id is not None else part.kind
+        out.append(Loss(path, feature, "dropped", "the input is one string"))
+        return
+    rendered = renderer.render(part, path)
+    if rendered is None:
+        return
+    if type(part) is ToolResult:
+        if texts:
+            out.append(Loss(path, "content.position", "approximated", "results stand first"))
+        if rendered["functionResponse"].pop("id", None) is not None:
+            out.append(Loss(f"{path}.call_id", "tool_call.id", "dropped", "results are paired by name"))
+        results.append(rendered)
+    elif type(part) is Text:
+        texts.append(part.text)
+    else:
+        out.append(Loss(path, "foreign_part", "dropped", "the input is one string"))
+
+
+def _declare_rest(request: Request, out: list[Loss]) -> None:
+    """Everything the simplified form has no field for."""
+    sampling = request.sampling
+    rows: tuple[tuple[object, str, Feature], ...] = (
+        (sampling.frequency_penalty, "sampling.frequency_penalty", "sampling.frequency_penalty"),
+        (sampling.presence_penalty, "sampling.presence_penalty", "sampling.presence_penalty"),
+        (sampling.seed, "sampling.seed", "sampling.seed"),
+        (sampling.candidates, "sampling.candidates", "candidates"),
+        (sampling.logprobs, "sampling.logprobs", "logprobs"),
+        (sampling.top_logprobs, "sampling.top_logprobs", "logprobs"),
+        (request.thinking.effort, "thinking.effort", "thinking.effort"),
+        (request.thinking.budget, "thinking.budget", "thinking.budget"),
+        (request.thinking.mode, "thinking.mode", "thinking.mode"),
+        (request.thinking.display, "thinking.display", "thinking.display"),
+        (request.output, "output", "output_format"),
+        (request.verbosity or None, "verbosity", "verbosity"),
+        (request.user or None, "user", "user"),
+        (request.service_tier or None, "service_tier", "service_tier"),
+        (request.cache, "cache", "cache_marker"),
+        (request.cache_key or None, "cache_key", "cache_key"),
+        (request.metadata or None, "metadata", "metadata"),
+        (False if request.parallel_tools is False else None, "parallel_tools", "parallel_tools"),
+    )
+    for value, path, feature in rows:
+        if value is not None and value != OutputFormat("text"):
+            out.append(Loss(f"$.{path}", feature, "dropped", "the simplified form has no such field"))
+    if request.thinking != Thinking():
+        losses_of_extra(request.thinking.extra, NAME, "$.thinking", out)
+
+
+DIALECT = GeminiSimpleDialect()

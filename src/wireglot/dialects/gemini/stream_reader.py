@@ -1,0 +1,429 @@
+"""Gemini streams -> events.
+
+Three framings come under one name: SSE, one JSON array that grows (no `alt=sse`), one plain object (an
+error, or an answer that was not streamed after all). The first byte that is no space tells them apart.
+
+Every chunk is a whole response with more parts. Text of one kind stays one open part, unless the new piece is
+signed: a signature belongs to exactly the part that carries it. The end is told by `finishReason`, but
+parts and usage may still follow, so Finish waits for the end of the bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from wireglot.dialects.arguments import arguments_text
+from wireglot.dialects.base import Context
+from wireglot.dialects.envelope import is_sealed
+from wireglot.dialects.gemini import names
+from wireglot.dialects.gemini.citations import Span, read_logprobs, read_spans
+from wireglot.dialects.gemini.errors import parse_error
+from wireglot.dialects.gemini.names import OWN
+from wireglot.dialects.gemini.outcome import FINISH_NUMBERS, read_stop, read_usage, usage_tier
+from wireglot.dialects.gemini.partial_args import PartialCall
+from wireglot.dialects.gemini.parts import PartParser, plain_name
+from wireglot.dialects.gemini.response import FIRST, blocked_stop, parse_response, unix_seconds
+from wireglot.dialects.gemini.results import call_id
+from wireglot.ir.content import (
+    Citation,
+    Extra,
+    Foreign,
+    Media,
+    Part,
+    Reasoning,
+    Signature,
+    Text,
+    TokenLogprob,
+    ToolCall,
+)
+from wireglot.ir.errors import ApiError, UpstreamFault
+from wireglot.ir.loss import is_blank
+from wireglot.ir.stream import (
+    Delta,
+    Event,
+    Failure,
+    Finish,
+    ForeignEvent,
+    PartEnd,
+    PartStart,
+    Start,
+    UsageReport,
+    unfold,
+)
+from wireglot.wire.json import BadJson, decode
+from wireglot.wire.json_array import ArrayDecoder
+from wireglot.wire.sse import FrameTooLarge, SseDecoder
+
+Unwrap = Callable[[dict[str, Any]], dict[str, Any]]
+Framing = Literal["unknown", "sse", "array", "object"]
+
+_SPACE = b" \t\r\n"
+_BOM = b"\xef\xbb\xbf"
+_MAX_OBJECT = 64 * 1024 * 1024
+_LEFT_OUT = frozenset(
+    {"content", "finishReason", "index", "groundingMetadata", "citationMetadata", "logprobsResult"}
+)
+_TAKEN = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
+
+
+class GeminiReader:
+    def __init__(self, context: Context, unwrap: Unwrap | None = None) -> None:
+        self._context = context
+        self._unwrap = unwrap
+        self._framing: Framing = "unknown"
+        self._sse = SseDecoder()
+        self._array = ArrayDecoder()
+        self._object = bytearray()  # an object, or bytes whose framing is not known yet
+        self._done = False
+        self._started = False
+        self._parser = PartParser(context, UpstreamFault, context.origin(OWN))
+        self._parts = 0
+        self._open: Literal["", "text", "thought"] = ""
+        self._texts: list[str] = []  # of the open text, for citations that count its bytes
+        self._partial: PartialCall | None = None
+        self._finish: Any = None  # the last finishReason, as it was written
+        self._usage: dict[str, Any] | None = None
+        self._candidate: dict[str, Any] = {}
+        self._rest: dict[str, Any] = {}
+        self._form: dict[str, Any] = {}
+
+    def read(self, data: bytes) -> list[Event]:
+        if self._done:
+            return []
+        events: list[Event] = []
+        try:
+            if self._framing == "sse":
+                for frame in self._sse.feed(data):
+                    self._frame(frame.data, events)
+            else:
+                self._read_other(data, events)
+        except (BadJson, FrameTooLarge, UpstreamFault) as problem:
+            self._fail(_broken(problem), events)
+        return events
+
+    def end(self) -> list[Event]:
+        if self._done:
+            return []
+        events: list[Event] = []
+        try:
+            self._end(events)
+        except (BadJson, FrameTooLarge, UpstreamFault) as problem:
+            self._fail(_broken(problem), events)
+        if not self._done:
+            self._finished(events)
+        self._done = True
+        return events
+
+    def _read_other(self, data: bytes, events: list[Event]) -> None:
+        if self._framing == "unknown":
+            self._object += data
+            start = bytes(self._object).removeprefix(_BOM).lstrip(_SPACE)
+            if not start or _BOM.startswith(start):
+                return
+            data = bytes(self._object)
+            self._object.clear()
+            self._framing = "array" if start[:1] == b"[" else "object" if start[:1] == b"{" else "sse"
+        if self._framing == "sse":
+            for frame in self._sse.feed(data):
+                self._frame(frame.data, events)
+        elif self._framing == "array":
+            for element in self._array.feed(data):
+                self._frame(element, events)
+        else:
+            self._object += data
+            if len(self._object) > _MAX_OBJECT:
+                raise UpstreamFault(f"a body larger than {_MAX_OBJECT} bytes")
+
+    def _end(self, events: list[Event]) -> None:
+        if self._framing == "sse":
+            for frame in self._sse.close():
+                try:
+                    self._frame(frame.data, events)
+                except BadJson:
+                    return  # the frame was cut off; whether the answer was, `_finished` tells
+        elif self._framing == "object":
+            self._whole(decode(bytes(self._object)), events)
+
+    def _whole(self, body: Any, events: list[Event]) -> None:
+        """An answer, or an error, that came in one piece."""
+        error = parse_error(body)
+        if error is not None:
+            self._fail(error, events)
+            return
+        if type(body) is dict and self._unwrap is not None:
+            body = self._unwrap(body)
+        response = parse_response(body, self._context)
+        if (
+            not response.content
+            and response.stop.reason == "other"
+            and not response.stop.raw
+            and response.usage is None
+        ):
+            return  # some other object: no answer to speak of
+        events.extend(unfold(response))
+        self._done = True
+
+    def _frame(self, data: bytes, events: list[Event]) -> None:
+        if self._done:
+            return
+        if not data or data.isspace() or data.strip() == b"[DONE]":
+            return
+        chunk = decode(data)
+        if type(chunk) is dict:
+            self._chunk(chunk, events)
+        elif type(chunk) is list:  # errors come wrapped in a list of one
+            for item in chunk:
+                if not self._done:
+                    self._chunk(item, events)
+        else:
+            raise UpstreamFault("expected a chunk object")
+
+    def _chunk(self, chunk: Any, events: list[Event]) -> None:
+        if type(chunk) is not dict:
+            raise UpstreamFault("expected a chunk object")
+        if "error" in chunk:
+            error = parse_error(chunk)
+            if error is not None:
+                self._fail(error, events)
+                return
+        if self._unwrap is not None:
+            chunk = self._unwrap(chunk)
+        if not self._started:
+            self._start(chunk, events)
+        for key, value in chunk.items():
+            if key == "candidates":
+                if type(value) is not list:
+                    raise UpstreamFault("expected an array", "$.candidates")
+                for position, candidate in enumerate(value):
+                    self._read_candidate(candidate, position, events)
+            elif key == "usageMetadata":
+                if type(value) is dict:
+                    self._usage = value if self._usage is None else self._usage | value
+            elif key not in _TAKEN:
+                self._keep(key, value, events)
+
+    def _start(self, chunk: dict[str, Any], events: list[Event]) -> None:
+        fields = names.RESPONSE.read(chunk, "$", UpstreamFault)
+        identifier, model = fields.text_or("responseId"), fields.text_or("modelVersion")
+        usage = fields.value.get("usageMetadata")
+        created = fields.value.get("createTime")
+        if created is not None:
+            self._form["createTime"] = created
+        self._parser = PartParser(self._context, UpstreamFault, self._context.origin(OWN, model), identifier)
+        self._started = True
+        early = read_usage(usage) if type(usage) is dict else None
+        extra = Extra(OWN, {}, dict(self._form)) if self._form else None
+        events.append(Start(identifier, model, unix_seconds(created), early, extra=extra))
+
+    def _keep(self, key: str, value: Any, events: list[Event]) -> None:
+        """A field beside the answer: a snake_case spelling, or something to give back at the end."""
+        name = names.RESPONSE.spellings.get(key)
+        if name is None:
+            self._rest[key] = value
+        elif name in _TAKEN:
+            self._chunk({name: value}, events)
+        else:
+            self._rest[name] = value
+
+    def _read_candidate(self, candidate: Any, position: int, events: list[Event]) -> None:
+        if type(candidate) is not dict:
+            raise UpstreamFault("expected an object", f"$.candidates[{position}]")
+        index = candidate.get("index")
+        if (index if type(index) is int else position) != 0:
+            events.append(ForeignEvent(OWN, "candidate", {"candidates": [candidate]}))
+            return
+        if not candidate.keys() <= names.CANDIDATE.known:
+            candidate = names.CANDIDATE.read(candidate, "$.candidates[0]", UpstreamFault).value
+        logprobs = read_logprobs(candidate["logprobsResult"]) if "logprobsResult" in candidate else ()
+        content = candidate.get("content")
+        if type(content) is dict:
+            parts = content.get("parts")
+            if parts is not None:
+                for part in parts if type(parts) is list else [parts]:
+                    self._part(part, events, logprobs)
+                    logprobs = ()
+        elif content is not None:
+            raise UpstreamFault("expected an object", "$.candidates[0].content")
+        if len(candidate) > 1:
+            stated = candidate.get("finishReason")
+            if names.enum_name(stated, FINISH_NUMBERS) not in ("", "FINISH_REASON_UNSPECIFIED"):
+                self._finish = stated
+            for key, value in candidate.items():
+                if key not in ("content", "finishReason", "index") and value is not None:
+                    self._candidate[key] = value
+
+    def _part(self, part: Any, events: list[Event], logprobs: tuple[TokenLogprob, ...] = ()) -> None:
+        if type(part) is dict:
+            text = part.get("text")
+            if type(text) is str:
+                if len(part) == 1:
+                    self._prose("text", text, events, logprobs)
+                    return
+                if len(part) == 2 and part.get("thought") is True:
+                    self._prose("thought", text, events, logprobs)
+                    return
+            elif part.get("functionCall", part.get("function_call")) is not None and self._read_partial(
+                part, events
+            ):
+                return
+        self._whole_part(self._parser.parse(part, "$.candidates[0].content.parts"), events, logprobs)
+
+    def _prose(
+        self,
+        kind: Literal["text", "thought"],
+        text: str,
+        events: list[Event],
+        logprobs: tuple[TokenLogprob, ...],
+    ) -> None:
+        if self._open != kind:
+            if not text and not logprobs and kind == "text":
+                return
+            self._close(events)
+            events.append(PartStart(self._parts, Text("") if kind == "text" else Reasoning()))
+            self._parts += 1
+            self._open = kind
+        if text or logprobs:
+            events.append(Delta(self._parts - 1, text, logprobs))
+            if kind == "text":
+                self._texts.append(text)
+
+    def _close(self, events: list[Event], citations: tuple[Citation, ...] = ()) -> None:
+        if self._open:
+            events.append(PartEnd(self._parts - 1, None, citations))
+            self._open = ""
+            self._texts.clear()
+
+    def _whole_part(self, part: Part, events: list[Event], logprobs: tuple[TokenLogprob, ...] = ()) -> None:
+        """A part that nothing may be joined to: a call, a medium, anything signed."""
+        if self._partial is not None and type(part) is ToolCall:
+            self._end_partial(events)
+        if type(part) is Text and part.signature is None and not _tells(part.extra):
+            self._prose("text", part.text, events, logprobs)
+            return
+        if type(part) is Reasoning and part.signature is None and not _tells(part.extra):
+            self._prose("thought", part.text, events, logprobs)
+            return
+        if type(part) is Reasoning and self._open == "thought" and not part.text and _is_ours(part.signature):
+            # Not Gemini's way: our own writer had sent the text before it knew the signature.
+            events.append(PartEnd(self._parts - 1, part.signature))
+            self._open = ""
+            return
+        self._close(events)
+        index = self._parts
+        self._parts += 1
+        match part:
+            case Text(text=text):
+                # The signature is known from the start, and some clients must hear of it before the text.
+                events.append(PartStart(index, Text("", signature=part.signature, extra=part.extra)))
+                if text or logprobs:
+                    events.append(Delta(index, text, logprobs))
+                events.append(PartEnd(index))
+            case Reasoning(text=text):
+                events.append(PartStart(index, Reasoning("", part.signature, extra=part.extra)))
+                if text:
+                    events.append(Delta(index, text))
+                events.append(PartEnd(index))
+            case ToolCall(arguments=arguments):
+                events.append(
+                    PartStart(
+                        index, ToolCall(part.id, part.name, "", signature=part.signature, extra=part.extra)
+                    )
+                )
+                events.append(Delta(index, arguments))
+                events.append(PartEnd(index))
+            case Media() | Foreign():
+                events.append(PartStart(index, part))
+                events.append(PartEnd(index))
+            case _:
+                raise AssertionError(f"{type(part).__name__} in an answer")
+
+    def _read_partial(self, part: dict[str, Any], events: list[Event]) -> bool:
+        """Whether the part is a piece of a call that comes in pieces; then it has been read."""
+        outer = names.PART.read(part, "$.candidates[0].content.parts", UpstreamFault)
+        call = names.FUNCTION_CALL.child(outer, "functionCall")
+        goes_on = call.value.get("willContinue") is True
+        pieces = call.value.get("partialArgs")
+        name = call.text_or("name")
+        if name and (goes_on or pieces):
+            self._end_partial(events)
+            signature, _ = self._parser.sign(outer)
+            self._partial = PartialCall(plain_name(name), call_id(call), signature)
+        elif name or self._partial is None:
+            return False
+        self._partial.add(pieces)
+        if not goes_on:
+            self._end_partial(events)
+        return True
+
+    def _end_partial(self, events: list[Event]) -> None:
+        partial = self._partial
+        if partial is None:
+            return
+        self._partial = None
+        arguments = arguments_text(partial.args)
+        parser = self._parser
+        identifier = partial.id or parser.mint(partial.name, arguments)
+        parser.calls += 1
+        extra = None if partial.id else Extra(OWN, {}, {"id": "absent"})
+        self._whole_part(
+            ToolCall(identifier, partial.name, arguments, signature=partial.signature, extra=extra), events
+        )
+
+    def _finished(self, events: list[Event]) -> None:
+        """The bytes are over: the answer is complete, was refused, or was cut off."""
+        blocked = blocked_stop(self._rest)
+        if self._finish is None and not (self._started and blocked.reason == "refused" and not self._parts):
+            self._fail(_truncated(), events)
+            return
+        if names.enum_name(self._finish, FINISH_NUMBERS) != "MAX_TOKENS":
+            self._end_partial(events)  # a call that was cut off by the limit is no call
+        self._close(events, self._citations())
+        form = dict(self._form)
+        if self._finish is not None:
+            stop = read_stop(self._finish, self._parser.calls > 0, self._candidate.pop("finishMessage", None))
+        else:
+            stop = blocked
+            form["candidates"] = "absent"
+        kept = dict(self._rest)
+        for key, value in self._candidate.items():
+            if key in _LEFT_OUT:
+                form[key] = value
+            else:
+                kept[FIRST + key] = value
+        usage = read_usage(self._usage) if self._usage is not None else None
+        extra = Extra(OWN, kept, form) if kept or form else None
+        events.append(Finish(stop, usage, usage_tier(self._usage or {}), extra))
+        self._done = True
+
+    def _citations(self) -> tuple[Citation, ...]:
+        if self._open != "text":
+            return ()
+        spans: list[Span] = read_spans(self._candidate)
+        text = "".join(self._texts)
+        return tuple(span.on(text) for span in spans)
+
+    def _fail(self, error: ApiError, events: list[Event]) -> None:
+        if self._usage is not None and self._started:
+            events.append(UsageReport(read_usage(self._usage)))
+        events.append(Failure(error))
+        self._done = True
+
+
+def _tells(extra: Extra | None) -> bool:
+    """Whether a piece of text has something of its own to say beside the text."""
+    return extra is not None and any(not is_blank(value) for value in extra.fields.values())
+
+
+def _is_ours(signature: Signature | None) -> bool:
+    return signature is not None and is_sealed(signature.data)
+
+
+def _truncated() -> ApiError:
+    return ApiError("server", "the upstream stream ended before it was complete", code="stream_truncated")
+
+
+def _broken(problem: Exception) -> ApiError:
+    return ApiError(
+        "server", f"the upstream sent something that is no Gemini stream: {problem}", code="stream_broken"
+    )

@@ -1,0 +1,304 @@
+"""Events -> a Gemini stream, as SSE or as one JSON array.
+
+Text leaves as it comes; a call only when its arguments are complete, because the wire knows no half
+objects. Parts leave in the order they started: what arrives for a later part waits until the earlier ones
+have ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.gemini.citations import grounding_metadata, write_logprobs
+from wireglot.dialects.gemini.errors import render_stream_error
+from wireglot.dialects.gemini.names import OWN, overlay
+from wireglot.dialects.gemini.outcome import write_stop, write_usage
+from wireglot.dialects.gemini.render_parts import PartRenderer
+from wireglot.dialects.gemini.response import FIRST
+from wireglot.ir.content import Citation, Part, Reasoning, Text, TokenLogprob, ToolCall
+from wireglot.ir.loss import Loss, is_blank, losses_of_extra
+from wireglot.ir.outcome import Usage
+from wireglot.ir.stream import (
+    Delta,
+    Event,
+    Failure,
+    Finish,
+    ForeignEvent,
+    PartEnd,
+    PartStart,
+    Start,
+    UsageReport,
+    finish_part,
+)
+from wireglot.wire.json import encode
+from wireglot.wire.json_array import ArrayEncoder
+
+Wrap = Callable[[dict[str, Any], str, dict[str, Any]], dict[str, Any]]
+"""Puts a chunk into its envelope; given are the id of the response and, at the end, its form."""
+
+_MARK = "wireglot-text-goes-here"
+_MARK_JSON = encode(_MARK)
+_DONE = b"data: [DONE]\n\n"
+
+
+class _Part:
+    """A part on its way out."""
+
+    __slots__ = ("end", "live", "logprobs", "part", "sent", "texts")
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        self.texts: list[str] = []
+        self.logprobs: list[TokenLogprob] = []
+        self.sent: list[str] = []  # text that has left
+        self.end: PartEnd | None = None
+        # A part with a signature or fields of its own must leave in one piece with them; so must a call.
+        self.live = (type(part) is Text or type(part) is Reasoning) and not (
+            part.signature is not None
+            or any(not is_blank(item) for item in own_fields(part.extra, OWN).values())
+        )
+
+
+class GeminiWriter:
+    def __init__(self, context: Context, wrap: Wrap | None = None, done: bool = False) -> None:
+        self._renderer = PartRenderer(context, "client")
+        self.losses: list[Loss] = self._renderer.losses
+        self._wrap = wrap
+        self._done_mark = done
+        self._array = ArrayEncoder() if context.framing == "json-array" else None
+        self._context = context
+        self._start: Start | None = None
+        self._usage: Usage | None = None
+        self._parts: dict[int, _Part] = {}
+        self._head = 0  # the part that may leave
+        self._calls = False
+        self._cited: list[tuple[int, str, tuple[Citation, ...], str]] = []
+        self._tail: type[Part] | None = None  # the kind of text a reader still holds open
+        self._text = (b"", b"")
+        self._thought = (b"", b"")
+
+    def write(self, events: Iterable[Event]) -> bytes:
+        out: list[bytes] = []
+        for event in events:
+            if type(event) is Delta:
+                index = event.index
+                if index == self._head and not event.logprobs and self._array is None:
+                    state = self._parts[index]
+                    if state.live:
+                        text = event.text
+                        before, after = self._text if type(state.part) is Text else self._thought
+                        if text:
+                            if not state.sent:
+                                self._join(state)
+                                self._tail = type(state.part)
+                            out.append(b"%b%b%b" % (before, encode(text), after))
+                            state.sent.append(text)
+                        continue
+                self._delta(event, out)
+            else:
+                self._other(event, out)
+        return b"".join(out)
+
+    def _other(self, event: Event, out: list[bytes]) -> None:
+        match event:
+            case PartStart(index=index, part=part):
+                self._parts[index] = _Part(part)
+                if index == self._head:
+                    self._advance(out)
+            case PartEnd(index=index):
+                self._parts[index].end = event
+                self._advance(out)
+            case Start():
+                self._start = event
+                self._usage = event.usage
+                self._prepare()
+            case UsageReport(usage=usage):
+                self._usage = usage
+            case Finish():
+                self._finish(event, out)
+            case Failure(error=error):
+                self._fail(render_stream_error(error), out)
+            case ForeignEvent():
+                if event.dialect == OWN and event.type == "candidate":
+                    out.append(self._framed(self._chunk(event.value)))
+                else:
+                    self.losses.append(
+                        Loss("$", "foreign_event", "dropped", f"{event.type} of {event.dialect}")
+                    )
+            case Delta():
+                self._delta(event, out)
+
+    def _prepare(self) -> None:
+        """Encode once what stands around the text of every chunk."""
+        self._text = self._around({"text": _MARK})
+        self._thought = self._around({"text": _MARK, "thought": True})
+
+    def _around(self, part: dict[str, Any]) -> tuple[bytes, bytes]:
+        chunk = encode(self._wrapped(self._candidate([part]), {}))
+        before, _, after = chunk.partition(_MARK_JSON)
+        return b"data: " + before, after + b"\n\n"
+
+    def _candidate(self, parts: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+        return self._chunk(
+            {"candidates": [{"content": {"parts": parts, "role": "model"}, **more, "index": 0}]}
+        )
+
+    def _chunk(self, chunk: dict[str, Any]) -> dict[str, Any]:
+        start = self._start
+        if start is not None:
+            chunk = dict(chunk)
+            if start.model:
+                chunk["modelVersion"] = start.model
+            if start.id and self._wrap is None:
+                chunk["responseId"] = start.id
+            stamp = own_form(start.extra, OWN).get("createTime")
+            if stamp is not None:
+                chunk["createTime"] = stamp
+        return chunk
+
+    def _wrapped(self, chunk: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
+        if self._wrap is None:
+            return chunk
+        return self._wrap(chunk, self._start.id if self._start is not None else "", form)
+
+    def _framed(self, chunk: dict[str, Any], form: dict[str, Any] | None = None) -> bytes:
+        data = encode(self._wrapped(chunk, form or {}))
+        return b"data: %b\n\n" % data if self._array is None else self._array.element(data)
+
+    def _delta(self, event: Delta, out: list[bytes]) -> None:
+        state = self._parts[event.index]
+        if state.live and event.index == self._head:
+            self._live_text(state, event.text, event.logprobs, out)
+            return
+        state.texts.append(event.text)
+        state.logprobs.extend(event.logprobs)
+
+    def _live_text(
+        self, state: _Part, text: str, logprobs: tuple[TokenLogprob, ...], out: list[bytes]
+    ) -> None:
+        if not text and not logprobs:
+            return
+        kind = type(state.part)
+        part: dict[str, Any] = {"text": text} if kind is Text else {"text": text, "thought": True}
+        more = {"logprobsResult": write_logprobs(logprobs)} if logprobs else {}
+        self._join(state)
+        self._send([part], out, **more)
+        self._tail = kind
+        state.sent.append(text)
+
+    def _join(self, state: _Part) -> None:
+        """Before the first text of a part leaves: does it run into the part before it?"""
+        if not state.sent and self._tail is type(state.part):
+            detail = "neighbouring texts of one kind run together in a stream"
+            self.losses.append(Loss(f"$.content[{self._head}]", "content.position", "approximated", detail))
+
+    def _advance(self, out: list[bytes]) -> None:
+        """Let go of what may leave: all of the first part, and every complete one behind it."""
+        while (state := self._parts.get(self._head)) is not None:
+            if state.live:
+                self._flush(state, out)
+            if state.end is None:
+                return
+            del self._parts[self._head]
+            self._complete(state, state.end, f"$.content[{self._head}]", out)
+            self._head += 1
+
+    def _flush(self, state: _Part, out: list[bytes]) -> None:
+        """Text that waited for its turn, and text the part had from its start."""
+        first = getattr(state.part, "text", "") if not state.sent else ""
+        if first or state.texts:
+            self._live_text(state, first + "".join(state.texts), tuple(state.logprobs), out)
+            state.texts, state.logprobs = [], []
+
+    def _complete(self, state: _Part, end: PartEnd, path: str, out: list[bytes]) -> None:
+        part = finish_part(state.part, "".join(state.texts), tuple(state.logprobs), end)
+        if state.live and (type(part) is Text or type(part) is Reasoning):
+            self._complete_live(part, state, path, out)
+        else:
+            self._calls = self._calls or type(part) is ToolCall
+            rendered = self._renderer.render(part, path)
+            logprobs = part.logprobs if type(part) is Text else ()
+            if rendered is not None:
+                more = {"logprobsResult": write_logprobs(logprobs)} if logprobs else {}
+                self._send([rendered], out, **more)
+                self._tail = None
+        if type(part) is Text and part.citations:
+            text = "".join(state.sent) or part.text
+            self._cited.append((self._head, text, part.citations, path))
+
+    def _complete_live(self, part: Text | Reasoning, state: _Part, path: str, out: list[bytes]) -> None:
+        """The text has left. What is known only now follows in an empty part, as Gemini itself does it."""
+        closing: Text | Reasoning
+        if type(part) is Text:
+            closing = Text("", part.refusal, signature=part.signature, extra=part.extra)
+        else:
+            closing = Reasoning("", part.signature, extra=part.extra)
+        rendered = self._renderer.render(closing, path)
+        said = part.signature is not None or any(
+            not is_blank(item) for item in own_fields(part.extra, OWN).values()
+        )
+        if rendered is None or not (said or (type(part) is Reasoning and not state.sent)):
+            return
+        if not state.sent and not said:
+            self._join(state)
+        self._send([rendered], out)
+        self._tail = None if said else Reasoning
+
+    def _send(self, parts: list[dict[str, Any]], out: list[bytes], **more: Any) -> None:
+        out.append(self._framed(self._candidate(parts, **more)))
+
+    def _finish(self, event: Finish, out: list[bytes]) -> None:
+        start = self._start
+        extra = event.extra if event.extra is not None else start.extra if start is not None else None
+        losses_of_extra(extra, OWN, "$", self.losses, "response.extra")
+        fields, form = own_fields(extra, OWN), own_form(extra, OWN)
+        chunk: dict[str, Any] = {}
+        if form.get("candidates") != "absent" or self._head:
+            last = write_stop(event.stop, self._calls, "$.stop", self.losses)
+            if "groundingMetadata" in form or "citationMetadata" in form:
+                last.update(
+                    {key: form[key] for key in ("groundingMetadata", "citationMetadata") if key in form}
+                )
+            elif self._cited:
+                self._declare_cited()
+                grounding = grounding_metadata(self._cited, self.losses)
+                if grounding:
+                    last["groundingMetadata"] = grounding
+            overlay(
+                last, {key.removeprefix(FIRST): item for key, item in fields.items() if key.startswith(FIRST)}
+            )
+            last.pop("index", None)
+            chunk = self._candidate([{"text": ""}], **last)
+        else:
+            chunk = self._chunk({})
+        usage = event.usage if event.usage is not None else self._usage
+        tier = event.service_tier or (start.service_tier if start is not None else "")
+        if usage is not None:
+            chunk["usageMetadata"] = write_usage(usage, tier, "$.usage", self.losses)
+        elif tier:
+            self.losses.append(
+                Loss("$.service_tier", "service_tier", "dropped", "told only beside the usage")
+            )
+        overlay(chunk, {key: item for key, item in fields.items() if not key.startswith(FIRST)})
+        out.append(self._framed(chunk, form))
+        if self._array is not None:
+            out.append(self._array.close())
+        elif self._done_mark:
+            out.append(_DONE)
+
+    def _declare_cited(self) -> None:
+        """Sources are told at the end, where only the last text is still at hand."""
+        for index, _, _, path in self._cited:
+            if index != self._head - 1 or self._tail is not Text:
+                detail = "sources come at the end of the stream"
+                self.losses.append(Loss(f"{path}.citations", "citations", "approximated", detail))
+
+    def _fail(self, body: dict[str, Any], out: list[bytes]) -> None:
+        data = encode(body)
+        if self._array is not None:
+            out.append(self._array.element(data) + self._array.close())
+        else:
+            out.append(b"data: %b\r\n\r\n" % data)

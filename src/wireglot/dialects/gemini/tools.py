@@ -1,0 +1,249 @@
+"""Tools and the choice among them, both ways."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, assert_never
+
+from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.gemini import names
+from wireglot.dialects.gemini.names import OWN, overlay
+from wireglot.dialects.gemini.schema import is_trivial, json_schema
+from wireglot.ir.content import Extra, Foreign
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.request import AnyTool, HostedTool, Tool, ToolChoice
+
+_KINDS = {
+    "googleSearch": "web_search",
+    "googleSearchRetrieval": "web_search",
+    "enterpriseWebSearch": "web_search",
+    "parallelAiSearch": "web_search",
+    "exaAiSearch": "web_search",
+    "codeExecution": "code_execution",
+    "urlContext": "web_fetch",
+    "fileSearch": "file_search",
+    "computerUse": "computer",
+    "mcpServers": "mcp",
+}
+_OWN_TOOLS: dict[str, dict[str, Any]] = {
+    "web_search": {"googleSearch": {}},
+    "code_execution": {"codeExecution": {}},
+    "web_fetch": {"urlContext": {}},
+}
+_DECLARATION = frozenset({"name", "description", "parameters", "parametersJsonSchema"})
+
+Layout = list[list[int | str]]
+"""How declarations were grouped: per tool object the number of functions, the name of a hosted tool, or,
+behind a
+minus, the name of a field that was null."""
+
+
+def parse_tools(fields: Fields) -> tuple[tuple[AnyTool, ...], Layout | None]:
+    """The tools in order, and their grouping where it is not the usual one."""
+    given = fields.value.get("tools")
+    if given is None:
+        return (), None
+    tools: list[AnyTool] = []
+    layout: Layout = []
+    for index, item in enumerate(names.listed(given)):
+        group = names.TOOL.read(item, f"{fields.path}.tools[{index}]", fields.fault)
+        entry: list[int | str] = []
+        for key, value in group.value.items():
+            if value is None:
+                entry.append("-" + key)
+            elif key == "functionDeclarations":
+                before = len(tools)
+                for place, declaration in enumerate(names.listed(value)):
+                    path = f"{group.path}.functionDeclarations[{place}]"
+                    tools.append(_parse_function(names.DECLARATION.read(declaration, path, fields.fault)))
+                entry.append(len(tools) - before)
+            else:
+                tools.append(HostedTool(_KINDS.get(key, key), Foreign(OWN, key, {key: value})))
+                entry.append(key)
+        layout.append(entry)
+    return tuple(tools), None if layout == _usual_layout(tools) else layout
+
+
+def _usual_layout(tools: list[AnyTool] | tuple[AnyTool, ...]) -> Layout:
+    """All functions in one object, where the first of them stands; every hosted tool in its own."""
+    functions = sum(type(tool) is Tool for tool in tools)
+    layout: Layout = []
+    placed = False
+    for tool in tools:
+        if type(tool) is HostedTool:
+            layout.append([tool.native.type])
+        elif not placed:
+            layout.append([functions])
+            placed = True
+    return layout
+
+
+def _parse_function(declaration: Fields) -> Tool:
+    form: dict[str, Any] = {}
+    schema = declaration.dict_or_none("parametersJsonSchema")
+    parameters = declaration.dict_or_none("parameters")
+    known = _DECLARATION
+    if schema is not None:
+        if is_trivial(schema):
+            form["parametersJsonSchema"] = "stated"
+        if parameters is not None:
+            known = _DECLARATION - {"parameters"}
+    elif parameters is not None:
+        schema = json_schema(parameters)
+        form["parameters"] = parameters
+    description = declaration.text_or_none("description")
+    if description is None:
+        form["description"] = "absent"
+    return Tool(declaration.text("name"), description, schema, extra=declaration.rest(known, OWN, form))
+
+
+def render_tools(tools: tuple[AnyTool, ...], layout: Layout | None, out: list[Loss]) -> list[dict[str, Any]]:
+    functions: list[dict[str, Any]] = []
+    hosted: list[tuple[str, dict[str, Any]]] = []
+    order: Layout = []
+    for index, tool in enumerate(tools):
+        path = f"$.tools[{index}]"
+        if type(tool) is HostedTool:
+            native = _render_hosted(tool, path, out)
+            if native is not None:
+                hosted.append((next(iter(native)), native))
+                order.append([hosted[-1][0]])
+        elif type(tool) is Tool:
+            function = _render_function(tool, path, out)
+            if function is None:
+                continue
+            if not functions:
+                order.append([0])
+            functions.append(function)
+    for group in order:
+        if group == [0]:
+            group[0] = len(functions)
+    if layout is not None and _fits(layout, len(functions), [key for key, _ in hosted]):
+        order = layout
+    return _grouped(order, functions, [native for _, native in hosted])
+
+
+def _fits(layout: Layout, functions: int, hosted: list[str]) -> bool:
+    entries = [entry for group in layout for entry in group]
+    return (
+        sum(entry for entry in entries if type(entry) is int) == functions
+        and [entry for entry in entries if type(entry) is str and entry[:1] != "-"] == hosted
+    )
+
+
+def _grouped(
+    order: Layout, functions: list[dict[str, Any]], hosted: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    taken, used = 0, 0
+    groups: list[dict[str, Any]] = []
+    for entries in order:
+        group: dict[str, Any] = {}
+        for entry in entries:
+            if type(entry) is int:
+                group["functionDeclarations"] = functions[taken : taken + entry]
+                taken += entry
+            elif type(entry) is str and entry[:1] == "-":
+                group[entry[1:]] = None
+            else:
+                group.update(hosted[used])
+                used += 1
+        groups.append(group)
+    return groups
+
+
+def _render_function(tool: Tool, path: str, out: list[Loss]) -> dict[str, Any] | None:
+    if tool.kind == "custom":
+        out.append(Loss(path, "tool.custom", "dropped", "Gemini has no freeform tools"))
+        return None
+    losses_of_extra(tool.extra, OWN, path, out)
+    if tool.strict:
+        out.append(Loss(f"{path}.strict", "tool.strict", "dropped", "no such switch for one function"))
+    if tool.namespace:
+        out.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "functions have no namespaces"))
+    if tool.deferred:
+        out.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "every tool is loaded"))
+    if tool.cache is not None:
+        out.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
+    form = own_form(tool.extra, OWN)
+    declaration: dict[str, Any] = {"name": tool.name}
+    if tool.description is not None or form.get("description") != "absent":
+        declaration["description"] = tool.description or ""
+    parameters = form.get("parameters")
+    if parameters is not None and json_schema(parameters) == tool.schema:
+        declaration["parameters"] = parameters
+    elif not is_trivial(tool.schema) or (
+        form.get("parametersJsonSchema") == "stated" and tool.schema is not None
+    ):
+        declaration["parametersJsonSchema"] = tool.schema
+    return overlay(declaration, own_fields(tool.extra, OWN))
+
+
+def _render_hosted(tool: HostedTool, path: str, out: list[Loss]) -> dict[str, Any] | None:
+    if tool.native.dialect == OWN:
+        return tool.native.value or {tool.native.type: {}}
+    own = _OWN_TOOLS.get(tool.kind)
+    if own is None:
+        out.append(Loss(path, "hosted_tool", "dropped", f"{tool.native.type} of {tool.native.dialect}"))
+        return None
+    out.append(Loss(path, "hosted_tool", "approximated", f"Google's own {tool.kind}, without the options"))
+    return dict(own)
+
+
+def parse_choice(config: Fields) -> ToolChoice | None:
+    """`functionCallingConfig`. VALIDATED is AUTO with checked arguments, and the one way to narrow AUTO."""
+    only = config.texts("allowedFunctionNames")
+    stated = config.value.get("mode")
+    mode = names.enum_name(stated, _MODES)
+    fields: dict[str, Any] = {}
+    form: dict[str, Any] = {}
+    if stated != mode or mode not in ("ANY", "NONE", "VALIDATED"):
+        form["mode"] = stated
+    match mode:
+        case "ANY":
+            reads: Literal["auto", "none", "required"] = "required"
+        case "NONE":
+            reads = "none"
+            if only:
+                form["mode"] = stated
+        case "AUTO" | "MODE_UNSPECIFIED" | "":
+            reads = "auto"
+            if not mode and not only:
+                return None
+        case "VALIDATED":
+            reads = "auto"
+            if not only:
+                fields["mode"] = mode
+        case _:
+            raise config.wrong("mode", "AUTO, ANY, NONE or VALIDATED")
+    return ToolChoice(reads, only, Extra(OWN, fields, form) if fields or form else None)
+
+
+_MODES = ("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")
+_READINGS = {
+    "ANY": "required",
+    "NONE": "none",
+    "AUTO": "auto",
+    "MODE_UNSPECIFIED": "auto",
+    "": "auto",
+    "VALIDATED": "auto",
+}
+
+
+def render_choice(choice: ToolChoice, out: list[Loss]) -> dict[str, Any]:
+    path = "$.tool_choice"
+    losses_of_extra(choice.extra, OWN, path, out)
+    form = own_form(choice.extra, OWN)
+    only: dict[str, Any] = {"allowedFunctionNames": list(choice.only)} if choice.only else {}
+    if "mode" in form and _READINGS.get(names.enum_name(form["mode"], _MODES)) == choice.mode:
+        return {**({} if form["mode"] is None else {"mode": form["mode"]}), **only}
+    match choice.mode:
+        case "required":
+            return {"mode": "ANY", **only}
+        case "none":
+            if choice.only:
+                out.append(Loss(f"{path}.only", "tool_choice", "dropped", "nothing may be called anyway"))
+            return {"mode": "NONE"}
+        case "auto":
+            validated = choice.only or own_fields(choice.extra, OWN).get("mode") == "VALIDATED"
+            return {"mode": "VALIDATED" if validated else "AUTO", **only}
+        case _ as never:
+            assert_never(never)

@@ -1,0 +1,196 @@
+"""A request's messages, into the IR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.fields import Fields, describe
+from wireglot.dialects.openai_chat.parts import NAME, parse_part, rest
+from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoning, parse_states
+from wireglot.dialects.openai_chat.tools import is_legacy, parse_call, parse_function_call
+from wireglot.ir.content import (
+    Extra,
+    Foreign,
+    Media,
+    Message,
+    Origin,
+    Part,
+    ResultPart,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
+_ROLES = "one of system, developer, user, assistant, tool, function"
+_PREFILLS = ("partial", "prefix")  # Kimi; Mistral and DeepSeek
+
+
+class Conversation:
+    """Reads message after message; knows the calls so far, because answers do not repeat what they answer."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._messages: list[Message] = []
+        self._calls: dict[str, ToolCall] = {}
+        self._open: dict[str, ToolCall] = {}  # calls without an answer so far
+        self._ordinal = 0
+        self._prefill = ""  # the flag of the last message, if it is one
+
+    def finish(self) -> tuple[Message, ...]:
+        if self._prefill:  # the place says it already: the flag is spelling
+            last = self._messages[-1]
+            extra = last.extra
+            assert extra is not None
+            fields = {key: value for key, value in extra.fields.items() if key != self._prefill}
+            form = {**extra.form, "prefill": self._prefill}
+            self._messages[-1] = Message(last.role, last.content, last.name, Extra(NAME, fields, form))
+        return tuple(self._messages)
+
+    def read(self, message: Fields) -> None:
+        value = message.value
+        self._prefill = ""
+        match value.get("role"):
+            case "user":
+                self._add("user", message, {})
+            case "assistant":
+                self._assistant(message)
+            case "tool":
+                self._tool(message)
+            case "system":
+                self._add("system", message, {})
+            case "developer":
+                self._add("system", message, {"role": "developer"})
+            case "function":
+                self._function(message)
+            case _:
+                raise message.wrong("role", _ROLES)
+
+    def _add(self, role: Any, message: Fields, form: dict[str, Any]) -> None:
+        value = message.value
+        taken = {"role"}
+        content = self._content(message, taken, form)
+        tools = value.get("tools")
+        if role == "system" and type(tools) is list and tools:  # Kimi: tools declared on the way
+            taken.add("tools")
+            content.append(Foreign(NAME, "system.tools", {"tools": tools}))
+        name = self._name(message, taken)
+        self._messages.append(Message(role, tuple(content), name, rest(value, taken, form)))
+
+    def _name(self, message: Fields, taken: set[str]) -> str:
+        name = message.text_or("name")
+        if name:
+            taken.add("name")
+        return name
+
+    def _content(self, message: Fields, taken: set[str], form: dict[str, Any]) -> list[Part]:
+        content = message.value.get("content")
+        if type(content) is str:
+            if not content:
+                return []
+            taken.add("content")
+            return [Text(content)]
+        if content is None:
+            if "content" not in message.value:
+                form["content"] = "absent"
+            return []
+        if type(content) is not list:
+            raise message.wrong("content", "a string or an array")
+        taken.add("content")
+        form["content"] = "parts"
+        path = f"{message.path}.content"
+        return [parse_part(item, f"{path}[{index}]", message.fault) for index, item in enumerate(content)]
+
+    def _assistant(self, message: Fields) -> None:
+        value = message.value
+        taken = {"role"}
+        form: dict[str, Any] = {}
+        parts = self._content(message, taken, form)
+        refusal = message.text_or("refusal")
+        if refusal:
+            taken.add("refusal")
+            parts.append(Text(refusal, refusal=True))
+        audio = value.get("audio")
+        if type(audio) is dict and audio:
+            taken.add("audio")
+            parts.append(Foreign(NAME, "audio", audio))
+        states = parse_states(value, taken, self._context.secret)
+        reasoning = parse_reasoning(value, taken, Origin(NAME), answer=False)
+        if reasoning is not None:
+            parts.insert(0, reasoning)
+        if states:
+            attach_states(parts, states)
+        if value.get("tool_calls"):
+            taken.add("tool_calls")
+            for call in message.objects("tool_calls"):
+                self._call(parse_call(call, self._mint, self._context, Origin("gemini")), parts)
+        legacy = message.dict_or_none("function_call")
+        if legacy:
+            only = parse_function_call(legacy, self._mint)
+            if only is not None:
+                taken.add("function_call")
+                self._call(only, parts)
+        name = self._name(message, taken)
+        extra = rest(value, taken, form)
+        self._prefill = next((key for key in _PREFILLS if value.get(key) is True), "")
+        self._messages.append(Message("assistant", tuple(parts), name, extra))
+
+    def _mint(self, name: str) -> str:
+        return self._context.new_id(self._context.call_prefix, str(self._ordinal), name)
+
+    def _call(self, call: ToolCall, parts: list[Part]) -> None:
+        self._ordinal += 1
+        self._calls[call.id] = call
+        self._open[call.id] = call
+        parts.append(call)
+
+    def _tool(self, message: Fields) -> None:
+        value = message.value
+        form: dict[str, Any] = {}
+        taken = {"role"}
+        identifier = message.text_or("tool_call_id")
+        if identifier:
+            taken.add("tool_call_id")
+        else:
+            name = message.text_or("name")
+            identifier = self._next_open(name) or self._mint(name)
+            form["id"] = "absent" if "tool_call_id" not in value else "blank"
+        self._result(identifier, message, taken, form)
+
+    def _function(self, message: Fields) -> None:
+        name = message.text("name")
+        identifier = self._next_open(name, legacy=True) or self._mint(name)
+        self._result(identifier, message, {"role"}, {"legacy": True})
+
+    def _next_open(self, name: str, legacy: bool = False) -> str:
+        """The first call without an answer, of that name if one is given."""
+        for identifier, call in self._open.items():
+            if (not name or call.name == name) and (not legacy or is_legacy(call.extra)):
+                return identifier
+        return ""
+
+    def _result(self, identifier: str, message: Fields, taken: set[str], form: dict[str, Any]) -> None:
+        content: list[ResultPart] = []
+        for index, part in enumerate(self._content(message, taken, form)):
+            if not isinstance(part, Text | Media | Foreign):
+                path = f"{message.path}.content[{index}]"
+                raise message.fault(
+                    f"expected a text part, got {describe(message.value['content'][index])}", path
+                )
+            content.append(part)
+        mark = None
+        if content and isinstance(last := content[-1], Text) and last.cache is not None:
+            # Marks stand on parts here; what is behind the last one is behind the whole result.
+            mark = last.cache
+            content[-1] = Text(last.text, last.refusal, extra=last.extra)
+        self._open.pop(identifier, None)
+        call = self._calls.get(identifier)
+        result = ToolResult(
+            identifier,
+            tuple(content),
+            name=self._name(message, taken),
+            kind=call.kind if call is not None else "function",
+            cache=mark,
+            extra=rest(message.value, taken, form),
+        )
+        self._messages.append(Message("user", (result,)))

@@ -1,0 +1,196 @@
+"""Why an answer ended and what it cost: tables both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.fields import own_fields
+from wireglot.dialects.openai_chat.parts import NAME
+from wireglot.ir.content import Extra, TokenLogprob
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.outcome import Stop, StopReason, Usage
+
+_REASONS: dict[str, StopReason] = {
+    "stop": "end",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "content_filter": "refused",
+    "function_call": "tool_calls",
+    # Servers that only resemble OpenAI's.
+    "": "end",
+    "eos": "end",
+    "eos_token": "end",
+    "end_turn": "end",
+    "stop_sequence": "end",
+    "max_tokens": "length",
+    "model_length": "length",
+    "tool_call": "tool_calls",
+    "tool_use": "tool_calls",
+    "safety": "refused",
+}
+_NAMES: dict[StopReason, str] = {
+    "end": "stop",
+    "stop_sequence": "stop",
+    "length": "length",
+    "context_full": "length",
+    "tool_calls": "tool_calls",
+    "refused": "content_filter",
+    "paused": "stop",
+    "malformed_call": "stop",
+    "other": "stop",
+}
+_EXACT = frozenset({"end", "length", "tool_calls", "refused"})
+_ABSURD = 10**9
+
+# service_tier: OpenAI's word for the neutral one. The neutral names it shares stay as they are.
+_TIERS = {"default": "standard"}
+_TIER_NAMES = {"standard": "default"}
+_KNOWN_TIERS = frozenset({"auto", "standard", "flex", "scale", "priority", "fast"})
+
+
+def parse_stop(raw: Any, calls: bool, refusal: bool) -> Stop:
+    """The reason, derived from the content where the server's own word contradicts it."""
+    spelled = raw if type(raw) is str else ""
+    reason: StopReason = _REASONS.get(spelled, "other") if type(raw) is str else "other"
+    if calls and reason in ("end", "other"):
+        reason = "tool_calls"
+    elif reason == "tool_calls" and not calls:
+        reason = "end"
+    elif refusal and reason == "end":
+        reason = "refused"
+    return Stop(reason, spelled, NAME)
+
+
+def render_stop(stop: Stop, calls: bool, refusal: bool, losses: list[Loss]) -> str:
+    if stop.dialect == NAME and stop.raw:
+        return stop.raw
+    losses_of_extra(stop.extra, NAME, "$.stop", losses, "stop_details")
+    name = "tool_calls" if calls and stop.reason == "end" else _NAMES[stop.reason]
+    if stop.sequence is not None:
+        losses.append(
+            Loss("$.stop.sequence", "stop_sequence", "dropped", "Chat does not tell which one matched")
+        )
+    if stop.reason not in _EXACT or parse_stop(name, calls, refusal).reason != stop.reason:
+        losses.append(Loss("$.stop", "stop_reason", "approximated", f"{stop.reason} is told as {name}"))
+    return name
+
+
+def parse_tier(value: str) -> str:
+    return _TIERS.get(value, value)
+
+
+def render_tier(value: str, native: bool, path: str, losses: list[Loss]) -> str | None:
+    if value in _KNOWN_TIERS or native:
+        return _TIER_NAMES.get(value, value)
+    losses.append(Loss(path, "service_tier", "dropped", f"Chat has no tier {value!r}"))
+    return None
+
+
+def _count(value: Any) -> int:
+    """A number of tokens; what is absurd counts as not told."""
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and 0 <= value <= _ABSURD else 0
+
+
+def parse_usage(raw: dict[str, Any]) -> Usage:
+    prompt_details = raw.get("prompt_tokens_details")
+    details: dict[str, Any] = prompt_details if type(prompt_details) is dict else {}
+    completion_details = raw.get("completion_tokens_details")
+    spent: dict[str, Any] = completion_details if type(completion_details) is dict else {}
+    prompt, completion = _count(raw.get("prompt_tokens")), _count(raw.get("completion_tokens"))
+    read = (
+        _count(details.get("cached_tokens"))
+        or _count(raw.get("cached_tokens"))  # Kimi
+        or _count(raw.get("prompt_cache_hit_tokens"))  # DeepSeek
+    )
+    read = min(read, prompt)
+    written = min(_count(details.get("cache_write_tokens")), prompt - read)
+    thought = spent.get("reasoning_tokens")
+    if thought is None:
+        thought = raw.get("reasoning_tokens")
+    reasoning = None if thought is None else _count(thought)
+    output = completion
+    if reasoning and not _is_beside(reasoning, prompt, completion, _count(raw.get("total_tokens"))):
+        output = completion - reasoning
+    return Usage(
+        prompt - read - written, read, written, 0, 0, output, reasoning, Extra(NAME, raw) if raw else None
+    )
+
+
+def _is_beside(reasoning: int, prompt: int, completion: int, total: int) -> bool:
+    """Whether reasoning was counted beside the completion, not within it (xAI): the total gives it away."""
+    return reasoning > completion or total == prompt + completion + reasoning
+
+
+def render_usage(usage: Usage, losses: list[Loss]) -> dict[str, Any]:
+    raw = own_fields(usage.raw, NAME)
+    if raw and _numbers(parse_usage(raw)) == _numbers(usage):
+        return dict(raw)
+    if usage.cache_write_long:
+        losses.append(
+            Loss("$.usage.cache_write_long", "usage.detail", "approximated", "counted with cache_write")
+        )
+    if usage.tool_prompt:
+        losses.append(Loss("$.usage.tool_prompt", "usage.detail", "approximated", "counted with input"))
+    prompt = {"cached_tokens": usage.cache_read}
+    written = usage.cache_write + usage.cache_write_long
+    if written:
+        prompt["cache_write_tokens"] = written
+    return {
+        "prompt_tokens": usage.total_input,
+        "completion_tokens": usage.total_output,
+        "total_tokens": usage.total,
+        "prompt_tokens_details": prompt,
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning or 0},
+    }
+
+
+def _numbers(usage: Usage) -> tuple[int, ...]:
+    return (
+        usage.input,
+        usage.cache_read,
+        usage.cache_write,
+        usage.cache_write_long,
+        usage.tool_prompt,
+        usage.output,
+        usage.reasoning or 0,
+    )
+
+
+def parse_logprobs(value: Any) -> tuple[TokenLogprob, ...] | None:
+    """The tokens of `logprobs.content`; None if they are not told in OpenAI's form."""
+    if type(value) is not list or not value:
+        return None
+    out = []
+    for item in value:
+        token = _token(item)
+        if token is None:
+            return None
+        alternatives = item.get("top_logprobs")
+        top = [_token(other) for other in alternatives] if type(alternatives) is list else []
+        out.append(TokenLogprob(*token, tuple(other for other in top if other is not None)))
+    return tuple(out)
+
+
+def _token(item: Any) -> tuple[str, float] | None:
+    if type(item) is not dict:
+        return None
+    token, logprob = item.get("token"), item.get("logprob")
+    if type(token) is not str or not isinstance(logprob, int | float):
+        return None
+    return token, logprob
+
+
+def render_logprobs(tokens: tuple[TokenLogprob, ...]) -> list[dict[str, Any]]:
+    return [
+        {
+            **_token_out(token.token, token.logprob),
+            "top_logprobs": [_token_out(*other) for other in token.top],
+        }
+        for token in tokens
+    ]
+
+
+def _token_out(token: str, logprob: float) -> dict[str, Any]:
+    return {"token": token, "logprob": logprob, "bytes": list(token.encode("utf-8", "replace"))}

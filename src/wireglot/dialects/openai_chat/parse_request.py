@@ -1,0 +1,294 @@
+"""A client's request, into the IR."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.fields import Fields
+from wireglot.dialects.openai_chat.messages import Conversation
+from wireglot.dialects.openai_chat.outcome import parse_tier, render_tier
+from wireglot.dialects.openai_chat.parts import NAME, rest
+from wireglot.dialects.openai_chat.tools import WEB_SEARCH, parse_choice, parse_function, parse_tool
+from wireglot.ir.content import CacheMark, Extra, Foreign
+from wireglot.ir.request import (
+    EFFORTS,
+    AnyTool,
+    HostedTool,
+    OutputFormat,
+    Request,
+    Sampling,
+    Thinking,
+    ToolChoice,
+)
+
+_SAMPLING = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "frequency_penalty": "frequency_penalty",
+    "presence_penalty": "presence_penalty",
+    "seed": "seed",
+    "n": "candidates",
+    "logprobs": "logprobs",
+    "top_logprobs": "top_logprobs",
+}
+_ROUTER = frozenset({"effort", "max_tokens", "enabled", "exclude"})
+_SCHEMA = frozenset({"name", "schema", "strict", "description"})
+
+
+class _Body:
+    """One request being read: its fields, those already taken, and how they were spelled."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        self.fields = Fields(body)
+        self.value = body
+        self.taken: set[str] = {"model", "messages"}
+        # Says that every message was cut by this dialect: its renderer must not regroup them.
+        self.form: dict[str, Any] = {"native": True}
+
+    def text(self, key: str) -> str:
+        value = self.fields.text_or(key)
+        if value:
+            self.taken.add(key)
+        return value
+
+    def integer(self, key: str) -> int | None:
+        self.taken.add(key)
+        return self.fields.integer(key)
+
+    def boolean(self, key: str) -> bool | None:
+        self.taken.add(key)
+        return self.fields.boolean(key)
+
+    # Tools
+
+    def tools(self) -> tuple[AnyTool, ...]:
+        tools: list[AnyTool] = []
+        if self.fields.array_or_empty("tools"):
+            self.taken.add("tools")
+            tools += [parse_tool(tool) for tool in self.fields.objects("tools")]
+        if self.fields.array_or_empty("functions"):
+            self.taken.add("functions")
+            tools += [parse_function(function) for function in self.fields.objects("functions")]
+        search = self.fields.dict_or_none(WEB_SEARCH)
+        if search is not None:
+            self.taken.add(WEB_SEARCH)
+            tools.append(HostedTool("web_search", Foreign(NAME, WEB_SEARCH, search)))
+        return tuple(tools)
+
+    def tool_choice(self) -> ToolChoice | None:
+        for key in ("tool_choice", "function_call"):
+            value = self.value.get(key)
+            if value is None:
+                continue
+            if type(value) not in (str, dict):
+                raise self.fields.wrong(key, "a string or an object")
+            choice = parse_choice(value)
+            if choice is not None:
+                self.taken.add(key)
+                if key == "function_call":
+                    return ToolChoice(
+                        choice.mode, choice.only, Extra(NAME, {}, {"raw": value, "legacy": True})
+                    )
+                return choice
+        return None
+
+    # Settings
+
+    def max_tokens(self) -> int | None:
+        newer, older = self.integer("max_completion_tokens"), self.integer("max_tokens")
+        if newer is None:
+            if older is not None:
+                self.form["limit"] = "max_tokens"
+            return older
+        if older is not None:
+            self.form["max_tokens"] = older  # the newer name wins
+        return newer
+
+    def stop(self) -> tuple[str, ...]:
+        value = self.value.get("stop")
+        if value is None or value == [] or value == "":
+            return ()
+        self.taken.add("stop")
+        if type(value) is str:
+            self.form["stop"] = "string"
+            return (value,)
+        return self.fields.texts("stop")
+
+    def sampling(self) -> Sampling:
+        given = [key for key in _SAMPLING if self.value.get(key) is not None]
+        if not given:
+            return Sampling()
+        self.taken.update(given)
+        read = self.fields
+        values: dict[str, Any] = {}
+        for key in given:
+            if key == "logprobs":
+                values[key] = read.boolean(key)
+            elif key in ("seed", "n", "top_logprobs"):
+                values[_SAMPLING[key]] = read.integer(key)
+            else:
+                values[_SAMPLING[key]] = read.number(key)
+        return Sampling(**values)
+
+    def thinking(self) -> Thinking:
+        effort = self.text("reasoning_effort")
+        if effort:
+            if effort in EFFORTS:
+                thinking = Thinking(effort=effort)
+            else:
+                thinking = Thinking(extra=Extra(NAME, {"reasoning_effort": effort}))
+            return thinking
+        switch = self.value.get("thinking")
+        if type(switch) is dict and switch.get("type") in ("enabled", "disabled", "adaptive", "auto"):
+            return self._switch(switch)
+        router = self.value.get("reasoning")
+        if type(router) is dict and router:
+            return self._router(router)
+        return Thinking()
+
+    def _switch(self, switch: dict[str, Any]) -> Thinking:
+        """`thinking: {type}` of Kimi, DeepSeek, GLM."""
+        self.taken.add("thinking")
+        budget = switch.get("budget_tokens")
+        taken = {"type", "budget_tokens"} if type(budget) is int else {"type"}
+        modes: dict[str, Literal["on", "auto", "off"]] = {"enabled": "on", "disabled": "off"}
+        return Thinking(
+            mode=modes.get(switch["type"], "auto"),
+            budget=budget if type(budget) is int else None,
+            extra=rest(
+                {}, frozenset(), {"control": "thinking", "raw": switch}, thinking=(switch, frozenset(taken))
+            ),
+        )
+
+    def _router(self, router: dict[str, Any]) -> Thinking:
+        """OpenRouter's `reasoning: {effort, max_tokens, enabled, exclude}`."""
+        self.taken.add("reasoning")
+        effort, budget = router.get("effort"), router.get("max_tokens")
+        enabled, exclude = router.get("enabled"), router.get("exclude")
+        taken = set(_ROUTER)
+        if effort not in EFFORTS:
+            taken.discard("effort")
+            effort = None
+        if type(budget) is not int:
+            taken.discard("max_tokens")
+            budget = None
+        return Thinking(
+            mode=None if type(enabled) is not bool else "on" if enabled else "off",
+            effort=effort,
+            budget=budget,
+            display="omitted" if exclude is True else None,
+            extra=rest(
+                {}, frozenset(), {"control": "reasoning", "raw": router}, reasoning=(router, frozenset(taken))
+            ),
+        )
+
+    def output(self) -> OutputFormat | None:
+        shape = self.fields.object_or_none("response_format")
+        if shape is None:
+            return None
+        match shape.value.get("type"):
+            case "text":
+                output = OutputFormat("text", extra=rest(shape.value, {"type"}))
+            case "json_object":
+                output = OutputFormat("json", extra=rest(shape.value, {"type"}))
+            case "json_schema":
+                schema = shape.object("json_schema")
+                extra = rest(shape.value, {"type", "json_schema"}, json_schema=(schema.value, _SCHEMA))
+                output = OutputFormat(
+                    "schema",
+                    schema.dict_or_none("schema"),
+                    schema.text_or("name"),
+                    schema.text_or_none("description"),
+                    schema.boolean("strict"),
+                    extra,
+                )
+                if "name" not in schema.value:
+                    form = {**(extra.form if extra else {}), "name": "absent"}
+                    output = OutputFormat(
+                        "schema",
+                        output.schema,
+                        "",
+                        output.description,
+                        output.strict,
+                        Extra(NAME, extra.fields if extra else {}, form),
+                    )
+            case _:
+                return None  # stays unknown
+        self.taken.add("response_format")
+        return output
+
+    def user(self) -> str:
+        newer, older = self.text("safety_identifier"), self.text("user")
+        if newer and older:
+            if newer == older:
+                self.form["user"] = "both"
+            else:
+                self.taken.discard("user")
+        elif older:
+            self.form["user"] = "user"
+        return newer or older
+
+    def metadata(self) -> dict[str, str]:
+        value = self.fields.dict_or_none("metadata")
+        if not value or not all(type(item) is str for item in value.values()):
+            return {}
+        self.taken.add("metadata")
+        return value
+
+    def service_tier(self) -> str:
+        raw = self.text("service_tier")
+        tier = parse_tier(raw)
+        if raw and render_tier(tier, True, "", []) != raw:
+            self.form["service_tier"] = raw
+        return tier
+
+    def cache(self) -> CacheMark | None:
+        """Implicit caching, asked for by name, is the neutral "cache it all"; explicit concerns the marks."""
+        options = self.value.get("prompt_cache_options")
+        if type(options) is not dict or options.get("mode") != "implicit":
+            return None
+        self.taken.add("prompt_cache_options")
+        return CacheMark("short" if options.get("ttl") == "30m" else "", Extra(NAME, {}, {"raw": options}))
+
+
+def parse_request(body: dict[str, Any], context: Context) -> Request:
+    read = _Body(body)
+    conversation = Conversation(context)
+    for message in read.fields.objects("messages"):
+        conversation.read(message)
+    if "messages" not in body:
+        raise read.fields.wrong("messages", "an array")
+    if "stream_options" in body:
+        read.form["stream_options"] = body["stream_options"]
+        read.taken.add("stream_options")
+    # Keyword arguments are evaluated in order; the rest is taken last, when all else has been.
+    return Request(
+        model=read.fields.text_or("model"),
+        messages=conversation.finish(),
+        tools=read.tools(),
+        tool_choice=read.tool_choice(),
+        parallel_tools=read.boolean("parallel_tool_calls"),
+        max_tokens=read.max_tokens(),
+        stop=read.stop(),
+        sampling=read.sampling(),
+        thinking=read.thinking(),
+        output=read.output(),
+        verbosity=read.text("verbosity"),
+        stream=read.boolean("stream"),
+        user=read.user(),
+        metadata=read.metadata(),
+        service_tier=read.service_tier(),
+        cache=read.cache(),
+        cache_key=read.text("prompt_cache_key"),
+        extra=_rest(read),
+    )
+
+
+def _rest(read: _Body) -> Extra | None:
+    if "model" not in read.value:
+        read.form["model"] = "absent"
+    if read.value.get("stream_options") is None and "stream_options" in read.value:
+        read.taken.discard("stream_options")
+    return rest(read.value, read.taken, read.form)

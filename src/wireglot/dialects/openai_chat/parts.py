@@ -1,0 +1,468 @@
+"""Content parts both ways, and the small things that hang on them: unknown fields, cache marks, citations."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.ir.content import CacheMark, Citation, Extra, Foreign, Media, Reasoning, Text
+from wireglot.ir.loss import Loss, is_blank, losses_of_extra
+
+NAME = "openai-chat"
+
+_PLAIN_TEXT = frozenset({"type", "text"})
+_TEXT = frozenset({"type", "text", "refusal", "prompt_cache_breakpoint", "cache_control"})
+_IMAGE = frozenset({"url", "detail"})
+_AUDIO = frozenset({"data", "format"})
+_FILE = frozenset({"file_data", "file_id", "filename"})
+_CITATION = frozenset({"url", "title", "start_index", "end_index"})
+
+_AUDIO_MIMES = {"mp3": "audio/mpeg"}
+_AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"}
+_DETAILS = frozenset({"", "auto", "low", "high", "original"})
+_TTLS: dict[Any, Literal["", "short", "long"]] = {"30m": "short", "12h": "long", "5m": "short", "1h": "long"}
+_TTL_NAMES = {"short": "30m", "long": "12h"}
+
+
+# Unknown fields. A key with a dot stands for a field of a nested object: `image_url.x_new`.
+
+
+def is_hollow(value: Any) -> bool:
+    """Whether there is nothing in it at any depth: some servers print every field of their schema."""
+    if type(value) is dict:
+        return all(is_hollow(item) for item in value.values())
+    if type(value) is list:
+        return all(is_hollow(item) for item in value)
+    return is_blank(value)
+
+
+def rest(
+    value: dict[str, Any],
+    taken: frozenset[str] | set[str],
+    form: dict[str, Any] | None = None,
+    **inner: tuple[dict[str, Any], frozenset[str]],
+) -> Extra | None:
+    """What was not taken of an object and of the objects inside it."""
+    if not form and not inner and value.keys() <= taken and None not in value.values():
+        return None
+    fields: dict[str, Any] = {}
+    hollow: dict[str, Any] = {}
+    _sift(value, taken, "", fields, hollow)
+    for key, (nested, nested_taken) in inner.items():
+        _sift(nested, nested_taken, f"{key}.", fields, hollow)
+    if hollow:
+        form = {**(form or {}), "rest": hollow}
+    return Extra(NAME, fields, form or {}) if fields or form else None
+
+
+def _sift(
+    value: dict[str, Any],
+    taken: frozenset[str] | set[str],
+    prefix: str,
+    fields: dict[str, Any],
+    hollow: dict[str, Any],
+) -> None:
+    for key, item in value.items():
+        if key not in taken or item is None:
+            (hollow if item and is_hollow(item) else fields)[prefix + key] = item
+
+
+def put_back(out: dict[str, Any], extra: Extra | None) -> None:
+    """Add what `rest` kept, behind everything that was rendered."""
+    if extra is None or extra.dialect != NAME:
+        return
+    for key, value in extra.fields.items():
+        _put(out, key, value)
+    for key, value in extra.form.get("rest", {}).items():
+        _put(out, key, value)
+
+
+def _put(out: dict[str, Any], key: str, value: Any) -> None:
+    head, dot, tail = key.partition(".")
+    if dot and type(out.get(head)) is dict:
+        _put(out[head], tail, value)
+    else:
+        out.setdefault(key, value)
+
+
+# Cache marks
+
+
+def parse_cache(part: dict[str, Any]) -> CacheMark | None:
+    """OpenAI's `prompt_cache_breakpoint`; Anthropic's spelling is accepted because routers made it common."""
+    for key in ("prompt_cache_breakpoint", "cache_control"):
+        raw = part.get(key)
+        if type(raw) is dict:
+            mark = CacheMark(_TTLS.get(raw.get("ttl"), ""))
+            if key == "prompt_cache_breakpoint" and raw == _breakpoint(mark):
+                return mark
+            return CacheMark(mark.ttl, Extra(NAME, {}, {"key": key, "raw": raw}))
+    return None
+
+
+def cache_key(mark: CacheMark | None) -> str:
+    """The field a mark was read from: the one that must not be kept as unknown too."""
+    if mark is None:
+        return ""
+    return str(own_form(mark.extra, NAME).get("key", "prompt_cache_breakpoint"))
+
+
+def put_cache(out: dict[str, Any], mark: CacheMark | None, path: str, losses: list[Loss]) -> None:
+    if mark is None:
+        return
+    losses_of_extra(mark.extra, NAME, f"{path}.cache", losses)
+    form = own_form(mark.extra, NAME)
+    raw = form.get("raw")
+    if raw is not None and _TTLS.get(raw.get("ttl"), "") == mark.ttl:
+        out[form["key"]] = dict(raw)
+    else:
+        out["prompt_cache_breakpoint"] = _breakpoint(mark)
+
+
+def _breakpoint(mark: CacheMark) -> dict[str, Any]:
+    value = {"mode": "explicit"}
+    if mark.ttl:
+        value["ttl"] = _TTL_NAMES[mark.ttl]
+    return value
+
+
+def lose_cache(mark: CacheMark | None, path: str, losses: list[Loss]) -> None:
+    if mark is not None:
+        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Chat marks content parts only"))
+
+
+# Parts in
+
+
+def parse_part(item: Any, path: str, fault: type[Any]) -> Text | Media | Reasoning | Foreign:
+    """One entry of a content list."""
+    if type(item) is str:
+        return Text(item, extra=Extra(NAME, {}, {"bare": True}))
+    part = Fields(item, path, fault)
+    match item.get("type"):
+        case "text":
+            text = part.text("text")
+            if item.keys() == _PLAIN_TEXT:
+                return Text(text)
+            mark = parse_cache(item)
+            return Text(text, cache=mark, extra=rest(item, {"type", "text", cache_key(mark)}))
+        case "refusal":
+            extra = rest(item, {"type", "refusal"}, {"part": True})
+            return Text(part.text("refusal"), refusal=True, extra=extra)
+        case "image_url":
+            return _parse_linked(part, "image_url", "image")
+        case "video_url":
+            return _parse_linked(part, "video_url", "video")
+        case "input_audio":
+            return _parse_audio(part)
+        case "file":
+            return _parse_file(part)
+        case "thinking":
+            return _parse_thinking(item)
+        case kind:
+            return Foreign(NAME, kind if type(kind) is str else "", item)
+
+
+def _parse_linked(part: Fields, key: str, kind: Literal["image", "video"]) -> Media:
+    item = part.value
+    link = item.get(key)
+    form: dict[str, Any] = {}
+    if type(link) is str:  # Mistral
+        form["bare"] = True
+        link = {"url": link}
+    nested = Fields(link, f"{part.path}.{key}", part.fault)
+    mime, data, url = split_url(nested.text("url"), form)
+    mark = parse_cache(item)
+    extra = rest(item, {"type", key, cache_key(mark)}, form, **{key: (nested.value, _IMAGE)})
+    return Media(kind, mime, data, None, url, detail=nested.text_or("detail"), cache=mark, extra=extra)
+
+
+def split_url(url: str, form: dict[str, Any]) -> tuple[str, str | None, str | None]:
+    """Media type, base64 data or address. An unusual head of a data URL goes into `form`."""
+    if url[:5].lower() == "data:":
+        head, comma, data = url.partition(",")
+        if comma and head[-7:].lower() == ";base64":
+            mime = head[5:-7].partition(";")[0]
+            if head != f"data:{mime};base64":
+                form["head"] = head
+            return mime, data, None
+    return "", None, url
+
+
+def _parse_audio(part: Fields) -> Media:
+    item = part.value
+    form: dict[str, Any] = {}
+    sound = item.get("input_audio")
+    if type(sound) is str:  # Mistral: the data alone
+        form["bare"] = True
+        sound = {"data": sound}
+    audio = Fields(sound, f"{part.path}.input_audio", part.fault)
+    spoken = audio.text_or("format")
+    if not spoken and not form:
+        form["format"] = "absent"
+    mark = parse_cache(item)
+    extra = rest(item, {"type", "input_audio", cache_key(mark)}, form, input_audio=(audio.value, _AUDIO))
+    mime = _AUDIO_MIMES.get(spoken or "wav", f"audio/{spoken or 'wav'}")
+    return Media("audio", mime, audio.text("data"), cache=mark, extra=extra)
+
+
+def _parse_file(part: Fields) -> Media | Foreign:
+    file = part.object("file")
+    form: dict[str, Any] = {}
+    taken = {"filename"}
+    mime, data, url, file_id = "", None, None, None
+    content = file.text_or_none("file_data")
+    if content is not None:
+        taken.add("file_data")
+        mime, data, url = split_url(content, form)
+        if url is not None and "://" not in url[:12]:  # bare base64
+            mime, data, url = _mime_of(file.text_or("filename")), url, None
+            form["bare"] = True
+    else:
+        file_id = file.text_or_none("file_id")
+        taken.add("file_id")
+        if file_id is None:
+            return Foreign(NAME, "file", part.value)
+    if not file.value.get("filename"):
+        form["name"] = "absent"
+    mark = parse_cache(part.value)
+    extra = rest(part.value, {"type", "file", cache_key(mark)}, form, file=(file.value, frozenset(taken)))
+    return Media(
+        "document", mime, data, None, url, file_id, file.text_or("filename"), cache=mark, extra=extra
+    )
+
+
+def _mime_of(filename: str) -> str:
+    return "application/pdf" if filename.lower().endswith(".pdf") else ""
+
+
+def _parse_thinking(item: dict[str, Any]) -> Reasoning | Foreign:
+    """Mistral's thinking chunk: `{"type": "thinking", "thinking": [{"type": "text", "text": ...}]}`."""
+    text = thinking_text(item.get("thinking"))
+    if text is None:
+        return Foreign(NAME, "thinking", item)
+    form = {"field": "content", "thinking": item["thinking"]}
+    return Reasoning(text, extra=rest(item, {"type", "thinking"}, form))
+
+
+def thinking_text(value: Any) -> str | None:
+    if type(value) is str:
+        return value
+    if type(value) is not list:
+        return None
+    texts = []
+    for piece in value:
+        if type(piece) is not dict or type(piece.get("text")) is not str:
+            return None
+        texts.append(piece["text"])
+    return "".join(texts)
+
+
+# Parts out
+
+
+def text_part(part: Text, path: str, losses: list[Loss]) -> dict[str, Any] | str:
+    if part.refusal:
+        out: dict[str, Any] = {"type": "refusal", "refusal": part.text}
+    elif own_form(part.extra, NAME).get("bare"):
+        return part.text
+    else:
+        out = {"type": "text", "text": part.text}
+    put_cache(out, part.cache, path, losses)
+    put_back(out, part.extra)
+    return out
+
+
+def is_plain(part: Text) -> bool:
+    """Whether the text can stand as a bare string without losing anything."""
+    return part.cache is None and not own_fields(part.extra, NAME)
+
+
+def media_part(part: Media, path: str, losses: list[Loss]) -> dict[str, Any] | None:
+    """A user's image, audio, file or video; None where there is no way to say it."""
+    losses_of_extra(part.extra, NAME, path, losses)
+    if part.signature is not None:
+        losses.append(
+            Loss(f"{path}.signature", "reasoning.signature", "dropped", "no place in Chat requests")
+        )
+    out = _media_body(part, path, losses)
+    if out is not None:
+        put_cache(out, part.cache, path, losses)
+        put_back(out, part.extra)
+    else:
+        lose_cache(part.cache, path, losses)
+    return out
+
+
+def _media_body(part: Media, path: str, losses: list[Loss]) -> dict[str, Any] | None:
+    if part.file_id is not None:
+        return _file_reference(part, path, losses)
+    if part.text is not None:
+        losses.append(Loss(path, "document", "approximated", "a text document became plain text"))
+        return {"type": "text", "text": f"{part.name}\n{part.text}" if part.name else part.text}
+    match part.kind:
+        case "image" | "video":
+            return _linked(part, path, losses)
+        case "audio":
+            return _audio(part, path, losses)
+        case "document":
+            return _document(part, path, losses)
+
+
+def _file_reference(part: Media, path: str, losses: list[Loss]) -> dict[str, Any]:
+    if part.kind != "document" or part.mime:
+        losses.append(
+            Loss(path, "file_reference", "approximated", f"a file id does not say that it is {part.kind}")
+        )
+    _lose_detail(part, path, losses)
+    file = {"file_id": part.file_id}
+    if part.name:
+        file["filename"] = part.name
+    return {"type": "file", "file": file}
+
+
+def _linked(part: Media, path: str, losses: list[Loss]) -> dict[str, Any]:
+    key = "image_url" if part.kind == "image" else "video_url"
+    form = own_form(part.extra, NAME)
+    if part.data is not None:
+        url = f"{form.get('head', f'data:{part.mime};base64')},{part.data}"
+    else:
+        url = part.url or ""
+        if part.mime:
+            losses.append(Loss(f"{path}.mime", part.kind, "dropped", "an address has no media type"))
+    if part.name:
+        losses.append(Loss(f"{path}.name", part.kind, "dropped", "images and videos have no name"))
+    if form.get("bare") and not part.detail:
+        return {"type": key, key: url}
+    link = {"url": url}
+    if part.detail:
+        link["detail"] = part.detail
+        if part.detail not in _DETAILS and not (part.extra and part.extra.dialect == NAME):
+            link["detail"] = "high"
+            losses.append(Loss(f"{path}.detail", "image.detail", "approximated", "sent as high"))
+    return {"type": key, key: link}
+
+
+def _audio(part: Media, path: str, losses: list[Loss]) -> dict[str, Any] | None:
+    if part.data is None:
+        losses.append(Loss(path, "audio", "dropped", "Chat takes audio as data only"))
+        return None
+    spoken = _AUDIO_FORMATS.get(part.mime) or part.mime.removeprefix("audio/") or "wav"
+    if _AUDIO_MIMES.get(spoken, f"audio/{spoken}") != part.mime:
+        losses.append(Loss(f"{path}.mime", "audio", "approximated", f"sent as {spoken}"))
+    if part.name:
+        losses.append(Loss(f"{path}.name", "audio", "dropped", "audio has no name"))
+    _lose_detail(part, path, losses)
+    form = own_form(part.extra, NAME)
+    if form.get("bare"):
+        return {"type": "input_audio", "input_audio": part.data}
+    if form.get("format") == "absent":
+        return {"type": "input_audio", "input_audio": {"data": part.data}}
+    return {"type": "input_audio", "input_audio": {"data": part.data, "format": spoken}}
+
+
+def _document(part: Media, path: str, losses: list[Loss]) -> dict[str, Any]:
+    _lose_detail(part, path, losses)
+    native = part.extra is not None and part.extra.dialect == NAME
+    form = own_form(part.extra, NAME)
+    if part.data is None:
+        if native:  # OpenRouter reads an address in file_data
+            return {"type": "file", "file": _named({"file_data": part.url or ""}, part)}
+        losses.append(
+            Loss(path, "document", "approximated", "Chat reads no documents by address: given as text")
+        )
+        label = f"{part.name}: {part.url}" if part.name else part.url or ""
+        return {"type": "text", "text": label}
+    if form.get("bare"):
+        return {"type": "file", "file": _named({"file_data": part.data}, part)}
+    head = form.get("head", f"data:{part.mime or 'application/pdf'};base64")
+    file = _named({"file_data": f"{head},{part.data}"}, part)
+    if not part.mime and "head" not in form:
+        losses.append(Loss(f"{path}.mime", "document", "invented", "taken for a PDF"))
+    if "filename" not in file and not native:
+        file["filename"] = "document.pdf" if part.mime in ("", "application/pdf") else "document"
+        losses.append(Loss(f"{path}.name", "document", "invented", "Chat requires a file name"))
+    return {"type": "file", "file": file}
+
+
+def _named(file: dict[str, Any], part: Media) -> dict[str, Any]:
+    if part.name:
+        file["filename"] = part.name
+    return file
+
+
+def _lose_detail(part: Media, path: str, losses: list[Loss]) -> None:
+    if part.detail:
+        losses.append(Loss(f"{path}.detail", "image.detail", "dropped", "images only"))
+
+
+def thinking_part(part: Reasoning) -> dict[str, Any]:
+    raw = own_form(part.extra, NAME).get("thinking")
+    value = (
+        raw if raw is not None and thinking_text(raw) == part.text else [{"type": "text", "text": part.text}]
+    )
+    out = {"type": "thinking", "thinking": value}
+    put_back(out, part.extra)
+    return out
+
+
+def foreign_part(part: Foreign, path: str, losses: list[Loss]) -> dict[str, Any] | None:
+    if part.dialect == NAME:
+        return part.value
+    losses.append(Loss(path, "foreign_part", "dropped", f"{part.dialect} only: {part.type}"))
+    return None
+
+
+# Citations
+
+
+def parse_citation(value: Any) -> Citation:
+    nested = (
+        value.get("url_citation") if type(value) is dict and value.get("type") == "url_citation" else None
+    )
+    if type(nested) is not dict:
+        kind = value.get("type") if type(value) is dict else None
+        native = Foreign(
+            NAME, kind if type(kind) is str else "", value if type(value) is dict else {"value": value}
+        )
+        return Citation(native=native)
+    start, end = nested.get("start_index"), nested.get("end_index")
+    return Citation(
+        _text_or_empty(nested.get("url")),
+        _text_or_empty(nested.get("title")),
+        start=start if type(start) is int else None,
+        end=end if type(end) is int else None,
+        extra=rest(
+            {key: item for key, item in value.items() if key != "index"},
+            {"type", "url_citation"},
+            {"raw": value},
+            url_citation=(nested, _CITATION),
+        ),
+    )
+
+
+def _text_or_empty(value: Any) -> str:
+    return value if type(value) is str else ""
+
+
+def render_citation(citation: Citation, shift: int, path: str, losses: list[Loss]) -> dict[str, Any] | None:
+    """`shift`: how much text stands before this part in the one string of the answer."""
+    if citation.native is not None:
+        if citation.native.dialect == NAME:
+            return citation.native.value
+        losses.append(Loss(path, "citations", "dropped", f"{citation.native.dialect} only"))
+        return None
+    raw = own_form(citation.extra, NAME).get("raw")
+    if raw is not None and not shift and parse_citation(raw) == citation:
+        return dict(raw)
+    losses_of_extra(citation.extra, NAME, path, losses)
+    if citation.quote:
+        losses.append(Loss(f"{path}.quote", "citations", "dropped", "Chat does not quote"))
+    nested: dict[str, Any] = {"url": citation.url, "title": citation.title}
+    if citation.start is not None:
+        nested["start_index"] = citation.start + shift
+    if citation.end is not None:
+        nested["end_index"] = citation.end + shift
+    out = {"type": "url_citation", "url_citation": nested}
+    put_back(out, citation.extra)
+    return out

@@ -1,0 +1,208 @@
+"""Reasoning in its several spellings, and the opaque state that travels with it.
+
+OpenAI's own Chat API shows no reasoning. The others write `reasoning_content` (DeepSeek, Kimi, vLLM),
+`reasoning` (OpenRouter, Ollama, Groq) and `reasoning_details` (OpenRouter: a list with signatures and
+encrypted entries, to be sent back whole). Opaque state of other dialects travels in `extra_content`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.envelope import Holder, Sealed, seal, unseal
+from wireglot.dialects.fields import own_form
+from wireglot.dialects.openai_chat.parts import NAME
+from wireglot.ir.content import Extra, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
+from wireglot.ir.loss import Loss
+from wireglot.wire.json import BadJson, decode, encode_text
+
+FIELDS = ("reasoning_content", "reasoning")
+DETAILS = "reasoning_details"
+CARRIER = "extra_content"
+_OWN = "wireglot"
+_STATE = "state"
+_GOOGLE = ("google", "vertex")
+_THOUGHT = "thought_signature"
+_OPAQUE = ("signature", "data", "encrypted_content")
+
+
+def parse_reasoning(
+    message: dict[str, Any], taken: set[str], origin: Origin, answer: bool
+) -> Reasoning | None:
+    """The reasoning beside a message's content. In history an empty string is meaningful (Kimi: it thought,
+    and wrote nothing); in an answer it only says that the server has the field."""
+    texts = {field: value for field in FIELDS if type(value := message.get(field)) is str}
+    details = message.get(DETAILS)
+    has_details = type(details) is list and bool(details) and all(type(item) is dict for item in details)
+    field = next((name for name, text in texts.items() if text), next(iter(texts), ""))
+    text = texts.get(field, "")
+    if not has_details and (not texts or (answer and not text)):
+        return None
+    form: dict[str, Any] = {}
+    signature = None
+    if has_details:
+        assert type(details) is list
+        taken.add(DETAILS)
+        text = text or details_text(details)
+        if is_opaque(details):
+            signature = Signature(encode_text(details), origin)
+        else:
+            form["details"] = details
+    if field:
+        taken.add(field)
+    also = [name for name, other in texts.items() if name != field and other == text]
+    taken.update(also)
+    if also:
+        form["also"] = also
+    if field != FIELDS[0]:
+        form["field"] = field
+    return Reasoning(text, signature, extra=Extra(NAME, {}, form) if form else None)
+
+
+def details_text(details: list[dict[str, Any]]) -> str:
+    return "".join(
+        value for item in details for key in ("text", "summary") if type(value := item.get(key)) is str
+    )
+
+
+def is_opaque(details: list[dict[str, Any]]) -> bool:
+    return any(item.get(key) for item in details for key in _OPAQUE)
+
+
+def opaque_details(signature: Signature) -> list[Any] | None:
+    """The `reasoning_details` inside a signature of this dialect."""
+    if signature.origin.dialect != NAME:
+        return None
+    try:
+        details = decode(signature.data)
+    except BadJson:
+        return None
+    return details if type(details) is list else None
+
+
+def put_reasoning(out: dict[str, Any], parts: list[Reasoning], details: list[Any]) -> None:
+    """One message's reasoning, in the spelling it came in."""
+    if not parts and not details:
+        return
+    text = "\n\n".join(part.text for part in parts)
+    form = own_form(parts[0].extra, NAME) if parts else {}
+    field = form.get("field", FIELDS[0])
+    if field in FIELDS:
+        out[field] = text
+    for also in form.get("also", ()):
+        out[also] = text
+    if "details" in form and details_text(form["details"]) == text:
+        details = [*form["details"], *details]
+    if details:
+        out[DETAILS] = details
+
+
+# State in `extra_content`
+
+
+def call_signature(call: dict[str, Any], context: Context, google: Origin) -> tuple[Signature | None, bool]:
+    """A call's signature, and whether it stood in Google's own field."""
+    carrier = call.get(CARRIER)
+    if type(carrier) is not dict:
+        return None, False
+    for owner in _GOOGLE:
+        held = carrier.get(owner)
+        data = held.get(_THOUGHT) if type(held) is dict else None
+        if type(data) is str and data:
+            opened = unseal(data, context.secret)
+            return (opened.signature, False) if opened else (Signature(data, google), True)
+    states = _states(carrier, context.secret)
+    return (states[0].signature, False) if states else (None, False)
+
+
+def call_carrier(part: ToolCall, secret: bytes) -> dict[str, Any] | None:
+    """`extra_content` toward a client: Gemini's signatures raw in Google's field, all others sealed."""
+    signature = part.signature
+    if signature is None:
+        return None
+    if signature.origin.dialect == "gemini":
+        return google_carrier(part, signature)
+    return {_OWN: {_STATE: seal(signature, "call", secret)}}
+
+
+def google_carrier(part: ToolCall, signature: Signature) -> dict[str, Any]:
+    raw = own_form(part.extra, NAME).get(CARRIER)
+    if type(raw) is dict and any(
+        type(held := raw.get(owner)) is dict and held.get(_THOUGHT) == signature.data for owner in _GOOGLE
+    ):
+        return raw
+    return {_GOOGLE[0]: {_THOUGHT: signature.data}}
+
+
+def parse_states(message: dict[str, Any], taken: set[str], secret: bytes) -> list[Sealed]:
+    """The sealed states beside a message or delta."""
+    carrier = message.get(CARRIER)
+    if type(carrier) is not dict:
+        return []
+    states = _states(carrier, secret)
+    if states and carrier.keys() == {_OWN}:
+        taken.add(CARRIER)
+    return states
+
+
+def _states(carrier: dict[str, Any], secret: bytes) -> list[Sealed]:
+    held = carrier.get(_OWN)
+    if type(held) is not dict:
+        return []
+    opened = (unseal(value, secret) for value in held.values() if type(value) is str)
+    return [state for state in opened if state is not None]
+
+
+def holder_of(part: Part) -> Holder:
+    if isinstance(part, Reasoning):
+        return "redacted" if part.redacted else "reasoning"
+    return "media" if isinstance(part, Media) else "text"
+
+
+def state_field(signature: Signature, holder: Holder, ordinal: int, secret: bytes) -> dict[str, Any]:
+    """Never a list, never the same key twice: openai-python would refuse or concatenate them."""
+    key = _STATE if ordinal == 0 else f"{_STATE}_{ordinal + 1}"
+    return {key: seal(signature, holder, secret)}
+
+
+def carrier_of(states: dict[str, Any]) -> dict[str, Any]:
+    return {_OWN: states}
+
+
+def attach_states(parts: list[Part], states: list[Sealed]) -> None:
+    """Give each state back to the part that held it; a part that had nothing else is made anew.
+
+    States stand in the order of their parts, so a redacted one belongs behind the part of the state before.
+    """
+    place = 0
+    for state in states:
+        match state.holder:
+            case "redacted":
+                parts.insert(place, Reasoning("", state.signature, redacted=True))
+                place += 1
+            case "reasoning":
+                place = _attach(parts, Reasoning, state.signature, Reasoning()) + 1
+            case "text":
+                _attach(parts, Text, state.signature, Text(""))
+            case "media":
+                _attach(parts, Media, state.signature, None)
+            case "call" | "unsigned":
+                pass
+
+
+def _attach(parts: list[Part], kind: type[Any], signature: Signature, anew: Part | None) -> int:
+    for index, part in enumerate(parts):
+        if isinstance(part, kind) and part.signature is None and not getattr(part, "redacted", False):
+            parts[index] = replace(part, signature=signature)
+            return index
+    place = sum(isinstance(part, Reasoning) for part in parts)
+    if anew is not None:
+        parts.insert(place, replace(anew, signature=signature))
+    return place
+
+
+def lose_signature(path: str, losses: list[Loss], why: str = "another provider minted it") -> None:
+    losses.append(Loss(f"{path}.signature", "reasoning.signature", "dropped", why))

@@ -1,0 +1,245 @@
+"""The message of an answer: its parts, put where Chat has a place for them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, assert_never
+
+from msgspec.structs import replace
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.envelope import Holder
+from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.openai_chat.parts import (
+    NAME,
+    foreign_part,
+    lose_cache,
+    media_part,
+    render_citation,
+    text_part,
+    thinking_part,
+)
+from wireglot.dialects.openai_chat.reasoning import (
+    CARRIER,
+    call_carrier,
+    carrier_of,
+    holder_of,
+    opaque_details,
+    put_reasoning,
+    state_field,
+)
+from wireglot.dialects.openai_chat.tools import call_body, is_legacy, render_call
+from wireglot.ir.content import Foreign, Media, Part, Reasoning, Signature, Text, ToolCall, ToolResult
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.wire.json import BadJson, decode
+
+_ORDER = "the message has one place for each kind"
+# The order in which a message is read back; what stands otherwise has been moved.
+_REASONING, _TEXT, _REFUSAL, _AUDIO, _IMAGE, _CALL = range(6)
+
+
+class Answer:
+    """One message being rendered. Chat has reasoning, then one string of text, then calls."""
+
+    def __init__(
+        self, form: dict[str, Any], fields: dict[str, Any], context: Context, losses: list[Loss]
+    ) -> None:
+        self._form = form
+        self._fields = fields
+        self._context = context
+        self._losses = losses
+        self._thoughts: list[Reasoning] = []
+        self._details: list[Any] = []
+        self._states: list[tuple[int, Signature, Holder]] = []
+        self._texts: list[Text] = []
+        self._listed: list[Any] = []
+        self._citations: list[Any] = []
+        self._images: list[Any] = []
+        self._tool_calls: list[dict[str, Any]] = []
+        self._legacy: dict[str, Any] | None = None
+        self._audio: dict[str, Any] | None = None
+        self._transcript = ""
+        self._refusals: list[str] = []
+        self._length = 0
+        self._rank = _REASONING
+        self._marked = False
+        self._listing = False
+
+    @property
+    def calls(self) -> bool:
+        return bool(self._tool_calls) or self._legacy is not None
+
+    @property
+    def refusal(self) -> bool:
+        return bool(self._refusals)
+
+    def message(self, parts: tuple[Part, ...], path: str) -> dict[str, Any]:
+        spoken = any(isinstance(part, Media) and part.kind == "audio" and part.data for part in parts)
+        listed = self._form.get("content") == "parts" or any(
+            isinstance(part, Text) and own_fields(part.extra, NAME) for part in parts
+        )
+        self._listing = listed
+        for index, part in enumerate(parts):
+            self._add(part, f"{path}.content[{index}]", listed, spoken)
+        out: dict[str, Any] = {}
+        if self._form.get("role") != "absent" and "message.role" not in self._fields:
+            out["role"] = "assistant"
+        self._put_content(out, listed)
+        put_reasoning(out, self._thoughts, self._details)
+        if self._refusals:
+            out["refusal"] = "".join(self._refusals)
+        elif not self._form.get("native"):
+            out["refusal"] = None
+        if self._citations:
+            out["annotations"] = self._citations
+        if self._tool_calls:
+            out["tool_calls"] = self._tool_calls
+        if self._legacy is not None:
+            out["function_call"] = self._legacy
+        if self._audio is not None:
+            out["audio"] = self._audio
+        if self._images:
+            out["images"] = self._images
+        if self._states:
+            out[CARRIER] = carrier_of(self._sealed())
+        return out
+
+    def _put_content(self, out: dict[str, Any], listed: bool) -> None:
+        if listed:
+            out["content"] = self._listed
+        elif self._texts:
+            text = "".join(part.text for part in self._texts)
+            out["content"] = text
+            if self._form.get("content") == "object":
+                with suppress(BadJson):
+                    out["content"] = decode(text)
+        elif self._form.get("content") != "absent" and "message.content" not in self._fields:
+            out["content"] = None
+
+    def _add(self, part: Part, path: str, listed: bool, spoken: bool) -> None:
+        match part:
+            case Text():
+                self._text(part, path, listed, spoken)
+            case Reasoning():
+                self._reasoning(part, path, listed)
+            case ToolCall():
+                self._call(part, path)
+            case Media():
+                self._media(part, path)
+            case Foreign():
+                own = foreign_part(part, path, self._losses)
+                if own is not None:
+                    (self._listed if listed else self._images).append(own)
+            case ToolResult():
+                self._losses.append(Loss(path, "content.position", "dropped", "no results in an answer"))
+            case _:
+                assert_never(part)
+
+    def _text(self, part: Text, path: str, listed: bool, spoken: bool) -> None:
+        losses_of_extra(part.extra, NAME, path, self._losses)
+        lose_cache(part.cache, path, self._losses)
+        if not part.text and part.signature is None:
+            if listed:
+                self._listed.append(text_part(part, path, self._losses))
+            return
+        self._sign(part, part.signature)
+        if part.refusal and not own_form(part.extra, NAME).get("part"):
+            self._place(_REFUSAL, path, bool(self._refusals))
+            self._refusals.append(part.text)
+            return
+        form = own_form(part.extra, NAME)
+        if form.get("field") == "audio" and (spoken or "audio" in form):
+            self._place(_AUDIO, path)
+            self._transcript += part.text
+            if not spoken:
+                self._audio = {**form["audio"], "transcript": self._transcript}
+            return
+        self._place(_TEXT, path, bool(self._texts) and not listed)
+        if listed:
+            self._listed.append(text_part(part, path, []))
+        for index, citation in enumerate(part.citations):
+            entry = render_citation(citation, self._length, f"{path}.citations[{index}]", self._losses)
+            if entry is not None:
+                self._citations.append(entry)
+        self._texts.append(part)
+        self._length += len(part.text)
+
+    def _reasoning(self, part: Reasoning, path: str, listed: bool) -> None:
+        losses_of_extra(part.extra, NAME, path, self._losses)
+        if listed and own_form(part.extra, NAME).get("field") == "content":
+            self._listed.append(thinking_part(part))
+            return
+        # Behind a thought whose own state marks the place, a redacted one keeps its place too.
+        self._place(_REASONING, path, bool(self._thoughts) and not (part.redacted and self._marked))
+        signed = self._sign(part, part.signature)
+        self._marked = signed == "state"
+        if part.text or signed == "details":
+            self._thoughts.append(part)
+        elif not signed:
+            self._losses.append(
+                Loss(path, "reasoning.text", "dropped", "an empty one cannot be told from none")
+            )
+
+    def _sign(self, part: Part, signature: Signature | None) -> str:
+        """Where the part's signature went."""
+        if signature is None:
+            return ""
+        details = opaque_details(signature) if isinstance(part, Reasoning) else None
+        if details is not None:
+            self._details += details
+            return "details"
+        rank = _REASONING if isinstance(part, Reasoning) else _TEXT if isinstance(part, Text) else _IMAGE
+        self._states.append((rank, signature, holder_of(part)))
+        return "state"
+
+    def _sealed(self) -> dict[str, Any]:
+        """The states in the order in which their parts are read back."""
+        states: dict[str, Any] = {}
+        for ordinal, (_, signature, holder) in enumerate(sorted(self._states, key=lambda state: state[0])):
+            states.update(state_field(signature, holder, ordinal, self._context.secret))
+        return states
+
+    def _call(self, part: ToolCall, path: str) -> None:
+        self._place(_CALL, path)
+        if is_legacy(part.extra) and self._legacy is None:
+            self._legacy = call_body(part)
+            extra = own_fields(part.extra, NAME)
+            for key, value in extra.items():
+                self._legacy.setdefault(key.removeprefix("function_call."), value)
+            return
+        carrier = call_carrier(part, self._context.secret)
+        self._tool_calls.append(render_call(part, carrier, path, self._losses))
+
+    def _media(self, part: Media, path: str) -> None:
+        if part.kind == "audio" and part.data is not None and self._audio is None:
+            self._place(_AUDIO, path)
+            losses_of_extra(part.extra, NAME, path, self._losses)
+            if part.mime:
+                self._losses.append(
+                    Loss(f"{path}.mime", "audio", "dropped", "answers do not tell the format")
+                )
+            native = own_form(part.extra, NAME).get("audio")
+            rest = native if native is not None else self._new_audio(part)
+            self._audio = {**rest, "data": part.data}
+            if self._transcript or "transcript" not in rest:
+                self._audio["transcript"] = self._transcript
+            return
+        if part.kind != "image":
+            self._losses.append(Loss(path, part.kind, "dropped", "no place in an answer"))
+            return
+        self._place(_IMAGE, path)
+        self._sign(part, part.signature)
+        entry = media_part(replace(part, signature=None), path, self._losses)
+        if entry is not None:
+            if own_form(part.extra, NAME).get("index") != "absent":
+                entry["index"] = len(self._images)
+            self._images.append(entry)
+
+    def _new_audio(self, part: Media) -> dict[str, Any]:
+        return {"id": self._context.new_id("audio", (part.data or "")[:64]), "expires_at": self._context.now}
+
+    def _place(self, rank: int, path: str, again: bool = False) -> None:
+        """Say so if the part cannot stand where it stood: behind a later kind, or as a second of one."""
+        if again or (rank < self._rank and not (self._listing and rank <= _TEXT and self._rank <= _TEXT)):
+            self._losses.append(Loss(path, "content.position", "approximated", _ORDER))
+        self._rank = max(self._rank, rank)

@@ -1,0 +1,424 @@
+"""The conversation, as Chat messages: one per tool result, directly behind the calls they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, assert_never
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.openai_chat.parts import (
+    NAME,
+    foreign_part,
+    is_plain,
+    lose_cache,
+    media_part,
+    put_back,
+    put_cache,
+    text_part,
+    thinking_part,
+)
+from wireglot.dialects.openai_chat.reasoning import (
+    CARRIER,
+    google_carrier,
+    lose_signature,
+    opaque_details,
+    put_reasoning,
+)
+from wireglot.dialects.openai_chat.tools import call_body, is_legacy, render_call
+from wireglot.ir.content import (
+    Foreign,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from wireglot.ir.loss import Loss, losses_of_extra
+
+Placed = tuple[str, Part]
+"""A part with its path."""
+
+
+def render_messages(
+    messages: tuple[Message, ...], native: bool, context: Context, losses: list[Loss]
+) -> list[dict[str, Any]]:
+    return _Renderer(native, context, losses).run(messages)
+
+
+class _Renderer:
+    def __init__(self, native: bool, context: Context, losses: list[Loss]) -> None:
+        self._native = native
+        self._context = context
+        self._losses = losses
+        self._out: list[dict[str, Any]] = []
+        self._calls: dict[str, ToolCall] = {}
+
+    def run(self, messages: tuple[Message, ...]) -> list[dict[str, Any]]:
+        for run in self._runs(messages):
+            role = run[0][1].role
+            for path, message in run:
+                losses_of_extra(message.extra, NAME, path, self._losses)
+            if role == "user":
+                self._users(run)
+            elif role == "assistant":
+                first = run[0][1]
+                placed = [entry for path, message in run for entry in _placed(path, message)]
+                self._assistant(first, placed)
+            else:
+                for path, message in run:
+                    self._system(path, message)
+        return self._out
+
+    def _runs(self, messages: tuple[Message, ...]) -> Iterator[list[tuple[str, Message]]]:
+        """Neighbours that mean one turn. Messages this dialect cut itself stay as they were cut."""
+        run: list[tuple[str, Message]] = []
+        for index, message in enumerate(messages):
+            if run and not (_is_one_turn(run[-1][1], message) and not self._native):
+                yield run
+                run = []
+            run.append((f"$.messages[{index}]", message))
+        if run:
+            yield run
+
+    # System and user
+
+    def _system(self, path: str, message: Message) -> None:
+        form = own_form(message.extra, NAME)
+        out: dict[str, Any] = {"role": form.get("role", "system")}
+        entries: list[Placed] = []
+        for place, part in _placed(path, message):
+            match part:
+                case Foreign(dialect=dialect, type="system.tools") if dialect == NAME:
+                    out.update(part.value)
+                case Text() | Foreign():
+                    entries.append((place, part))
+                case Media():
+                    self._losses.append(Loss(place, part.kind, "dropped", "system messages are text only"))
+                case Reasoning() | ToolCall() | ToolResult():
+                    self._misplaced(place, part, "system")
+                case _:
+                    assert_never(part)
+        self._finish(out, message, entries)
+
+    def _users(self, run: list[tuple[str, Message]]) -> None:
+        """All results of the step, what they could not hold, then everything else the user said."""
+        others: list[tuple[Message, list[Placed]]] = []
+        moved: list[Any] = []
+        spoken = False
+        for path, message in run:
+            rest: list[Placed] = []
+            for place, part in _placed(path, message):
+                if not isinstance(part, ToolResult):
+                    rest.append((place, part))
+                    spoken = spoken or not _is_empty(part)
+                    continue
+                if spoken:
+                    self._losses.append(Loss(place, "content.position", "approximated", "results come first"))
+                moved += self._result(part, place)
+            others.append((message, rest))
+        if moved:
+            self._out.append({"role": "user", "content": moved})
+        for message, rest in others:
+            kept: list[Placed] = []
+            for place, part in rest:
+                if isinstance(part, Reasoning | ToolCall):
+                    self._misplaced(place, part, "user")
+                else:
+                    kept.append((place, part))
+            if kept or len(rest) == len(message.content):
+                self._finish({"role": "user"}, message, kept)
+            elif message.name:
+                self._losses.append(
+                    Loss(f"{run[0][0]}.name", "message.name", "dropped", "results have no author")
+                )
+
+    def _misplaced(self, path: str, part: Part, role: str) -> None:
+        feature: Any = "reasoning.text" if isinstance(part, Reasoning) else "content.position"
+        self._losses.append(Loss(path, feature, "dropped", f"no {type(part).__name__} in a {role} message"))
+
+    def _finish(self, out: dict[str, Any], message: Message, entries: list[Placed]) -> None:
+        """Content, name and unknown fields of a system or user message; nothing if it says nothing."""
+        parts = self._content(entries, message)
+        known = own_fields(message.extra, NAME)
+        form = own_form(message.extra, NAME)
+        if parts is not None:
+            out["content"] = parts
+        elif "content" not in known and form.get("content") != "absent":
+            return
+        if message.name:
+            out["name"] = message.name
+        put_back(out, message.extra)
+        self._out.append(out)
+
+    def _content(self, entries: list[Placed], message: Message) -> str | list[Any] | None:
+        """A string where that says it all, else a list; None for nothing."""
+        listed = own_form(message.extra, NAME).get("content") == "parts"
+        if not listed:
+            entries = [entry for entry in entries if not _is_empty(entry[1])]
+            if (
+                len(entries) == 1
+                and isinstance(text := entries[0][1], Text)
+                and is_plain(text)
+                and not text.refusal
+            ):
+                self._lose_of_text(text, entries[0][0])
+                return text.text
+        parts = [part for entry in entries if (part := self._part(*entry)) is not None]
+        return parts if parts or listed else None
+
+    def _part(self, path: str, part: Part) -> Any:
+        match part:
+            case Text():
+                self._lose_of_text(part, path)
+                if not part.text and part.signature is not None:  # it was there for its signature
+                    return None
+                return text_part(part, path, self._losses)
+            case Media():
+                return media_part(part, path, self._losses)
+            case Foreign():
+                return foreign_part(part, path, self._losses)
+            case Reasoning():  # Mistral's, inside the content
+                return thinking_part(part)
+            case ToolCall() | ToolResult():
+                raise AssertionError("calls and results are no content")
+            case _:
+                assert_never(part)
+
+    def _lose_of_text(self, part: Text, path: str) -> None:
+        if part.extra is not None:
+            losses_of_extra(part.extra, NAME, path, self._losses)
+        if part.citations:
+            self._losses.append(Loss(f"{path}.citations", "citations", "dropped", "no citations in requests"))
+        if part.logprobs:
+            self._losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "no logprobs in requests"))
+        if part.signature is not None:
+            lose_signature(path, self._losses, "no place in Chat requests")
+
+    # Results
+
+    def _result(self, part: ToolResult, path: str) -> list[Any]:
+        """One tool message. Returns the user parts for what only a user message can show."""
+        losses = self._losses
+        losses_of_extra(part.extra, NAME, path, losses)
+        form = own_form(part.extra, NAME)
+        call = self._calls.get(part.call_id)
+        listed = form.get("content") == "parts"
+        entries: list[Any] = []
+        moved: list[Any] = []
+        plain = not listed
+        for index, item in enumerate(part.content):
+            place = f"{path}.content[{index}]"
+            match item:
+                case Text():
+                    if not item.text and not listed:
+                        continue
+                    self._lose_of_text(item, place)
+                    if item.cache is not None and index == len(part.content) - 1 and part.cache is None:
+                        losses.append(
+                            Loss(f"{place}.cache", "cache_marker", "approximated", "behind the whole result")
+                        )
+                    entries.append(text_part(item, place, losses))
+                    plain = plain and is_plain(item) and not item.refusal
+                case Media() if listed and form:
+                    entries.append(media_part(item, place, losses))
+                case Media():
+                    losses.append(
+                        Loss(place, "tool_result.media", "approximated", "moved into a user message")
+                    )
+                    seen = media_part(item, place, [])
+                    if seen is not None:
+                        if not moved:
+                            moved.append(
+                                {"type": "text", "text": f"Attached to the result of {part.call_id}:"}
+                            )
+                        moved.append(seen)
+                        entries.append({"type": "text", "text": f"[{item.kind}: see next message]"})
+                case Foreign():
+                    own = foreign_part(item, place, losses)
+                    if own is not None:
+                        entries.append(own)
+                        plain = False
+                case _:
+                    assert_never(item)
+        entries = [entry for entry in entries if entry is not None]
+        if part.is_error:
+            losses.append(Loss(f"{path}.is_error", "tool_result.error", "approximated", "told in the text"))
+            entries = _as_error(entries)
+        out: dict[str, Any] = {"role": "tool"}
+        if form.get("legacy") and (call is None or is_legacy(call.extra)):
+            out["role"] = "function"
+        elif "id" not in form:
+            out["tool_call_id"] = part.call_id
+        self._put_name(out, part, call, form, path)
+        if part.cache is not None:
+            if entries and type(entries[-1]) is dict and "text" in entries[-1]:
+                put_cache(entries[-1], part.cache, path, losses)
+                plain = False
+            else:
+                lose_cache(part.cache, path, losses)
+        if plain:
+            content = "\n".join(entry["text"] for entry in entries)
+            if content or form.get("content") != "absent":
+                out["content"] = content
+            if not content and "content" in own_fields(part.extra, NAME):
+                del out["content"]
+        else:
+            out["content"] = entries
+        put_back(out, part.extra)
+        self._out.append(out)
+        return moved
+
+    def _put_name(
+        self, out: dict[str, Any], part: ToolResult, call: ToolCall | None, form: dict[str, Any], path: str
+    ) -> None:
+        native = part.extra is not None and part.extra.dialect == NAME
+        if part.name and (native or self._native or out["role"] == "function"):
+            out["name"] = part.name
+        elif part.name and (call is None or call.name != part.name):
+            self._losses.append(Loss(f"{path}.name", "tool_result.name", "dropped", "the id says it"))
+        if part.kind != ("function" if call is None else call.kind):
+            self._losses.append(Loss(path, "tool.custom", "approximated", "results do not tell their kind"))
+
+    # Assistant
+
+    def _assistant(self, message: Message, placed: list[Placed]) -> None:
+        losses = self._losses
+        form = own_form(message.extra, NAME)
+        listed = form.get("content") == "parts"
+        out: dict[str, Any] = {"role": "assistant"}
+        thoughts: list[Reasoning] = []
+        details: list[Any] = []
+        entries: list[Placed] = []
+        calls: list[dict[str, Any]] = []
+        rank = 0
+        for path, part in placed:
+            if _is_empty(part) and not listed:
+                continue
+            rank = self._check_order(part, rank, path, bool(thoughts))
+            match part:
+                case Text():
+                    if (
+                        part.refusal
+                        and not listed
+                        and not _has_refusal(entries)
+                        and _is_last_text(part, placed)
+                    ):
+                        out["refusal"] = part.text
+                        self._lose_of_text(part, path)
+                    else:
+                        entries.append((path, part))
+                case ToolCall():
+                    self._call(part, path, out, calls)
+                case Reasoning():
+                    if own_form(part.extra, NAME).get("field") == "content":
+                        entries.append((path, part))
+                    else:
+                        self._reasoning(part, path, thoughts, details)
+                case Foreign(dialect=dialect, type="audio") if dialect == NAME:
+                    out["audio"] = part.value
+                case Foreign():
+                    entries.append((path, part))
+                case Media():
+                    losses.append(Loss(path, part.kind, "dropped", "assistant messages hold no media"))
+                case ToolResult():
+                    self._misplaced(path, part, "assistant")
+                case _:
+                    assert_never(part)
+        content = self._content(entries, message)
+        known = own_fields(message.extra, NAME)
+        if content is not None:
+            out["content"] = content
+        elif "content" not in known and form.get("content") != "absent":
+            # A call alone has null; an answer of nothing but reasoning still needs a string.
+            if not calls and "refusal" not in out and "audio" not in out and "function_call" not in out:
+                if not thoughts and not details:
+                    return
+                out["content"] = ""
+            else:
+                out["content"] = None
+        put_reasoning(out, thoughts, details)
+        if calls:
+            out["tool_calls"] = calls
+        if message.name:
+            out["name"] = message.name
+        if "prefill" in form:
+            out[form["prefill"]] = True
+        put_back(out, message.extra)
+        self._out.append(out)
+
+    def _check_order(self, part: Part, rank: int, path: str, thought: bool) -> int:
+        """A message here is reasoning, then text, then calls. What stands otherwise is moved, and said."""
+        own = 0 if isinstance(part, Reasoning) else 2 if isinstance(part, ToolCall) else 1
+        if isinstance(part, Foreign | Media) and not (isinstance(part, Foreign) and part.dialect == NAME):
+            return rank
+        if isinstance(part, Reasoning) and own_form(part.extra, NAME).get("field") == "content":
+            return rank
+        if own < rank or (own == 0 and thought and not part.redacted):  # type: ignore[union-attr]  # 0 is Reasoning
+            self._losses.append(Loss(path, "content.position", "approximated", "moved within the message"))
+        return max(rank, own)
+
+    def _reasoning(self, part: Reasoning, path: str, thoughts: list[Reasoning], details: list[Any]) -> None:
+        losses_of_extra(part.extra, NAME, path, self._losses)
+        signature = part.signature
+        if signature is not None:
+            own = opaque_details(signature) if self._context.may_replay(signature, NAME) else None
+            if own is not None:
+                details += own
+            elif not part.redacted:
+                lose_signature(path, self._losses)
+        if part.redacted:
+            self._losses.append(Loss(path, "reasoning.redacted", "dropped", "another provider's"))
+        else:
+            thoughts.append(part)
+
+    def _call(self, part: ToolCall, path: str, out: dict[str, Any], calls: list[dict[str, Any]]) -> None:
+        self._calls[part.id] = part
+        if is_legacy(part.extra) and "function_call" not in out:
+            out["function_call"] = call_body(part)
+            put_back(out, part.extra)
+            return
+        carrier = None
+        signature = part.signature
+        if signature is not None:
+            native = CARRIER in own_form(part.extra, NAME)
+            origin = signature.origin
+            if origin.dialect == "gemini" and (
+                native or (origin.provider and origin.provider == self._context.provider)
+            ):
+                carrier = google_carrier(part, signature)
+            else:
+                lose_signature(path, self._losses)
+        calls.append(render_call(part, carrier, path, self._losses))
+
+
+def _has_refusal(entries: list[Placed]) -> bool:
+    return any(isinstance(part, Text) and part.refusal for _, part in entries)
+
+
+def _placed(path: str, message: Message) -> Iterator[Placed]:
+    for index, part in enumerate(message.content):
+        yield f"{path}.content[{index}]", part
+
+
+def _is_one_turn(one: Message, other: Message) -> bool:
+    return one.role == other.role != "system" and one.name == other.name and one.extra == other.extra
+
+
+def _is_empty(part: Part) -> bool:
+    return isinstance(part, Text) and not part.text and part.signature is None
+
+
+def _is_last_text(part: Text, placed: list[Placed]) -> bool:
+    return (
+        not own_form(part.extra, NAME).get("part")
+        and [p for _, p in placed if isinstance(p, Text)][-1] is part
+    )
+
+
+def _as_error(entries: list[Any]) -> list[Any]:
+    if entries and type(entries[0]) is dict and "text" in entries[0]:
+        return [{**entries[0], "text": f"Error: {entries[0]['text']}"}, *entries[1:]]
+    return [{"type": "text", "text": "Error: the tool failed"}, *entries]

@@ -1,0 +1,235 @@
+"""The IR, as a request to an upstream."""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.fields import own_form
+from wireglot.dialects.openai_chat.outcome import render_tier
+from wireglot.dialects.openai_chat.parts import NAME, put_back
+from wireglot.dialects.openai_chat.render_messages import render_messages
+from wireglot.dialects.openai_chat.tools import WEB_SEARCH, render_choice, render_hosted, render_tool
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.request import HostedTool, OutputFormat, Request, Sampling, Thinking
+
+
+def render_request(request: Request, context: Context) -> Rendered[dict[str, Any]]:
+    losses: list[Loss] = []
+    form = own_form(request.extra, NAME)
+    native = bool(form.get("native"))
+    losses_of_extra(request.extra, NAME, "$", losses)
+    out: dict[str, Any] = {}
+    if request.model or form.get("model") != "absent":
+        out["model"] = request.model
+    out["messages"] = render_messages(request.messages, native, context, losses)
+    _put_tools(out, request, native, losses)
+    _put_limits(out, request, form)
+    _put_sampling(out, request.sampling, native, losses)
+    _put_thinking(out, request.thinking, losses)
+    if request.output is not None:
+        out["response_format"] = _output(request.output, losses)
+    if request.verbosity:
+        out["verbosity"] = request.verbosity
+    _put_stream(out, request, form, native)
+    _put_account(out, request, form, native, losses)
+    put_back(out, request.extra)
+    return Rendered(out, tuple(losses))
+
+
+def _put_tools(out: dict[str, Any], request: Request, native: bool, losses: list[Loss]) -> None:
+    for index, tool in enumerate(request.tools):
+        path = f"$.tools[{index}]"
+        if isinstance(tool, HostedTool):
+            hosted = render_hosted(tool, path, losses)
+            if hosted is None:
+                continue
+            key, entry = hosted
+        else:
+            key, entry = render_tool(tool, path, losses)
+        if key == WEB_SEARCH:
+            out[WEB_SEARCH] = entry
+        else:
+            out.setdefault(key, []).append(entry)
+    declared = native or "tools" in out or "functions" in out
+    choice = request.tool_choice
+    if choice is not None:
+        if declared:
+            legacy = own_form(choice.extra, NAME).get("legacy")
+            out["function_call" if legacy else "tool_choice"] = render_choice(choice, request.tools, losses)
+        elif choice.mode != "auto" or choice.only:
+            losses.append(
+                Loss("$.tool_choice", "tool_choice", "dropped", "there are no tools to choose from")
+            )
+    if request.parallel_tools is not None:
+        if declared:
+            out["parallel_tool_calls"] = request.parallel_tools
+        elif not request.parallel_tools:
+            losses.append(Loss("$.parallel_tools", "parallel_tools", "dropped", "there are no tools"))
+
+
+def _put_limits(out: dict[str, Any], request: Request, form: dict[str, Any]) -> None:
+    if request.max_tokens is not None:
+        out[form.get("limit", "max_completion_tokens")] = request.max_tokens
+        if "max_tokens" in form:
+            out["max_tokens"] = form["max_tokens"]
+    if request.stop:
+        single = form.get("stop") == "string" and len(request.stop) == 1
+        out["stop"] = request.stop[0] if single else list(request.stop)
+
+
+def _put_sampling(out: dict[str, Any], sampling: Sampling, native: bool, losses: list[Loss]) -> None:
+    if sampling == Sampling():
+        return
+    for key, value in (
+        ("temperature", sampling.temperature),
+        ("top_p", sampling.top_p),
+        ("frequency_penalty", sampling.frequency_penalty),
+        ("presence_penalty", sampling.presence_penalty),
+        ("seed", sampling.seed),
+        ("n", sampling.candidates),
+        ("logprobs", sampling.logprobs),
+        ("top_logprobs", sampling.top_logprobs),
+    ):
+        if value is not None:
+            out[key] = value
+    if sampling.top_k is not None:
+        if native:  # not OpenAI's, but many servers read it
+            out["top_k"] = sampling.top_k
+        else:
+            losses.append(Loss("$.sampling.top_k", "sampling.top_k", "dropped", "Chat has no top_k"))
+
+
+def _put_thinking(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -> None:
+    if thinking == Thinking():
+        return
+    losses_of_extra(thinking.extra, NAME, "$.thinking", losses)
+    form = own_form(thinking.extra, NAME)
+    match form.get("control"):
+        case "thinking":
+            _put_switch(out, thinking, losses)
+        case "reasoning":
+            _put_router(out, thinking, form.get("raw", {}))
+        case _:
+            _put_effort(out, thinking, losses)
+    put_back(out, thinking.extra)
+
+
+def _put_effort(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -> None:
+    if thinking.mode == "off":
+        out["reasoning_effort"] = "none"
+        if thinking.effort != "none":
+            losses.append(Loss("$.thinking.mode", "thinking.mode", "approximated", "off is effort none"))
+    elif thinking.effort is not None:
+        out["reasoning_effort"] = thinking.effort
+    if thinking.mode is not None and (thinking.mode != "off" or thinking.effort == "none"):
+        losses.append(Loss("$.thinking.mode", "thinking.mode", "dropped", "Chat knows the effort only"))
+    if thinking.budget is not None:
+        losses.append(Loss("$.thinking.budget", "thinking.budget", "dropped", "Chat knows the effort only"))
+    if thinking.display is not None:
+        losses.append(Loss("$.thinking.display", "thinking.display", "dropped", "Chat has no such switch"))
+
+
+def _put_switch(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -> None:
+    """`thinking: {type}`, for servers that have it: the request came so, or a provider's limits say so."""
+    raw = own_form(thinking.extra, NAME).get("raw", {})
+    names = {"on": "enabled", "off": "disabled", "auto": raw.get("type", "auto")}
+    switch: dict[str, Any] = {"type": names[thinking.mode or "on"]}
+    if thinking.budget is not None:
+        switch["budget_tokens"] = thinking.budget
+    out["thinking"] = switch
+    if thinking.effort is not None:
+        out["reasoning_effort"] = thinking.effort
+    if thinking.display is not None:
+        losses.append(Loss("$.thinking.display", "thinking.display", "dropped", "Chat has no such switch"))
+
+
+def _put_router(out: dict[str, Any], thinking: Thinking, raw: dict[str, Any]) -> None:
+    router: dict[str, Any] = {}
+    if thinking.effort is not None:
+        router["effort"] = thinking.effort
+    if thinking.budget is not None:
+        router["max_tokens"] = thinking.budget
+    if thinking.mode is not None:
+        router["enabled"] = thinking.mode != "off"
+    if thinking.display is not None or raw.get("exclude") is not None:
+        router["exclude"] = thinking.display == "omitted"
+    out["reasoning"] = router
+
+
+def _output(output: OutputFormat, losses: list[Loss]) -> dict[str, Any]:
+    losses_of_extra(output.extra, NAME, "$.output", losses)
+    out: dict[str, Any] = {"type": "json_object" if output.kind == "json" else output.kind}
+    match output.kind:
+        case "schema":
+            schema: dict[str, Any] = {}
+            if own_form(output.extra, NAME).get("name") != "absent" or output.name:
+                schema["name"] = output.name or "response"
+            if output.description is not None:
+                schema["description"] = output.description
+            if output.schema is not None:
+                schema["schema"] = output.schema
+            if output.strict is not None:
+                schema["strict"] = output.strict
+            out = {"type": "json_schema", "json_schema": schema}
+        case "text" | "json":
+            pass
+        case _:
+            assert_never(output.kind)
+    if output.kind != "schema" and output.schema is not None:
+        losses.append(
+            Loss("$.output.schema", "output_format.schema", "dropped", f"{output.kind} has no schema")
+        )
+    put_back(out, output.extra)
+    return out
+
+
+def _put_stream(out: dict[str, Any], request: Request, form: dict[str, Any], native: bool) -> None:
+    if request.stream is None:
+        return
+    out["stream"] = request.stream
+    if "stream_options" in form:
+        out["stream_options"] = form["stream_options"]
+    elif request.stream and not native:
+        # Other dialects always tell the usage at the end of a stream; here one has to ask.
+        out["stream_options"] = {"include_usage": True}
+
+
+def _put_account(
+    out: dict[str, Any], request: Request, form: dict[str, Any], native: bool, losses: list[Loss]
+) -> None:
+    if request.user:
+        spelling = form.get("user", "safety_identifier")
+        if spelling == "both":
+            out["user"] = out["safety_identifier"] = request.user
+        else:
+            out[spelling] = request.user
+    if request.metadata:
+        out["metadata"] = dict(request.metadata)
+    if request.service_tier:
+        raw = form.get("service_tier")
+        tier = raw if raw is not None else render_tier(request.service_tier, native, "$.service_tier", losses)
+        if tier is not None:
+            out["service_tier"] = tier
+    if request.cache is not None:
+        _put_cache_options(out, request, losses)
+    if request.cache_key:
+        out["prompt_cache_key"] = request.cache_key
+
+
+def _put_cache_options(out: dict[str, Any], request: Request, losses: list[Loss]) -> None:
+    mark = request.cache
+    assert mark is not None
+    losses_of_extra(mark.extra, NAME, "$.cache", losses)
+    raw = own_form(mark.extra, NAME).get("raw")
+    if raw is not None:
+        out["prompt_cache_options"] = dict(raw)
+        return
+    options = {"mode": "implicit"}
+    if mark.ttl:
+        options["ttl"] = "30m"
+        if mark.ttl == "long":
+            losses.append(
+                Loss("$.cache.ttl", "cache_marker", "approximated", "Chat keeps a whole prompt 30 minutes")
+            )
+    out["prompt_cache_options"] = options

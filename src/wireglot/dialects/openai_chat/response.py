@@ -1,0 +1,373 @@
+"""Whole answers, both ways.
+
+Unknown fields of the three levels stand in one `Extra`: `x` (the answer), `choice.x`, `message.x`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.openai_chat.errors import render_error
+from wireglot.dialects.openai_chat.outcome import (
+    parse_logprobs,
+    parse_stop,
+    parse_tier,
+    parse_usage,
+    render_logprobs,
+    render_stop,
+    render_tier,
+    render_usage,
+)
+from wireglot.dialects.openai_chat.parts import NAME, is_hollow, parse_citation, parse_part
+from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoning, parse_states
+from wireglot.dialects.openai_chat.render_answer import Answer
+from wireglot.dialects.openai_chat.tools import parse_call, parse_function_call
+from wireglot.ir.content import Extra, Media, Origin, Part, Text, ToolCall
+from wireglot.ir.errors import ApiError, UpstreamFault
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.outcome import Candidate, Response, Stop
+from wireglot.ir.request import Request
+from wireglot.wire.json import encode_text
+
+_PREFIX = "chatcmpl-"
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
+_HEAD = ("id", "object", "created", "model")
+
+MALFORMED = ApiError(
+    "server", "the model produced a tool call that cannot be read", code="malformed_tool_call"
+)
+
+
+def parse_response(body: dict[str, Any], context: Context) -> Response:
+    answer = Fields(body, "$", UpstreamFault)
+    choices = body.get("choices")
+    if type(choices) is not list:
+        raise answer.wrong("choices", "an array")
+    taken = {"choices"}
+    form: dict[str, Any] = {"native": True}
+    head: dict[str, Any] = {}
+    for key, kind in (("id", str), ("model", str), ("created", int)):
+        value = body.get(key)
+        if type(value) is kind:
+            taken.add(key)
+            head[key] = value
+    if body.get("object") == "chat.completion":
+        taken.add("object")
+    absent = [key for key in _HEAD if key not in body]
+    if absent:
+        form["absent"] = absent
+    usage = body.get("usage")
+    if type(usage) is dict and usage:
+        taken.add("usage")
+    tier = body.get("service_tier")
+    tier = tier if type(tier) is str else ""
+    if tier and render_tier(parse_tier(tier), True, "", []) == tier:
+        taken.add("service_tier")
+    identifier, model = head.get("id", ""), head.get("model", "")
+    read = _ChoiceReader(context, identifier, model)
+    first, *others = [read.choice(choice, index) for index, choice in enumerate(choices)] or [_NOTHING]
+    fields: dict[str, Any] = {}
+    hollow: dict[str, Any] = {}
+    for key, value in body.items():
+        if key not in taken or value is None:
+            (hollow if value and is_hollow(value) else fields)[key] = value
+    extra = first.extra
+    assert extra is not None
+    form.update(extra.form)
+    if hollow:
+        form["rest"] = {**form.get("rest", {}), **hollow}
+    return Response(
+        identifier,
+        model,
+        first.content,
+        first.stop,
+        parse_usage(usage) if type(usage) is dict and usage else None,
+        head.get("created", 0),
+        parse_tier(tier),
+        tuple(others),
+        Extra(NAME, {**fields, **extra.fields}, form),
+    )
+
+
+_NOTHING = Candidate((), Stop("other", "", NAME), Extra(NAME, {}, {"choices": 0}))
+
+
+class _ChoiceReader:
+    def __init__(self, context: Context, response_id: str, model: str) -> None:
+        self._context = context
+        self._origin = context.origin(NAME, model)
+        self._google = Origin("gemini", self._origin.provider, self._origin.model, self._origin.account)
+        self._response_id = response_id
+        self._calls = 0
+
+    def choice(self, value: Any, position: int) -> Candidate:
+        choice = Fields(value, f"$.choices[{position}]", UpstreamFault)
+        form: dict[str, Any] = {"native": True}
+        taken: set[str] = set()
+        for key in ("message", "delta"):
+            if type(value.get(key)) is dict:
+                message = Fields(value[key], f"{choice.path}.{key}", UpstreamFault)
+                taken.add(key)
+                break
+        else:
+            key = ""
+            message = Fields({}, choice.path, UpstreamFault)
+        if key != "message":
+            form["message"] = key
+        elif "delta" in value:  # Perplexity prints both
+            taken.add("delta")
+            form["delta"] = value["delta"]
+        spoken: set[str] = set()
+        content = self._message(message, spoken, form)
+        self._attach_logprobs(value.get("logprobs"), content, taken, form)
+        if type(value.get("finish_reason")) is str and value["finish_reason"]:
+            taken.add("finish_reason")
+        if value.get("index") == position and type(value.get("index")) is int:
+            taken.add("index")
+        elif "index" not in value:
+            form["index"] = "absent"
+        stop = parse_stop(
+            value.get("finish_reason"),
+            any(isinstance(part, ToolCall) for part in content),
+            any(isinstance(part, Text) and part.refusal for part in content),
+        )
+        fields: dict[str, Any] = {}
+        hollow: dict[str, Any] = {}
+        for prefix, source, known in (("choice.", value, taken), ("message.", message.value, spoken)):
+            for name, item in source.items():
+                if name not in known or item is None:
+                    (hollow if item and is_hollow(item) else fields)[prefix + name] = item
+        if hollow:
+            form["rest"] = hollow
+        return Candidate(tuple(content), stop, Extra(NAME, fields, form))
+
+    def _message(self, message: Fields, taken: set[str], form: dict[str, Any]) -> list[Part]:
+        value = message.value
+        if value.get("role") == "assistant":
+            taken.add("role")
+        elif "role" not in value:
+            form["role"] = "absent"
+        parts = self._content(message, taken, form)
+        refusal = value.get("refusal")
+        if type(refusal) is str and refusal:
+            taken.add("refusal")
+            parts.append(Text(refusal, refusal=True))
+        self._annotate(value.get("annotations"), parts, taken)
+        self._audio(value.get("audio"), parts, taken)
+        self._images(message, parts, taken)
+        reasoning = parse_reasoning(value, taken, self._origin, answer=True)
+        if reasoning is not None:
+            parts.insert(0, reasoning)
+        states = parse_states(value, taken, self._context.secret)
+        if states:
+            attach_states(parts, states)
+        calls = value.get("tool_calls")
+        if type(calls) is list and calls:
+            taken.add("tool_calls")
+            for call in message.objects("tool_calls"):
+                parts.append(parse_call(call, self._mint, self._context, self._google))
+                self._calls += 1
+        legacy = value.get("function_call")
+        if type(legacy) is dict:
+            only = parse_function_call(legacy, self._mint)
+            if only is not None:
+                taken.add("function_call")
+                parts.append(only)
+                self._calls += 1
+        return parts
+
+    def _mint(self, name: str) -> str:
+        return self._context.new_id(self._context.call_prefix, self._response_id, str(self._calls), name)
+
+    def _content(self, message: Fields, taken: set[str], form: dict[str, Any]) -> list[Part]:
+        content = message.value.get("content")
+        if type(content) is str and content:
+            taken.add("content")
+            return [Text(content)]
+        if type(content) is list:
+            taken.add("content")
+            form["content"] = "parts"
+            path = f"{message.path}.content"
+            return [parse_part(item, f"{path}[{index}]", UpstreamFault) for index, item in enumerate(content)]
+        if type(content) is dict and content:  # Cloudflare decodes structured output
+            taken.add("content")
+            form["content"] = "object"
+            return [Text(encode_text(content))]
+        if "content" not in message.value:
+            form["content"] = "absent"
+        return []
+
+    def _annotate(self, annotations: Any, parts: list[Part], taken: set[str]) -> None:
+        if type(annotations) is not list or not annotations:
+            return
+        for index, part in enumerate(parts):
+            if isinstance(part, Text) and not part.refusal:
+                taken.add("annotations")
+                citations = tuple(parse_citation(item) for item in annotations)
+                parts[index] = Text(part.text, citations=citations, extra=part.extra)
+                return
+
+    def _audio(self, audio: Any, parts: list[Part], taken: set[str]) -> None:
+        """Spoken answers: the transcript is the text of the answer."""
+        if type(audio) is not dict:
+            return
+        transcript, data = audio.get("transcript"), audio.get("data")
+        told = type(transcript) is str and bool(transcript)
+        if told:
+            taken.add("audio")
+            form = {
+                "field": "audio",
+                "audio": {key: item for key, item in audio.items() if key != "transcript"},
+            }
+            parts.append(Text(str(transcript), extra=Extra(NAME, {}, form)))
+        if type(data) is str and data:
+            taken.add("audio")
+            rest = {
+                key: item
+                for key, item in audio.items()
+                if key != "data" and not (told and key == "transcript")
+            }
+            parts.append(Media("audio", "", data, extra=Extra(NAME, {}, {"audio": rest})))
+
+    def _images(self, message: Fields, parts: list[Part], taken: set[str]) -> None:
+        """Generated images, as OpenRouter and others give them."""
+        images = message.value.get("images")
+        if type(images) is not list or not images:
+            return
+        taken.add("images")
+        for index, item in enumerate(images):
+            position = item.get("index") if type(item) is dict else None
+            if type(item) is dict and position == index:
+                item = {name: value for name, value in item.items() if name != "index"}
+            part = parse_part(item, f"{message.path}.images[{index}]", UpstreamFault)
+            if isinstance(part, Media) and position != index:
+                fields, form = (part.extra.fields, part.extra.form) if part.extra else ({}, {})
+                part = Media(**{**_slots(part), "extra": Extra(NAME, fields, {**form, "index": "absent"})})
+            parts.append(part)
+
+    def _attach_logprobs(self, value: Any, parts: list[Part], taken: set[str], form: dict[str, Any]) -> None:
+        if type(value) is not dict:
+            return
+        attached = False
+        for key, refusal in (("content", False), ("refusal", True)):
+            tokens = parse_logprobs(value.get(key))
+            texts = [i for i, part in enumerate(parts) if isinstance(part, Text) and part.refusal == refusal]
+            if tokens is None or len(texts) != 1:
+                continue
+            part = parts[texts[0]]
+            parts[texts[0]] = Text(**{**_slots(part), "logprobs": tokens})
+            attached = True
+        if attached:
+            taken.add("logprobs")
+            form["logprobs"] = value
+
+
+def _slots(part: Part) -> dict[str, Any]:
+    return {name: getattr(part, name) for name in part.__struct_fields__}
+
+
+# Out
+
+
+def render_response(
+    response: Response, context: Context, request: Request | None = None
+) -> Rendered[dict[str, Any]]:
+    if response.stop.reason == "malformed_call" and response.stop.dialect != NAME:
+        return Rendered(render_error(MALFORMED))
+    losses: list[Loss] = []
+    losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
+    form = own_form(response.extra, NAME)
+    native = bool(form.get("native"))
+    absent = form.get("absent", ())
+    fields = own_fields(response.extra, NAME)
+    out: dict[str, Any] = {}
+    for key, value in (
+        ("id", response_id(response.id, native, context, response.model, str(response.created))),
+        ("object", "chat.completion"),
+        ("created", response.created if native else response.created or context.now),
+        ("model", response.model),
+    ):
+        if key not in absent and key not in fields:
+            out[key] = value
+    choices = [] if form.get("choices") == 0 else [_choice(response, 0, "$", response.extra, context, losses)]
+    for index, other in enumerate(response.others):
+        path = f"$.others[{index}]"
+        losses_of_extra(other.extra, NAME, path, losses, "response.extra")
+        choices.append(_choice(other, index + 1, path, other.extra, context, losses))
+    out["choices"] = choices
+    if response.usage is not None:
+        out["usage"] = render_usage(response.usage, losses)
+    if response.service_tier and "service_tier" not in fields:
+        tier = render_tier(response.service_tier, native, "$.service_tier", losses)
+        if tier is not None:
+            out["service_tier"] = tier
+    for key, value in (*fields.items(), *form.get("rest", {}).items()):
+        if not key.startswith(("choice.", "message.")):
+            out.setdefault(key, value)
+    return Rendered(out, tuple(losses))
+
+
+def response_id(identifier: str, native: bool, context: Context, *material: str) -> str:
+    """An id a Chat client accepts: the upstream's, with this dialect's prefix."""
+    if native or identifier.startswith(_PREFIX):
+        return identifier
+    if not identifier:
+        return context.new_id("chatcmpl", *material).replace("_", "-", 1)
+    return _PREFIX + _ILLEGAL.sub("-", identifier)
+
+
+def _choice(
+    answer: Response | Candidate,
+    index: int,
+    path: str,
+    extra: Extra | None,
+    context: Context,
+    losses: list[Loss],
+) -> dict[str, Any]:
+    form, fields = own_form(extra, NAME), own_fields(extra, NAME)
+    native = bool(form.get("native"))
+    rendered = Answer(form, fields, context, losses)
+    message = rendered.message(answer.content, path)
+    out: dict[str, Any] = {}
+    if form.get("index") != "absent" and "choice.index" not in fields:
+        out["index"] = index
+    key = form.get("message", "message")
+    if key:
+        out[key] = message
+    if "delta" in form:
+        out["delta"] = form["delta"]
+    logprobs = _logprobs(answer.content, form, native)
+    if logprobs is not None or not native:
+        out["logprobs"] = logprobs
+    stop = answer.stop
+    if not (native and stop.dialect == NAME and not stop.raw):
+        out["finish_reason"] = render_stop(stop, rendered.calls, rendered.refusal, losses)
+    hollow = form.get("rest", {})
+    for source in (fields, hollow):
+        for name, value in source.items():
+            level, _, tail = name.partition(".")
+            if level == "choice":
+                out.setdefault(tail, value)
+            elif level == "message" and tail:
+                message.setdefault(tail, value)
+    return out
+
+
+def _logprobs(parts: tuple[Part, ...], form: dict[str, Any], native: bool) -> dict[str, Any] | None:
+    texts = [part for part in parts if isinstance(part, Text) and part.logprobs]
+    if not texts:
+        return None
+    content = tuple(token for part in texts if not part.refusal for token in part.logprobs)
+    refusal = tuple(token for part in texts if part.refusal for token in part.logprobs)
+    raw = form.get("logprobs")
+    if type(raw) is dict:
+        told = [parse_logprobs(raw.get(key)) or () for key in ("content", "refusal")]
+        if told == [content, refusal]:
+            return dict(raw)
+    return {
+        "content": render_logprobs(content) if content else None,
+        "refusal": render_logprobs(refusal) if refusal else None,
+    }

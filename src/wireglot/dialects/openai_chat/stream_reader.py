@@ -1,0 +1,305 @@
+"""An upstream's chunks, into events.
+
+Nothing of a Chat stream can be relied on but its rough order, so this reader holds back what may change:
+Start until a chunk has a choice (Azure begins with one that has none, no id and no model), a call until its
+name is there, Finish until `[DONE]` or the end (the usage comes behind the finish reason).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.openai_chat.errors import parse_error
+from wireglot.dialects.openai_chat.outcome import parse_logprobs, parse_stop, parse_tier, parse_usage
+from wireglot.dialects.openai_chat.parts import NAME, is_hollow
+from wireglot.dialects.openai_chat.response import parse_response
+from wireglot.dialects.openai_chat.stream_parts import Assembly
+from wireglot.ir.content import Extra, TokenLogprob
+from wireglot.ir.errors import ApiError, UpstreamFault
+from wireglot.ir.outcome import Usage
+from wireglot.ir.stream import Event, Failure, Finish, ForeignEvent, Start, UsageReport, unfold
+from wireglot.wire.json import BadJson, decode
+from wireglot.wire.sse import Frame, FrameTooLarge, SseDecoder
+
+_CHUNK = frozenset(
+    {"id", "object", "created", "model", "choices", "usage", "service_tier", "obfuscation", "p"}
+)
+_CHOICE = frozenset(
+    {"index", "delta", "finish_reason", "logprobs", "message", "usage", "text", "obfuscation"}
+)
+_DONE = b"[DONE]"
+_MAX_BODY = 64 * 1024 * 1024
+_TRUNCATED = ApiError("server", "the upstream stream ended before it was complete", code="stream_truncated")
+_UNREADABLE = "the upstream sent a stream that cannot be read"
+
+
+class ChatReader:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._sse = SseDecoder()
+        self._body: bytearray | None = (
+            bytearray()
+        )  # the start, then a body that is no stream; None: it is one
+        self._ended = False
+        self._started = False
+        self._id = ""
+        self._model = ""
+        self._created = 0
+        self._tier = ""
+        self._fields: dict[str, Any] = {}
+        self._told: dict[str, Any] = {}  # the fields Start has told
+        self._usage: dict[str, Any] = {}
+        self._finish: str | None = None
+        self._parts = Assembly(context)
+
+    def read(self, data: bytes) -> list[Event]:
+        out: list[Event] = []
+        if self._ended:
+            return out
+        if self._body is not None:
+            data = self._open(data, out)
+        if data:
+            self._frames(data, out)
+        return out
+
+    def end(self) -> list[Event]:
+        out: list[Event] = []
+        if self._ended:
+            return out
+        if self._body is not None:
+            self._whole(bytes(self._body), out)
+            return out
+        try:
+            frames = self._sse.close()
+        except FrameTooLarge as fault:
+            self._fail(ApiError("server", f"{_UNREADABLE}: {fault}"), out)
+            return out
+        for frame in frames:
+            self._frame(frame, out)
+        if not self._ended:
+            if self._finish is None:
+                self._fail(_TRUNCATED, out)
+            else:
+                self._close(out)
+        return out
+
+    # Bytes
+
+    def _open(self, data: bytes, out: list[Event]) -> bytes:
+        """Tell a stream from a whole body by its first byte: no line of a stream starts with a bracket."""
+        body = self._body
+        assert body is not None
+        body += data
+        start = body.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+        if not start or (len(body) < 3 and b"\xef\xbb\xbf".startswith(body)):
+            return b""
+        if start in b"{[<":
+            if len(body) > _MAX_BODY:
+                self._fail(ApiError("server", f"{_UNREADABLE}: it is too large"), out)
+            return b""
+        self._body = None
+        return bytes(body)
+
+    def _frames(self, data: bytes, out: list[Event]) -> None:
+        try:
+            frames = self._sse.feed(data)
+        except FrameTooLarge as fault:
+            self._fail(ApiError("server", f"{_UNREADABLE}: {fault}"), out)
+            return
+        for frame in frames:
+            self._frame(frame, out)
+            if self._ended:
+                return
+
+    def _whole(self, body: bytes, out: list[Event]) -> None:
+        """A body without frames: an error, or an answer that was not streamed after all."""
+        text = body.decode("utf-8", "replace").strip()
+        if not text:
+            self._fail(_TRUNCATED, out)
+            return
+        try:
+            value = decode(body.strip())
+        except BadJson:
+            value = text
+        error = parse_error(value, 0)
+        if error is None and type(value) is dict:
+            try:
+                out += unfold(parse_response(value, self._context))
+                self._ended = True
+                return
+            except UpstreamFault as fault:
+                error = ApiError("server", f"{_UNREADABLE}: {fault}")
+        self._fail(error or ApiError("server", _UNREADABLE), out)
+
+    # Frames
+
+    def _frame(self, frame: Frame, out: list[Event]) -> None:
+        data = frame.data
+        if data[:1] != b"{":
+            data = data.strip()
+            if data == _DONE:
+                if self._started or self._finish is not None or self._id:
+                    self._close(out)
+                else:
+                    self._fail(_TRUNCATED, out)
+                return
+            if not data:
+                return
+        try:
+            chunk = decode(data)
+        except BadJson as fault:
+            self._fail(ApiError("server", f"{_UNREADABLE}: {fault}"), out)
+            return
+        if type(chunk) is not dict:
+            if chunk is not None:
+                self._fail(ApiError("server", f"{_UNREADABLE}: expected an object"), out)
+            return
+        try:
+            self._chunk(chunk, frame.event, out)
+        except UpstreamFault as fault:
+            self._fail(ApiError("server", f"{_UNREADABLE}: {fault}"), out)
+
+    def _chunk(self, chunk: dict[str, Any], event: str, out: list[Event]) -> None:
+        choices = chunk.get("choices")
+        if not choices or type(choices) is not list:
+            self._bare(chunk, event, out)
+            return
+        if "error" in chunk and self._failed(chunk, out):
+            return
+        if not self._id or not self._model:
+            self._head(chunk)
+        unknown = chunk.keys() - _CHUNK
+        if unknown:
+            self._note(chunk, unknown, "")
+        if not self._started:
+            self._start(chunk, out)
+        for choice in choices:
+            if type(choice) is not dict:
+                continue
+            if choice.get("index"):
+                out.append(ForeignEvent(NAME, "choice", {"choices": [choice]}))
+            elif not self._choice(choice, chunk, out):
+                return
+        usage = chunk.get("usage")
+        if usage is not None:
+            self._use(usage, out)
+
+    def _bare(self, chunk: dict[str, Any], event: str, out: list[Event]) -> None:
+        """A chunk without choices: an error, the usage, or something a server adds."""
+        if self._failed(chunk, out):
+            return
+        self._head(chunk)
+        unknown = chunk.keys() - _CHUNK
+        if unknown and "choices" in chunk:
+            self._note(chunk, unknown, "")
+        elif unknown and event not in ("", "message") and self._started:
+            out.append(ForeignEvent(NAME, event, chunk))
+        usage = chunk.get("usage")
+        if usage is not None:
+            self._use(usage, out)
+
+    def _failed(self, chunk: dict[str, Any], out: list[Event]) -> bool:
+        if not chunk.get("error") and "choices" in chunk:
+            return False
+        error = parse_error(chunk, 0)
+        if error is None:
+            return False
+        self._fail(error, out)
+        return True
+
+    def _head(self, chunk: dict[str, Any]) -> None:
+        if not self._id and type(value := chunk.get("id")) is str:
+            self._id = value
+        if not self._model and type(value := chunk.get("model")) is str:
+            self._model = value
+        if not self._created and type(value := chunk.get("created")) is int:
+            self._created = value
+
+    def _note(self, value: dict[str, Any], unknown: set[str], level: str) -> None:
+        fields = self._fields
+        for key in unknown:
+            item = value[key]
+            if item is not None and (key != "message" or level) and not is_hollow(item):
+                fields[level + key] = item
+
+    def _start(self, chunk: dict[str, Any], out: list[Event]) -> None:
+        self._started = True
+        tier = chunk.get("service_tier")
+        if type(tier) is str:
+            self._tier = parse_tier(tier)
+        self._told = dict(self._fields)
+        self._parts.begin(self._id, self._model)
+        extra = Extra(NAME, self._told, {"native": True})
+        out.append(Start(self._id, self._model, self._created, None, self._tier, extra))
+
+    # Choices
+
+    def _choice(self, choice: dict[str, Any], chunk: dict[str, Any], out: list[Event]) -> bool:
+        delta = choice.get("delta")
+        logprobs: tuple[TokenLogprob, ...] = ()
+        raw_logprobs = choice.get("logprobs")
+        if raw_logprobs is not None:
+            logprobs = self._logprobs(raw_logprobs)
+        if type(delta) is dict:
+            self._parts.delta(delta, logprobs, out)
+        elif type(message := choice.get("message")) is dict and not self._parts.count:
+            self._parts.delta(message, logprobs, out)
+        finish = choice.get("finish_reason")
+        if type(finish) is str:
+            if finish == "error" or choice.get("error"):
+                error = parse_error({"choices": [choice]}, 0)
+                self._fail(error or ApiError("server", "the upstream stopped with an error"), out)
+                return False
+            # Some say it twice; a first word that tells more stays.
+            if not self._finish or parse_stop(self._finish, False, False).reason in ("end", "other"):
+                self._finish = finish or self._finish or ""
+        unknown = choice.keys() - _CHOICE
+        if unknown:
+            self._note(choice, unknown, "choice.")
+        usage = choice.get("usage")  # Kimi
+        if usage is not None:
+            self._use(usage, out)
+        tier = chunk.get("service_tier")
+        if tier is not None and type(tier) is str:
+            self._tier = parse_tier(tier)
+        return True
+
+    def _logprobs(self, value: Any) -> tuple[TokenLogprob, ...]:
+        if type(value) is not dict:
+            return ()
+        tokens = [parse_logprobs(value.get(key)) or () for key in ("content", "refusal")]
+        return tokens[0] + tokens[1]
+
+    def _use(self, usage: Any, out: list[Event]) -> None:
+        if type(usage) is not dict or not usage:
+            return
+        merged = {**self._usage, **{key: value for key, value in usage.items() if value is not None}}
+        if merged != self._usage:
+            self._usage = merged
+            if self._started:
+                out.append(UsageReport(parse_usage(merged)))
+
+    # Ends
+
+    def _fail(self, error: ApiError, out: list[Event]) -> None:
+        self._ended = True
+        out.append(Failure(error))
+
+    def _close(self, out: list[Event]) -> None:
+        self._ended = True
+        if not self._started:
+            self._start({}, out)
+        self._parts.close(out)
+        stop = parse_stop(self._finish, self._parts.called, self._parts.refused)
+        self._fields.update(self._parts.unknown)
+        extra = None if self._fields == self._told else Extra(NAME, self._fields, {"native": True})
+        out.append(Finish(stop, self._total(), self._tier, extra))
+
+    def _total(self) -> Usage | None:
+        usage = self._usage
+        if not usage:
+            held = self._fields.get("x_groq")
+            inner = held.get("usage") if type(held) is dict else None
+            usage = inner if type(inner) is dict else {}
+        return parse_usage(usage) if usage else None

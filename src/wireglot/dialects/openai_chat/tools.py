@@ -1,0 +1,358 @@
+"""Tools, the choice among them, and calls of them, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.fields import Fields, own_form
+from wireglot.dialects.openai_chat.parts import (
+    NAME,
+    cache_key,
+    lose_cache,
+    parse_cache,
+    put_back,
+    put_cache,
+    rest,
+)
+from wireglot.dialects.openai_chat.reasoning import CARRIER, call_signature
+from wireglot.ir.content import Extra, Foreign, Origin, ToolCall
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.request import AnyTool, Grammar, HostedTool, Tool, ToolChoice
+from wireglot.wire.json import BadJson, decode, encode_text
+
+WEB_SEARCH = "web_search_options"
+
+_FUNCTION = frozenset({"name", "description", "parameters", "strict"})
+_MODES = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
+# Declarations of other servers' hosted tools that mean a shared concept.
+_HOSTED = {
+    "web_search": "web_search",
+    "openrouter:web_search": "web_search",
+    "code_interpreter": "code_execution",
+    "browser_search": "web_search",
+    "file_search": "file_search",
+    "mcp": "mcp",
+    "image_generation": "image_generation",
+}
+
+
+# Declarations
+
+
+def parse_tool(tool: Fields) -> AnyTool:
+    value = tool.value
+    kind = value.get("type")
+    if kind == "custom" and type(value.get("custom")) is dict:
+        return _parse_custom(tool)
+    if kind in ("function", None) and type(value.get("function")) is dict:
+        function = tool.object("function")
+        mark = parse_cache(value)
+        form = {"type": "absent"} if "type" not in value else {}
+        taken = {"type", "function", cache_key(mark)}
+        extra = rest(value, taken, form, function=(function.value, _FUNCTION))
+        return Tool(
+            function.text("name"),
+            function.text_or_none("description"),
+            function.dict_or_none("parameters"),
+            function.boolean("strict"),
+            cache=mark,
+            extra=extra,
+        )
+    if kind in ("function", None) and type(value.get("name")) is str:  # the flat form of Responses
+        form = {"flat": "function" if "type" in value else ""}
+        return _parse_flat(tool, form, {"type"})
+    if kind is None:
+        raise tool.wrong("function", "an object")
+    return HostedTool(_hosted_kind(value), Foreign(NAME, tool.text("type"), value))
+
+
+def _hosted_kind(value: dict[str, Any]) -> str:
+    kind = str(value["type"])
+    function = value.get("function")
+    if kind == "builtin_function" and type(function) is dict and function.get("name") == "$web_search":
+        return "web_search"  # Kimi
+    return _HOSTED.get(kind, kind)
+
+
+def parse_function(function: Fields) -> Tool:
+    """An entry of the deprecated `functions`."""
+    return _parse_flat(function, {"flat": "functions"}, set())
+
+
+def _parse_flat(tool: Fields, form: dict[str, Any], taken: set[str]) -> Tool:
+    return Tool(
+        tool.text("name"),
+        tool.text_or_none("description"),
+        tool.dict_or_none("parameters"),
+        tool.boolean("strict"),
+        extra=rest(tool.value, taken | _FUNCTION, form),
+    )
+
+
+def _parse_custom(tool: Fields) -> Tool:
+    custom = tool.object("custom")
+    shape = custom.object_or_none("format")
+    grammar = None
+    form: dict[str, Any] = {}
+    if shape is not None:
+        nested = shape.value.get("grammar")
+        source = shape.object("grammar") if type(nested) is dict else shape
+        if shape.value.get("type") == "grammar":
+            grammar = Grammar(source.text_or("syntax"), source.text("definition"))
+        form["format"] = shape.value
+    return Tool(
+        custom.text("name"),
+        custom.text_or_none("description"),
+        kind="custom",
+        grammar=grammar,
+        extra=rest(
+            tool.value,
+            {"type", "custom"},
+            form,
+            custom=(custom.value, frozenset({"name", "description", "format"})),
+        ),
+    )
+
+
+def render_tool(tool: Tool, path: str, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
+    """The list a tool stands in (`tools`, or the deprecated `functions`) and its entry there."""
+    losses_of_extra(tool.extra, NAME, path, losses)
+    if tool.namespace:
+        losses.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "Chat has no namespaces"))
+    if tool.deferred:
+        losses.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "Chat loads all tools"))
+    form = own_form(tool.extra, NAME)
+    if tool.kind == "custom":
+        out = _custom_out(tool, form, path, losses)
+        lose_cache(tool.cache, path, losses)
+        put_back(out, tool.extra)
+        return "tools", out
+    function: dict[str, Any] = {"name": tool.name}
+    if tool.description is not None:
+        function["description"] = tool.description
+    if tool.schema is not None:
+        function["parameters"] = tool.schema
+    if tool.strict is not None:
+        function["strict"] = tool.strict
+    if tool.grammar is not None:
+        losses.append(Loss(f"{path}.grammar", "tool.custom", "dropped", "functions have no grammar"))
+    flat = form.get("flat")
+    if flat is not None:
+        lose_cache(tool.cache, path, losses)
+        out = {"type": "function", **function} if flat == "function" else function
+        put_back(out, tool.extra)
+        return ("functions" if flat == "functions" else "tools"), out
+    out = (
+        {"function": function} if form.get("type") == "absent" else {"type": "function", "function": function}
+    )
+    if tool.cache is not None and own_form(tool.cache.extra, NAME):
+        put_cache(out, tool.cache, path, losses)
+    else:
+        lose_cache(tool.cache, path, losses)
+    put_back(out, tool.extra)
+    return "tools", out
+
+
+def _custom_out(tool: Tool, form: dict[str, Any], path: str, losses: list[Loss]) -> dict[str, Any]:
+    custom: dict[str, Any] = {"name": tool.name}
+    if tool.description is not None:
+        custom["description"] = tool.description
+    if tool.schema is not None:
+        losses.append(Loss(f"{path}.schema", "tool.schema", "dropped", "custom tools have no schema"))
+    if tool.strict:
+        losses.append(Loss(f"{path}.strict", "tool.strict", "dropped", "custom tools are never strict"))
+    shape = form.get("format")
+    if shape is not None and _grammar_of(shape) == tool.grammar:
+        custom["format"] = shape
+    elif tool.grammar is not None:
+        nested = {"syntax": tool.grammar.syntax, "definition": tool.grammar.definition}
+        custom["format"] = {"type": "grammar", "grammar": nested}
+    return {"type": "custom", "custom": custom}
+
+
+def _grammar_of(shape: dict[str, Any]) -> Grammar | None:
+    if shape.get("type") != "grammar":
+        return None
+    source = shape.get("grammar", shape)
+    return Grammar(source.get("syntax") or "", source.get("definition") or "")
+
+
+def render_hosted(tool: HostedTool, path: str, losses: list[Loss]) -> tuple[str, dict[str, Any]] | None:
+    native = tool.native
+    if native.dialect == NAME:
+        return (WEB_SEARCH if native.type == WEB_SEARCH else "tools"), native.value
+    if tool.kind == "web_search":
+        losses.append(
+            Loss(path, "hosted_tool", "approximated", "as web_search_options, without its settings")
+        )
+        return WEB_SEARCH, {}
+    losses.append(Loss(path, "hosted_tool", "dropped", f"Chat has no {tool.kind}"))
+    return None
+
+
+# The choice
+
+
+def parse_choice(value: Any) -> ToolChoice | None:
+    """A tool choice in any spelling; None for one that is not known."""
+    mode = value if type(value) is str else value.get("type") if type(value) is dict else None
+    if mode in _MODES:
+        plain = ToolChoice(_MODES[mode])  # type: ignore[arg-type]  # the table holds modes only
+        return plain if type(value) is str and mode != "any" else _spelled(plain, value)
+    if type(value) is not dict:
+        return None
+    if mode == "allowed_tools":
+        nested = value.get("allowed_tools")
+        allowed = nested if type(nested) is dict else value
+        entries = allowed.get("tools")
+        names = [_name_in(entry) for entry in entries] if type(entries) is list else []
+        if not names or None in names:
+            return None
+        only = tuple(name for name in names if name is not None)
+        return _spelled(ToolChoice("required" if allowed.get("mode") == "required" else "auto", only), value)
+    name = _name_in(value)
+    return None if name is None else _spelled(ToolChoice("required", (name,)), value)
+
+
+def _spelled(choice: ToolChoice, raw: Any) -> ToolChoice:
+    return ToolChoice(choice.mode, choice.only, Extra(NAME, {}, {"raw": raw}))
+
+
+def _name_in(value: Any) -> str | None:
+    if type(value) is not dict or value.get("type", "function") not in ("function", "custom", "tool"):
+        return None
+    for holder in (value.get("function"), value.get("custom"), value):
+        if type(holder) is dict and type(holder.get("name")) is str:
+            return str(holder["name"])
+    return None
+
+
+def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[Loss]) -> Any:
+    losses_of_extra(choice.extra, NAME, "$.tool_choice", losses)
+    raw = own_form(choice.extra, NAME).get("raw")
+    if raw is not None:
+        again = parse_choice(raw)
+        if again is not None and (again.mode, again.only) == (choice.mode, choice.only):
+            return raw
+    if not choice.only or choice.mode == "none":
+        if choice.only:
+            losses.append(Loss("$.tool_choice.only", "tool_choice", "dropped", "none allows no tool anyway"))
+        return choice.mode
+    custom = {tool.name for tool in tools if isinstance(tool, Tool) and tool.kind == "custom"}
+    entries = [_named_choice(name, "custom" if name in custom else "function") for name in choice.only]
+    if choice.mode == "required" and len(entries) == 1:
+        return entries[0]
+    return {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode, "tools": entries}}
+
+
+def _named_choice(name: str, kind: str) -> dict[str, Any]:
+    return {"type": kind, kind: {"name": name}}
+
+
+# Calls
+
+
+def parse_call(call: Fields, mint: Callable[[str], str], context: Context, google: Origin) -> ToolCall:
+    """An entry of `tool_calls`. `mint` makes the id of a call that came without one."""
+    value = call.value
+    custom = value.get("type") == "custom" or (type(value.get("custom")) is dict and "function" not in value)
+    key = "custom" if custom else "function"
+    inner = call.object(key)
+    name = inner.text_or("name")
+    form: dict[str, Any] = {}
+    arguments = _arguments(inner.value.get("input" if custom else "arguments"), form)
+    identifier = call.text_or("id")
+    taken = {key, "type", "id"}
+    if not identifier:
+        taken.discard("id")
+        identifier = mint(name)
+        if "id" not in value:
+            form["no_id"] = True
+    if value.get("type") != key:
+        taken.discard("type")
+        form["type"] = "absent"
+    if type(value.get("index")) is int:  # a stream's field that servers leave in whole answers
+        taken.add("index")
+        form["index"] = value["index"]
+    signature, native = call_signature(value, context, google)
+    if signature is not None:
+        taken.add(CARRIER)
+        if native:
+            form[CARRIER] = value[CARRIER]
+    mark = parse_cache(value)
+    taken.add(cache_key(mark))
+    known = frozenset({"name", "input" if custom else "arguments"})
+    extra = None
+    if form or value.keys() - taken or inner.value.keys() != known or None in value.values():
+        extra = rest(value, taken, form, **{key: (inner.value, known)})
+    return ToolCall(
+        identifier, name, arguments, "custom" if custom else "function", "", signature, mark, extra
+    )
+
+
+def _arguments(value: Any, form: dict[str, Any]) -> str:
+    if type(value) is str:
+        return value
+    if value is None:
+        form["arguments"] = "absent"
+        return ""
+    form["arguments"] = "value"  # an object where the text of one belongs
+    return encode_text(value)
+
+
+def parse_function_call(value: dict[str, Any], mint: Callable[[str], str]) -> ToolCall | None:
+    """The deprecated single `function_call`."""
+    name = value.get("name")
+    if type(name) is not str or not name:
+        return None
+    form: dict[str, Any] = {"legacy": True}
+    arguments = _arguments(value.get("arguments"), form)
+    extra = rest({}, frozenset(), form, function_call=(value, frozenset({"name", "arguments"})))
+    return ToolCall(mint(name), name, arguments, extra=extra)
+
+
+def is_legacy(extra: Extra | None) -> bool:
+    return bool(own_form(extra, NAME).get("legacy"))
+
+
+def call_body(part: ToolCall) -> dict[str, Any]:
+    """`{name, arguments}` or `{name, input}`, in the shape it came."""
+    custom = part.kind == "custom"
+    key = "input" if custom else "arguments"
+    shape = own_form(part.extra, NAME).get("arguments")
+    out: dict[str, Any] = {"name": part.name, key: part.arguments}
+    if shape == "absent" and not part.arguments:
+        del out[key]
+    elif shape == "value":
+        with suppress(BadJson):
+            out[key] = decode(part.arguments)
+    return out
+
+
+def render_call(
+    part: ToolCall, carrier: dict[str, Any] | None, path: str, losses: list[Loss]
+) -> dict[str, Any]:
+    losses_of_extra(part.extra, NAME, path, losses)
+    if part.namespace:
+        losses.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "Chat has no namespaces"))
+    form = own_form(part.extra, NAME)
+    fields = part.extra.fields if part.extra is not None and part.extra.dialect == NAME else {}
+    out: dict[str, Any] = {}
+    if "id" not in fields and not form.get("no_id"):
+        out["id"] = part.id
+    if "type" not in form:
+        out["type"] = part.kind
+    out[part.kind] = call_body(part)
+    if "index" in form:
+        out["index"] = form["index"]
+    if carrier is not None:
+        out[CARRIER] = carrier
+    if part.cache is not None and own_form(part.cache.extra, NAME):
+        put_cache(out, part.cache, path, losses)
+    else:
+        lose_cache(part.cache, path, losses)
+    put_back(out, part.extra)
+    return out

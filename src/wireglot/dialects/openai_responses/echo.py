@@ -1,0 +1,124 @@
+"""The part of a response object that repeats the client's request (C24): every client finds every key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.openai_responses.settings import render_output
+from wireglot.dialects.openai_responses.spelling import NAME
+from wireglot.dialects.openai_responses.tools import render_tool_choice, render_tools
+from wireglot.ir.content import Text
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request
+
+ECHOED = frozenset(
+    {
+        "object",
+        "background",
+        "billing",
+        "completed_at",
+        "conversation",
+        "context_management",
+        "frequency_penalty",
+        "image",
+        "instructions",
+        "max_output_tokens",
+        "max_tool_calls",
+        "metadata",
+        "output_text",
+        "parallel_tool_calls",
+        "presence_penalty",
+        "previous_response_id",
+        "prompt",
+        "prompt_cache_key",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "reasoning",
+        "safety_identifier",
+        "store",
+        "temperature",
+        "text",
+        "tool_choice",
+        "tools",
+        "top_logprobs",
+        "top_p",
+        "truncation",
+        "user",
+    }
+)
+"""What an upstream's response repeats (or derives): spelling, to be given back to its own dialect only."""
+
+_DEFAULTS: dict[str, Any] = {
+    "background": False,
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "reasoning": {"effort": None, "summary": None},
+    "safety_identifier": None,
+    # Nobody but the provider stores, and it does not say so: the honest answer is no (C42).
+    "store": False,
+    "temperature": 1.0,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": 1.0,
+    "truncation": "disabled",
+    "user": None,
+}
+
+
+def echo(request: Request | None) -> dict[str, Any]:
+    """The echoes for a client that asked `request` (in any dialect), or the defaults."""
+    value = dict(_DEFAULTS)
+    if request is None:
+        return value
+    ignored: list[Loss] = []  # it was not lost: the client sent it itself
+    form, fields = own_form(request.extra, NAME), own_fields(request.extra, NAME)
+    first = request.messages[0] if request.messages else None
+    if first is not None and "instructions" in own_form(first.extra, NAME):
+        value["instructions"] = "".join(part.text for part in first.content if isinstance(part, Text))
+    if request.max_tokens is not None:
+        value["max_output_tokens"] = request.max_tokens
+    if request.metadata:
+        value["metadata"] = request.metadata
+    if request.parallel_tools is not None:
+        value["parallel_tool_calls"] = request.parallel_tools
+    if request.cache_key:
+        value["prompt_cache_key"] = request.cache_key
+    thinking = request.thinking
+    summary = own_form(thinking.extra, NAME).get("summary", "auto" if thinking.display == "summary" else None)
+    value["reasoning"] = {"effort": thinking.effort, "summary": summary}
+    if request.user:
+        value[form.get("user_key", "safety_identifier")] = request.user
+    if type(form.get("store")) is bool:
+        value["store"] = form["store"]
+    for key in ("temperature", "top_p", "top_logprobs"):
+        said = getattr(request.sampling, key)
+        if said is not None:
+            value[key] = said
+    output = render_output(request.output, ignored) if request.output is not None else None
+    value["text"] = {"format": output or {"type": "text"}}
+    if request.verbosity:
+        value["text"]["verbosity"] = request.verbosity
+    if request.tools:
+        value["tools"] = render_tools(request.tools, ignored)
+    if request.tool_choice is not None:
+        value["tool_choice"] = render_tool_choice(request.tool_choice, request.tools, ignored)
+    for key in (
+        "background",
+        "truncation",
+        "previous_response_id",
+        "conversation",
+        "prompt",
+        "max_tool_calls",
+    ):
+        said = fields.get(key, form.get(key))
+        if said is not None:
+            value[key] = said
+    return value

@@ -1,0 +1,275 @@
+"""Items: the pieces an input or an output list is made of, each with its parts of the IR.
+
+Message items hold content parts; reasoning, calls and results are items of their own; everything else stays
+verbatim as a `Foreign`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from wireglot.dialects.base import Context, is_minted
+from wireglot.dialects.envelope import Holder, unseal
+from wireglot.dialects.fields import Fields
+from wireglot.dialects.openai_responses.parts import parse_part
+from wireglot.dialects.openai_responses.spelling import NAME, kept
+from wireglot.ir.content import (
+    Extra,
+    Foreign,
+    Media,
+    Origin,
+    Reasoning,
+    ResultPart,
+    Role,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from wireglot.wire.json import encode_text
+
+SEPARATOR = "\n\n"
+"""Between the parts of one reasoning summary."""
+
+_MESSAGE_KEYS = frozenset({"type", "id", "role", "status", "phase", "content"})
+_REASONING_KEYS = frozenset({"type", "id", "status", "summary", "content", "encrypted_content"})
+_CALL_KEYS = frozenset({"type", "id", "status", "call_id", "name", "namespace", "arguments"})
+_CUSTOM_KEYS = frozenset({"type", "id", "status", "call_id", "name", "namespace", "input"})
+_RESULT_KEYS = frozenset({"type", "id", "status", "call_id", "name", "output"})
+_IMAGE_KEYS = frozenset({"type", "id", "status", "result", "output_format"})
+
+_ROLES: dict[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "system",
+}
+_FOREIGN_ROLES: dict[str, Role] = {
+    "additional_tools": "system",
+    "configuration_update": "system",
+    "compaction_trigger": "user",
+    "mcp_approval_response": "user",
+    "program_output": "assistant",
+}
+"""Whose turn an item belongs to that the IR has no part for; `_call_output` items are the client's."""
+
+ITEM_TYPES = frozenset(
+    {
+        "additional_tools",
+        "apply_patch_call",
+        "apply_patch_call_output",
+        "code_interpreter_call",
+        "compaction",
+        "compaction_trigger",
+        "computer_call",
+        "computer_call_output",
+        "configuration_update",
+        "file_search_call",
+        "image_generation_call",
+        "item_reference",
+        "local_shell_call",
+        "local_shell_call_output",
+        "mcp_approval_request",
+        "mcp_approval_response",
+        "mcp_call",
+        "mcp_list_tools",
+        "program",
+        "program_output",
+        "shell_call",
+        "shell_call_output",
+        "tool_search_call",
+        "tool_search_output",
+        "web_search_call",
+    }
+)
+
+
+class Carried(msgspec.Struct, frozen=True):
+    """A reasoning item that is none: it only brought back the signature of a neighbouring part."""
+
+    signature: Signature
+    holder: Holder
+
+
+class MessageItem(msgspec.Struct, frozen=True):
+    """A message item. `form` and `fields` are what an `Extra` of it would hold."""
+
+    role: Role
+    parts: tuple[Text | Media | Foreign, ...]
+    form: dict[str, Any]
+    fields: dict[str, Any]
+
+
+def item_form(item: Fields) -> dict[str, Any]:
+    """Id and status: they belong to OpenAI's store and are spelling to everyone else."""
+    form: dict[str, Any] = {}
+    identifier, status = item.value.get("id"), item.value.get("status")
+    if identifier is not None:
+        form["id"] = identifier
+    if status is not None:
+        form["status"] = status
+    return form
+
+
+def parse_message(item: Fields) -> MessageItem:
+    raw_role = item.text("role")
+    role = _ROLES.get(raw_role)
+    if role is None:
+        raise item.wrong("role", "user, assistant, system or developer")
+    form = {"item": "message", **item_form(item)}
+    if role == "system":
+        form["role"] = raw_role
+    if "type" not in item.value:
+        form["without"] = ["type"]
+    phase = item.value.get("phase")
+    if phase is not None:
+        form["phase"] = phase
+    content = item.value.get("content")
+    usual = "output_text" if role == "assistant" else "input_text"
+    parts: tuple[Text | Media | Foreign, ...]
+    if type(content) is str:
+        form["string"] = True
+        parts = (Text(content),)
+    elif type(content) is list:
+        path = f"{item.path}.content"
+        parts = tuple(
+            parse_part(Fields(part, f"{path}[{number}]", item.fault), usual)
+            for number, part in enumerate(content)
+        )
+    elif content is None and "content" in item.value:
+        parts = ()
+    else:
+        raise item.wrong("content", "a string or an array of content parts")
+    rest = item.rest(_MESSAGE_KEYS, NAME)
+    return MessageItem(role, parts, form, rest.fields if rest is not None else {})
+
+
+def parse_reasoning(item: Fields, origin: Origin, secret: bytes, source: str = "") -> Reasoning | Carried:
+    """`source` says which of the two lists was shown already (in a stream); else the summary goes first."""
+    form: dict[str, Any] = item_form(item)
+    identifier = item.text_or("id")
+    summary, content = item.value.get("summary"), item.value.get("content")
+    if not source:
+        source = "content" if not texts_of(summary) and texts_of(content) else "summary"
+    shown, other, other_key = (
+        (summary, content, "content") if source == "summary" else (content, summary, "summary")
+    )
+    text = SEPARATOR.join(texts_of(shown))
+    form["source"] = source
+    if shown is not None:
+        form["shown"] = shown
+    fields: dict[str, Any] = {}
+    if type(other) is list and other:
+        fields[other_key] = other
+    elif other is not None:
+        form["other"] = other
+    if "summary" not in item.value:
+        form["without"] = ["summary"]
+    rest = item.rest(_REASONING_KEYS, NAME)
+    extra = Extra(NAME, {**fields, **(rest.fields if rest is not None else {})}, form)
+    encrypted = item.value.get("encrypted_content")
+    if encrypted is None:
+        return Reasoning(text, extra=extra)
+    sealed = unseal(item.text("encrypted_content"), secret)
+    if sealed is None:
+        bound = "" if is_minted(identifier) else identifier
+        return Reasoning(text, Signature(item.text("encrypted_content"), origin, bound), extra=extra)
+    match sealed.holder:
+        case "unsigned":
+            return Reasoning(text, extra=extra)
+        case "redacted":
+            return Reasoning("", sealed.signature, redacted=True, extra=extra)
+        case "reasoning":
+            return Reasoning(text, sealed.signature, extra=extra)
+        case holder:
+            return Carried(sealed.signature, holder)
+
+
+def texts_of(entries: Any) -> list[str]:
+    """The texts of a summary or content list."""
+    if type(entries) is not list:
+        return []
+    return [entry["text"] for entry in entries if type(entry) is dict and type(entry.get("text")) is str]
+
+
+def parse_call(item: Fields, context: Context, *material: str) -> ToolCall:
+    custom = item.value.get("type") == "custom_tool_call"
+    key, known = ("input", _CUSTOM_KEYS) if custom else ("arguments", _CALL_KEYS)
+    form = item_form(item)
+    raw = item.value.get(key)
+    if raw is None:
+        arguments = ""
+    elif type(raw) is dict:  # some clients forget to encode it
+        arguments = encode_text(raw)
+        form["object"] = True
+    else:
+        arguments = item.text(key)
+        if not arguments:
+            form["blank"] = True
+    name = item.text("name")
+    identifier = item.text_or("call_id")
+    if not identifier:
+        identifier = item.text_or("id") or context.new_id(context.call_prefix, *material, name)
+        form["call_id"] = item.value.get("call_id", "absent")
+    return ToolCall(
+        identifier,
+        name,
+        arguments,
+        "custom" if custom else "function",
+        item.text_or("namespace"),
+        extra=kept(item, known, (key,), form),
+    )
+
+
+def parse_result(item: Fields) -> ToolResult:
+    form = item_form(item)
+    content: tuple[ResultPart, ...]
+    output = item.value.get("output")
+    if type(output) is str:
+        content = (Text(output),)
+    elif type(output) is list:
+        form["list"] = True
+        path = f"{item.path}.output"
+        content = tuple(
+            parse_part(Fields(part, f"{path}[{number}]", item.fault), "input_text")
+            for number, part in enumerate(output)
+        )
+    elif output is None and "output" in item.value:
+        content = ()
+    else:
+        raise item.wrong("output", "a string or an array of content parts")
+    custom = item.value.get("type") == "custom_tool_call_output"
+    return ToolResult(
+        item.text_or("call_id"),
+        content,
+        name=item.text_or("name"),
+        kind="custom" if custom else "function",
+        extra=kept(item, _RESULT_KEYS, (), {"native": True, **form}),
+    )
+
+
+def parse_image_call(item: Fields) -> Media | Foreign:
+    """A generated image; without its result it is only a reference to one."""
+    result = item.value.get("result")
+    if type(result) is not str or not result:
+        return Foreign(NAME, "image_generation_call", item.value)
+    raw = item.value.get("output_format")
+    form = {"item": "image_generation_call", **item_form(item)}
+    if raw is not None:
+        form["output_format"] = raw
+    mime = f"image/{raw}" if type(raw) is str else "image/png"
+    return Media("image", mime, result, extra=item.rest(_IMAGE_KEYS, NAME, form))
+
+
+def foreign_role(value: dict[str, Any], kind: str) -> Role:
+    known = _FOREIGN_ROLES.get(kind)
+    if known is not None:
+        return known
+    stated = value.get("role")
+    if type(stated) is str and stated in _ROLES:
+        return _ROLES[stated]
+    if kind == "tool_search_output":
+        return "user" if value.get("execution") == "client" else "assistant"
+    return "user" if kind.endswith("_call_output") else "assistant"

@@ -1,0 +1,126 @@
+"""Why an answer ended and what it cost, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from wireglot.dialects.openai_responses.spelling import NAME
+from wireglot.ir.content import Extra, Part, Text, ToolCall
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.outcome import Stop, StopReason, Usage
+
+_INCOMPLETE: dict[str, StopReason] = {
+    "max_output_tokens": "length",
+    "max_tokens": "length",
+    "content_filter": "refused",
+}
+_COMPLETE = frozenset({"completed", "complete", ""})
+
+_STATUS: dict[StopReason, tuple[str, str]] = {
+    "end": ("completed", ""),
+    "tool_calls": ("completed", ""),
+    "stop_sequence": ("completed", ""),
+    "paused": ("completed", ""),
+    "other": ("completed", ""),
+    "length": ("incomplete", "max_output_tokens"),
+    "context_full": ("incomplete", "max_output_tokens"),
+    "refused": ("incomplete", "content_filter"),
+    "malformed_call": ("failed", ""),
+}
+
+MALFORMED = {"code": "server_error", "message": "the model produced a malformed tool call"}
+
+
+def parse_stop(status: str, details: Any, calls: bool, refused: bool) -> Stop:
+    """There is no finish reason here: it follows from the status and from what was said."""
+    if status in _COMPLETE:
+        reason: StopReason = "tool_calls" if calls else "refused" if refused else "end"
+        return Stop(reason, status or "completed", NAME)
+    if status == "incomplete":
+        why = details.get("reason") if type(details) is dict else None
+        if type(why) is not str:
+            return Stop("length", status, NAME)
+        return Stop(_INCOMPLETE.get(why, "other"), f"{status}/{why}", NAME)
+    return Stop("other", status, NAME)
+
+
+def render_stop(stop: Stop, content: Sequence[Part], losses: list[Loss]) -> tuple[str, str]:
+    """Status and the reason of incompleteness ("" for none)."""
+    losses_of_extra(stop.extra, NAME, "$.stop", losses, "stop_details")
+    if stop.sequence is not None:
+        losses.append(
+            Loss("$.stop.sequence", "stop_sequence", "dropped", "which one matched is not told here")
+        )
+    if stop.dialect == NAME and stop.raw:
+        status, _, why = stop.raw.partition("/")
+        return status, why
+    status, why = _STATUS[stop.reason]
+    calls = any(type(part) is ToolCall for part in content)
+    refused = any(type(part) is Text and part.refusal for part in content)
+    back = parse_stop(status, {"reason": why}, calls, refused)
+    if back.reason != stop.reason:
+        losses.append(
+            Loss("$.stop", "stop_reason", "approximated", f"{stop.reason} reads as {back.reason} here")
+        )
+    return status, why
+
+
+def parse_usage(raw: Any) -> Usage | None:
+    """Totals include their details here; the IR's numbers do not overlap."""
+    if type(raw) is not dict:
+        return None
+    total_in, total_out = _count(raw, "input_tokens"), _count(raw, "output_tokens")
+    inside, outside = _details(raw, "input_tokens_details"), _details(raw, "output_tokens_details")
+    read = min(_count(inside, "cached_tokens"), total_in)
+    written = min(_count(inside, "cache_write_tokens"), total_in - read)
+    long = min(_count(_details(inside, "cache_write_tokens_details"), "ttl_12h_tokens"), written)
+    reasoning: int | None = None
+    if type(outside.get("reasoning_tokens")) in (int, float):
+        reasoning = min(_count(outside, "reasoning_tokens"), total_out)
+    return Usage(
+        input=total_in - read - written,
+        cache_read=read,
+        cache_write=written - long,
+        cache_write_long=long,
+        output=total_out - (reasoning or 0),
+        reasoning=reasoning,
+        raw=Extra(NAME, form=raw),
+    )
+
+
+def render_usage(usage: Usage | None, losses: list[Loss]) -> dict[str, Any]:
+    """All numbers, always: clients take them as integers without looking."""
+    if usage is None:
+        usage = Usage()
+    raw = usage.raw
+    if raw is not None and raw.dialect == NAME and parse_usage(raw.form) == usage:
+        return raw.form
+    if usage.tool_prompt:
+        losses.append(Loss("$.usage.tool_prompt", "usage.detail", "approximated", "counted as input"))
+    written = usage.cache_write + usage.cache_write_long
+    inside: dict[str, Any] = {"cached_tokens": usage.cache_read, "cache_write_tokens": written}
+    if usage.cache_write_long:
+        inside["cache_write_tokens_details"] = {
+            "ttl_30m_tokens": usage.cache_write,
+            "ttl_12h_tokens": usage.cache_write_long,
+        }
+    return {
+        "input_tokens": usage.total_input,
+        "input_tokens_details": inside,
+        "output_tokens": usage.total_output,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning or 0},
+        "total_tokens": usage.total,
+    }
+
+
+def _count(raw: dict[str, Any], key: str) -> int:
+    value = raw.get(key)
+    if type(value) is int:
+        return max(value, 0)
+    return int(value) if type(value) is float and 0 <= value < 2**53 else 0
+
+
+def _details(raw: dict[str, Any], key: str) -> dict[str, Any]:
+    value = raw.get(key)
+    return value if type(value) is dict else {}

@@ -1,0 +1,253 @@
+"""A client's request: `POST /v1/responses`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.fields import Fields
+from wireglot.dialects.openai_responses.items import (
+    Carried,
+    foreign_role,
+    parse_call,
+    parse_image_call,
+    parse_message,
+    parse_reasoning,
+    parse_result,
+)
+from wireglot.dialects.openai_responses.settings import parse_output, parse_thinking, parse_tier
+from wireglot.dialects.openai_responses.spelling import NAME, split_blank
+from wireglot.dialects.openai_responses.tools import parse_tool_choice, parse_tools
+from wireglot.ir.content import Extra, Foreign, Media, Message, Origin, Part, Signature, Text, ToolCall
+from wireglot.ir.request import AnyTool, OutputFormat, Request, Sampling, Thinking, Tool
+
+_LOGPROBS = "message.output_text.logprobs"
+
+_OPERATIONAL = ("store", "include", "stream_options", "background", "truncation")
+"""How the exchange runs, not what is said. (`background: true` and `truncation: auto` do say something.)"""
+
+_KNOWN = frozenset(
+    {
+        "model",
+        "input",
+        "instructions",
+        "tools",
+        "tool_choice",
+        "parallel_tool_calls",
+        "max_output_tokens",
+        "temperature",
+        "top_p",
+        "top_logprobs",
+        "text",
+        "reasoning",
+        "stream",
+        "prompt_cache_key",
+        "store",
+        "include",
+        "stream_options",
+    }
+)
+
+
+def parse_request(body: dict[str, Any], context: Context) -> Request:
+    fields = Fields(body)
+    form: dict[str, Any] = {"native": True}
+    telling: dict[str, Any] = {}
+    known = set(_KNOWN)
+
+    messages = _Messages(context)
+    instructions = fields.text_or_none("instructions")
+    if instructions is not None:
+        extra = Extra(NAME, form={"instructions": True})
+        messages.list.append(Message("system", (Text(instructions),), extra=extra))
+    messages.read_input(fields)
+
+    tools: list[AnyTool] = parse_tools(fields.array_or_empty("tools"), "$.tools")
+    if "tools" in body and not tools:
+        form["tools"] = body["tools"]
+    tools += _new_tools(tools, messages.brought)
+    choice = body.get("tool_choice")
+
+    output, verbosity = _read_text(fields, form, telling)
+    reasoning = fields.object_or_none("reasoning")
+    for key in _OPERATIONAL:
+        if key in body and not ((key == "background" and body[key] is True) or body.get(key) == "auto"):
+            form[key] = body[key]
+            known.add(key)
+    for key in ("model", "input"):
+        if key not in body:
+            form.setdefault("without", []).append(key)
+
+    include = body.get("include")
+    user = _read_user(fields, form, known)
+    metadata = body.get("metadata")
+    if type(metadata) is dict and all(type(value) is str for value in metadata.values()):
+        known.add("metadata")
+        form["metadata"] = True
+    else:
+        metadata = {}
+    tier = body.get("service_tier")
+    if type(tier) is str and tier:
+        known.add("service_tier")
+        form["service_tier"] = tier
+    if body.get("prompt_cache_key") == "":
+        known.discard("prompt_cache_key")
+
+    rest = fields.rest(frozenset(known), NAME)
+    if rest is not None:
+        telling = {**rest.fields, **telling}
+    return Request(
+        fields.text_or("model"),
+        tuple(messages.list),
+        tuple(tools),
+        parse_tool_choice(choice, "$.tool_choice") if choice is not None else None,
+        fields.boolean("parallel_tool_calls"),
+        fields.integer("max_output_tokens"),
+        (),
+        Sampling(
+            fields.number("temperature"),
+            fields.number("top_p"),
+            logprobs=True if type(include) is list and _LOGPROBS in include else None,
+            top_logprobs=fields.integer("top_logprobs"),
+        ),
+        parse_thinking(reasoning) if reasoning is not None else Thinking(),
+        output,
+        verbosity,
+        fields.boolean("stream"),
+        user,
+        metadata,
+        parse_tier(tier) if type(tier) is str else "",
+        None,
+        fields.text_or("prompt_cache_key"),
+        Extra(NAME, telling, form),
+    )
+
+
+def _read_text(
+    fields: Fields, form: dict[str, Any], telling: dict[str, Any]
+) -> tuple[OutputFormat | None, str]:
+    text = fields.object_or_none("text")
+    if text is None:
+        return None, ""
+    rest = dict(text.value)
+    output = parse_output(text)
+    if output is not None:
+        del rest["format"]
+    verbosity = rest.get("verbosity")
+    if type(verbosity) is str and verbosity:
+        del rest["verbosity"]
+    else:
+        verbosity = ""
+    more, blank = split_blank(rest)
+    form["text"] = blank
+    if more:
+        telling["text"] = more
+    return output, verbosity
+
+
+def _read_user(fields: Fields, form: dict[str, Any], known: set[str]) -> str:
+    """The end user: `safety_identifier`, or `user`, which it replaced. Of two the other stays extra."""
+    for key in ("safety_identifier", "user"):
+        value = fields.text_or(key)
+        if value:
+            known.add(key)
+            form["user_key"] = key
+            return value
+    return ""
+
+
+def _new_tools(declared: list[AnyTool], brought: list[AnyTool]) -> list[AnyTool]:
+    """Tools that input items brought, for everyone who takes tools with the request only."""
+    names = {(tool.namespace, tool.name) for tool in declared if isinstance(tool, Tool)}
+    new: list[AnyTool] = []
+    for tool in brought:
+        if isinstance(tool, Tool) and (tool.namespace, tool.name) not in names:
+            names.add((tool.namespace, tool.name))
+            new.append(tool)
+    return new
+
+
+class _Messages:
+    """The input, item by item. A signature that travels ahead of its call waits in `waiting`."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.list: list[Message] = []
+        self.brought: list[AnyTool] = []
+        self.waiting: Signature | None = None
+        self.calls = 0
+
+    def read_input(self, fields: Fields) -> None:
+        value = fields.value.get("input")
+        if value is None:
+            return
+        if type(value) is str:
+            extra = Extra(NAME, form={"item": "message", "input": True})
+            self.list.append(Message("user", (Text(value),), extra=extra))
+            return
+        if type(value) is not list:
+            raise fields.wrong("input", "a string or an array of items")
+        for number, item in enumerate(value):
+            self.read_item(Fields(item, f"$.input[{number}]"))
+
+    def read_item(self, item: Fields) -> None:
+        kind = item.text_or_none("type")
+        match kind:
+            case None | "message":
+                if kind is None and "role" not in item.value:
+                    if "id" not in item.value:
+                        raise item.wrong("type", "the type of an item")
+                    # An item reference may leave its type out.
+                    self.add_foreign(item, "item_reference")
+                    return
+                message = parse_message(item)
+                if message.role != "assistant":
+                    self.waiting = None
+                extra = Extra(NAME, message.fields, message.form)
+                self.list.append(Message(message.role, message.parts, extra=extra))
+            case "function_call" | "custom_tool_call":
+                self.calls += 1
+                call = parse_call(item, self.context, str(self.calls))
+                self.add(self.signed(call))
+            case "function_call_output" | "custom_tool_call_output":
+                self.waiting = None
+                self.list.append(Message("user", (parse_result(item),)))
+            case "reasoning":
+                reasoning = parse_reasoning(item, Origin(NAME), self.context.secret)
+                if isinstance(reasoning, Carried):
+                    self.carry(reasoning)
+                else:
+                    self.add(reasoning)
+            case "image_generation_call":
+                self.add(parse_image_call(item))
+            case _:
+                if kind == "additional_tools":
+                    self.brought += parse_tools(item.array_or_empty("tools"), f"{item.path}.tools", kind)
+                self.add_foreign(item, kind)
+
+    def add(self, part: Part) -> None:
+        self.list.append(Message("assistant", (part,)))
+
+    def add_foreign(self, item: Fields, kind: str) -> None:
+        foreign = Foreign(NAME, kind, item.value)
+        extra = Extra(NAME, form={"item": "foreign"})
+        self.list.append(Message(foreign_role(item.value, kind), (foreign,), extra=extra))
+
+    def signed(self, call: ToolCall) -> ToolCall:
+        signature, self.waiting = self.waiting, None
+        return call if signature is None else replace(call, signature=signature)
+
+    def carry(self, carried: Carried) -> None:
+        """A call's signature goes ahead of it; a text's comes behind, as in a stream it is known last."""
+        if carried.holder == "call":
+            self.waiting = carried.signature
+            return
+        if not self.list or self.list[-1].role != "assistant" or not self.list[-1].content:
+            return
+        message = self.list[-1]
+        last = message.content[-1]
+        if isinstance(last, Text | Media):
+            signed = replace(last, signature=carried.signature)
+            self.list[-1] = replace(message, content=(*message.content[:-1], signed))

@@ -1,0 +1,211 @@
+"""Content parts of message items and of tool outputs: text, refusals, annotations, log probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.fields import Fields, own_form
+from wireglot.dialects.openai_responses.cache import BREAKPOINT, parse_cache, render_cache
+from wireglot.dialects.openai_responses.media import parse_media
+from wireglot.dialects.openai_responses.spelling import NAME, kept, spell
+from wireglot.ir.content import Citation, Extra, Foreign, Media, Text, TokenLogprob
+from wireglot.ir.loss import Loss, losses_of_extra
+
+_TEXT_TYPES = frozenset({"input_text", "output_text", "text"})
+_TEXT_KEYS = frozenset({"type", "text", "annotations", "logprobs", BREAKPOINT})
+_REFUSAL_KEYS = frozenset({"type", "refusal"})
+_CITATION_KEYS = frozenset({"type", "url", "title", "start_index", "end_index"})
+_CITATION_ALWAYS = ("title", "start_index", "end_index")
+_OUTPUT_LISTS = ("annotations", "logprobs")
+
+
+def parse_part(part: Fields, usual: str) -> Text | Media | Foreign:
+    """One content part. `usual` is the text type that goes without saying at this place."""
+    kind = part.text("type")
+    if kind in _TEXT_TYPES:
+        return _parse_text(part, kind, usual)
+    if kind == "refusal":
+        return Text(part.text("refusal"), refusal=True, extra=kept(part, _REFUSAL_KEYS))
+    return parse_media(part, kind) or Foreign(NAME, kind, part.value)
+
+
+def _parse_text(part: Fields, kind: str, usual: str) -> Text:
+    form: dict[str, Any] = {}
+    if kind != usual:
+        form["type"] = kind
+    if kind == "output_text":
+        form["keys"] = [key for key in _OUTPUT_LISTS if key in part.value]
+    citations = tuple(parse_citation(note) for note in part.objects("annotations"))
+    logprobs = parse_logprobs(part.value.get("logprobs"))
+    if logprobs:
+        form["logprobs"] = part.value["logprobs"]
+    return Text(
+        part.text("text"),
+        citations=citations,
+        logprobs=logprobs,
+        cache=parse_cache(part),
+        extra=part.rest(_TEXT_KEYS, NAME, form),
+    )
+
+
+def render_text(part: Text, kind: str, path: str, losses: list[Loss], whole: bool = False) -> dict[str, Any]:
+    """`kind` is the text type of the place; `whole`: with the empty lists that a response always has."""
+    losses_of_extra(part.extra, NAME, path, losses)
+    form = own_form(part.extra, NAME)
+    kind = form.get("type", kind)
+    if part.refusal:
+        if kind == "output_text":
+            _declare_marks(part, path, losses, "a refusal")
+            return spell({"type": "refusal", "refusal": part.text}, part.extra)
+        losses.append(Loss(path, "refusal", "approximated", "sent as plain text: only an answer can refuse"))
+    value: dict[str, Any] = {"type": kind, "text": part.text}
+    if kind == "output_text":
+        if part.cache is not None:
+            losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "answers take no breakpoint"))
+        keys = form.get("keys", _OUTPUT_LISTS if whole else ())
+        annotations = render_citations(part, path, losses)
+        if annotations or "annotations" in keys:
+            value["annotations"] = annotations
+        if part.logprobs or "logprobs" in keys:
+            value["logprobs"] = _render_logprobs(part, form)
+        return spell(value, part.extra)
+    if part.cache is not None:
+        value[BREAKPOINT] = render_cache(part.cache, path, losses)
+    if part.citations:
+        losses.append(Loss(f"{path}.citations", "citations", "dropped", "only answers cite"))
+    if part.logprobs:
+        losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "only answers have them"))
+    return spell(value, part.extra)
+
+
+def _declare_marks(part: Text, path: str, losses: list[Loss], what: str) -> None:
+    if part.cache is not None:
+        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", f"{what} takes no breakpoint"))
+    if part.citations:
+        losses.append(Loss(f"{path}.citations", "citations", "dropped", f"{what} cites nothing"))
+    if part.logprobs:
+        losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", f"{what} has none"))
+
+
+# Annotations
+
+
+def parse_citation(note: Fields) -> Citation:
+    if note.value.get("type") != "url_citation":
+        return Citation(native=Foreign(NAME, str(note.value.get("type", "")), note.value))
+    return Citation(
+        note.text_or("url"),
+        note.text_or("title"),
+        start=note.integer("start_index"),
+        end=note.integer("end_index"),
+        extra=kept(note, _CITATION_KEYS, _CITATION_ALWAYS),
+    )
+
+
+def render_citations(part: Text, path: str, losses: list[Loss]) -> list[dict[str, Any]]:
+    notes: list[dict[str, Any]] = []
+    for number, citation in enumerate(part.citations):
+        note = _render_citation(citation, len(part.text), f"{path}.citations[{number}]", losses)
+        if note is not None:
+            notes.append(note)
+    return notes
+
+
+def _render_citation(citation: Citation, length: int, path: str, losses: list[Loss]) -> dict[str, Any] | None:
+    native = citation.native
+    if native is not None and native.dialect == NAME:
+        return native.value
+    if native is not None and not citation.url:
+        losses.append(Loss(path, "citations", "dropped", f"a {native.type} of {native.dialect}"))
+        return None
+    if not citation.url:
+        losses.append(Loss(path, "citations", "dropped", "it names no address"))
+        return None
+    if native is not None:
+        losses.append(Loss(path, "citations", "approximated", f"a {native.type} of {native.dialect}"))
+    losses_of_extra(citation.extra, NAME, path, losses, "citations")
+    if citation.quote:
+        losses.append(Loss(f"{path}.quote", "citations", "dropped", "a citation has no quote here"))
+    note: dict[str, Any] = {
+        "type": "url_citation",
+        "start_index": citation.start,
+        "end_index": citation.end,
+        "url": citation.url,
+        "title": citation.title,
+    }
+    own = citation.extra is not None and citation.extra.dialect == NAME
+    if not own and (citation.start is None or citation.end is None):
+        # Clients insist on both offsets: the whole text is what such a citation means.
+        losses.append(Loss(path, "citations", "invented", "offsets: the whole text"))
+        note["start_index"] = citation.start or 0
+        note["end_index"] = length if citation.end is None else citation.end
+    return spell(note, citation.extra)
+
+
+# Log probabilities
+
+
+def parse_logprobs(raw: Any) -> tuple[TokenLogprob, ...]:
+    """Tolerant: they are a by-product, and no reason to refuse an answer."""
+    if type(raw) is not list:
+        return ()
+    tokens: list[TokenLogprob] = []
+    for entry in raw:
+        pair = _token(entry)
+        if pair is not None:
+            top = entry.get("top_logprobs")
+            tops = [_token(other) for other in top] if type(top) is list else []
+            tokens.append(TokenLogprob(*pair, tuple(other for other in tops if other is not None)))
+    return tuple(tokens)
+
+
+def _token(entry: Any) -> tuple[str, float] | None:
+    if type(entry) is not dict:
+        return None
+    token, logprob = entry.get("token"), entry.get("logprob")
+    if type(token) is str and isinstance(logprob, int | float):
+        return token, logprob
+    return None
+
+
+def render_logprobs(logprobs: tuple[TokenLogprob, ...]) -> list[dict[str, Any]]:
+    return [
+        {
+            "token": entry.token,
+            "logprob": entry.logprob,
+            "bytes": _bytes(entry.token),
+            "top_logprobs": [
+                {"token": token, "logprob": logprob, "bytes": _bytes(token)} for token, logprob in entry.top
+            ],
+        }
+        for entry in logprobs
+    ]
+
+
+def _render_logprobs(part: Text, form: dict[str, Any]) -> list[dict[str, Any]]:
+    raw = form.get("logprobs")
+    if type(raw) is list and parse_logprobs(raw) == part.logprobs:
+        return raw
+    return render_logprobs(part.logprobs)
+
+
+def _bytes(token: str) -> list[int]:
+    return list(token.encode("utf-8", "replace"))
+
+
+def is_plain(part: Any) -> bool:
+    """Whether a string can say it."""
+    return (
+        type(part) is Text
+        and not part.refusal
+        and not part.citations
+        and not part.logprobs
+        and part.signature is None
+        and part.cache is None
+        and _says_nothing(part.extra)
+    )
+
+
+def _says_nothing(extra: Extra | None) -> bool:
+    """Another dialect's extra is no obstacle: it is declared and dropped either way."""
+    return extra is None or extra.dialect != NAME or (not extra.fields and not extra.form)

@@ -1,0 +1,223 @@
+"""Parts of the IR as items of an input or output list; ids and carriers of state are up to the caller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.base import is_minted
+from wireglot.dialects.fields import own_form
+from wireglot.dialects.openai_responses.items import SEPARATOR, texts_of
+from wireglot.dialects.openai_responses.media import render_media
+from wireglot.dialects.openai_responses.parts import is_plain, render_text
+from wireglot.dialects.openai_responses.spelling import NAME, WITHOUT, spell
+from wireglot.ir.content import Foreign, Media, Message, Reasoning, ResultPart, Text, ToolCall, ToolResult
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.wire.json import BadJson, decode
+
+ERROR_PREFIX = "Error: "
+
+
+def render_reasoning(part: Reasoning, identifier: str | None, encrypted: str | None) -> dict[str, Any]:
+    form = own_form(part.extra, NAME)
+    item: dict[str, Any] = {"type": "reasoning"}
+    if identifier:
+        item["id"] = identifier
+    if form.get("source") == "content":
+        item["summary"] = form.get("other", [])
+        item["content"] = _entries(part.text, "reasoning_text", form.get("shown"))
+    else:
+        item["summary"] = _entries(part.text, "summary_text", form.get("shown"))
+        if "other" in form:
+            item["content"] = form["other"]
+    if encrypted is not None:
+        item["encrypted_content"] = encrypted
+    if "status" in form:
+        item["status"] = form["status"]
+    return spell(item, part.extra)
+
+
+def _entries(text: str, kind: str, shown: Any) -> Any:
+    """The list as it was, while it still says `text`; else one entry."""
+    if shown is not None and SEPARATOR.join(texts_of(shown)) == text:
+        return shown
+    return [{"type": kind, "text": text}] if text else []
+
+
+def render_call(call: ToolCall, identifier: str | None, status: str | None) -> dict[str, Any]:
+    form = own_form(call.extra, NAME)
+    custom = call.kind == "custom"
+    item: dict[str, Any] = {"type": "custom_tool_call" if custom else "function_call"}
+    if identifier:
+        item["id"] = identifier
+    item["call_id"] = call.id
+    item["name"] = call.name
+    if call.namespace:
+        item["namespace"] = call.namespace
+    if custom:
+        item["input"] = call.arguments
+    elif form.get("object"):
+        item["arguments"] = _object(call.arguments)
+    else:
+        item["arguments"] = call.arguments or no_arguments(call)
+    if status is not None:
+        item["status"] = status
+    if "call_id" in form and (is_minted(call.id) or call.id == form.get("id")):
+        del item["call_id"]
+    return spell(item, call.extra)
+
+
+def no_arguments(call: ToolCall) -> str:
+    """What stands for a call without arguments: the field must be JSON, unless it was empty before."""
+    form = own_form(call.extra, NAME)
+    return "" if "blank" in form or "arguments" in form.get(WITHOUT, ()) else "{}"
+
+
+def _object(arguments: str) -> Any:
+    try:
+        return decode(arguments)
+    except BadJson:
+        return arguments
+
+
+def render_result(result: ToolResult, path: str, losses: list[Loss], called: str | None) -> dict[str, Any]:
+    """`called` is the name of the tool whose call this answers, where it is known."""
+    losses_of_extra(result.extra, NAME, path, losses)
+    form = own_form(result.extra, NAME)
+    custom = result.kind == "custom"
+    item: dict[str, Any] = {"type": "custom_tool_call_output" if custom else "function_call_output"}
+    identifier = form.get("id")
+    if identifier is not None and not (type(identifier) is str and is_minted(identifier)):
+        item["id"] = identifier
+    if result.call_id:
+        item["call_id"] = result.call_id
+    if result.name and form.get("native"):
+        item["name"] = result.name
+    elif result.name and result.name != called:
+        losses.append(Loss(f"{path}.name", "tool_result.name", "dropped", "a result names its call only"))
+    content = result.content
+    if result.is_error:
+        content = _marked(content)
+        losses.append(
+            Loss(
+                f"{path}.is_error",
+                "tool_result.error",
+                "approximated",
+                f"said in words: {ERROR_PREFIX.strip()}",
+            )
+        )
+    item["output"] = _render_output(result, content, bool(form.get("list")), path, losses)
+    if "status" in form:
+        item["status"] = form["status"]
+    return spell(item, result.extra)
+
+
+def _marked(content: tuple[ResultPart, ...]) -> tuple[ResultPart, ...]:
+    if content and isinstance(content[0], Text):
+        return (
+            Text(ERROR_PREFIX + content[0].text, cache=content[0].cache, extra=content[0].extra),
+            *content[1:],
+        )
+    return (Text(ERROR_PREFIX.strip()), *content)
+
+
+def _render_output(
+    result: ToolResult, content: tuple[ResultPart, ...], as_list: bool, path: str, losses: list[Loss]
+) -> str | list[Any]:
+    mark = result.cache
+    if not as_list and mark is None:
+        if not content:
+            return ""
+        if len(content) == 1 and is_plain(only := content[0]):
+            assert isinstance(only, Text)
+            losses_of_extra(only.extra, NAME, f"{path}.content[0]", losses)
+            return only.text
+    out: list[Any] = []
+    for number, part in enumerate(content):
+        place = f"{path}.content[{number}]"
+        value: dict[str, Any] | None
+        match part:
+            case Text():
+                if not part.text and part.extra is None:
+                    continue
+                value = render_text(part, "input_text", place, losses)
+                declare_signature(part, place, losses)
+            case Media(kind="audio" | "video") if not own_form(part.extra, NAME):
+                losses.append(Loss(place, "tool_result.media", "dropped", f"no {part.kind} in a tool output"))
+                value = None
+            case Media():
+                value = render_media(part, place, losses)
+                declare_signature(part, place, losses)
+            case Foreign():
+                value = render_foreign(part, place, losses)
+        if value is not None:
+            out.append(value)
+    if mark is not None:
+        losses_of_extra(mark.extra, NAME, f"{path}.cache", losses)
+        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "a tool output takes no breakpoint"))
+    return out
+
+
+def render_foreign(part: Foreign, path: str, losses: list[Loss]) -> dict[str, Any] | None:
+    if part.dialect == NAME:
+        return part.value
+    losses.append(Loss(path, "foreign_part", "dropped", f"{part.type} of {part.dialect}"))
+    return None
+
+
+def declare_signature(part: Text | Media | ToolCall, path: str, losses: list[Loss]) -> None:
+    """Toward an upstream, only reasoning items carry signed state."""
+    if part.signature is not None:
+        losses.append(
+            Loss(
+                f"{path}.signature",
+                "reasoning.signature",
+                "dropped",
+                f"minted by {part.signature.origin.dialect}",
+            )
+        )
+
+
+def render_message(
+    message: Message, content: list[tuple[int, Text | Media | Foreign]], path: str, losses: list[Loss]
+) -> dict[str, Any] | None:
+    """The message item for some parts of a message (with their positions in it); None if nothing is left."""
+    form = own_form(message.extra, NAME)
+    native = form.get("item") == "message"
+    usual = "output_text" if message.role == "assistant" else "input_text"
+    values: list[dict[str, Any]] = []
+    for number, part in content:
+        place = f"{path}.content[{number}]"
+        value: dict[str, Any] | None
+        match part:
+            case Text():
+                declare_signature(part, place, losses)
+                if not part.text and not native:
+                    continue
+                value = render_text(part, usual, place, losses)
+            case Media():
+                declare_signature(part, place, losses)
+                if message.role == "assistant" and not own_form(part.extra, NAME):
+                    losses.append(Loss(place, _FEATURE[part.kind], "dropped", "an answer cannot hold media"))
+                    continue
+                value = render_media(part, place, losses)
+            case Foreign():
+                value = render_foreign(part, place, losses)
+        if value is not None:
+            values.append(value)
+    if not values and not native:
+        return None
+    item: dict[str, Any] = {"type": "message", "role": form.get("role", _ROLE_NAMES[message.role])}
+    identifier = form.get("id")
+    if identifier is not None and not (type(identifier) is str and is_minted(identifier)):
+        item["id"] = identifier
+    for key in ("status", "phase"):
+        if key in form:
+            item[key] = form[key]
+    item["content"] = values
+    if form.get("string") and len(content) == 1 and is_plain(content[0][1]) and len(values) == 1:
+        item["content"] = values[0]["text"]
+    return spell(item, message.extra)
+
+
+_ROLE_NAMES = {"user": "user", "assistant": "assistant", "system": "developer"}
+_FEATURE: dict[str, Any] = {"image": "image", "document": "document", "audio": "audio", "video": "video"}

@@ -1,0 +1,330 @@
+"""A request toward an upstream that speaks Responses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.base import Context, Rendered, is_minted
+from wireglot.dialects.fields import own_form
+from wireglot.dialects.openai_responses.items import ITEM_TYPES
+from wireglot.dialects.openai_responses.parts import is_plain
+from wireglot.dialects.openai_responses.render_items import (
+    declare_signature,
+    render_call,
+    render_foreign,
+    render_message,
+    render_reasoning,
+    render_result,
+)
+from wireglot.dialects.openai_responses.settings import render_output, render_thinking, render_tier
+from wireglot.dialects.openai_responses.spelling import NAME, WITHOUT, spell
+from wireglot.dialects.openai_responses.tools import render_tool_choice, render_tools
+from wireglot.ir.content import Foreign, Media, Message, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.loss import Feature, Loss, losses_of_extra
+from wireglot.ir.request import AnyTool, Request, Tool
+
+_ENCRYPTED = "reasoning.encrypted_content"
+_LOGPROBS = "message.output_text.logprobs"
+
+
+def render_request(request: Request, context: Context) -> Rendered[dict[str, Any]]:
+    losses: list[Loss] = []
+    own = request.extra is not None and request.extra.dialect == NAME
+    form = own_form(request.extra, NAME)
+    body: dict[str, Any] = {"model": request.model}
+    writer = _Input(request, context, losses)
+    writer.write(body)
+
+    tools = render_tools(_stated_tools(request), losses)
+    if tools or "tools" in form:
+        body["tools"] = tools or form["tools"]
+    if request.tool_choice is not None:
+        if tools or own:
+            body["tool_choice"] = render_tool_choice(request.tool_choice, request.tools, losses)
+        elif request.tool_choice.mode != "auto" or request.tool_choice.only:
+            losses.append(Loss("$.tool_choice", "tool_choice", "dropped", "there are no tools"))
+    if request.parallel_tools is not None:
+        body["parallel_tool_calls"] = request.parallel_tools
+    if request.max_tokens is not None:
+        body["max_output_tokens"] = request.max_tokens
+    _render_sampling(request, body, losses)
+    reasoning = render_thinking(request.thinking, losses)
+    if reasoning is not None:
+        body["reasoning"] = reasoning
+    text = _render_text(request, form, losses)
+    if text is not None:
+        body["text"] = text
+    if request.stream is not None:
+        body["stream"] = request.stream
+    if request.user:
+        body[form.get("user_key", "safety_identifier")] = request.user
+    if request.metadata or form.get("metadata"):
+        body["metadata"] = request.metadata
+    _render_tier(request, form, body, losses)
+    if request.cache_key:
+        body["prompt_cache_key"] = request.cache_key
+    if request.cache is not None:
+        losses.append(Loss("$.cache", "cache_marker", "approximated", "caching is implicit here"))
+    if own:
+        for key in ("store", "include", "stream_options", "background", "truncation"):
+            if key in form:
+                body[key] = form[key]
+    else:
+        # Nothing is kept at the provider, so reasoning must come back in the answer (R-DA-18).
+        body["store"] = False
+        include = [_ENCRYPTED] if reasoning is not None or writer.replays else []
+        if request.sampling.logprobs:
+            include.append(_LOGPROBS)
+        if include:
+            body["include"] = include
+    losses_of_extra(request.extra, NAME, "$", losses)
+    extra_text = body.get("text")
+    spell(body, request.extra)
+    if text is not None:
+        body["text"] = extra_text
+    for key in form.get(WITHOUT, ()):
+        if not body.get(key):
+            body.pop(key, None)
+    return Rendered(body, tuple(losses))
+
+
+def _stated_tools(request: Request) -> tuple[AnyTool, ...]:
+    """Without the tools that an input item still brings."""
+    brings = any(
+        isinstance(part, Foreign) and part.dialect == NAME and part.type == "additional_tools"
+        for message in request.messages
+        for part in message.content
+    )
+    if not brings:
+        return request.tools
+    return tuple(
+        tool
+        for tool in request.tools
+        if not (isinstance(tool, Tool) and own_form(tool.extra, NAME).get("carrier") == "additional_tools")
+    )
+
+
+_UNKNOWN_SAMPLING: tuple[tuple[str, Feature], ...] = (
+    ("top_k", "sampling.top_k"),
+    ("frequency_penalty", "sampling.frequency_penalty"),
+    ("presence_penalty", "sampling.presence_penalty"),
+    ("seed", "sampling.seed"),
+    ("candidates", "candidates"),
+)
+
+
+def _render_sampling(request: Request, body: dict[str, Any], losses: list[Loss]) -> None:
+    sampling = request.sampling
+    for key in ("temperature", "top_p", "top_logprobs"):
+        value = getattr(sampling, key)
+        if value is not None:
+            body[key] = value
+    for key, feature in _UNKNOWN_SAMPLING:
+        if getattr(sampling, key) is not None:
+            losses.append(Loss(f"$.sampling.{key}", feature, "dropped", "no such setting here"))
+    if sampling.logprobs is False:
+        losses.append(Loss("$.sampling.logprobs", "logprobs", "approximated", "said by not asking for them"))
+    if request.stop:
+        losses.append(Loss("$.stop", "stop_sequences", "dropped", "no such setting here"))
+
+
+def _render_text(request: Request, form: dict[str, Any], losses: list[Loss]) -> dict[str, Any] | None:
+    value: dict[str, Any] = {}
+    if request.output is not None:
+        output = render_output(request.output, losses)
+        if output is not None:
+            value["format"] = output
+    if request.verbosity:
+        value["verbosity"] = request.verbosity
+    for key, item in form.get("text", {}).items():
+        value.setdefault(key, item)
+    extra = request.extra
+    more = extra.fields.get("text") if extra is not None and extra.dialect == NAME else None
+    if type(more) is dict:
+        value.update(more)
+    return value if value or "text" in form else None
+
+
+def _render_tier(request: Request, form: dict[str, Any], body: dict[str, Any], losses: list[Loss]) -> None:
+    if not request.service_tier:
+        return
+    raw = form.get("service_tier")
+    if raw is not None and request.service_tier in (raw, {"default": "standard"}.get(raw)):
+        body["service_tier"] = raw
+        return
+    tier = render_tier(request.service_tier, "$.service_tier", losses)
+    if tier is not None:
+        body["service_tier"] = tier
+
+
+class _Input:
+    """Messages as items. `replays` tells whether reasoning of this provider goes back to it."""
+
+    def __init__(self, request: Request, context: Context, losses: list[Loss]) -> None:
+        self.messages = request.messages
+        self.context = context
+        self.losses = losses
+        self.items: list[dict[str, Any]] = []
+        self.names: dict[str, str] = {}
+        self.replays = False
+
+    def write(self, body: dict[str, Any]) -> None:
+        messages = list(enumerate(self.messages))
+        if messages and self.is_instructions(messages[0][1]):
+            number, message = messages.pop(0)
+            text = message.content[0]
+            assert isinstance(text, Text)
+            body["instructions"] = text.text
+            self.declare(message, f"$.messages[{number}]")
+            losses_of_extra(text.extra, NAME, f"$.messages[{number}].content[0]", self.losses)
+        for number, message in messages:
+            self.write_message(message, f"$.messages[{number}]")
+        only = messages[0][1] if len(messages) == 1 else None
+        if only is not None and own_form(only.extra, NAME).get("input") and is_plain(*only.content[:1]):
+            assert isinstance(only.content[0], Text)
+            body["input"] = only.content[0].text
+        else:
+            body["input"] = self.items
+
+    def is_instructions(self, first: Message) -> bool:
+        """The `instructions` of a client, or the one system text of another dialect in front of the rest."""
+        if first.role != "system" or len(first.content) != 1 or not is_plain(first.content[0]):
+            return False
+        form = own_form(first.extra, NAME)
+        if form:
+            return "instructions" in form
+        if first.extra is not None and first.extra.dialect == NAME:
+            return False
+        follower = self.messages[1] if len(self.messages) > 1 else None
+        assert isinstance(first.content[0], Text)
+        return bool(first.content[0].text) and (follower is None or follower.role != "system")
+
+    def declare(self, message: Message, path: str) -> None:
+        if message.name:
+            self.losses.append(Loss(f"{path}.name", "message.name", "dropped", "messages have no name here"))
+        losses_of_extra(message.extra, NAME, path, self.losses)
+
+    def write_message(self, message: Message, path: str) -> None:
+        self.declare(message, path)
+        form = own_form(message.extra, NAME)
+        group: list[tuple[int, Text | Media | Foreign]] = []
+        wrote = False
+        for number, part in enumerate(message.content):
+            place = f"{path}.content[{number}]"
+            match part:
+                case Foreign() if not self.is_item(part, message, form):
+                    group.append((number, part))
+                    continue
+                case Media() if own_form(part.extra, NAME).get("item") is None:
+                    group.append((number, part))
+                    continue
+                case Text():
+                    group.append((number, part))
+                    continue
+            wrote = self.flush(message, group, path) or wrote
+            item = self.item(part, place)
+            if item is not None:
+                self.items.append(item)
+        if group or (form.get("item") == "message" and not wrote):
+            self.flush(message, group, path, always=True)
+
+    def is_item(self, part: Foreign, message: Message, form: dict[str, Any]) -> bool:
+        if part.dialect != NAME or form.get("item") == "foreign":
+            return True
+        if form.get("item") == "message":
+            return False
+        return part.type in ITEM_TYPES or message.role == "assistant"
+
+    def flush(
+        self,
+        message: Message,
+        group: list[tuple[int, Text | Media | Foreign]],
+        path: str,
+        always: bool = False,
+    ) -> bool:
+        if not group and not always:
+            return False
+        item = render_message(message, group, path, self.losses)
+        group.clear()
+        if item is not None:
+            self.items.append(item)
+        return True
+
+    def item(
+        self, part: Reasoning | ToolCall | ToolResult | Media | Foreign | Text, path: str
+    ) -> dict[str, Any] | None:
+        match part:
+            case ToolCall():
+                return self.call(part, path)
+            case ToolResult():
+                return render_result(part, path, self.losses, self.names.get(part.call_id))
+            case Reasoning():
+                return self.reasoning(part, path)
+            case Media():
+                declare_signature(part, path, self.losses)
+                return render_image_call(part, _usable(own_form(part.extra, NAME).get("id")))
+            case Foreign():
+                return render_foreign(part, path, self.losses)
+            case Text():
+                raise AssertionError("texts stand inside messages")
+
+    def call(self, part: ToolCall, path: str) -> dict[str, Any]:
+        self.names[part.id] = part.name
+        losses_of_extra(part.extra, NAME, path, self.losses)
+        declare_signature(part, path, self.losses)
+        if part.cache is not None:
+            self.losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "calls take no breakpoint"))
+        form = own_form(part.extra, NAME)
+        return render_call(part, _usable(form.get("id")), form.get("status"))
+
+    def reasoning(self, part: Reasoning, path: str) -> dict[str, Any] | None:
+        """Only what this provider minted goes back to it: encrypted items, or its own items as they came."""
+        signature = part.signature
+        form = own_form(part.extra, NAME)
+        identifier = _usable(form.get("id"))
+        if signature is not None and self.context.may_replay(signature, NAME):
+            losses_of_extra(part.extra, NAME, path, self.losses)
+            if part.redacted:
+                self.losses.append(Loss(path, "reasoning.redacted", "approximated", "encrypted reasoning"))
+            self.replays = True
+            return render_reasoning(part, signature.id or identifier, signature.data)
+        if signature is None and form and not (form.get("id") and identifier is None):
+            return render_reasoning(part, identifier, None)
+        if signature is not None and part.redacted:
+            self.losses.append(
+                Loss(path, "reasoning.redacted", "dropped", f"minted by {signature.origin.dialect}")
+            )
+            return None
+        if signature is not None:
+            self.losses.append(
+                Loss(
+                    f"{path}.signature",
+                    "reasoning.signature",
+                    "dropped",
+                    f"minted by {signature.origin.dialect}",
+                )
+            )
+        # A reasoning item without encrypted content is refused unless the provider has stored it (R-DA-18).
+        self.losses.append(Loss(path, "reasoning.text", "dropped", "not minted by this provider"))
+        return None
+
+
+def render_image_call(media: Media, identifier: str | None) -> dict[str, Any]:
+    form = own_form(media.extra, NAME)
+    item: dict[str, Any] = {"type": "image_generation_call"}
+    if identifier is not None:
+        item["id"] = identifier
+    item["status"] = form.get("status", "completed")
+    if form and "status" not in form:
+        del item["status"]
+    item["result"] = media.data
+    if "output_format" in form:
+        item["output_format"] = form["output_format"]
+    elif not form:
+        item["output_format"] = media.mime.removeprefix("image/") or "png"
+    return spell(item, media.extra)
+
+
+def _usable(identifier: Any) -> str | None:
+    """An id the provider may know; ours it never saw."""
+    return identifier if type(identifier) is str and not is_minted(identifier) else None

@@ -1,0 +1,374 @@
+"""The response object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.fields import Fields, own_form
+from wireglot.dialects.openai_responses.echo import ECHOED, echo
+from wireglot.dialects.openai_responses.items import (
+    Carried,
+    MessageItem,
+    parse_call,
+    parse_image_call,
+    parse_message,
+    parse_reasoning,
+)
+from wireglot.dialects.openai_responses.outcome import (
+    MALFORMED,
+    parse_stop,
+    parse_usage,
+    render_stop,
+    render_usage,
+)
+from wireglot.dialects.openai_responses.output import (
+    ITEM,
+    ItemIds,
+    carrier,
+    declare_id,
+    encrypted_content,
+    message_fields,
+    message_form,
+    native_id,
+    part_extra,
+    reasoning_id,
+    response_id,
+    same_message,
+)
+from wireglot.dialects.openai_responses.parts import render_text
+from wireglot.dialects.openai_responses.render_items import render_call, render_foreign, render_reasoning
+from wireglot.dialects.openai_responses.render_request import render_image_call
+from wireglot.dialects.openai_responses.settings import parse_tier, render_tier
+from wireglot.dialects.openai_responses.spelling import NAME, WITHOUT, spell, split_blank
+from wireglot.ir.content import (
+    Extra,
+    Foreign,
+    Media,
+    Origin,
+    Part,
+    Reasoning,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from wireglot.ir.errors import UpstreamFault
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.outcome import Response
+from wireglot.ir.request import Request
+
+_KNOWN = frozenset(
+    {"id", "model", "created_at", "output", "usage", "status", "incomplete_details", "error", "service_tier"}
+)
+_CUT = frozenset({"message", "function_call", "custom_tool_call"})
+"""Items the model can be cut off in."""
+_ALWAYS = ("id", "model", "created_at", "output", "usage", "status", "incomplete_details", "error", "object")
+
+
+def parse_response(body: dict[str, Any], context: Context) -> Response:
+    fields = Fields(body, "$", UpstreamFault)
+    identifier, model = fields.text_or("id"), fields.text_or("model")
+    content = parse_output(fields.array_or_empty("output"), identifier, context.origin(NAME, model), context)
+    tier = body.get("service_tier")
+    usage = parse_usage(body.get("usage"))
+    return Response(
+        identifier,
+        model,
+        content,
+        stop_of(body, content),
+        usage,
+        created_of(body),
+        parse_tier(tier) if type(tier) is str else "",
+        extra=body_extra(body, usage is None),
+    )
+
+
+def stop_of(body: dict[str, Any], content: tuple[Part, ...]) -> Any:
+    status = body.get("status")
+    calls = any(type(part) is ToolCall for part in content)
+    refused = any(type(part) is Text and part.refusal for part in content)
+    return parse_stop(status if type(status) is str else "", body.get("incomplete_details"), calls, refused)
+
+
+def created_of(body: dict[str, Any]) -> int:
+    created = body.get("created_at")
+    return int(created) if isinstance(created, int | float) and abs(created) < 2**53 else 0
+
+
+def body_extra(body: dict[str, Any], no_usage: bool = False) -> Extra:
+    """Echoes of the request are form, what we do not know is fields."""
+    known = _KNOWN | ECHOED
+    form: dict[str, Any] = {"body": {key: value for key, value in body.items() if key in ECHOED}}
+    missing = [key for key in _ALWAYS if key not in body]
+    if missing:
+        form[WITHOUT] = missing
+    for key in ("error", "incomplete_details", "created_at", "service_tier", "status"):
+        if key in body:
+            form[key] = body[key]
+    if no_usage and "usage" in body:
+        form["usage"] = body["usage"]
+    return Extra(NAME, {key: value for key, value in body.items() if key not in known}, form)
+
+
+def parse_output(items: list[Any], identifier: str, origin: Origin, context: Context) -> tuple[Part, ...]:
+    parts: list[Part] = []
+    waiting: Signature | None = None
+    for number, entry in enumerate(items):
+        item = Fields(entry, f"$.output[{number}]", UpstreamFault)
+        for part in parse_output_item(item, number, identifier, origin, context):
+            if isinstance(part, Carried):
+                if part.holder == "call":
+                    waiting = part.signature
+                elif parts and isinstance(last := parts[-1], Text | Media):
+                    parts[-1] = replace(last, signature=part.signature)
+                continue
+            if waiting is not None and isinstance(part, ToolCall):
+                part, waiting = replace(part, signature=waiting), None
+            parts.append(part)
+    return tuple(parts)
+
+
+def parse_output_item(
+    item: Fields, number: int, identifier: str, origin: Origin, context: Context, source: str = ""
+) -> list[Part | Carried]:
+    kind = item.text_or("type", "message" if "content" in item.value else "")
+    match kind:
+        case "message":
+            role = item.value.get("role")
+            if role is not None and role != "assistant":
+                return [Foreign(NAME, kind, item.value)]  # a compacted conversation, not an answer
+            if role is None:
+                item = Fields({**item.value, "role": "assistant"}, item.path, item.fault)
+            return list(message_parts(parse_message(item), number))
+        case "function_call" | "custom_tool_call":
+            return [parse_call(item, context, identifier, str(number))]
+        case "reasoning":
+            return [parse_reasoning(item, origin, context.secret, source)]
+        case "image_generation_call":
+            return [parse_image_call(item)]
+        case _:
+            return [Foreign(NAME, kind, item.value)]
+
+
+def message_parts(message: MessageItem, number: int) -> list[Part]:
+    """The parts, each with the form of the item it stood in; unknown fields of the item go with the first."""
+    telling, blank = split_blank(message.fields)
+    form: dict[str, Any] = {**message.form, "number": number}
+    if blank:
+        form["blank"] = blank
+    parts: list[Part] = []
+    for part in message.parts or (Text("", extra=Extra(NAME, form={"empty": True})),):
+        if not isinstance(part, Text):
+            parts.append(part)
+            continue
+        own = part.extra
+        fields = dict(own.fields) if own is not None else {}
+        if telling:
+            fields[ITEM] = telling
+            telling = {}
+        spelled = {**(own.form if own is not None else {}), "item": form}
+        parts.append(replace(part, extra=Extra(NAME, fields, spelled)))
+    return parts
+
+
+def render_response(
+    response: Response, context: Context, request: Request | None = None
+) -> Rendered[dict[str, Any]]:
+    losses: list[Loss] = []
+    native = response.extra is not None and response.extra.dialect == NAME
+    identifier = response_id(response.id, response.model, context, native)
+    status, why = render_stop(response.stop, response.content, losses)
+    output = render_output_items(response.content, ItemIds(identifier, context), context, losses, status)
+    body = shell(response, identifier, context, request)
+    finish_body(body, response, status, why, context)
+    body["output"] = output
+    form = own_form(response.extra, NAME)
+    body["usage"] = (
+        form["usage"] if "usage" in form and response.usage is None else render_usage(response.usage, losses)
+    )
+    render_body_tier(body, response.service_tier, form, losses)
+    if response.others:
+        losses.append(Loss("$.others", "candidates", "dropped", "one answer at a time here"))
+    losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
+    return Rendered(respell(body, response.extra), tuple(losses))
+
+
+def shell(response: Response, identifier: str, context: Context, request: Request | None) -> dict[str, Any]:
+    """What every response object has from its first event on."""
+    form = own_form(response.extra, NAME)
+    created = form.get("created_at")
+    if not isinstance(created, int | float) or created_of({"created_at": created}) != response.created:
+        created = response.created or context.now
+    return {
+        "id": identifier,
+        "object": "response",
+        "created_at": created,
+        "status": "in_progress",
+        "completed_at": None,
+        "error": None,
+        "incomplete_details": None,
+        "model": response.model,
+        "output": [],
+        **(form["body"] if "body" in form else echo(request)),
+        "usage": None,
+    }
+
+
+def finish_body(body: dict[str, Any], response: Response, status: str, why: str, context: Context) -> None:
+    form = own_form(response.extra, NAME)
+    body["status"] = status
+    if "incomplete_details" in form:
+        body["incomplete_details"] = form["incomplete_details"]
+    elif why:
+        body["incomplete_details"] = {"reason": why}
+    if "error" in form:
+        body["error"] = form["error"]
+    elif status == "failed":
+        body["error"] = dict(MALFORMED)
+    if status == "completed" and "body" not in form:
+        body["completed_at"] = max(context.now, body["created_at"])
+
+
+def render_body_tier(body: dict[str, Any], tier: str, form: dict[str, Any], losses: list[Loss]) -> None:
+    raw = form.get("service_tier")
+    if type(raw) is str and parse_tier(raw) == tier:
+        body["service_tier"] = raw
+    elif tier:
+        name = render_tier(tier, "$.service_tier", losses)
+        if name is not None:
+            body["service_tier"] = name
+    elif "service_tier" in form:
+        body["service_tier"] = raw
+
+
+def respell(body: dict[str, Any], extra: Extra | None) -> dict[str, Any]:
+    form = own_form(extra, NAME)
+    if "body" in form and "completed_at" not in form["body"]:
+        body.pop("completed_at", None)
+    for key in form.get(WITHOUT, ()):
+        if key != "output" or not body["output"]:
+            body.pop(key, None)
+    return spell(body, extra)
+
+
+def render_output_items(
+    content: tuple[Part, ...], ids: ItemIds, context: Context, losses: list[Loss], status: str
+) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    before: Text | None = None
+    for number, part in enumerate(content):
+        path = f"$.content[{number}]"
+        if not isinstance(part, Text):
+            before = None
+        match part:
+            case Text():
+                if not part.text and part.signature is None and not message_form(part):
+                    continue
+                if before is None or not same_message(before, part):
+                    items.append(_message(part, ids, len(items)))
+                before = part
+                if not own_form(part.extra, NAME).get("empty"):
+                    items[-1]["content"].append(render_output_text(part, path, losses))
+            case ToolCall():
+                if part.signature is not None:
+                    items.append(carrier(part, part.signature, ids.take("reasoning", len(items)), context))
+                items.append(render_output_call(part, ids, len(items), path, losses))
+            case Reasoning():
+                items.append(_reasoning(part, ids, len(items), context, path, losses))
+            case Media():
+                item = render_output_media(part, ids, len(items), path, losses)
+                if item is not None:
+                    items.append(item)
+            case Foreign():
+                value = render_foreign(part, path, losses)
+                if value is not None:
+                    items.append(value)
+            case ToolResult():
+                losses.append(Loss(path, "content.position", "dropped", "a tool result in an answer"))
+        if isinstance(part, Text | Media) and part.signature is not None:
+            items.append(carrier(part, part.signature, ids.take("reasoning", len(items)), context))
+            before = None
+    last = items[-1] if items else {}
+    cut = last.get("type") in _CUT and last.get("status") == "completed"
+    if status == "incomplete" and cut and not _is_native(content[-1]):
+        last["status"] = "incomplete"
+    return items
+
+
+def _is_native(part: Part) -> bool:
+    extra = None if isinstance(part, Foreign) else part.extra
+    return isinstance(part, Foreign) or (extra is not None and extra.dialect == NAME)
+
+
+def _message(part: Text, ids: ItemIds, position: int) -> dict[str, Any]:
+    form = message_form(part)
+    item = open_message(part, ids.take("message", position, form.get("id")))
+    item["status"] = form.get("status", "completed")
+    if form and "status" not in form:
+        del item["status"]
+    if form and "id" not in form:
+        del item["id"]
+    if "type" in form.get(WITHOUT, ()):
+        del item["type"]
+    return item
+
+
+def open_message(part: Text, identifier: str) -> dict[str, Any]:
+    form = message_form(part)
+    item: dict[str, Any] = {
+        "type": "message",
+        "id": identifier,
+        "status": "in_progress",
+        "role": "assistant",
+        "content": [],
+    }
+    if "phase" in form:
+        item["phase"] = form["phase"]
+    item.update(form.get("blank", {}))
+    item.update(message_fields(part))
+    return item
+
+
+def render_output_text(part: Text, path: str, losses: list[Loss]) -> dict[str, Any]:
+    return render_text(replace(part, extra=part_extra(part)), "output_text", path, losses, whole=True)
+
+
+def render_output_call(
+    part: ToolCall, ids: ItemIds, position: int, path: str, losses: list[Loss]
+) -> dict[str, Any]:
+    losses_of_extra(part.extra, NAME, path, losses)
+    if part.cache is not None:
+        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "answers take no breakpoint"))
+    form = own_form(part.extra, NAME)
+    kind = "custom_tool_call" if part.kind == "custom" else "function_call"
+    identifier = ids.take(kind, position, form.get("id"))
+    return render_call(part, identifier, form.get("status", None if form else "completed"))
+
+
+def _reasoning(
+    part: Reasoning, ids: ItemIds, position: int, context: Context, path: str, losses: list[Loss]
+) -> dict[str, Any]:
+    losses_of_extra(part.extra, NAME, path, losses)
+    native = reasoning_id(part, part.signature)
+    identifier = ids.take("reasoning", position, native)
+    if part.signature is not None and part.signature.id:
+        declare_id(native, identifier, path, losses)
+    return render_reasoning(part, identifier, encrypted_content(part, part.signature, context))
+
+
+def render_output_media(
+    part: Media, ids: ItemIds, position: int, path: str, losses: list[Loss]
+) -> dict[str, Any] | None:
+    if part.kind != "image" or part.data is None:
+        feature = part.kind if part.kind != "document" else "document"
+        losses.append(Loss(path, feature, "dropped", "an answer holds generated images only"))
+        return None
+    losses_of_extra(part.extra, NAME, path, losses)
+    if part.cache is not None:
+        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "answers take no breakpoint"))
+    if not part.mime.startswith("image/") or part.name or part.detail:
+        losses.append(Loss(path, "image", "approximated", "a generated image has a format only"))
+    return render_image_call(part, ids.take("image_generation_call", position, native_id(part.extra)))

@@ -1,0 +1,268 @@
+"""Tool declarations and the choice among them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.openai_responses.spelling import NAME, WITHOUT, kept, spell
+from wireglot.ir.content import Extra, Foreign
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.request import AnyTool, Grammar, HostedTool, Tool, ToolChoice
+
+_FUNCTION_KEYS = frozenset({"type", "name", "description", "parameters", "strict", "defer_loading"})
+_CUSTOM_KEYS = frozenset({"type", "name", "description", "format", "defer_loading"})
+_NAMESPACE_KEYS = frozenset({"type", "name", "tools"})
+
+_HOSTED = {
+    "code_interpreter": "code_execution",
+    "computer": "computer",
+    "computer_use_preview": "computer",
+    "file_search": "file_search",
+    "image_generation": "image_generation",
+    "mcp": "mcp",
+    "tool_search": "tool_search",
+    "web_search": "web_search",
+    "web_search_2025_08_26": "web_search",
+    "web_search_preview": "web_search",
+    "web_search_preview_2025_03_11": "web_search",
+}
+_NATIVE: dict[str, dict[str, Any]] = {
+    "web_search": {"type": "web_search"},
+    "code_execution": {"type": "code_interpreter", "container": {"type": "auto"}},
+}
+"""What stands for a tool another provider runs."""
+
+Mode = Literal["auto", "none", "required"]
+_MODES: dict[str, Mode] = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
+
+_EMPTY_SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
+
+
+def parse_tools(entries: list[Any], path: str, carrier: str = "") -> list[AnyTool]:
+    """`carrier` names the input item that brought the tools, if it was not the request itself."""
+    tools: list[AnyTool] = []
+    for number, entry in enumerate(entries):
+        tool = Fields(entry, f"{path}[{number}]")
+        marks: dict[str, Any] = {"carrier": carrier} if carrier else {}
+        if tool.value.get("type") == "namespace":
+            tools += _parse_namespace(tool, number, marks)
+        else:
+            tools.append(_parse_tool(tool, "", marks))
+    return tools
+
+
+def _parse_namespace(tool: Fields, number: int, marks: dict[str, Any]) -> list[AnyTool]:
+    name = tool.text("name")
+    members = [
+        Fields(entry, f"{tool.path}.tools[{index}]")
+        for index, entry in enumerate(tool.array_or_empty("tools"))
+    ]
+    if not members or any(member.value.get("type") not in ("function", "custom") for member in members):
+        return [HostedTool("namespace", Foreign(NAME, "namespace", tool.value))]
+    rest = tool.rest(_NAMESPACE_KEYS, NAME)
+    group = {"number": number, "rest": rest.fields if rest is not None else {}}
+    return [_parse_tool(member, name, {**marks, "group": group}) for member in members]
+
+
+def _parse_tool(tool: Fields, namespace: str, marks: dict[str, Any]) -> AnyTool:
+    kind = tool.text_or_none("type")
+    nested = tool.value.get(kind or "function")
+    if kind in (None, "function", "custom") and type(nested) is dict:
+        # Chat's nesting, which clients send here too.
+        inner = Fields(nested, f"{tool.path}.{kind or 'function'}")
+        outer = {key: value for key, value in tool.value.items() if key != (kind or "function")}
+        marks = {**marks, "outer": outer, "key": kind or "function"}
+        parse = _parse_custom if kind == "custom" else _parse_function
+        return parse(inner, namespace, marks)
+    if kind == "function" or (kind is None and "name" in tool.value):
+        return _parse_function(tool, namespace, marks)
+    if kind == "custom":
+        return _parse_custom(tool, namespace, marks)
+    kind = tool.text("type")
+    return HostedTool(_HOSTED.get(kind, kind), Foreign(NAME, kind, tool.value))
+
+
+def _parse_function(tool: Fields, namespace: str, form: dict[str, Any]) -> Tool:
+    deferred = tool.boolean("defer_loading")
+    if deferred is False:
+        form["defer_loading"] = False
+    if tool.value.get("parameters") == {}:
+        form["parameters"] = {}
+    return Tool(
+        tool.text("name"),
+        tool.text_or_none("description"),
+        tool.dict_or_none("parameters"),
+        tool.boolean("strict"),
+        namespace=namespace,
+        deferred=bool(deferred),
+        extra=kept(tool, _FUNCTION_KEYS, ("type", "parameters", "strict"), form),
+    )
+
+
+def _parse_custom(tool: Fields, namespace: str, form: dict[str, Any]) -> Tool:
+    deferred = tool.boolean("defer_loading")
+    if deferred is False:
+        form["defer_loading"] = False
+    raw = tool.object_or_none("format")
+    grammar: Grammar | None = None
+    if raw is not None:
+        form["format"] = raw.value
+        grammar = _grammar(raw.value)
+    return Tool(
+        tool.text("name"),
+        tool.text_or_none("description"),
+        kind="custom",
+        grammar=grammar,
+        namespace=namespace,
+        deferred=bool(deferred),
+        extra=kept(tool, _CUSTOM_KEYS, ("type",), form),
+    )
+
+
+def _grammar(value: dict[str, Any]) -> Grammar | None:
+    inner = value.get("grammar")
+    source = inner if type(inner) is dict else value
+    syntax, definition = source.get("syntax"), source.get("definition")
+    if value.get("type") == "grammar" and type(syntax) is str and type(definition) is str:
+        return Grammar(syntax, definition)
+    return None
+
+
+def render_tools(tools: tuple[AnyTool, ...], losses: list[Loss]) -> list[dict[str, Any]]:
+    """The declarations; neighbours of one namespace come together in one entry."""
+    out: list[dict[str, Any]] = []
+    open_group: tuple[str, Any] | None = None
+    for number, tool in enumerate(tools):
+        path = f"$.tools[{number}]"
+        if isinstance(tool, HostedTool):
+            open_group = None
+            hosted = _render_hosted(tool, path, losses)
+            if hosted is not None:
+                out.append(hosted)
+            continue
+        value = _render_tool(tool, path, losses)
+        if not tool.namespace:
+            open_group = None
+            out.append(value)
+            continue
+        group = own_form(tool.extra, NAME).get("group", {})
+        key = (tool.namespace, group.get("number"))
+        if key != open_group:
+            open_group = key
+            rest = group.get("rest", {"description": tool.namespace})
+            out.append({"type": "namespace", "name": tool.namespace, **rest, "tools": []})
+        out[-1]["tools"].append(value)
+    return out
+
+
+def _render_hosted(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str, Any] | None:
+    if tool.native.dialect == NAME:
+        return tool.native.value
+    value = _NATIVE.get(tool.kind)
+    if value is None:
+        losses.append(Loss(path, "hosted_tool", "dropped", f"{tool.kind} of {tool.native.dialect}"))
+        return None
+    losses.append(Loss(path, "hosted_tool", "approximated", f"{tool.native.type} runs as {value['type']}"))
+    return dict(value)
+
+
+def _render_tool(tool: Tool, path: str, losses: list[Loss]) -> dict[str, Any]:
+    losses_of_extra(tool.extra, NAME, path, losses)
+    if tool.cache is not None:
+        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "tools take no breakpoint"))
+    form = own_form(tool.extra, NAME)
+    value: dict[str, Any] = {"type": tool.kind, "name": tool.name}
+    if tool.description is not None:
+        value["description"] = tool.description
+    if tool.kind == "custom":
+        raw = form.get("format")
+        if raw is not None and _grammar(raw) == tool.grammar:
+            value["format"] = raw
+        elif tool.grammar is not None:
+            grammar = tool.grammar
+            value["format"] = {"type": "grammar", "syntax": grammar.syntax, "definition": grammar.definition}
+        if tool.schema:
+            losses.append(Loss(f"{path}.schema", "tool.schema", "dropped", "freeform tools have no schema"))
+        if tool.strict:
+            losses.append(Loss(f"{path}.strict", "tool.strict", "dropped", "freeform tools are never strict"))
+    else:
+        value["parameters"] = _parameters(tool, form)
+        # Left out, this API tries strict by itself; no other dialect means that by saying nothing.
+        value["strict"] = bool(tool.strict)
+    if tool.deferred:
+        value["defer_loading"] = True
+    elif "defer_loading" in form:
+        value["defer_loading"] = form["defer_loading"]
+    if "outer" in form:
+        inner = spell(value, tool.extra)
+        inner.pop("type", None)
+        return {**form["outer"], form["key"]: inner}
+    return spell(value, tool.extra)
+
+
+def _parameters(tool: Tool, form: dict[str, Any]) -> dict[str, Any] | None:
+    if tool.schema:
+        return tool.schema
+    unsaid = "parameters" in own_fields(tool.extra, NAME) or "parameters" in form.get(WITHOUT, ())
+    return tool.schema if unsaid or "parameters" in form else dict(_EMPTY_SCHEMA)
+
+
+# The choice
+
+
+def parse_tool_choice(value: Any, path: str) -> ToolChoice:
+    mode, only, telling = _read_choice(value, path)
+    plain = type(value) is str and value == mode
+    return ToolChoice(mode, only, None if plain else Extra(NAME, telling, {"value": value}))
+
+
+def _read_choice(value: Any, path: str) -> tuple[Mode, tuple[str, ...], dict[str, Any]]:
+    """Mode, names, and what the IR has no name for."""
+    if type(value) is str:
+        mode = _MODES.get(value)
+        return ("auto", (), {"mode": value}) if mode is None else (mode, (), {})
+    choice = Fields(value, path)
+    kind = choice.text_or("type")
+    if kind in ("function", "custom"):
+        nested = choice.value.get(kind)
+        named = Fields(nested, f"{path}.{kind}") if type(nested) is dict else choice
+        return "required", (named.text("name"),), {}
+    if kind == "allowed_tools":
+        nested = choice.value.get("allowed_tools")
+        return _read_allowed(Fields(nested, f"{path}.allowed_tools") if type(nested) is dict else choice)
+    if kind in _MODES:
+        return _MODES[kind], (), {}
+    return "required", (), dict(choice.value)
+
+
+def _read_allowed(choice: Fields) -> tuple[Mode, tuple[str, ...], dict[str, Any]]:
+    names: list[str] = []
+    others: list[Any] = []
+    for entry in choice.objects("tools"):
+        kind = entry.text_or("type", "function")
+        nested = entry.value.get(kind)
+        name = (nested if type(nested) is dict else entry.value).get("name")
+        if kind in ("function", "custom") and type(name) is str:
+            names.append(name)
+        else:
+            others.append(entry.value)
+    mode: Mode = "required" if choice.text_or("mode") == "required" else "auto"
+    return mode, tuple(names), {"tools": others} if others else {}
+
+
+def render_tool_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[Loss]) -> Any:
+    path = "$.tool_choice"
+    losses_of_extra(choice.extra, NAME, path, losses, "tool_choice")
+    form = own_form(choice.extra, NAME)
+    if "value" in form and _read_choice(form["value"], path)[:2] == (choice.mode, choice.only):
+        return form["value"]
+    if choice.mode == "none" or not choice.only:
+        if choice.only:
+            losses.append(Loss(path, "tool_choice", "approximated", "none of them, whichever were named"))
+        return choice.mode
+    customs = {tool.name for tool in tools if isinstance(tool, Tool) and tool.kind == "custom"}
+    named = [{"type": "custom" if name in customs else "function", "name": name} for name in choice.only]
+    if choice.mode == "required" and len(named) == 1:
+        return named[0]
+    return {"type": "allowed_tools", "mode": choice.mode, "tools": named}

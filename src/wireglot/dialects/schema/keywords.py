@@ -1,0 +1,87 @@
+"""What each JSON Schema keyword holds, what it applies to, and when it says nothing."""
+
+from typing import Any
+
+
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+SCHEMA_KEYWORDS = words(
+    "items additionalProperties additionalItems not if then else contains propertyNames unevaluatedItems "
+    "unevaluatedProperties contentSchema"
+)
+LIST_KEYWORDS = words("anyOf oneOf allOf prefixItems")
+DEFINITION_KEYWORDS = frozenset(("$defs", "definitions"))
+MAP_KEYWORDS = words("properties patternProperties dependentSchemas") | DEFINITION_KEYWORDS
+CHILD_KEYWORDS = SCHEMA_KEYWORDS | LIST_KEYWORDS | MAP_KEYWORDS
+
+COUNT_KEYWORDS = words(
+    "minLength maxLength minItems maxItems minProperties maxProperties minContains maxContains"
+)
+NUMBER_KEYWORDS = words("minimum maximum exclusiveMinimum exclusiveMaximum multipleOf")
+STRING_KEYWORDS = words(
+    "$ref $schema $id $anchor $comment title description format pattern contentEncoding contentMediaType"
+)
+FLAG_KEYWORDS = words("uniqueItems nullable deprecated readOnly writeOnly")
+
+# Says nothing about values; no one misses it.
+SILENT = words(
+    "$schema $id id $anchor $dynamicAnchor $recursiveAnchor $comment $vocabulary $defs definitions"
+)
+ANNOTATIONS = words(
+    "title description default example examples deprecated readOnly writeOnly propertyOrdering"
+)
+# Worth a reader's time when the target has no place for it. Unknown keywords (x-...) are noted, not told.
+TELLING = (
+    (SCHEMA_KEYWORDS | LIST_KEYWORDS | MAP_KEYWORDS | COUNT_KEYWORDS | NUMBER_KEYWORDS | FLAG_KEYWORDS)
+    | words(
+        "const enum type format pattern contentEncoding contentMediaType default example examples "
+        "dependentRequired dependencies required $dynamicRef $recursiveRef"
+    )
+) - DEFINITION_KEYWORDS
+
+_APPLIES: dict[str, str] = {
+    "object": "properties patternProperties additionalProperties required minProperties maxProperties "
+    "propertyNames dependentRequired dependentSchemas dependencies unevaluatedProperties propertyOrdering",
+    "array": "items prefixItems additionalItems minItems maxItems uniqueItems contains minContains "
+    "maxContains unevaluatedItems",
+    "string": "minLength maxLength pattern contentEncoding contentMediaType contentSchema",
+    "number": "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf",
+}
+APPLIES_TO: dict[str, str] = {key: kind for kind, keys in _APPLIES.items() for key in keys.split()}
+
+_VACUOUS: dict[str, tuple[Any, ...]] = {
+    "uniqueItems": (False,),
+    "deprecated": (False,),
+    "readOnly": (False,),
+    "writeOnly": (False,),
+    "nullable": (False,),
+    "minLength": (0,),
+    "minItems": (0,),
+    "minProperties": (0,),
+    "items": ({},),
+    "additionalItems": (True, {}),
+    "additionalProperties": (True, {}),
+    "unevaluatedItems": (True, {}),
+    "unevaluatedProperties": (True, {}),
+    "patternProperties": ({},),
+    "dependentRequired": ({},),
+    "dependentSchemas": ({},),
+    "dependencies": ({},),
+    "propertyNames": (True, {}, {"type": "string"}),
+    "required": ([],),
+    "examples": ([],),
+    "minContains": (1,),
+}
+
+
+def is_vacuous(keyword: str, value: Any) -> bool:
+    """True when leaving the keyword out means the same."""
+    return any(type(value) is type(idle) and value == idle for idle in _VACUOUS.get(keyword, ()))
+
+
+def concerns(keyword: str, kinds: tuple[str, ...]) -> bool:
+    """True when the keyword can matter to a value of one of these types."""
+    kind = APPLIES_TO.get(keyword)
+    return kind is None or kind in kinds or (kind == "number" and "integer" in kinds)

@@ -1,0 +1,79 @@
+"""Where in a schema a rewrite is at work, and what it has to say about it."""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from .keywords import SILENT, TELLING, is_vacuous
+from .values import Node, SchemaNote, json_text
+
+if TYPE_CHECKING:
+    from .walk import Walk
+
+_PLAIN = re.compile(r"[A-Za-z0-9_$-]+")
+
+
+def step_text(key: str | int) -> str:
+    if isinstance(key, int):
+        return f"[{key}]"
+    return f".{key}" if _PLAIN.fullmatch(key) else f"[{json_text(key)}]"
+
+
+class Place:
+    """One node being visited.
+
+    `home` is the definition it lies in, `active` the references inlined around it, `merged` those inlined
+    into it.
+    """
+
+    __slots__ = ("active", "depth", "home", "merged", "nullable", "path", "told", "walk")
+
+    def __init__(self, walk: "Walk", path: str = "$", depth: int = 0, home: str = "#") -> None:
+        self.walk = walk
+        self.path = path
+        self.depth = depth
+        self.home = home
+        self.active: frozenset[str] = frozenset()
+        self.merged: frozenset[str] = frozenset()
+        self.nullable = False
+        self.told: dict[str, str] = {}
+
+    @property
+    def is_root(self) -> bool:
+        return self.path == "$"
+
+    def at(self, *keys: str | int) -> "Place":
+        inner = Place(self.walk, self.path + "".join(map(step_text, keys)), self.depth + 1, self.home)
+        inner.active = self.around
+        return inner
+
+    @property
+    def around(self) -> frozenset[str]:
+        return self.active | self.merged
+
+    def note(self, keyword: str, detail: str, *below: str | int) -> None:
+        path = self.path + "".join(map(step_text, below))
+        self.walk.notes.setdefault(SchemaNote(path, keyword, detail))
+
+    def tell(self, keyword: str, value: Any, detail: str = "not supported; kept as description text") -> None:
+        """Note a constraint that goes, and keep it as text for the model to read."""
+        self.note(keyword, detail)
+        self.told[keyword] = value if isinstance(value, str) else json_text(value)
+
+    def drop(self, node: Node, keyword: str) -> None:
+        """Take a keyword the target does not know out of the node."""
+        value = node.pop(keyword)
+        if keyword in SILENT or is_vacuous(keyword, value):
+            return
+        if keyword in TELLING:
+            self.tell(keyword, value)
+        else:
+            self.note(keyword, "not supported; dropped")
+
+    def describe(self, node: Node) -> Node:
+        """Write what was told into the description."""
+        if self.told:
+            text = "; ".join(f"{key}: {self.told[key]}" for key in sorted(self.told))
+            before = node.get("description")
+            node["description"] = f"{before} ({text})" if before else f"({text})"
+            self.told = {}
+        return node

@@ -1,0 +1,348 @@
+"""Rewrites that several targets share. Each takes a node that is its own to change, and where it stands."""
+
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any
+
+from .infer import infer_type, value_types
+from .keywords import ANNOTATIONS, SILENT, concerns
+from .merge import both, const_as_enum, merge
+from .place import Place
+from .refs import Refs
+from .tidy import tidy
+from .values import ANY_TYPES, Node, has_type, holds, json_type, same_json, type_names
+from .walk import Step
+
+_MAX_COMPARED = 32  # branches of a oneOf that are still compared with one another
+
+
+def merge_all_of(node: Node, place: Place) -> Node:
+    """`allOf` folded into the node itself."""
+    while "allOf" in node:
+        combined: Node = {}
+        for member in node.pop("allOf"):
+            combined = merge(combined, place.walk.expand(member, place), place)
+        node = merge(combined, node, place)
+    return node
+
+
+def const_to_enum(node: Node, place: Place) -> Node:
+    if "const" in node and "enum" in node and not holds(node["enum"], node["const"]):
+        place.note("const", "not one of the enum's values")
+    return const_as_enum(node)
+
+
+def one_of_to_any_of(node: Node, place: Place) -> Node:
+    """The same where no value can fit two branches; otherwise a loosening."""
+    if "oneOf" not in node:
+        return node
+    branches = node["oneOf"]
+    if "anyOf" in node:
+        place.drop(node, "oneOf")
+        return node
+    if not _exclusive(branches, place.walk.refs):
+        place.note("oneOf", "sent as anyOf: a value may now match several of the branches")
+    del node["oneOf"]
+    node["anyOf"] = branches
+    return node
+
+
+def simplify_any_of(node: Node, place: Place) -> Node:
+    """Branches that nothing fits go; a lone branch becomes part of the node."""
+    while "anyOf" in node:
+        branches = [branch for branch in node.pop("anyOf") if branch is not False]
+        if len(branches) > 1:
+            return {**node, "anyOf": branches}
+        if not branches:
+            return {**node, "not": {}}
+        if _is_recursive(branches[0], place):
+            return _beside_reference(branches[0], node, place)
+        node = merge_all_of(merge(place.walk.expand(branches[0], place), node, place), place)
+        node = one_of_to_any_of(const_as_enum(node), place)
+    return node
+
+
+def _is_recursive(branch: Any, place: Place) -> bool:
+    """A reference that must stay one, with at most annotations beside it."""
+    walk = place.walk
+    ref = branch.get("$ref") if isinstance(branch, dict) else None
+    found = walk.refs.find(ref) if isinstance(ref, str) and walk.mode == "named" else None
+    return (
+        found is not None
+        and walk.refs.is_cyclic(found[0])
+        and branch.keys() <= {"$ref", *ANNOTATIONS, *SILENT}
+    )
+
+
+def _beside_reference(branch: Node, node: Node, place: Place) -> Node:
+    about = {key: value for key, value in branch.items() if key in ANNOTATIONS}
+    return {**merge(tidy(about, place), node, place), "anyOf": [{"$ref": branch["$ref"]}]}
+
+
+def drop_idle_keywords(node: Node, place: Place) -> Node:
+    """Keywords that say nothing about values of the declared type."""
+    kinds = type_names(node)
+    return {key: value for key, value in node.items() if concerns(key, kinds)} if kinds else node
+
+
+def drop_idle_values(node: Node, place: Place) -> Node:
+    """Enum values that the declared type forbids anyway, and types that no value of the enum has."""
+    kinds = type_names(node)
+    if not kinds or "enum" not in node:
+        return node
+    fitting = [value for value in node["enum"] if any(has_type(value, kind) for kind in kinds)]
+    if not fitting:
+        place.drop(node, "enum")
+        return node
+    used = [kind for kind in kinds if any(has_type(value, kind) for value in fitting)]
+    return {**node, "type": used[0] if len(used) == 1 else used, "enum": fitting}
+
+
+def type_from_values(node: Node, place: Place) -> Node:
+    """A const or enum without a type gets the type its values have."""
+    kinds = value_types(node)
+    if "type" in node or not kinds:
+        return node
+    if "number" in kinds and "integer" in kinds:
+        kinds.remove("integer")
+    return {"type": kinds[0] if len(kinds) == 1 else kinds, **node}
+
+
+def type_from_keywords(node: Node, place: Place) -> Node:
+    """Keywords of one type only imply that type."""
+    if "type" in node or node.keys() & {"anyOf", "oneOf", "allOf", "$ref"}:
+        return node
+    kind = infer_type(node)
+    if kind is None:
+        kind = infer_type({key: value for key, value in node.items() if place.walk.rules.knows(key)})
+        if kind is not None:
+            place.note("type", f"keywords of several types; taken for type {kind}")
+    return {"type": kind, **node} if kind else node
+
+
+def close_false_items(node: Node, place: Place) -> Node:
+    """`items: false` ends a tuple: said with maxItems."""
+    if node.get("items") is False:
+        del node["items"]
+        length = len(node.get("prefixItems", ()))
+        node["maxItems"] = min(node.get("maxItems", length), length)
+    return node
+
+
+def tuple_to_items(node: Node, place: Place) -> Node:
+    """A tuple as an array of any of its members' schemas."""
+    if "prefixItems" not in node:
+        return node
+    members = [{} if member is True else member for member in node.pop("prefixItems")]
+    rest = node.get("items")
+    members += [{} if rest is True else rest] if rest is not None else []
+    unique: list[Any] = []
+    for member in members:
+        if not holds(unique, member):
+            unique.append(member)
+    node["items"] = unique[0] if len(unique) == 1 else {"anyOf": unique}
+    ends = rest is not None or node.get("maxItems", len(members) + 1) <= len(members)
+    if len(unique) > 1 or not ends:
+        place.note("prefixItems", "positions of the tuple are lost: each item may match any of its schemas")
+    return node
+
+
+def items_for_arrays(node: Node, place: Place) -> Node:
+    if "array" in type_names(node) and "items" not in node:
+        node["items"] = {}
+    return node
+
+
+def required_exists(node: Node, place: Place) -> Node:
+    """Only names of declared properties may be required."""
+    if "required" not in node:
+        return node
+    known = node.get("properties", {})
+    unknown = [name for name in node["required"] if name not in known]
+    if unknown:
+        place.note("required", f"not declared as properties: {', '.join(unknown)}")
+        node["required"] = [name for name in node["required"] if name in known]
+    if not node["required"]:
+        del node["required"]
+    return node
+
+
+def drop_false_properties(node: Node, place: Place) -> Node:
+    """A property that must not be there, for targets that cannot say so."""
+    for name in [name for name, schema in node.get("properties", {}).items() if schema is False]:
+        place.note("properties", "a property that must be absent is left out", "properties", name)
+        node["properties"] = {key: value for key, value in node["properties"].items() if key != name}
+    return node
+
+
+def integer_bounds(node: Node, place: Place) -> Node:
+    """For integers `> n` is `>= n + 1`; for other numbers the bound itself is the nearest there is."""
+    for key, plain, step, tighter in (
+        ("exclusiveMinimum", "minimum", 1, max),
+        ("exclusiveMaximum", "maximum", -1, min),
+    ):
+        if key not in node:
+            continue
+        bound = node[key]
+        exact = node.get("type") == "integer" and isinstance(bound, int)
+        if exact:
+            del node[key]
+            bound += step
+        else:
+            place.drop(node, key)
+        node[plain] = tighter(node.get(plain, bound), bound)
+    return node
+
+
+def limit_enum(*allowed: str) -> Step:
+    """An enum of the allowed JSON types only; a null among them becomes a branch of its own."""
+
+    def limit(node: Node, place: Place) -> Node:
+        values = node.get("enum", [])
+        if all(json_type(value) in allowed for value in values):
+            return node
+        plain = [value for value in values if value is not None]
+        if plain and all(json_type(value) in allowed for value in plain):
+            return _null_apart(node, plain)
+        return _without_enum(node, place)
+
+    return limit
+
+
+def _null_apart(node: Node, values: list[Any]) -> Node:
+    outside = {key: value for key, value in node.items() if key in ANNOTATIONS}
+    inside = {key: value for key, value in node.items() if key not in ANNOTATIONS and key != "anyOf"}
+    kinds = [kind for kind in type_names(node) if kind != "null"]
+    typed = {"type": kinds[0] if len(kinds) == 1 else kinds} if kinds else {}
+    valued = {**inside, **typed, "enum": values}
+    null = {key: value for key, value in inside.items() if concerns(key, ("null",)) and key != "enum"}
+    null["type"] = "null"
+    if "anyOf" in node:
+        either = {"anyOf": node["anyOf"]}
+        return {**outside, "anyOf": [both(valued, either), both(null, either)]}
+    return {**outside, "anyOf": [valued, null]}
+
+
+def _without_enum(node: Node, place: Place) -> Node:
+    """The enum told in words, unless the type says as much."""
+    values = node["enum"]
+    kinds = value_types(node)
+    full = {"boolean": 2, "null": 1}
+    if sum(full.get(kind, 1 << 30) for kind in kinds) == len(values) and set(type_names(node)) <= set(kinds):
+        del node["enum"]
+    else:
+        place.drop(node, "enum")
+    return node
+
+
+def limit_formats(*known: str) -> Step:
+    allowed = frozenset(known)
+
+    def limit(node: Node, place: Place) -> Node:
+        if "format" in node and node["format"] not in allowed:
+            place.drop(node, "format")
+        return node
+
+    return limit
+
+
+def split_types(node: Node, place: Place) -> Node:
+    """Several types as an anyOf with one branch each, every keyword with the type it speaks about."""
+    kinds = type_names(node)
+    if len(kinds) < 2 or "anyOf" in node:
+        return node
+    aside = {key: value for key, value in node.items() if key in ANNOTATIONS}
+    about = {key: value for key, value in node.items() if key not in ANNOTATIONS and key != "type"}
+    branches = [branch for kind in kinds if (branch := _branch_of(kind, about))]
+    return {**aside, "anyOf": branches}
+
+
+def _branch_of(kind: str, about: Node) -> Node | None:
+    branch = {"type": kind} | {key: value for key, value in about.items() if concerns(key, (kind,))}
+    if "enum" in branch:
+        branch["enum"] = [value for value in branch["enum"] if has_type(value, kind)]
+        return branch if branch["enum"] else None
+    return branch
+
+
+def spread_into_any_of(beside: frozenset[str]) -> Step:
+    """What stands beside an anyOf moved into each branch: A and (B or C) is (A and B) or (A and C)."""
+
+    def spread(node: Node, place: Place) -> Node:
+        if "anyOf" not in node:
+            return node
+        for key in [key for key in node if key in ANNOTATIONS - {"title", "description"}]:
+            place.drop(node, key)
+        base = {key: value for key, value in node.items() if key != "anyOf" and key not in beside}
+        outside = {key: value for key, value in node.items() if key in beside}
+        branches = node["anyOf"]
+        if base:
+            branches = [both(base, branch) for branch in branches]
+        return {**outside, "anyOf": branches}
+
+    return spread
+
+
+def any_type_or(fallback: Callable[[Node, Place], Node]) -> Step:
+    """A node that still has no type and no branches gets one."""
+
+    def choose(node: Node, place: Place) -> Node:
+        if "type" in node or "anyOf" in node or "$ref" in node:
+            return node
+        return fallback(node, place)
+
+    return choose
+
+
+def every_type(node: Node, place: Place) -> Node:
+    return {"type": list(ANY_TYPES), **node}
+
+
+def close_objects(node: Node, place: Place) -> Node:
+    """`additionalProperties: false` on every object."""
+    if "object" in type_names(node) and node.get("additionalProperties") is not False:
+        if "additionalProperties" in node:
+            place.drop(node, "additionalProperties")
+        place.note("additionalProperties", "the object is closed: only declared properties are allowed")
+        node["additionalProperties"] = False
+    return node
+
+
+def _exclusive(branches: list[Any], refs: Refs) -> bool:
+    if len(branches) > _MAX_COMPARED:
+        return False
+    seen = [refs.peek(branch) for branch in branches]
+    return all(_disjoint(one, two) for one, two in combinations(seen, 2))
+
+
+def _disjoint(one: Any, two: Any) -> bool:
+    """True when certainly no value fits both."""
+    if not isinstance(one, dict) or not isinstance(two, dict):
+        return one is False or two is False
+    kinds = [set(type_names(node)) or set(value_types(node)) for node in (one, two)]
+    numeric = [kind & {"integer", "number"} for kind in kinds]
+    if all(kinds) and not kinds[0] & kinds[1] and not all(numeric):
+        return True
+    if _values_disjoint(one, two):
+        return True
+    return kinds == [{"object"}, {"object"}] and _properties_disjoint(one, two)
+
+
+def _values_disjoint(one: Any, two: Any) -> bool:
+    if not isinstance(one, dict) or not isinstance(two, dict):
+        return False
+    left, right = const_as_enum(one).get("enum"), const_as_enum(two).get("enum")
+    if not isinstance(left, list) or not isinstance(right, list):
+        return False
+    return not any(same_json(value, other) for value in left for other in right)
+
+
+def _properties_disjoint(one: Node, two: Node) -> bool:
+    """A property that both require and that tells them apart."""
+    try:
+        shared = set(one.get("required", ())) & set(two.get("required", ()))
+        return any(
+            _values_disjoint(one["properties"].get(name), two["properties"].get(name)) for name in shared
+        )
+    except (KeyError, TypeError, AttributeError):
+        return False  # not well-formed: nothing is certain

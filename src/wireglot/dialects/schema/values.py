@@ -1,0 +1,101 @@
+"""The values of schema projection, and small facts about JSON values."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+Node: TypeAlias = dict[str, Any]
+
+SchemaTarget = Literal[
+    "json-schema",
+    "gemini-json",
+    "gemini-openapi",
+    "openai-strict",
+    "openai",
+    "anthropic",
+    "anthropic-strict",
+    "moonshot",
+]
+
+
+class SchemaNote(msgspec.Struct, frozen=True):
+    """One thing the projected schema says differently from the original."""
+
+    path: str
+    keyword: str
+    detail: str
+
+
+class Projected(msgspec.Struct, frozen=True):
+    """A schema fitted to a target. Shared between callers through a cache: never mutate `schema`."""
+
+    schema: Node
+    notes: tuple[SchemaNote, ...] = ()
+
+
+TYPES = ("string", "integer", "number", "boolean", "object", "array", "null")
+# Every JSON value has one of these; "integer" is part of "number".
+ANY_TYPES = ("string", "number", "boolean", "object", "array", "null")
+
+
+def json_type(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case str():
+            return "string"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case dict():
+            return "object"
+        case _:
+            return "array"
+
+
+def has_type(value: Any, name: str) -> bool:
+    kind = json_type(value)
+    if kind == name:
+        return True
+    if name == "number":
+        return kind == "integer"
+    return name == "integer" and kind == "number" and value.is_integer()
+
+
+def common_type(kinds: Sequence[str]) -> str | None:
+    """The one type that covers all of `kinds`, if there is one."""
+    unique = set(kinds)
+    if unique == {"integer", "number"}:
+        return "number"
+    return unique.pop() if len(unique) == 1 else None
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON; a value too deep or too odd to encode is told as three dots."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, RecursionError):
+        return "..."
+
+
+def same_json(one: Any, two: Any) -> bool:
+    """Equality of JSON values: unlike Python's, it tells true from 1."""
+    if isinstance(one, bool) or isinstance(two, bool) or isinstance(one, dict | list):
+        return type(one) is type(two) and json_text(one) == json_text(two)
+    return bool(one == two)
+
+
+def holds(values: Sequence[Any], value: Any) -> bool:
+    return any(same_json(each, value) for each in values)
+
+
+def type_names(node: Node) -> tuple[str, ...]:
+    """The declared types, always as a tuple; empty when none is declared."""
+    declared = node.get("type")
+    if isinstance(declared, str):
+        return (declared,)
+    return tuple(declared) if isinstance(declared, list) else ()

@@ -1,0 +1,280 @@
+"""What counts as "the same" conversation: the equality behind the laws.
+
+Two values are the same if their canonical forms are equal. A renderer that is silent (no losses) promises
+that its document parses back to the same value in this sense; one that reports a loss claims it does not.
+Each rule below forgives one difference, for the reason given. Nothing else is forgiven.
+
+Cutting:
+- Neighbouring messages of one role and one name are merged: dialects cut turns differently and mean the same.
+- Empty text without a signature, and messages without content, vanish: several APIs refuse them, and no model
+  sees them.
+- Neighbouring plain texts inside a tool result are joined with a newline: half of the dialects have one
+  string there.
+- `ToolResult.name` is cleared if it names its own call: only Gemini repeats it.
+
+Spelling:
+- `Extra.form`, blank `Extra.fields`, `Usage.raw`, `Stop.raw`, `Stop.dialect`: one dialect's spelling by
+  definition.
+- Function arguments compare as JSON, and nothing is `{}`: some dialects carry text, some an object.
+- `Signature.origin` keeps its dialect only: provider, model and account are stamped by whoever read it.
+- `Tool.schema` None, `{}` and the empty object schema; a missing description and an empty one; `strict` None
+  and False; `OutputFormat.name` (required by one dialect, absent in others).
+
+Defaults:
+- `ToolChoice("auto")` is the default of every API that has tools; so are `parallel_tools=True` and plain text
+  output.
+- `Usage.reasoning` None and 0; a usage of zeros and none at all (some dialects must print one).
+
+Addresses, which belong to the transport rather than the conversation: `Request.model`, `Request.stream`,
+`Response.id`, `Response.created`, `Response.model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec.structs import replace
+
+from wireglot.ir.content import (
+    CacheMark,
+    Citation,
+    Extra,
+    Foreign,
+    Media,
+    Message,
+    Origin,
+    Part,
+    Reasoning,
+    ResultPart,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from wireglot.ir.loss import is_blank
+from wireglot.ir.outcome import Candidate, Response, Stop, Usage
+from wireglot.ir.request import AnyTool, OutputFormat, Request, Thinking, Tool, ToolChoice
+from wireglot.ir.stream import Event, fold
+from wireglot.wire.json import BadJson, decode, encode_text
+
+_EMPTY_SCHEMAS: tuple[dict[str, Any], ...] = ({}, {"type": "object", "properties": {}})
+
+
+def canonical_request(request: Request) -> Request:
+    return replace(
+        request,
+        model="",
+        messages=_messages(request.messages),
+        tools=tuple(_tool(tool) for tool in request.tools),
+        tool_choice=_tool_choice(request.tool_choice),
+        parallel_tools=None if request.parallel_tools else request.parallel_tools,
+        thinking=_thinking(request.thinking),
+        output=_output(request.output),
+        stream=None,
+        cache=_cache(request.cache),
+        extra=canonical_extra(request.extra),
+    )
+
+
+def canonical_response(response: Response) -> Response:
+    return replace(
+        response,
+        id="",
+        model="",
+        content=_parts(response.content, {}),
+        stop=_stop(response.stop),
+        usage=_usage(response.usage),
+        created=0,
+        others=tuple(_candidate(other) for other in response.others),
+        extra=canonical_extra(response.extra),
+    )
+
+
+def canonical_events(events: Iterable[Event]) -> Response:
+    """What a stream amounts to; raises StreamFailed where it ends in a Failure."""
+    return canonical_response(fold(events))
+
+
+def canonical_extra(extra: Extra | None) -> Extra | None:
+    if extra is None:
+        return None
+    fields = {key: value for key, value in extra.fields.items() if not is_blank(value)}
+    return Extra(extra.dialect, fields) if fields else None
+
+
+def canonical_arguments(text: str) -> str:
+    """Function arguments with their keys sorted; text that is no JSON object stays as it is."""
+    if not text.strip():
+        return "{}"
+    try:
+        value = decode(text)
+    except BadJson:
+        return text
+    return encode_text(_sorted(value)) if type(value) is dict else text
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
+
+
+def _messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    names: dict[str, str] = {}  # call id -> tool name, of the calls so far
+    out: list[Message] = []
+    for message in messages:
+        content = _parts(message.content, names)
+        if not content:
+            continue
+        extra = canonical_extra(message.extra)
+        if out and (out[-1].role, out[-1].name, out[-1].extra) == (message.role, message.name, extra):
+            content = out.pop().content + content
+        out.append(Message(message.role, content, message.name, extra))
+    return tuple(out)
+
+
+def _parts(parts: tuple[Part, ...], names: dict[str, str]) -> tuple[Part, ...]:
+    out: list[Part] = []
+    for part in parts:
+        match part:
+            case Text():
+                if part.text or part.signature is not None:
+                    out.append(_text(part))
+            case Reasoning():
+                out.append(
+                    replace(part, signature=_signature(part.signature), extra=canonical_extra(part.extra))
+                )
+            case ToolCall():
+                names[part.id] = part.name
+                out.append(_call(part))
+            case ToolResult():
+                out.append(_result(part, names))
+            case Media():
+                out.append(_media(part))
+            case Foreign():
+                out.append(part)
+    return tuple(out)
+
+
+def _text(part: Text) -> Text:
+    return replace(
+        part,
+        citations=tuple(_citation(citation) for citation in part.citations),
+        signature=_signature(part.signature),
+        cache=_cache(part.cache),
+        extra=canonical_extra(part.extra),
+    )
+
+
+def _call(part: ToolCall) -> ToolCall:
+    return replace(
+        part,
+        arguments=canonical_arguments(part.arguments) if part.kind == "function" else part.arguments,
+        signature=_signature(part.signature),
+        cache=_cache(part.cache),
+        extra=canonical_extra(part.extra),
+    )
+
+
+def _media(part: Media) -> Media:
+    return replace(
+        part,
+        signature=_signature(part.signature),
+        cache=_cache(part.cache),
+        extra=canonical_extra(part.extra),
+    )
+
+
+def _result(part: ToolResult, names: dict[str, str]) -> ToolResult:
+    content: list[ResultPart] = []
+    for item in part.content:
+        match item:
+            case Text():
+                if not item.text and item.signature is None:
+                    continue
+                text = _text(item)
+                if content and _is_plain(text) and _is_plain(before := content[-1]):
+                    assert isinstance(before, Text)
+                    content[-1] = Text(f"{before.text}\n{text.text}")
+                else:
+                    content.append(text)
+            case Media():
+                content.append(_media(item))
+            case Foreign():
+                content.append(item)
+    return replace(
+        part,
+        content=tuple(content),
+        name="" if names.get(part.call_id) == part.name else part.name,
+        cache=_cache(part.cache),
+        extra=canonical_extra(part.extra),
+    )
+
+
+def _is_plain(part: ResultPart) -> bool:
+    return isinstance(part, Text) and part == Text(part.text)
+
+
+def _signature(signature: Signature | None) -> Signature | None:
+    return signature and Signature(signature.data, Origin(signature.origin.dialect), signature.id)
+
+
+def _cache(mark: CacheMark | None) -> CacheMark | None:
+    return mark and CacheMark(mark.ttl, canonical_extra(mark.extra))
+
+
+def _citation(citation: Citation) -> Citation:
+    return replace(citation, extra=canonical_extra(citation.extra))
+
+
+def _tool(tool: AnyTool) -> AnyTool:
+    if not isinstance(tool, Tool):
+        return tool
+    return replace(
+        tool,
+        description=tool.description or None,
+        schema=None if tool.schema in _EMPTY_SCHEMAS else tool.schema,
+        strict=tool.strict or None,
+        cache=_cache(tool.cache),
+        extra=canonical_extra(tool.extra),
+    )
+
+
+def _tool_choice(choice: ToolChoice | None) -> ToolChoice | None:
+    if choice is None:
+        return None
+    plain = replace(choice, extra=canonical_extra(choice.extra))
+    return None if plain == ToolChoice("auto") else plain
+
+
+def _thinking(thinking: Thinking) -> Thinking:
+    return replace(thinking, extra=canonical_extra(thinking.extra))
+
+
+def _output(output: OutputFormat | None) -> OutputFormat | None:
+    if output is None:
+        return None
+    plain = replace(
+        output,
+        name="",
+        description=output.description or None,
+        strict=output.strict or None,
+        extra=canonical_extra(output.extra),
+    )
+    return None if plain == OutputFormat("text") else plain
+
+
+def _stop(stop: Stop) -> Stop:
+    return Stop(stop.reason, sequence=stop.sequence, extra=canonical_extra(stop.extra))
+
+
+def _usage(usage: Usage | None) -> Usage | None:
+    if usage is None:
+        return None
+    plain = replace(usage, reasoning=usage.reasoning or None, raw=None)
+    return None if plain == Usage() else plain
+
+
+def _candidate(other: Candidate) -> Candidate:
+    return Candidate(_parts(other.content, {}), _stop(other.stop), canonical_extra(other.extra))

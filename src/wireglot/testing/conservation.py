@@ -1,0 +1,121 @@
+"""What a translation must not lose without saying so: every word, call, result and picture of a conversation.
+
+Weaker than equality, and therefore checkable between any two dialects: each piece of content of the source
+must be findable somewhere in the target, or a loss must name its place and its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.loss import Feature, Loss
+from wireglot.ir.outcome import Response
+from wireglot.ir.request import Request, Tool
+from wireglot.testing.canonical import canonical_arguments
+
+
+class Atom(msgspec.Struct, frozen=True):
+    """One piece of content and its place in the neutral conversation."""
+
+    path: str
+    kind: str
+    value: str
+
+
+_EXCUSES: dict[str, frozenset[Feature]] = {
+    "text": frozenset({"content.empty", "content.position", "refusal", "tool_result.pairing", "prefill"}),
+    "refusal": frozenset({"refusal"}),
+    "reasoning": frozenset({"reasoning.text", "reasoning.redacted", "reasoning.signature"}),
+    "call": frozenset(
+        {"tool.custom", "tool.name", "tool.namespace", "tool_call.arguments", "tool_result.pairing"}
+    ),
+    "result": frozenset({"tool_result.pairing", "tool_call.id"}),
+    "media": frozenset(
+        {"image", "document", "audio", "video", "file_reference", "tool_result.media", "tool_result.pairing"}
+    ),
+    "foreign": frozenset({"foreign_part"}),
+    "tool": frozenset({"tool.name", "tool.custom", "tool.namespace"}),
+    "stop": frozenset({"stop_sequences"}),
+}
+
+
+def lost(
+    source: Request | Response, target: Request | Response, losses: Iterable[Loss], dialect: str
+) -> list[Atom]:
+    """The atoms of `source` that are neither in `target` nor declared. `dialect` is that of the target."""
+    declared = list(losses)
+    found: dict[str, list[str]] = {}
+    for atom in _atoms(target):
+        found.setdefault(atom.kind, []).append(atom.value)
+    prose = [value for kind in ("text", "refusal", "result", "media") for value in found.get(kind, ())]
+    return [
+        atom
+        for atom in _atoms(source)
+        if not _is_there(atom, found, prose)
+        and not _is_declared(atom, declared)
+        # Extras of one's own dialect come back by the law of identity.
+        and not (atom.kind == "foreign" and atom.value.startswith(f"{dialect}:"))
+    ]
+
+
+def _is_there(atom: Atom, found: dict[str, list[str]], prose: list[str]) -> bool:
+    if atom.kind in ("text", "refusal", "result"):  # a lowered or labelled text stands inside a longer one
+        return any(atom.value in other for other in prose)
+    if atom.kind == "reasoning":
+        return any(atom.value in other for other in found.get("reasoning", ()))
+    if atom.kind == "media":
+        return atom.value in found.get("media", ()) or any(atom.value in other for other in prose)
+    return atom.value in found.get(atom.kind, ())
+
+
+def _is_declared(atom: Atom, losses: list[Loss]) -> bool:
+    excuses = _EXCUSES[atom.kind]
+    return any(
+        loss.feature in excuses and (atom.path.startswith(loss.path) or loss.path.startswith(atom.path))
+        for loss in losses
+    )
+
+
+def _atoms(value: Request | Response) -> Iterator[Atom]:
+    if isinstance(value, Response):
+        yield from _parts(value.content, "$")
+        return
+    for index, message in enumerate(value.messages):
+        yield from _parts(message.content, f"$.messages[{index}]")
+    for index, tool in enumerate(value.tools):
+        if isinstance(tool, Tool):
+            yield Atom(f"$.tools[{index}]", "tool", tool.name)
+    for index, sequence in enumerate(value.stop):
+        yield Atom(f"$.stop[{index}]", "stop", sequence)
+
+
+def _parts(parts: tuple[Part, ...], path: str) -> Iterator[Atom]:
+    for index, part in enumerate(parts):
+        yield from _atom(part, f"{path}.content[{index}]")
+
+
+def _atom(part: Part, path: str) -> Iterator[Atom]:
+    match part:
+        case Text():
+            if part.text.strip():
+                yield Atom(path, "refusal" if part.refusal else "text", part.text)
+        case Reasoning():
+            if part.text.strip():
+                yield Atom(path, "reasoning", part.text)
+        case ToolCall():
+            arguments = canonical_arguments(part.arguments) if part.kind == "function" else part.arguments
+            yield Atom(path, "call", f"{part.name}({arguments})")
+        case ToolResult():
+            for index, item in enumerate(part.content):
+                if isinstance(item, Text):
+                    if item.text.strip():
+                        yield Atom(f"{path}.content[{index}]", "result", item.text)
+                else:
+                    yield from _atom(item, f"{path}.content[{index}]")
+        case Media():
+            yield Atom(path, "media", part.data or part.text or part.url or part.file_id or "")
+        case Foreign():
+            yield Atom(path, "foreign", f"{part.dialect}:{part.type}")

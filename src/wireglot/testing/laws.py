@@ -1,0 +1,128 @@
+"""The pieces of which the laws are made: run a codec, open what it sealed, say what differs.
+
+Everything takes a `Dialect`, so the laws apply to one of your own just as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from wireglot.dialects.base import Context, Dialect, Rendered
+from wireglot.dialects.envelope import Holder, unseal
+from wireglot.ir.content import Media, Part, Reasoning, Signature, Text, ToolCall
+from wireglot.ir.outcome import Response
+from wireglot.ir.request import Request
+from wireglot.ir.stream import Event, Failure, Finish, check
+
+_HOLDERS: dict[type[Part], Holder] = {Text: "text", ToolCall: "call", Media: "media"}
+
+
+def read_stream(dialect: Dialect, pieces: Iterable[bytes], context: Context | None = None) -> list[Event]:
+    """The events of a stream that arrives in those pieces. Raises BrokenGrammar if they are out of order."""
+    reader = dialect.stream_reader(context or Context())
+    events: list[Event] = []
+    for piece in pieces:
+        events += reader.read(piece)
+    events += reader.end()
+    return list(check(events))
+
+
+def write_stream(
+    dialect: Dialect, events: Iterable[Event], context: Context | None = None, request: Request | None = None
+) -> Rendered[bytes]:
+    writer = dialect.stream_writer(context or Context(), request)
+    value = writer.write(events)
+    return Rendered(value, tuple(writer.losses))
+
+
+def ending(events: list[Event]) -> type[Event]:
+    """How a stream ended: `Finish` or `Failure`."""
+    last = type(events[-1])
+    assert last in (Finish, Failure), f"a stream must not end in {last.__name__}"
+    return last
+
+
+def opened(response: Response, secret: bytes = Context().secret) -> Response:
+    """The response with its sealed envelopes opened, as the client's next request brings them back.
+
+    A foreign signature reaches the client inside a field of the client's dialect; the response parser, which
+    expects an upstream on the other side, takes the envelope for the signature. This is its inverse. It also
+    joins a signature that a stream could only send behind the text it signs, as an empty part of its own.
+    """
+    parts: list[Part] = []
+    waiting: dict[Holder, Signature] = {}
+    for part in response.content:
+        signature = getattr(part, "signature", None)
+        sealed = unseal(signature.data, secret) if signature is not None else None
+        if sealed is None:
+            _append(parts, _signed(part, waiting))
+            continue
+        inside, holder = sealed.signature, sealed.holder
+        if not isinstance(part, Reasoning):
+            _append(parts, replace(part, signature=inside))
+        elif holder == "redacted":
+            parts.append(Reasoning("", inside, redacted=True))
+        elif holder == "reasoning":
+            _append(parts, replace(part, signature=inside))
+        elif holder == "unsigned":
+            parts.append(replace(part, signature=None))
+        else:
+            waiting[holder] = inside
+            if part.text:
+                parts.append(replace(part, signature=None))
+    return replace(response, content=tuple(parts))
+
+
+def _append(parts: list[Part], part: Part) -> None:
+    last = parts[-1] if parts else None
+    if not isinstance(part, Text | Reasoning) or part.signature is None or part.text:
+        parts.append(part)
+    elif isinstance(last, Text | Reasoning) and type(last) is type(part) and last.signature is None:
+        parts[-1] = replace(last, signature=part.signature)
+    else:
+        parts.append(part)
+
+
+def _signed(part: Part, waiting: dict[Holder, Signature]) -> Part:
+    holder = _HOLDERS.get(type(part))
+    if holder is None or holder not in waiting:
+        return part
+    return replace(part, signature=waiting.pop(holder))
+
+
+def differences(one: Any, other: Any, path: str = "$") -> list[str]:
+    """Where two values differ, for people to read; empty if nowhere."""
+    return list(_differences(msgspec.to_builtins(one), msgspec.to_builtins(other), path))
+
+
+def _differences(one: Any, other: Any, path: str) -> Iterable[str]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in one.keys() | other.keys():
+            if key not in one:
+                yield f"{path}.{key}: absent != {_short(other[key])}"
+            elif key not in other:
+                yield f"{path}.{key}: {_short(one[key])} != absent"
+            else:
+                yield from _differences(one[key], other[key], f"{path}.{key}")
+    elif isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        if len(one) != len(other):
+            yield f"{path}: {len(one)} items != {len(other)}: {_short(one)} != {_short(other)}"
+            return
+        for index, (left, right) in enumerate(zip(one, other, strict=True)):
+            yield from _differences(left, right, f"{path}[{index}]")
+    elif (type(one) is not type(other) and not _numbers(one, other)) or one != other:
+        yield f"{path}: {_short(one)} != {_short(other)}"
+
+
+def _numbers(one: Any, other: Any) -> bool:
+    """JSON does not tell 1 from 1.0, but it does tell both from true."""
+    return type(one) in (int, float) and type(other) in (int, float)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -1,0 +1,91 @@
+"""Running the command line, here or as a process of its own, on the bundled examples."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+from wireglot.cli import examples, main
+
+COMMAND = [sys.executable, "-m", "wireglot.cli"]
+PLAIN = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
+
+
+def run(*arguments: str, given: bytes | str | dict[str, Any] = b"") -> subprocess.CompletedProcess[bytes]:
+    """One call to its end, in this process: what is said where, and the status. A dict is given as JSON."""
+    stdin, stdout, stderr = (
+        io.TextIOWrapper(io.BytesIO(data), encoding="utf-8") for data in (_data(given), b"", b"")
+    )
+    kept = sys.stdin, sys.stdout, sys.stderr
+    sys.stdin, sys.stdout, sys.stderr = stdin, stdout, stderr
+    try:
+        status = main(arguments)
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = kept
+    return subprocess.CompletedProcess(arguments, status, _written(stdout), _written(stderr))
+
+
+def _written(stream: io.TextIOWrapper) -> bytes:
+    stream.flush()
+    buffer = stream.detach()
+    assert isinstance(buffer, io.BytesIO)
+    return buffer.getvalue()
+
+
+def spawn(*arguments: str, given: bytes | str | dict[str, Any] = b"") -> subprocess.CompletedProcess[bytes]:
+    """The same as a process of its own."""
+    return subprocess.run(
+        [*COMMAND, *arguments], input=_data(given), capture_output=True, env=PLAIN, timeout=300
+    )
+
+
+def _data(given: bytes | str | dict[str, Any]) -> bytes:
+    text = json.dumps(given) if isinstance(given, dict) else given
+    return text.encode() if isinstance(text, str) else text
+
+
+def run_lines(*arguments: str, cases: list[Any]) -> list[dict[str, Any]]:
+    """`translate --jsonl` over cases; one that is a string or bytes is the line itself."""
+    done = run("translate", "--jsonl", *arguments, given=b"".join(as_line(case) for case in cases))
+    assert done.stderr == b""
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == (0 if all(result["ok"] for result in results) else 1)
+    return results
+
+
+def as_line(case: Any) -> bytes:
+    if isinstance(case, bytes):
+        return case + b"\n"
+    return (case if isinstance(case, str) else json.dumps(case)).encode() + b"\n"
+
+
+def request_case(
+    identity: Any = 1, source: str = "anthropic", target: str = "openai-chat", **more: Any
+) -> dict[str, Any]:
+    body = examples.document(source, "request")
+    return {"id": identity, "kind": "request", "from": source, "to": target, "body": body, **more}
+
+
+def response_case(
+    identity: Any = 1, source: str = "gemini", target: str = "anthropic", **more: Any
+) -> dict[str, Any]:
+    body = examples.document(source, "response")
+    return {"id": identity, "kind": "response", "from": source, "to": target, "body": body, **more}
+
+
+def stream_case(
+    identity: Any = 1, source: str = "gemini", target: str = "anthropic", **more: Any
+) -> dict[str, Any]:
+    sse = examples.stream(source).decode()
+    return {"id": identity, "kind": "stream", "from": source, "to": target, "sse": sse, **more}
+
+
+def complaint(done: subprocess.CompletedProcess[bytes]) -> str:
+    """The one line a refused call leaves on standard error."""
+    assert done.returncode == 2, done
+    lines = done.stderr.decode().splitlines()
+    assert len(lines) == 1, lines
+    assert lines[0].startswith("wireglot: ")
+    return lines[0].removeprefix("wireglot: ")

@@ -1,0 +1,42 @@
+"""tools/bench.py: what it measures is what it says. Times are not tested."""
+
+import msgspec
+import pytest
+
+from tools import bench
+
+
+def test_the_request_is_a_coding_agents_of_a_hundred_kilobytes():
+    body = bench.agent_request()
+    assert 95_000 < len(msgspec.json.encode(body)) < 105_000
+    assert len(body["messages"]) == 60
+    assert len(body["tools"]) == 30
+
+
+@pytest.mark.parametrize("dialect", list(bench.MODELS))
+def test_a_stream_has_an_event_for_each_word(dialect):
+    frames = bench.text_stream(dialect)
+    assert sum(b" of the answer" in frame and frame.count(b" word ") == 1 for frame in frames) >= bench.EVENTS
+
+
+def test_jobs_take_turns_and_the_best_round_counts():
+    calls: list[str] = []
+    times = bench.best([lambda: calls.append("a"), lambda: calls.append("b")], 3)
+    assert calls == ["a", "b"] * 3
+    assert len(times) == 2
+
+
+def test_figures_are_put_between_the_marks(tmp_path):
+    page = tmp_path / "bench.md"
+    page.write_text(f"before\n{bench._BEGIN}\nold\n{bench._END}\nafter\n")
+    bench.write(page, "new")
+    assert page.read_text() == f"before\n{bench._BEGIN}\n\nnew\n\n{bench._END}\nafter\n"
+    page.write_text("no marks")
+    with pytest.raises(SystemExit):
+        bench.write(page, "new")
+
+
+def test_importing_wireglot_loads_no_network_library():
+    _, modules, network = bench.import_figures(1)
+    assert modules > 0
+    assert network == []

@@ -1,0 +1,169 @@
+"""`wireglot demo`, the lists, and the outside of the command."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.running import COMMAND, PLAIN, complaint, run
+from wireglot import __version__
+from wireglot.cli import demo, examples, main
+from wireglot.cli.outline import outline, side_by_side
+from wireglot.cli.paint import Paint
+from wireglot.dialects.registry import NAMES
+from wireglot.ir.loss import FEATURES
+from wireglot.providers.spec import names
+
+
+def test_the_demo_shows_every_ordered_pair_and_one_request_beside_its_translation():
+    done = run("demo")
+    shown = done.stdout.decode()
+    assert done.returncode == 0
+    assert done.stderr == b""
+    assert "\x1b" not in shown
+    rows = [line.split()[:2] for line in shown.splitlines()]
+    for source in examples.MODELS:
+        for target in examples.MODELS:
+            assert ([source, target] in rows) == (source != target)
+    assert "FAILED" not in shown
+    assert "The request in anthropic" in shown
+    assert '"contents": [' in shown
+
+
+def test_the_demo_shows_the_pair_that_is_asked_for():
+    shown = run("demo", "--from", "openai-responses", "--to", "openai-chat").stdout.decode()
+    assert "The request in openai-responses" in shown
+    assert "the same in openai-chat" in shown
+
+
+def test_the_demo_refuses_a_dialect_without_an_example():
+    assert complaint(run("demo", "--to", "klingon")).startswith("--to: no example in dialect 'klingon'")
+
+
+def test_the_demo_fails_if_a_pair_fails(monkeypatch, capsys):
+    def cross(kind, source, target):
+        return demo.Crossing(
+            fault="$.tools: expected better" if (kind, target) == ("stream", "gemini") else ""
+        )
+
+    monkeypatch.setattr(demo, "cross", cross)
+    assert main(["demo"]) == 1
+    out, err = capsys.readouterr()
+    assert "FAILED" in out
+    assert "wireglot: anthropic to gemini, stream: $.tools: expected better" in err.splitlines()
+
+
+@pytest.mark.parametrize("dialect", list(examples.MODELS))
+def test_an_example_says_the_same_in_every_dialect(dialect):
+    text = json.dumps(examples.document(dialect, "request"))
+    for told in ("careful coding agent", "edit_file", "src/dates.py", "1 failed, 11 passed", "iVBOR"):
+        assert told in text
+
+
+def test_the_lists_hold_every_name():
+    for command, expected in (("dialects", NAMES), ("providers", names()), ("losses", FEATURES)):
+        done = run(command)
+        assert done.returncode == 0
+        lines = done.stdout.decode().splitlines()
+        assert sorted(line.split()[0] for line in lines) == sorted(expected)
+        assert all(len(line.split(maxsplit=1)) == 2 for line in lines), "each name is explained"
+
+
+def test_the_version_is_told():
+    done = run("--version")
+    assert (done.returncode, done.stdout.decode()) == (0, f"wireglot {__version__}\n")
+
+
+def test_help_shows_examples():
+    assert "wireglot translate request" in run("--help").stdout.decode()
+    assert "cases.jsonl" in run("translate", "--help").stdout.decode()
+
+
+def test_no_command_at_all_shows_the_help_and_fails():
+    done = run()
+    assert done.returncode == 2
+    assert b"usage: wireglot" in done.stdout
+
+
+def test_starting_loads_no_network_library_and_no_command():
+    code = (
+        "import sys; from wireglot.cli import main; main(['dialects']); "
+        "print(*[name for name in sys.modules if name in "
+        "('socket', 'ssl', 'asyncio', 'http', 'multiprocessing', 'wireglot.cli.demo', 'wireglot.cli.dataset')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == ""
+
+
+def test_a_reader_that_leaves_ends_the_demo_quietly():
+    with subprocess.Popen(
+        [*COMMAND, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=PLAIN
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@pytest.mark.parametrize("arguments", [["demo"], ["translate", "--jsonl"]])
+def test_a_full_disk_is_told_in_one_line(arguments):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*COMMAND, *arguments], input=b"{\n", stdout=full, stderr=subprocess.PIPE, env=PLAIN
+        )
+    assert (done.returncode, done.stderr) == (2, b"wireglot: No space left on device\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_a_closed_standard_stream_is_told_in_one_line(closed):
+    command = f"{shlex.join(COMMAND)} translate --jsonl {closed}"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, env=PLAIN)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"wireglot: standard ")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_a_terminal_that_cannot_show_a_letter_is_no_reason_to_fail():
+    done = subprocess.run([*COMMAND, "demo"], capture_output=True, env={**PLAIN, "PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_colour_is_for_terminals(monkeypatch):
+    class Terminal:
+        def isatty(self):
+            return True
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert "\x1b[31m" in Paint(Terminal())("x", "dropped")  # type: ignore[arg-type]  # all a Paint asks of a stream
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert Paint(Terminal())("x", "dropped") == "x"  # type: ignore[arg-type]  # as above
+
+
+@pytest.mark.parametrize("width", [30, 60, 100])
+def test_an_outline_never_exceeds_its_width(width):
+    for name in examples.MODELS:
+        assert all(len(line) <= width for line in outline(examples.document(name, "request"), width))
+
+
+def test_an_outline_keeps_on_a_line_what_fits_and_opens_what_does_not():
+    value = {"a": [1, 2], "b": [{"c": "short"}, {"c": "x" * 80}], "d": list(range(100, 120))}
+    assert outline(value, 40)[:7] == [
+        "{",
+        '  "a": [1, 2],',
+        '  "b": [',
+        '    {"c": "short"},',
+        f'    {{"c": "{"x" * 17}…"}}',
+        "  ],",
+        '  "d": [',
+    ]
+
+
+def test_two_columns_are_as_long_as_the_longer():
+    assert side_by_side(["a"], ["b", "c"], 3) == ["a   | b", "    | c"]

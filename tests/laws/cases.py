@@ -1,0 +1,81 @@
+"""The material every law runs over: own fixtures, and recorded traffic where it is at hand."""
+
+import os
+from collections.abc import Callable, Iterable
+from functools import cache
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wireglot.dialects.registry import NAMES
+from wireglot.testing.corpus import Case, fixtures, recordings
+from wireglot.wire.json import encode
+
+ROOT = Path(__file__).parents[2]
+FIXTURES = ROOT / "tests" / "fixtures"
+RECORDINGS = ROOT.parent / "shared" / "corpus" / "dev"
+DEEP = bool(os.environ.get("WIREGLOT_DEEP"))
+"""Run over all recordings instead of a sample."""
+
+MAIN = ("anthropic", "openai-chat", "openai-responses", "gemini")
+PAIRS = tuple(permutations(NAMES, 2))
+MAIN_PAIRS = tuple(permutations(MAIN, 2))
+
+every_dialect = pytest.mark.parametrize("name", NAMES)
+every_pair = pytest.mark.parametrize(("source", "target"), PAIRS)
+
+
+def of_kind(kind: str) -> list[Any]:
+    """Every own fixture of a kind, as parameters."""
+    return [pytest.param(case, id=case.id) for name in NAMES for case in fixtures(FIXTURES, name, kind)]
+
+
+@cache
+def recorded(name: str, kind: str, limit: int = 150) -> tuple[Case, ...]:
+    """Recorded requests, responses, streams or errors of a dialect; none where there are no recordings."""
+    cases: list[Case] = []
+    family = {"code-assist": "gemini"}.get(name, name).replace("-", "_")
+    for file in (f"{family}.unary.jsonl.gz", f"{family}.stream.jsonl.gz"):
+        path = RECORDINGS / file
+        if not path.exists():
+            continue
+        for row in recordings(path, None if DEEP or name == "code-assist" else limit):
+            wrapped = "code_assist" in row["tags"]
+            if wrapped is (name == "code-assist"):
+                cases.extend(_case(row, name, kind))
+    return tuple(cases)
+
+
+def _case(row: dict[str, Any], name: str, kind: str) -> Iterable[Case]:
+    request, response, status = row["request"], row["response"], row["status"]
+    if any(other in row["endpoint"] for other in ("count_tokens", "compact")):
+        return
+    if kind == "requests":
+        if isinstance(request, dict) and status < 400:  # the refused ones are not all well formed
+            yield Case(row["id"], name, body=request)
+    elif kind == "errors":
+        if status >= 400:
+            yield Case(row["id"], name, body=response, status=status, request=request)
+    elif status >= 400 or isinstance(response, dict) is row["streaming"]:
+        return
+    elif kind == "responses":
+        if isinstance(response, dict):
+            yield Case(row["id"], name, body=response, request=request)
+    elif kind == "streams":
+        if isinstance(response, str):
+            yield Case(row["id"], name, data=response.encode(), request=request)
+        elif isinstance(response, list) and name == "gemini":
+            yield Case(row["id"], name, data=encode(response), request=request)
+
+
+def all_hold(cases: Iterable[Case], law: Callable[[Case], object]) -> None:
+    """Try a law on many cases and report all that break it, not just the first."""
+    broken: list[str] = []
+    for case in cases:
+        try:
+            law(case)
+        except Exception as problem:
+            broken.append(f"{case.id}: {type(problem).__name__}: {str(problem)[:400]}")
+    assert not broken, f"{len(broken)} broken:\n" + "\n".join(broken[:12])

@@ -1,0 +1,211 @@
+"""The vendors' own SDKs as judges: they get our bytes through a mock transport and tell what they understood."""
+
+from typing import Any
+
+import anthropic
+import httpx2
+import msgspec
+import openai
+from google import genai
+from google.genai import types
+
+from wireglot.ir.content import Reasoning, Text, ToolCall
+from wireglot.ir.outcome import Response
+from wireglot.testing.canonical import canonical_arguments
+from wireglot.wire.json import encode, encode_text
+
+
+class Understood(msgspec.Struct, frozen=True):
+    """What a user of an SDK has in hand at the end of an answer."""
+
+    prose: str
+    reasoning: str
+    calls: tuple[tuple[str, str], ...]
+
+
+class Failed(Exception):
+    """The SDK reported an error, as it should for a stream that carries one."""
+
+
+def understood(response: Response) -> Understood:
+    """The same of a response of ours."""
+    parts = response.content
+    return Understood(
+        "".join(part.text for part in parts if isinstance(part, Text)),
+        "".join(part.text for part in parts if isinstance(part, Reasoning)),
+        tuple((part.name, _arguments(part)) for part in parts if isinstance(part, ToolCall)),
+    )
+
+
+def _arguments(call: ToolCall) -> str:
+    return canonical_arguments(call.arguments) if call.kind == "function" else call.arguments
+
+
+def _transport(content: bytes, kind: str) -> httpx2.MockTransport:
+    return httpx2.MockTransport(
+        lambda request: httpx2.Response(200, headers={"content-type": kind}, content=content)
+    )
+
+
+def _client(content: bytes, stream: bool) -> httpx2.Client:
+    return httpx2.Client(transport=_transport(content, "text/event-stream" if stream else "application/json"))
+
+
+# Anthropic
+
+
+def _anthropic(content: bytes, stream: bool) -> anthropic.Anthropic:
+    return anthropic.Anthropic(api_key="k", http_client=_client(content, stream), max_retries=0)
+
+
+def _anthropic_message(message: Any) -> Understood:
+    prose, reasoning, calls = "", "", []
+    for block in message.content:
+        if block.type == "text":
+            prose += block.text
+        elif block.type == "thinking":
+            reasoning += block.thinking
+        elif block.type == "tool_use":
+            calls.append((block.name, canonical_arguments(encode_text(block.input))))
+    return Understood(prose, reasoning, tuple(calls))
+
+
+_ANTHROPIC: dict[str, Any] = {"model": "m", "max_tokens": 10, "messages": [{"role": "user", "content": "x"}]}
+
+
+def anthropic_stream(data: bytes) -> Understood:
+    try:
+        with _anthropic(data, True).messages.stream(**_ANTHROPIC) as stream:
+            for _ in stream:
+                pass
+            return _anthropic_message(stream.get_final_message())
+    except anthropic.APIStatusError as error:
+        raise Failed(str(error)) from error
+
+
+def anthropic_response(body: dict[str, Any]) -> Understood:
+    return _anthropic_message(_anthropic(encode(body), False).messages.create(**_ANTHROPIC))
+
+
+# OpenAI Chat
+
+
+def _openai(content: bytes, stream: bool) -> openai.OpenAI:
+    return openai.OpenAI(api_key="k", http_client=_client(content, stream), max_retries=0)
+
+
+def _chat_message(message: Any) -> Understood:
+    calls = []
+    for call in message.tool_calls or []:
+        if call.type == "custom":
+            calls.append((call.custom.name, call.custom.input))
+        else:
+            calls.append((call.function.name, canonical_arguments(call.function.arguments)))
+    reasoning = getattr(message, "reasoning_content", None) or ""
+    return Understood((message.content or "") + (message.refusal or ""), reasoning, tuple(calls))
+
+
+_CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+
+
+def chat_stream(data: bytes) -> Understood:
+    try:
+        with _openai(data, True).chat.completions.stream(**_CHAT) as stream:
+            for _ in stream:
+                pass
+            return _chat_message(stream.get_final_completion().choices[0].message)
+    except openai.LengthFinishReasonError as cut:  # how the helper tells that an answer was cut short
+        return _chat_message(cut.completion.choices[0].message)
+    except openai.APIError as error:
+        raise Failed(str(error)) from error
+
+
+def chat_response(body: dict[str, Any]) -> Understood:
+    return _chat_message(_openai(encode(body), False).chat.completions.create(**_CHAT).choices[0].message)
+
+
+# OpenAI Responses
+
+
+def _responses_output(response: Any) -> Understood:
+    prose, reasoning, calls = "", "", []
+    for item in response.output:
+        if item.type == "message":
+            prose += "".join(
+                part.text if part.type == "output_text" else part.refusal for part in item.content
+            )
+        elif item.type == "reasoning":
+            reasoning += "".join(part.text for part in (*item.summary, *(item.content or ())))
+        elif item.type == "function_call":
+            calls.append((item.name, canonical_arguments(item.arguments)))
+        elif item.type == "custom_tool_call":
+            calls.append((item.name, item.input))
+    return Understood(prose, reasoning, tuple(calls))
+
+
+def responses_stream(data: bytes) -> Understood:
+    final = None
+    try:
+        with _openai(data, True).responses.stream(model="m", input="x") as stream:
+            for event in stream:
+                if event.type in ("response.completed", "response.incomplete", "response.failed"):
+                    final = event.response
+    except openai.APIError as error:
+        raise Failed(str(error)) from error
+    assert final is not None, "no terminal event"
+    if final.status == "failed":
+        raise Failed(str(final.error))
+    return _responses_output(final)
+
+
+def responses_response(body: dict[str, Any]) -> Understood:
+    return _responses_output(_openai(encode(body), False).responses.create(model="m", input="x"))
+
+
+# Gemini
+
+
+def _gemini(content: bytes, stream: bool) -> genai.Client:
+    return genai.Client(api_key="k", http_options=types.HttpOptions(httpx_client=_client(content, stream)))
+
+
+def _gemini_chunks(chunks: list[Any]) -> Understood:
+    prose, reasoning, calls = "", "", []
+    for chunk in chunks:
+        for candidate in (chunk.candidates or [])[:1]:
+            for part in (candidate.content and candidate.content.parts) or []:
+                if part.function_call:
+                    arguments = encode_text(part.function_call.args or {})
+                    calls.append((part.function_call.name or "", canonical_arguments(arguments)))
+                elif part.text:
+                    if part.thought:
+                        reasoning += part.text
+                    else:
+                        prose += part.text
+    return Understood(prose, reasoning, tuple(calls))
+
+
+def gemini_stream(data: bytes) -> Understood:
+    try:
+        stream = _gemini(data, True).models.generate_content_stream(model="m", contents="x")
+        return _gemini_chunks(list(stream))
+    except genai.errors.APIError as error:
+        raise Failed(str(error)) from error
+
+
+def gemini_response(body: dict[str, Any]) -> Understood:
+    return _gemini_chunks([_gemini(encode(body), False).models.generate_content(model="m", contents="x")])
+
+
+STREAMS = {
+    "anthropic": anthropic_stream,
+    "openai-chat": chat_stream,
+    "openai-responses": responses_stream,
+    "gemini": gemini_stream,
+}
+RESPONSES = {
+    "anthropic": anthropic_response,
+    "openai-chat": chat_response,
+    "openai-responses": responses_response,
+    "gemini": gemini_response,
+}

@@ -1,0 +1,61 @@
+"""Chunking: any cutting of the bytes gives the same output bytes and losses."""
+
+import pytest
+from hypothesis import given
+
+from tests.laws.cases import MAIN, all_hold, every_dialect, of_kind, recorded
+from wireglot import StreamTranslator
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import NAMES, dialect
+from wireglot.ir.stream import Event
+from wireglot.testing.chunking import every_cut
+from wireglot.testing.corpus import Case
+from wireglot.testing.laws import read_stream
+from wireglot.testing.strategies import event_streams
+
+
+def translated(case: Case, target: str, pieces: list[bytes]) -> tuple[bytes, list[object]]:
+    translator = StreamTranslator(source=case.dialect, target=target)
+    data = b"".join(translator.feed(piece) for piece in pieces) + translator.close()
+    return data, list(translator.losses)
+
+
+def cutting_does_not_show(case: Case, target: str, random_cuts: int) -> None:
+    whole, *others = every_cut(case.data, random_cuts)
+    expected = translated(case, target, whole)
+    for pieces in others:
+        assert translated(case, target, pieces) == expected
+
+
+@pytest.mark.parametrize("target", NAMES)
+@pytest.mark.parametrize("case", of_kind("streams"))
+def test_the_cutting_of_a_stream_does_not_show(case, target):
+    cutting_does_not_show(case, target, 4)
+
+
+@pytest.mark.parametrize("case", of_kind("streams"))
+def test_the_cutting_of_a_stream_does_not_change_its_events(case):
+    codec = dialect(case.dialect)
+    whole, *others = every_cut(case.data, 4)
+    expected = read_stream(codec, whole)
+    for pieces in others:
+        assert read_stream(codec, pieces) == expected
+
+
+@every_dialect
+def test_the_cutting_of_a_recorded_stream_does_not_show(name):
+    def law(case: Case) -> None:
+        if len(case.data) < 40_000:
+            target = MAIN[len(case.id) % len(MAIN)]
+            whole, by_byte, *_ = every_cut(case.data, 1)
+            assert translated(case, target, whole) == translated(case, target, by_byte)
+
+    all_hold(recorded(name, "streams", 40), law)
+
+
+@every_dialect
+@given(events=event_streams(failing=True))
+def test_a_writer_gives_the_same_bytes_for_events_one_by_one(name, events: list[Event]):
+    at_once, one_by_one = (dialect(name).stream_writer(Context()) for _ in range(2))
+    assert b"".join(one_by_one.write([event]) for event in events) == at_once.write(events)
+    assert one_by_one.losses == at_once.losses

@@ -1,0 +1,162 @@
+"""Garbage: arbitrary bytes and documents raise a fault of ours or parse; nothing else, and no hang."""
+
+from contextlib import suppress
+from random import Random
+from zlib import crc32
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.laws.cases import DEEP, every_dialect, of_kind
+from tests.laws.mutations import STRANGE, bent
+from wireglot import StreamTranslator, translate_request, translate_response
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import NAMES, dialect
+from wireglot.ir.errors import ClientFault, Unsupported, UpstreamFault, WireglotError
+from wireglot.testing.laws import read_stream
+from wireglot.wire.json import encode
+
+CONTEXT = Context()
+TIMES = 300 if DEEP else 60
+
+json_values = st.recursive(
+    st.sampled_from(STRANGE) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+bodies = st.dictionaries(
+    st.sampled_from(
+        [
+            "messages",
+            "input",
+            "contents",
+            "model",
+            "max_tokens",
+            "tools",
+            "content",
+            "choices",
+            "output",
+            "candidates",
+        ]
+    )
+    | st.sampled_from(
+        [
+            "error",
+            "type",
+            "usage",
+            "request",
+            "response",
+            "stop_reason",
+            "system",
+            "id",
+            "role",
+            "parts",
+            "text",
+        ]
+    ),
+    json_values,
+    max_size=6,
+)
+
+
+def names_a_place(fault: WireglotError) -> None:
+    assert fault.path.startswith("$")
+    assert fault.message
+
+
+def bent_versions(case):
+    random = Random(crc32(case.id.encode()))
+    for _ in range(TIMES):
+        document = bent(case.body, random)
+        if random.random() < 0.3:
+            document = bent(document, random)
+        if isinstance(document, dict):
+            yield document
+
+
+@every_dialect
+@given(body=bodies)
+def test_a_strange_request_is_the_clients_fault_or_parses(name, body):
+    codec = dialect(name)
+    try:
+        request = codec.parse_request(body, CONTEXT)
+    except (ClientFault, Unsupported) as fault:
+        names_a_place(fault)
+        return
+    for target in NAMES:
+        with suppress(Unsupported):
+            dialect(target).render_request(request, CONTEXT)
+
+
+@every_dialect
+@given(body=bodies)
+def test_a_strange_response_is_the_upstreams_fault_or_parses(name, body):
+    codec = dialect(name)
+    codec.parse_error(body, 500)
+    try:
+        response = codec.parse_response(body, CONTEXT)
+    except UpstreamFault as fault:
+        names_a_place(fault)
+        return
+    for target in NAMES:
+        dialect(target).render_response(response, CONTEXT)
+
+
+@every_dialect
+@given(body=json_values, status=st.sampled_from((0, 200, 400, 404, 429, 500, 529)))
+def test_any_body_is_an_error_or_none(name, body, status):
+    error = dialect(name).parse_error(body, status)
+    assert (error is not None) or status < 400
+    if error is not None:
+        for target in NAMES:
+            dialect(target).render_error(error, CONTEXT)
+
+
+@every_dialect
+@given(data=st.binary(max_size=200), framed=st.booleans())
+def test_arbitrary_bytes_are_no_stream_but_no_crash_either(name, data, framed):
+    if framed:
+        data = b"data: " + data + b"\n\n"
+    read_stream(dialect(name), [data])
+    translator = StreamTranslator(source=name, target="anthropic")
+    assert translator.feed(data) + translator.close()
+
+
+@every_dialect
+@given(frames=st.lists(bodies, max_size=4))
+def test_arbitrary_json_frames_are_no_stream_but_no_crash_either(name, frames):
+    data = b"".join(b"data: %b\n\n" % encode(frame) for frame in frames)
+    read_stream(dialect(name), [data])
+
+
+@pytest.mark.parametrize("case", of_kind("requests"))
+def test_a_bent_request_raises_a_fault_or_translates(case):
+    targets = [name for name in NAMES if name != case.dialect]
+    for index, document in enumerate(bent_versions(case)):
+        try:
+            translate_request(document, source=case.dialect, target=targets[index % len(targets)])
+        except (ClientFault, Unsupported) as fault:
+            names_a_place(fault)
+
+
+@pytest.mark.parametrize("case", of_kind("responses"))
+def test_a_bent_response_raises_a_fault_or_translates(case):
+    targets = [name for name in NAMES if name != case.dialect]
+    for index, document in enumerate(bent_versions(case)):
+        try:
+            translate_response(document, source=case.dialect, target=targets[index % len(targets)])
+        except UpstreamFault as fault:
+            names_a_place(fault)
+
+
+@every_dialect
+def test_deep_nesting_is_no_crash(name):
+    deep: object = "x"
+    for _ in range(300):
+        deep = [{"type": "tool_result", "parts": deep, "content": deep}]
+    for key in ("messages", "input", "contents", "tools", "output", "candidates", "content"):
+        with suppress(ClientFault, Unsupported):
+            translate_request({"model": "m", "max_tokens": 1, key: deep}, source=name, target="anthropic")
+        with suppress(UpstreamFault):
+            translate_response({key: deep}, source=name, target="openai-chat")

@@ -1,0 +1,36 @@
+"""Grammar: every reader's events satisfy the grammar, on fixtures and on mutated fixtures."""
+
+from zlib import crc32
+
+import pytest
+
+from tests.laws.cases import DEEP, all_hold, every_dialect, of_kind, recorded
+from tests.laws.mutations import bent_streams
+from tests.laws.wires import ends_in
+from wireglot.dialects.registry import NAMES, dialect
+from wireglot.ir.stream import Failure
+from wireglot.testing.laws import ending, read_stream, write_stream
+
+
+def streams_again(events):
+    """Whatever a reader gives, every writer makes one legal stream of it."""
+    failed = ending(events) is Failure
+    for name in NAMES:
+        end = ends_in(name, write_stream(dialect(name), events).value)
+        assert end == "error" if failed else end != "nothing", f"{name} ends in {end}"
+
+
+@pytest.mark.parametrize("case", of_kind("streams"))
+def test_events_follow_the_grammar(case):
+    streams_again(read_stream(dialect(case.dialect), [case.data]))
+
+
+@pytest.mark.parametrize("case", of_kind("streams"))
+def test_events_of_a_bent_stream_follow_the_grammar(case):
+    for data in bent_streams(case.data, 400 if DEEP else 40, crc32(case.id.encode())):
+        streams_again(read_stream(dialect(case.dialect), [data]))
+
+
+@every_dialect
+def test_events_of_recorded_streams_follow_the_grammar(name):
+    all_hold(recorded(name, "streams"), lambda case: streams_again(read_stream(dialect(name), [case.data])))

@@ -1,0 +1,48 @@
+"""The fidelity matrix is true, and the committed pages say what it says."""
+
+from typing import get_args
+
+import pytest
+
+from tools.generate_docs import stale
+from wireglot.ir.loss import FEATURES, Feature
+from wireglot.testing.matrix import DIRECTIONS, grade_request, grade_response, grade_state
+from wireglot.testing.probes import (
+    REQUESTS,
+    RESPONSES,
+    hosted_probe,
+    server_part_probe,
+    state_probes,
+    unknown_probe,
+)
+
+LIES = ("LOST", "FALSE ALARM")
+directions = pytest.mark.parametrize(("client", "upstream"), DIRECTIONS)
+
+
+@directions
+def test_no_request_feature_is_lost_in_silence(client, upstream):
+    probes = [*REQUESTS, hosted_probe(client), unknown_probe(client)]
+    grades = {probe.name: grade_request(probe, client, upstream) for probe in probes if probe is not None}
+    assert [name for name, grade in grades.items() if grade in LIES] == []
+
+
+@directions
+def test_no_answer_feature_is_lost_in_silence(client, upstream):
+    probes = [*RESPONSES, server_part_probe(upstream)]
+    grades = {probe.name: grade_response(probe, client, upstream) for probe in probes if probe is not None}
+    assert [name for name, grade in grades.items() if grade in LIES] == []
+
+
+@directions
+def test_reasoning_state_comes_back_to_its_minter(client, upstream):
+    grades = {probe.name: grade_state(probe, client, upstream) for probe in state_probes(upstream)}
+    assert [(name, grade) for name, grade in grades.items() if grade != "side channel"] == []
+
+
+def test_every_feature_is_explained():
+    assert set(FEATURES) == set(get_args(Feature))
+
+
+def test_the_committed_pages_are_up_to_date():
+    assert list(stale(check=True)) == []

@@ -1,0 +1,154 @@
+"""Every ordered pair of dialects: nothing crashes, nothing vanishes, and what goes both ways comes back."""
+
+from collections.abc import Sequence
+from typing import get_args
+
+import pytest
+
+from tests.laws.cases import all_hold, every_pair, of_kind, recorded
+from wireglot import StreamTranslator, translate_request, translate_response
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import NAMES, dialect
+from wireglot.ir.errors import Unsupported
+from wireglot.ir.loss import Action, Feature, Loss
+from wireglot.ir.stream import Finish, fold
+from wireglot.testing.canonical import canonical_request
+from wireglot.testing.conservation import lost
+from wireglot.testing.corpus import Case
+from wireglot.testing.laws import differences, ending, opened, read_stream
+
+CONTEXT = Context()
+FEATURES = frozenset(get_args(Feature))
+ACTIONS = frozenset(get_args(Action))
+
+
+def well_formed(losses: Sequence[Loss]) -> None:
+    for loss in losses:
+        assert loss.path.startswith("$"), loss
+        assert loss.feature in FEATURES, loss
+        assert loss.action in ACTIONS, loss
+    assert len({(loss.path, loss.feature, loss.action) for loss in losses}) == len(losses), (
+        f"repeated: {losses}"
+    )
+
+
+def request_crosses(case: Case, target: str) -> None:
+    source, codec = dialect(case.dialect), dialect(target)
+    before = source.parse_request(case.body, CONTEXT)
+    try:
+        rendered = translate_request(case.body, source=case.dialect, target=target)
+    except Unsupported:
+        return
+    well_formed(rendered.losses)
+    after = codec.parse_request(rendered.value, CONTEXT)
+    missing = lost(before, after, rendered.losses, target)
+    assert not missing, f"{missing}\nlosses: {rendered.losses}"
+
+
+def request_goes_there_and_back(case: Case, target: str) -> None:
+    try:
+        there = translate_request(case.body, source=case.dialect, target=target)
+        back = translate_request(there.value, source=target, target=case.dialect)
+    except Unsupported:
+        return
+    if there.losses or back.losses:
+        return
+    codec = dialect(case.dialect)
+    before, after = (codec.parse_request(body, CONTEXT) for body in (case.body, back.value))
+    assert not differences(canonical_request(before), canonical_request(after))
+
+
+def response_crosses(case: Case, target: str) -> None:
+    source, codec = dialect(case.dialect), dialect(target)
+    rendered = translate_response(case.body, source=case.dialect, target=target)
+    well_formed(rendered.losses)
+    if source.parse_error(case.body) is not None or codec.parse_error(rendered.value) is not None:
+        return
+    before = source.parse_response(case.body, CONTEXT)
+    after = codec.parse_response(rendered.value, CONTEXT)
+    missing = lost(before, after, rendered.losses, target)
+    assert not missing, f"{missing}\nlosses: {rendered.losses}"
+
+
+def stream_crosses(case: Case, target: str) -> None:
+    source, codec = dialect(case.dialect), dialect(target)
+    translator = StreamTranslator(source=case.dialect, target=target)
+    data = translator.feed(case.data) + translator.close()
+    well_formed(translator.losses)
+    before, after = read_stream(source, [case.data]), read_stream(codec, [data])
+    if ending(before) is Finish and ending(after) is Finish:
+        missing = lost(fold(before), opened(fold(after)), translator.losses, target)
+        assert not missing, f"{missing}\nlosses: {translator.losses}"
+    elif ending(before) is Finish:
+        assert fold(before).stop.reason == "malformed_call", "an answer became an error"
+    else:
+        assert ending(after) is not Finish, "an error became an answer"
+
+
+def targets_of(case: Case) -> list[str]:
+    return [name for name in NAMES if name != case.dialect]
+
+
+@pytest.mark.parametrize("case", of_kind("requests"))
+def test_a_request_keeps_its_content_or_says_so(case):
+    for target in targets_of(case):
+        request_crosses(case, target)
+
+
+@pytest.mark.parametrize("case", of_kind("responses"))
+def test_a_response_keeps_its_content_or_says_so(case):
+    for target in targets_of(case):
+        response_crosses(case, target)
+
+
+@pytest.mark.parametrize("case", of_kind("streams"))
+def test_a_stream_keeps_its_content_or_says_so(case):
+    for target in targets_of(case):
+        stream_crosses(case, target)
+
+
+@pytest.mark.parametrize("case", of_kind("errors"))
+def test_an_error_stays_an_error_of_its_kind(case):
+    before = dialect(case.dialect).parse_error(case.body, case.status)
+    assert before is not None
+    for target in targets_of(case):
+        rendered = translate_response(case.body, source=case.dialect, target=target, status=case.status)
+        after = dialect(target).parse_error(rendered.value)
+        assert after is not None
+        assert after.kind == before.kind
+        assert before.message in after.message
+
+
+@pytest.mark.parametrize("case", of_kind("requests"))
+def test_a_request_without_losses_goes_there_and_back(case):
+    for target in targets_of(case):
+        request_goes_there_and_back(case, target)
+
+
+@every_pair
+def test_recorded_requests_keep_their_content_or_say_so(source, target):
+    all_hold(recorded(source, "requests"), lambda case: request_crosses(case, target))
+
+
+@every_pair
+def test_recorded_requests_without_losses_go_there_and_back(source, target):
+    all_hold(recorded(source, "requests"), lambda case: request_goes_there_and_back(case, target))
+
+
+@every_pair
+def test_recorded_responses_keep_their_content_or_say_so(source, target):
+    all_hold(recorded(source, "responses"), lambda case: response_crosses(case, target))
+
+
+@every_pair
+def test_recorded_streams_keep_their_content_or_say_so(source, target):
+    all_hold(recorded(source, "streams", 60), lambda case: stream_crosses(case, target))
+
+
+@every_pair
+def test_recorded_errors_become_errors(source, target):
+    def law(case: Case) -> None:
+        rendered = translate_response(case.body, source=source, target=target, status=case.status)
+        assert dialect(target).parse_error(rendered.value) is not None
+
+    all_hold(recorded(source, "errors"), law)

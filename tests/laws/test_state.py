@@ -1,0 +1,77 @@
+"""Reasoning state comes back: what an upstream signed returns to it, through a client of any dialect."""
+
+import pytest
+
+from tests.laws.cases import MAIN, of_kind
+from wireglot import StreamTranslator, translate_request, translate_response
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect
+from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.request import Request
+from wireglot.ir.stream import Finish, fold
+from wireglot.testing.canonical import canonical_arguments
+from wireglot.testing.corpus import Case
+from wireglot.testing.laws import ending, read_stream
+from wireglot.testing.matrix import said_back
+
+CONTEXT = Context()
+
+
+def signed(parts: tuple[Part, ...]) -> list[tuple[str, ...]]:
+    """What each signature was seen on: a signature on another part, or on changed text, is worthless."""
+    found = []
+    for part in parts:
+        signature = getattr(part, "signature", None)
+        if signature is not None:
+            match part:
+                case Text() | Reasoning():
+                    what = part.text
+                case ToolCall():
+                    what = f"{part.name}({canonical_arguments(part.arguments)})"
+                case _:
+                    what = ""
+            found.append((type(part).__name__, what, signature.data))
+    return found
+
+
+def comes_back(content: tuple[Part, ...], answer: dict, client: str, upstream: str) -> None:
+    calls = [part for part in content if isinstance(part, ToolCall)]
+    results = tuple(ToolResult(call.id, (Text("21"),), name=call.name, kind=call.kind) for call in calls)
+    turns = (
+        Message("user", (Text("?"),)),
+        Message("assistant", (Text("-"),)),
+        Message("user", results or (Text("Go on"),)),
+    )
+    question = dialect(client).render_request(Request("model", turns, max_tokens=100), CONTEXT).value
+    body = translate_request(said_back(client, question, answer), source=client, target=upstream).value
+    returned = dialect(upstream).parse_request(body, CONTEXT)
+    parts = tuple(part for message in returned.messages for part in message.content)
+    assert signed(parts) == signed(content)
+
+
+def has_state(case: Case) -> bool:
+    return case.dialect in MAIN and any(
+        mark in case.data or mark.decode() in str(case.body)
+        for mark in (b"signature", b"thoughtSignature", b"encrypted_content", b"redacted")
+    )
+
+
+@pytest.mark.parametrize("client", MAIN)
+@pytest.mark.parametrize("case", [param for param in of_kind("responses") if has_state(param.values[0])])
+def test_state_of_an_answer_comes_back_to_its_minter(case, client):
+    content = dialect(case.dialect).parse_response(case.body, CONTEXT).content
+    answer = translate_response(case.body, source=case.dialect, target=client).value
+    comes_back(content, answer, client, case.dialect)
+
+
+@pytest.mark.parametrize("client", MAIN)
+@pytest.mark.parametrize("case", [param for param in of_kind("streams") if has_state(param.values[0])])
+def test_state_of_a_stream_comes_back_to_its_minter(case, client):
+    events = read_stream(dialect(case.dialect), [case.data])
+    if ending(events) is not Finish:
+        return
+    translator = StreamTranslator(source=case.dialect, target=client)
+    data = translator.feed(case.data) + translator.close()
+    heard = fold(read_stream(dialect(client), [data]))
+    answer = dialect(client).render_response(heard, CONTEXT).value
+    comes_back(fold(events).content, answer, client, case.dialect)

@@ -1,0 +1,42 @@
+"""Twice: translating the same request twice gives equal bytes, and leaves the request as it was."""
+
+from copy import deepcopy
+
+import pytest
+
+from tests.laws.cases import all_hold, of_kind, recorded
+from wireglot import Unsupported, translate_request, translate_response
+from wireglot.dialects.registry import NAMES
+from wireglot.testing.corpus import Case
+from wireglot.wire.json import encode
+
+
+def twice_is_equal(case: Case, target: str) -> None:
+    before = deepcopy(case.body)
+    try:
+        first = translate_request(case.body, source=case.dialect, target=target)
+    except Unsupported:
+        return
+    second = translate_request(case.body, source=case.dialect, target=target)
+    assert encode(first.value) == encode(second.value)
+    assert first.losses == second.losses
+    assert case.body == before, "the input was changed"
+
+
+@pytest.mark.parametrize("target", NAMES)
+@pytest.mark.parametrize("case", of_kind("requests"))
+def test_a_request_translated_twice_gives_equal_bytes(case, target):
+    twice_is_equal(case, target)
+
+
+@pytest.mark.parametrize("target", NAMES)
+@pytest.mark.parametrize("case", of_kind("responses"))
+def test_a_response_translated_twice_gives_equal_bytes(case, target):
+    first, second = (translate_response(case.body, source=case.dialect, target=target) for _ in range(2))
+    assert encode(first.value) == encode(second.value)
+
+
+@pytest.mark.parametrize("target", NAMES)
+@pytest.mark.parametrize("source", NAMES)
+def test_recorded_requests_translated_twice_give_equal_bytes(source, target):
+    all_hold(recorded(source, "requests", 30), lambda case: twice_is_equal(case, target))

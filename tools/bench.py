@@ -1,0 +1,327 @@
+"""Speed, as ratios to what msgspec alone needs for the same bytes: `make bench`.
+
+Yardstick and translation are measured in turn, in one run on one core, and the best round of each counts: the
+ratio then says something about the code and little about the machine. Nothing here passes or fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wireglot import StreamTranslator, translate_request
+from wireglot.wire.json import encode
+from wireglot.wire.sse import SseDecoder
+
+MODELS = {
+    "anthropic": "claude-sonnet-4-5",
+    "openai-chat": "gpt-5.1",
+    "openai-responses": "gpt-5.1-codex",
+    "gemini": "gemini-2.5-pro",
+}
+MESSAGES = 60
+TOOLS = 30
+EVENTS = 2000
+READ = 16 * 1024
+REQUEST_GOAL = 8
+STREAM_GOAL = 12
+
+_BEGIN, _END = "<!-- figures: written by tools/bench.py --write -->", "<!-- end of figures -->"
+_NETWORK = ("socket", "ssl", "asyncio", "http", "urllib.request", "httpx", "aiohttp", "requests", "select")
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+
+# The request: what a coding agent sends after half an hour of work.
+
+
+def agent_request() -> dict[str, Any]:
+    """An Anthropic request of about 100 KB: 60 messages with calls and results, 30 tools."""
+    messages: list[dict[str, Any]] = [_user([{"type": "text", "text": _prose(900, 1)}])]
+    while len(messages) < MESSAGES - 1:
+        turn = len(messages) // 2
+        calls = [_call(turn, number) for number in range(1 + turn % 2)]
+        said = {"type": "text", "text": _prose(240, turn)}
+        messages.append({"role": "assistant", "content": [said, *calls]})
+        results = [
+            {
+                "type": "tool_result",
+                "tool_use_id": call["id"],
+                "content": [{"type": "text", "text": _source(830, turn)}],
+            }
+            for call in calls
+        ]
+        messages.append(_user(results))
+    messages.append(_user([{"type": "text", "text": "Go on, and run the tests again."}]))
+    return {
+        "model": MODELS["anthropic"],
+        "max_tokens": 8192,
+        "stream": True,
+        "system": [{"type": "text", "text": _prose(5000, 0), "cache_control": {"type": "ephemeral"}}],
+        "tools": [_tool(number) for number in range(TOOLS)],
+        "messages": messages,
+    }
+
+
+def _user(content: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def _call(turn: int, number: int) -> dict[str, Any]:
+    path = f"src/package/module_{turn}.py"
+    return {
+        "type": "tool_use",
+        "id": f"toolu_{turn:02}x{number}",
+        "name": f"tool_{(turn + number) % TOOLS}",
+        "input": {"path": path, "edits": [{"line": turn, "text": _source(120, turn)}], "dry_run": False},
+    }
+
+
+def _tool(number: int) -> dict[str, Any]:
+    edit = {
+        "type": "object",
+        "properties": {
+            "line": {"type": "integer", "minimum": 1, "description": "The line to replace, counted from one"},
+            "text": {"type": "string", "description": "What stands there afterwards"},
+            "mode": {"type": "string", "enum": ["replace", "insert", "delete"]},
+        },
+        "required": ["line", "text"],
+        "additionalProperties": False,
+    }
+    return {
+        "name": f"tool_{number}",
+        "description": _prose(320, number),
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": "Path from the root of the repository"},
+                "edits": {"type": "array", "items": edit, "description": "Edits, first line first"},
+                "dry_run": {"type": "boolean", "description": "Only tell what would change"},
+            },
+            "required": ["path", "edits"],
+            "additionalProperties": False,
+        },
+    }
+
+
+def _prose(length: int, seed: int) -> str:
+    words = (
+        "read",
+        "the",
+        "tests",
+        "before",
+        "an",
+        "edit",
+        "and",
+        "keep",
+        "changes",
+        "small",
+        "“quoted”",
+        "naïve",
+    )
+    text = " ".join(words[(index * 7 + seed * 3 + index // 5) % len(words)] for index in range(length // 5))
+    return text[:length]
+
+
+def _source(length: int, seed: int) -> str:
+    line = f'    value_{seed} = self.table["key"].get(index, {seed})\t# a "quoted" note\n'
+    return (line * (length // len(line) + 1))[:length]
+
+
+# The streams: an answer of many small text events, as each provider sends it.
+
+
+def text_stream(dialect: str) -> list[bytes]:
+    """The frames of a stream in the dialect: derived from one Anthropic stream, so all say the same."""
+    frames = [
+        _frame("message_start", message=_EMPTY_MESSAGE),
+        _frame("content_block_start", index=0, content_block={"type": "text", "text": ""}),
+    ]
+    for number in range(EVENTS):
+        delta = {"type": "text_delta", "text": f" word {number} of the answer"}
+        frames.append(_frame("content_block_delta", index=0, delta=delta))
+    frames.append(_frame("content_block_stop", index=0))
+    end = {"stop_reason": "end_turn", "stop_sequence": None}
+    frames.append(_frame("message_delta", delta=end, usage={"output_tokens": EVENTS * 5}))
+    frames.append(_frame("message_stop"))
+    if dialect == "anthropic":
+        return frames
+    translator = StreamTranslator(source="anthropic", target=dialect)
+    whole = b"".join(translator.feed(frame) for frame in frames) + translator.close()
+    return [frame + b"\n\n" for frame in whole.split(b"\n\n") if frame]
+
+
+_EMPTY_MESSAGE: dict[str, Any] = {
+    "id": "msg_bench",
+    "type": "message",
+    "role": "assistant",
+    "model": MODELS["anthropic"],
+    "content": [],
+    "stop_reason": None,
+    "stop_sequence": None,
+    "usage": {"input_tokens": 1000, "output_tokens": 1},
+}
+
+
+def _frame(kind: str, **fields: Any) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), encode({"type": kind, **fields}))
+
+
+# Measuring.
+
+
+def best(jobs: list[Callable[[], object]], rounds: int) -> list[float]:
+    """The shortest time of each job, in seconds; the jobs take turns."""
+    shortest = [float("inf")] * len(jobs)
+    for _ in range(rounds):
+        for index, job in enumerate(jobs):
+            began = time.perf_counter()
+            job()
+            shortest[index] = min(shortest[index], time.perf_counter() - began)
+    return shortest
+
+
+def request_ratio(body: bytes, source: str, target: str, rounds: int) -> tuple[float, float]:
+    """Translation of a request, bytes to bytes: milliseconds, and times the yardstick."""
+    model = MODELS[target]
+    plain, translated = best(
+        [
+            lambda: _encode(_decode(body)),
+            lambda: encode(translate_request(body, source=source, target=target, model=model).value),
+        ],
+        rounds,
+    )
+    return translated * 1000, translated / plain
+
+
+def stream_ratio(frames: list[bytes], source: str, target: str, rounds: int) -> tuple[float, float, float]:
+    """A text event, bytes to bytes: microseconds, and times the yardstick; then that in reads of 16 KB."""
+    whole = b"".join(frames)
+    reads = [whole[start : start + READ] for start in range(0, len(whole), READ)]
+    events = [frame.data for frame in SseDecoder().feed(whole) if frame.data[:1] == b"{"]
+    # One event's JSON stands for all: the commonest length, so that first and last frames do not count.
+    length = sorted(map(len, events))[len(events) // 2]
+    event = next(event for event in events if len(event) == length)
+
+    def yardstick() -> None:
+        for _ in range(EVENTS):
+            _encode(_decode(event))
+
+    def translate(pieces: list[bytes]) -> None:
+        translator = StreamTranslator(source=source, target=target)
+        feed = translator.feed
+        for piece in pieces:
+            feed(piece)
+        translator.close()
+
+    plain, single, bulk = best([yardstick, lambda: translate(frames), lambda: translate(reads)], rounds)
+    return single / EVENTS * 1e6, single / plain, bulk / plain
+
+
+def import_figures(rounds: int) -> tuple[float, int, list[str]]:
+    """`import wireglot` in a fresh interpreter: milliseconds, modules, and the network modules among them."""
+    code = (
+        "import sys, time; before = set(sys.modules); began = time.perf_counter(); import wireglot; "
+        "took = time.perf_counter() - began; print(took); print(*sorted(set(sys.modules) - before))"
+    )
+    times = []
+    modules: list[str] = []
+    for _ in range(rounds):
+        out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+        first, second = out.splitlines()
+        times.append(float(first))
+        modules = second.split()
+    return min(times) * 1000, len(modules), [name for name in modules if name in _NETWORK]
+
+
+# Reporting.
+
+
+def figures(rounds: int) -> str:
+    lines = [
+        f"Python {platform.python_version()}, {platform.machine()}, one of {os.cpu_count()} cores, "
+        f"msgspec {msgspec.__version__}.",
+        "",
+        "### Requests",
+        "",
+        *_request_table(rounds),
+        "",
+        "### Streams",
+        "",
+        *_stream_table(rounds),
+        "",
+        "### Import",
+        "",
+    ]
+    took, modules, network = import_figures(rounds)
+    found = ", ".join(network) if network else "none"
+    lines.append(
+        f"`import wireglot`: {took:.0f} ms, {modules} modules; network libraries among them: {found}."
+    )
+    return "\n".join(lines)
+
+
+def _request_table(rounds: int) -> list[str]:
+    original = agent_request()
+    bodies = {"anthropic": _encode(original)}
+    for name in MODELS:
+        if name not in bodies:
+            rendered = translate_request(original, source="anthropic", target=name, model=MODELS[name])
+            bodies[name] = encode(rendered.value)
+    rows = ["| from | to | body | time | times the yardstick |", "|---|---|---:|---:|---:|"]
+    for source, body in bodies.items():
+        for target in MODELS:
+            took, ratio = request_ratio(body, source, target, rounds)
+            rows.append(f"| {source} | {target} | {len(body) / 1000:.0f} KB | {took:.2f} ms | {ratio:.1f} |")
+    return rows
+
+
+def _stream_table(rounds: int) -> list[str]:
+    rows = [
+        "| from | to | one event | times the yardstick, event by event | in reads of 16 KB |",
+        "|---|---|---:|---:|---:|",
+    ]
+    for source in MODELS:
+        frames = text_stream(source)
+        for target in MODELS:
+            took, single, bulk = stream_ratio(frames, source, target, rounds)
+            rows.append(f"| {source} | {target} | {took:.1f} µs | {single:.1f} | {bulk:.1f} |")
+    return rows
+
+
+def write(path: Path, text: str) -> None:
+    """Put the figures between the two marks of the page."""
+    page = path.read_text(encoding="utf-8")
+    head, begin, rest = page.partition(_BEGIN)
+    _, end, tail = rest.partition(_END)
+    if not begin or not end:
+        raise SystemExit(f"bench: {path}: expected the marks {_BEGIN} and {_END}")
+    path.write_text(f"{head}{_BEGIN}\n\n{text}\n\n{_END}{tail}", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure speed against a plain msgspec round trip.")
+    parser.add_argument("--rounds", type=int, default=25, help="rounds of each measurement; the best counts")
+    parser.add_argument("--write", metavar="PAGE", type=Path, help="put the figures into this page, too")
+    arguments = parser.parse_args()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    text = figures(max(arguments.rounds, 1))
+    print(text)
+    print(f"\nGoals: anthropic to gemini at most {REQUEST_GOAL}, any text event at most {STREAM_GOAL}.")
+    if arguments.write:
+        write(arguments.write, text)
+
+
+if __name__ == "__main__":
+    main()

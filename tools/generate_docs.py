@@ -1,0 +1,107 @@
+"""Write the generated pages of docs/reference, or with --check fail if a committed one is out of date."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from wireglot.ir.loss import FEATURES
+from wireglot.testing.matrix import DIRECTIONS, LETTERS, Grade, run_matrix, title
+
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+_MARK = "<!-- Written by tools/generate_docs.py (`make docs`). Do not edit. -->"
+_CELLS: dict[Grade, str] = {
+    "kept": "kept",
+    "side channel": "*side*",
+    "approximated": "~",
+    "refused": "refused",
+}
+
+
+def losses_page() -> str:
+    """Every feature name with its meaning."""
+    rows = [f"| `{name}` | {text} |" for name, text in sorted(FEATURES.items())]
+    return _page(
+        "# Losses",
+        "",
+        "Whatever a translation could not say as it was meant is a `Loss(path, feature, action, detail)`.",
+        "",
+        "| action | meaning |",
+        "|---|---|",
+        "| `dropped` | the target did not get it |",
+        "| `approximated` | the target got something near |",
+        "| `emulated` | the target got it in another form, which is turned back on the way home |",
+        "| `invented` | the target demands it, the source did not say it |",
+        "",
+        "`path` points into the neutral conversation (`$.messages[2].content[0].signature`,",
+        "`$.tools[1].strict`, `$.sampling.seed`; in a response `$.content[0]`, `$.usage`, `$.stop`), in the",
+        "order of the source.",
+        "Feature names are stable: they are added, never renamed.",
+        "",
+        "| feature | what it is |",
+        "|---|---|",
+        *rows,
+    )
+
+
+def matrix_page() -> str:
+    """What became of each probe in each direction."""
+    heads = [title(client, upstream) for client, upstream in DIRECTIONS]
+    rows = [
+        f"| {name} | "
+        + " | ".join(_CELLS.get(row[head], row[head].replace("n/a", "")) for head in heads)
+        + " |"
+        for name, row in run_matrix().items()
+    ]
+    return _page(
+        "# Fidelity matrix",
+        "",
+        "Measured, not promised: each row is a small conversation or answer that the tests send in all",
+        "twelve directions between "
+        + ", ".join(f"{letter} ({name})" for name, letter in LETTERS.items())
+        + ". `A>C` is an Anthropic",
+        "client served by a Chat upstream: requests go that way, answers come back. The upstream model has",
+        "no known limits; what a particular provider refuses comes on top, and is declared like the rest.",
+        "",
+        "| cell | meaning |",
+        "|---|---|",
+        "| kept | the other side has it as it was meant |",
+        "| *side* | kept by a side channel: it travels in another form and comes back as it was |",
+        "| ~ | approximated, with a declared loss |",
+        "| dropped | not carried, with a declared loss |",
+        "| refused | a clear error instead of a bad translation |",
+        "| (empty) | the side that would have to say it has no word for it |",
+        "",
+        "| feature | " + " | ".join(heads) + " |",
+        "|---" * (len(heads) + 1) + "|",
+        *rows,
+    )
+
+
+def _page(*lines: str) -> str:
+    return "\n".join((_MARK, "", *lines)) + "\n"
+
+
+def stale(check: bool) -> Iterable[str]:
+    """Write the pages that differ (or only name them)."""
+    for name, text in (("losses.md", losses_page()), ("matrix.md", matrix_page())):
+        path = REFERENCE / name
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        yield name
+
+
+def main() -> int:
+    check = "--check" in sys.argv[1:]
+    names = list(stale(check))
+    for name in names:
+        print(f"docs/reference/{name}: {'out of date, run `make docs`' if check else 'written'}")
+    return 1 if check and names else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
