@@ -48,7 +48,7 @@ types: $(VENV)/.dev ## Check types
 	$(BIN)/mypy src tests $(wildcard tools)
 
 contracts: $(VENV)/.dev ## Check who may import whom
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 docs: $(VENV)/.dev ## Write the generated pages anew
 	$(BIN)/python tools/generate_docs.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -13,6 +14,7 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Event, Failure
+from wireglot.ir.trail import Trail
 from wireglot.providers.aliases import Aliases, EventRestorer
 from wireglot.providers.fit import fit
 from wireglot.providers.limits import BASE
@@ -36,6 +38,13 @@ class Plan(msgspec.Struct, frozen=True):
     aliases: Aliases
     context: Context
     losses: tuple[Loss, ...] = ()
+    trail: Trail | None = None
+
+    def retraced(self, losses: tuple[Loss, ...]) -> tuple[Loss, ...]:
+        """What a renderer reported about the fitted request, at its places in the client's."""
+        if self.trail is None:
+            return losses
+        return tuple(self.trail.retrace(loss, self.upstream) for loss in losses)
 
 
 def plan(
@@ -68,7 +77,7 @@ def plan(
     if limits is None:
         return Plan(request, upstream, Aliases(), context, tuple(losses))
     fitted = fit(upstream, limits, context, _family(target), regroup=source != target)
-    return Plan(request, fitted.request, fitted.aliases, context, (*losses, *fitted.losses))
+    return Plan(request, fitted.request, fitted.aliases, context, (*losses, *fitted.losses), fitted.trail)
 
 
 def _family(name: str) -> str:
@@ -102,8 +111,8 @@ def translate_request(
         request, source=client.name, target=upstream.name, model=model, provider=provider, context=context
     )
     rendered = upstream.render_request(planned.upstream, planned.context)
-    losses = planned.losses + rendered.losses
-    _refuse(losses, strict)
+    losses = planned.losses + planned.retraced(rendered.losses)
+    refuse_losses(losses, strict)
     return Rendered(rendered.value, losses)
 
 
@@ -133,7 +142,7 @@ def translate_response(
     else:
         response = upstream.parse_response(document, back.context)
         rendered = client.render_response(_restored(response, back.aliases), back.context, back.client)
-    _refuse(rendered.losses, strict)
+    refuse_losses(rendered.losses, strict)
     return rendered
 
 
@@ -248,7 +257,8 @@ def _object(body: Body, fault: type[WireglotError]) -> dict[str, Any]:
     return value
 
 
-def _refuse(losses: tuple[Loss, ...], strict: bool) -> None:
+def refuse_losses(losses: Sequence[Loss], strict: bool = True) -> None:
+    """All or nothing: a loss becomes an error that names the first and counts the rest."""
     if strict and losses:
         first = losses[0]
         more = f" (and {len(losses) - 1} more)" if len(losses) > 1 else ""

@@ -2,6 +2,8 @@
 
 from wireglot.ir.content import Extra, Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request
+from wireglot.ir.trail import Trail
 from wireglot.ir.turns import INTERRUPTED, is_paired, merge_neighbours, repair_pairs
 
 
@@ -23,7 +25,8 @@ def result(identifier: str, text: str = "ok") -> ToolResult:
 
 def repair(*messages: Message) -> tuple[tuple[Message, ...], list[Loss]]:
     losses: list[Loss] = []
-    return repair_pairs(messages, losses, lambda call_id, ordinal: f"{call_id}-{ordinal}"), losses
+    trail = Trail(Request("m", messages))
+    return repair_pairs(messages, losses, trail, lambda call_id, ordinal: f"{call_id}-{ordinal}"), losses
 
 
 def test_a_sound_conversation_is_left_alone() -> None:
@@ -63,7 +66,7 @@ def test_a_result_without_a_call_is_dropped_aloud() -> None:
     repaired, losses = repair(user(Text("go")), assistant(Text("hm")), user(result("ghost"), Text("so?")))
     assert repaired == (user(Text("go")), assistant(Text("hm")), user(Text("so?")))
     assert losses == [
-        Loss("$.messages[2]", "tool_result.pairing", "dropped", "a result without its call"),
+        Loss("$.messages[2].content[0]", "tool_result.pairing", "dropped", "a result without its call"),
     ]
 
 
@@ -134,15 +137,27 @@ def test_the_repair_is_a_fixed_point() -> None:
 
 def test_neighbours_of_one_role_merge_and_what_only_their_dialect_knew_is_declared() -> None:
     losses: list[Loss] = []
-    merged = merge_neighbours(
-        (user(Text("a")), Message("user", (Text("b"),), extra=Extra("openai-chat", {"odd": 1}))),
-        "gemini",
-        losses,
-    )
+    messages = (user(Text("a")), Message("user", (Text("b"),), extra=Extra("openai-chat", {"odd": 1})))
+    merged = merge_neighbours(messages, "gemini", losses, Trail(Request("m", messages)))
     assert merged == (user(Text("a"), Text("b")),)
     assert [(loss.path, loss.feature) for loss in losses] == [("$.messages[1].odd", "unknown_field")]
 
 
 def test_system_messages_never_merge() -> None:
     messages = (Message("system", (Text("a"),)), Message("system", (Text("b"),)))
-    assert merge_neighbours(messages, "gemini", []) is messages
+    assert merge_neighbours(messages, "gemini", [], Trail(Request("m", messages))) is messages
+
+
+def test_a_lost_result_of_a_repeated_id_does_not_take_the_later_ones() -> None:
+    repaired, _ = repair(
+        user(Text("go")),
+        assistant(call("f:0")),
+        user(Text("on")),
+        assistant(call("f:0")),
+        user(result("f:0")),
+    )
+    first, second = repaired[2].content[0], repaired[4].content[0]
+    assert isinstance(first, ToolResult)
+    assert isinstance(second, ToolResult)
+    assert first.is_error
+    assert second.content == (Text("ok"),)

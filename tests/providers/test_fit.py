@@ -32,7 +32,7 @@ from wireglot.ir.request import (
 from wireglot.ir.stream import Delta, PartEnd, PartStart
 from wireglot.providers.aliases import EventRestorer
 from wireglot.providers.fit import Fitted, fit
-from wireglot.providers.fit_messages import SKIP_SIGNATURE
+from wireglot.providers.fit.parts import SKIP_SIGNATURE
 from wireglot.providers.limits import Limits
 from wireglot.providers.spec import limits_for
 
@@ -147,6 +147,20 @@ def test_namespaces_are_flattened_and_restored() -> None:
         "a", "read", "{}", namespace="net"
     )
     assert features(outcome) == [("tool.namespace", "emulated"), ("tool.namespace", "emulated")]
+
+
+def test_a_flattened_name_never_takes_another_tools_name() -> None:
+    """R-DB-12: injective."""
+    wanted = request(
+        tools=(Tool("b", namespace="a"), Tool("a__b")), tool_choice=ToolChoice("required", ("b",))
+    )
+    outcome = fitted(wanted, Limits(namespaces=False))
+    flattened, plain = (tool.name for tool in outcome.request.tools if isinstance(tool, Tool))
+    assert plain == "a__b"
+    assert flattened != plain
+    assert outcome.request.tool_choice == ToolChoice("required", (flattened,))
+    assert outcome.aliases.restore(ToolCall("x", flattened, "{}")) == ToolCall("x", "b", "{}", namespace="a")
+    assert outcome.aliases.restore(ToolCall("x", plain, "{}")) == ToolCall("x", "a__b", "{}")
 
 
 def test_a_schema_loses_what_the_target_refuses_aloud() -> None:
@@ -446,7 +460,7 @@ def test_the_first_call_of_each_step_of_the_current_turn_is_signed() -> None:
             Thinking(effort="high"),
             Limits(thinking="adaptive"),
             Thinking("auto", "high", display="summary"),
-            None,
+            "thinking.mode",
         ),
         (Thinking(effort="high"), Limits(thinking="none"), Thinking(), "thinking.effort"),
         (Thinking("on", budget=9), Limits(thinking="fixed"), Thinking(), "thinking.budget"),

@@ -7,13 +7,12 @@ from typing import Any
 
 import msgspec
 
-from wireglot.cli.translate import refuse_losses
 from wireglot.dialects.fields import Fields, describe
 from wireglot.dialects.registry import UnknownDialect, dialect
 from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
 from wireglot.ir.loss import Loss
 from wireglot.providers.spec import UnknownProvider
-from wireglot.translate import StreamTranslator, translate_request, translate_response
+from wireglot.translate import StreamTranslator, refuse_losses, translate_request, translate_response
 from wireglot.wire.json import BadJson, decode, encode
 
 MAX_LINE = 64 * 1024 * 1024

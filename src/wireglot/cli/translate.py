@@ -13,10 +13,10 @@ from wireglot.cli import ports
 from wireglot.cli.paint import Paint, count, loss_lines, one_line
 from wireglot.cli.ports import Unusable
 from wireglot.dialects.registry import UnknownDialect, dialect
-from wireglot.ir.errors import ClientFault, StrictLoss, WireglotError
+from wireglot.ir.errors import ClientFault, WireglotError
 from wireglot.ir.loss import Loss
 from wireglot.providers.spec import UnknownProvider, provider
-from wireglot.translate import StreamTranslator, translate_request, translate_response
+from wireglot.translate import StreamTranslator, refuse_losses, translate_request, translate_response
 from wireglot.wire.json import encode
 
 _ONLY_FOR = {"request": ("response", "stream"), "status": ("response",), "framing": ("stream",)}
@@ -132,14 +132,6 @@ def _stream(arguments: argparse.Namespace) -> int:
         return 0
     print("wireglot: the stream broke off or reported an error, and so does its translation", file=sys.stderr)
     return 1
-
-
-def refuse_losses(losses: Sequence[Loss]) -> None:
-    """What `strict` means for a stream, whose losses are known at its end."""
-    if losses:
-        first = losses[0]
-        more = f" (and {len(losses) - 1} more)" if len(losses) > 1 else ""
-        raise StrictLoss(f"{first.feature} would be {first.action}: {first.detail}{more}", first.path)
 
 
 def _pass_on(data: bytes, sink: ports.Sink) -> None:

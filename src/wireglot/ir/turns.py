@@ -7,6 +7,7 @@ in every later request; each repair is a Loss.
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict, deque
 from collections.abc import Callable
 
@@ -14,24 +15,28 @@ import msgspec
 
 from wireglot.ir.content import Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.trail import Trail
 
 INTERRUPTED = "The tool call was interrupted: no result was recorded."
 
 
-def merge_neighbours(messages: tuple[Message, ...], own: str, losses: list[Loss]) -> tuple[Message, ...]:
+def merge_neighbours(
+    messages: tuple[Message, ...], own: str, losses: list[Loss], trail: Trail
+) -> tuple[Message, ...]:
     """One message per turn. What only the source dialect knows about a merged-away message is declared."""
     merged: list[Message] = []
-    for index, message in enumerate(messages):
+    for message in messages:
         last = merged[-1] if merged else None
         if last is None or last.role != message.role or message.role == "system":
             merged.append(message)
             continue
-        losses_of_extra(message.extra, own, f"$.messages[{index}]", losses)
+        losses_of_extra(message.extra, own, trail.of(message), losses)
         if message.name and message.name != last.name:
             losses.append(
-                Loss(f"$.messages[{index}].name", "message.name", "dropped", "merged with the turn before")
+                Loss(f"{trail.of(message)}.name", "message.name", "dropped", "merged with the turn before")
             )
         merged[-1] = Message(last.role, last.content + message.content, last.name, last.extra)
+        trail.follow(last, merged[-1])
     return tuple(merged) if len(merged) != len(messages) else messages
 
 
@@ -63,7 +68,7 @@ def is_paired(messages: tuple[Message, ...]) -> bool:
 
 
 def repair_pairs(
-    messages: tuple[Message, ...], losses: list[Loss], unique_id: Callable[[str, int], str]
+    messages: tuple[Message, ...], losses: list[Loss], trail: Trail, unique_id: Callable[[str, int], str]
 ) -> tuple[Message, ...]:
     """Every call answered exactly once, directly behind its turn and in call order.
 
@@ -72,17 +77,23 @@ def repair_pairs(
     """
     if is_paired(messages):
         return messages
-    return _Repair(messages, losses, unique_id).run()
+    return _Repair(messages, losses, trail, unique_id).run()
 
 
 class _Repair:
     def __init__(
-        self, messages: tuple[Message, ...], losses: list[Loss], unique_id: Callable[[str, int], str]
+        self,
+        messages: tuple[Message, ...],
+        losses: list[Loss],
+        trail: Trail,
+        unique_id: Callable[[str, int], str],
     ) -> None:
         self.messages = messages
         self.losses = losses
+        self.trail = trail
         self.unique_id = unique_id
         self.results: dict[str, deque[tuple[int, ToolResult]]] = defaultdict(deque)
+        self.calls: dict[str, list[int]] = defaultdict(list)
         self.ordinal = 0
         self.seen: set[str] = set()
 
@@ -91,6 +102,8 @@ class _Repair:
             for part in message.content:
                 if type(part) is ToolResult:
                     self.results[part.call_id].append((index, part))
+                elif type(part) is ToolCall:
+                    self.calls[part.id].append(index)
         last_assistant = max((i for i, m in enumerate(self.messages) if m.role == "assistant"), default=-1)
         answers_follow = any(
             type(part) is ToolResult
@@ -102,24 +115,28 @@ class _Repair:
             if message.role != "assistant":
                 rest = tuple(part for part in message.content if type(part) is not ToolResult)
                 if rest or not message.content:
-                    repaired.append(message if len(rest) == len(message.content) else _with(message, rest))
+                    repaired.append(self._with(message, rest))
                 continue
             final = index == last_assistant and index == len(self.messages) - 1 and not answers_follow
             content, answers = self._answer(index, message, final)
-            repaired.append(message if content is None else _with(message, content))
+            repaired.append(self._with(message, content))
             if answers:
                 repaired.append(Message("user", answers))
         self._report_leftovers()
-        return _join_answers(tuple(repaired))
+        return _join_answers(tuple(repaired), self.trail)
 
-    def _answer(
-        self, index: int, message: Message, final: bool
-    ) -> tuple[tuple[Part, ...] | None, tuple[Part, ...]]:
-        """The turn's content (None: unchanged) and the results to stand behind it."""
+    def _with(self, message: Message, content: tuple[Part, ...]) -> Message:
+        if len(content) == len(message.content) and all(map(operator.is_, content, message.content)):
+            return message
+        changed = Message(message.role, content, message.name, message.extra)
+        self.trail.follow(message, changed)
+        return changed
+
+    def _answer(self, index: int, message: Message, final: bool) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+        """The turn's content and the results to stand behind it."""
         content: list[Part] = []
         answers: list[Part] = []
-        changed = False
-        for position, part in enumerate(message.content):
+        for part in message.content:
             if type(part) is not ToolCall:
                 content.append(part)
                 continue
@@ -127,10 +144,10 @@ class _Repair:
             call = part
             if part.id in self.seen:
                 call = msgspec.structs.replace(part, id=self.unique_id(part.id, self.ordinal))
-                changed = True
+                self.trail.follow(part, call)
                 self.losses.append(
                     Loss(
-                        f"$.messages[{index}].content[{position}].id",
+                        f"{self.trail.of(part)}.id",
                         "tool_call.id",
                         "approximated",
                         "a repeated call id was made unique",
@@ -140,31 +157,37 @@ class _Repair:
             self.ordinal += 1
             content.append(call)
             if found is not None:
-                answers.append(
+                answer = (
                     found if found.call_id == call.id else msgspec.structs.replace(found, call_id=call.id)
                 )
+                self.trail.follow(found, answer)
+                answers.append(answer)
             elif not final:
                 answers.append(ToolResult(call.id, (Text(INTERRUPTED),), is_error=True, kind=call.kind))
                 self.losses.append(
                     Loss(
-                        f"$.messages[{index}].content[{position}]",
+                        self.trail.of(part),
                         "tool_result.pairing",
                         "invented",
                         "the call had no result; an error result was put in its place",
                     )
                 )
-        return (tuple(content) if changed else None), tuple(answers)
+        return tuple(content), tuple(answers)
 
     def _take(self, call_id: str, call_index: int) -> ToolResult | None:
         queue = self.results.get(call_id)
         if not queue:
             return None
-        index, result = queue.popleft()
+        index, result = queue[0]
+        again = next((later for later in self.calls[call_id] if later > call_index), None)
+        if again is not None and index > again:
+            return None  # it answers the later call of the same id
+        queue.popleft()
         between = self.messages[call_index + 1 : index]
         if index < call_index or any(message.role == "assistant" for message in between):
             self.losses.append(
                 Loss(
-                    f"$.messages[{index}]",
+                    self.trail.of(result),
                     "tool_result.pairing",
                     "approximated",
                     "a misplaced result was moved behind its call",
@@ -174,17 +197,13 @@ class _Repair:
 
     def _report_leftovers(self) -> None:
         for queue in self.results.values():
-            for index, result in queue:
+            for _, result in queue:
                 known = result.call_id in self.seen
                 detail = "a second result for one call" if known else "a result without its call"
-                self.losses.append(Loss(f"$.messages[{index}]", "tool_result.pairing", "dropped", detail))
+                self.losses.append(Loss(self.trail.of(result), "tool_result.pairing", "dropped", detail))
 
 
-def _with(message: Message, content: tuple[Part, ...]) -> Message:
-    return Message(message.role, content, message.name, message.extra)
-
-
-def _join_answers(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def _join_answers(messages: tuple[Message, ...], trail: Trail) -> tuple[Message, ...]:
     """Results and the user text behind them form one user turn, results first."""
     joined: list[Message] = []
     for message in messages:
@@ -197,6 +216,7 @@ def _join_answers(messages: tuple[Message, ...]) -> tuple[Message, ...]:
             and all(type(part) is ToolResult for part in last.content)
         ):
             joined[-1] = Message("user", last.content + message.content, message.name, message.extra)
+            trail.follow(message, joined[-1])
         else:
             joined.append(message)
     return tuple(joined)

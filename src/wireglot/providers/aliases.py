@@ -23,10 +23,8 @@ INPUT = "input"
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-def legal_name(name: str, pattern: str, longest: int) -> str:
-    """A name within the target's rules: readable, deterministic, and injective by its hash."""
-    if len(name) <= longest and (not pattern or re.fullmatch(pattern, name)):
-        return name
+def legal_name(name: str, longest: int) -> str:
+    """A name every target takes: readable, deterministic, and kept apart from others by its hash."""
     stem = _ILLEGAL.sub("_", name)
     if not stem or not (stem[0].isalpha() or stem[0] == "_"):
         stem = f"t_{stem}"

@@ -45,14 +45,21 @@ def nearest_effort(effort: Effort, allowed: tuple[Effort, ...]) -> Effort:
     return min(allowed, key=lambda step: (abs(EFFORTS.index(step) - wanted), -EFFORTS.index(step)))
 
 
-def fit_thinking(request: Request, limits: Limits, losses: list[Loss], dialect: str) -> Request:
+def fit_thinking(
+    request: Request, limits: Limits, losses: list[Loss], dialect: str, foreign: bool = True
+) -> Request:
     """The wish to think in the only form this model takes."""
     thinking = request.thinking
     if limits.thinking is None or thinking == Thinking():
         return request
     fitted = _FITTERS[limits.thinking](thinking, limits, losses)
-    if limits.thinking in ("adaptive", "budget") and fitted.budget is not None:
-        fitted = _clamped(fitted, limits, request.max_tokens or limits.max_tokens_default, losses)
+    if limits.thinking == "adaptive" and foreign and thinking.mode is None and fitted.effort is not None:
+        # Elsewhere an effort alone makes a model think, and show it.
+        detail = "an effort alone does not make this model think: thinking with a summary was asked for"
+        losses.append(Loss("$.thinking.mode", "thinking.mode", "invented", detail))
+        fitted = msgspec.structs.replace(fitted, mode="auto", display=fitted.display or "summary")
+    if fitted.budget is not None:
+        fitted = _clamped(fitted, thinking, limits, request.max_tokens or limits.max_tokens_default, losses)
     if fitted.display is not None and limits.thinking in ("none", "toggle", "fixed"):
         fitted = msgspec.structs.replace(fitted, display=None)
         losses.append(
@@ -77,11 +84,11 @@ def _with_switch(extra: Extra | None, dialect: str, mode: str, losses: list[Loss
 
 
 def _effort(thinking: Thinking) -> Effort | None:
-    """The effort meant, whichever way it was said."""
-    if thinking.effort is not None:
-        return thinking.effort
+    """The effort meant, whichever way it was said. Off is off, whatever the effort beside it."""
     if thinking.mode == "off":
         return "none"
+    if thinking.effort is not None:
+        return thinking.effort
     if thinking.budget is not None:
         return effort_of_budget(thinking.budget)
     return None
@@ -112,7 +119,9 @@ def _as_effort(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
                 f"{thinking.budget} tokens became {fitted}",
             )
         )
-    elif thinking.mode == "off" and thinking.effort is None:
+    elif thinking.mode == "off":
+        if thinking.effort not in (None, "none"):
+            losses.append(Loss("$.thinking.effort", "thinking.effort", "dropped", "thinking is off"))
         if fitted != "none":
             losses.append(Loss("$.thinking.mode", "thinking.mode", "approximated", f"off became {fitted}"))
     else:
@@ -123,7 +132,12 @@ def _as_effort(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
 def _as_adaptive(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
     off = thinking.mode == "off" or thinking.effort == "none"
     if off and limits.thinking_off:
-        return Thinking("off", display=None, extra=thinking.extra)
+        effort = (
+            None if thinking.effort in (None, "none") else nearest_effort(thinking.effort, limits.efforts)
+        )
+        if thinking.effort != "none":
+            _said(losses, thinking.effort, effort)
+        return Thinking("off", effort, extra=thinking.extra)
     if off:
         losses.append(
             Loss("$.thinking.mode", "thinking.mode", "approximated", "cannot be switched off: lowest effort")
@@ -142,7 +156,8 @@ def _as_adaptive(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thin
         )
     else:
         _said(losses, effort, fitted)
-    return Thinking("auto", fitted, display=thinking.display or "summary", extra=thinking.extra)
+    mode = thinking.mode if thinking.budget is None else "auto"
+    return Thinking("auto" if mode == "on" else mode, fitted, display=thinking.display, extra=thinking.extra)
 
 
 def _as_budget(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
@@ -219,28 +234,32 @@ def _silenced(thinking: Thinking, losses: list[Loss], why: str) -> Thinking:
     return Thinking(display=thinking.display, extra=thinking.extra)
 
 
-def _clamped(thinking: Thinking, limits: Limits, max_tokens: int, losses: list[Loss]) -> Thinking:
-    assert thinking.budget is not None
-    budget = thinking.budget
-    if budget < 0:
-        return thinking
+def _clamped(
+    fitted: Thinking, asked: Thinking, limits: Limits, max_tokens: int, losses: list[Loss]
+) -> Thinking:
+    """The budget within the model's range. Only a number the client named can be bent: one that stands for an
+    effort is declared as that."""
+    budget = fitted.budget
+    if budget is None or budget < 0:
+        return fitted
     if limits.budget_max:
         budget = min(budget, limits.budget_max)
     if limits.budget_min:
         budget = max(budget, limits.budget_min)
     if limits.max_tokens_default and max_tokens and budget >= max_tokens:
         budget = max(limits.budget_min, max_tokens - 1)
-    if budget == thinking.budget:
-        return thinking
-    losses.append(
-        Loss(
-            "$.thinking.budget",
-            "thinking.budget",
-            "approximated",
-            f"{thinking.budget} became {budget} tokens",
+    if budget == fitted.budget:
+        return fitted
+    if asked.budget is not None:
+        losses.append(
+            Loss(
+                "$.thinking.budget",
+                "thinking.budget",
+                "approximated",
+                f"{asked.budget} became {budget} tokens",
+            )
         )
-    )
-    return msgspec.structs.replace(thinking, budget=budget)
+    return msgspec.structs.replace(fitted, budget=budget)
 
 
 _FITTERS = {

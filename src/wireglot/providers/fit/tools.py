@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
+from typing import Any
 
 import msgspec
 
-from wireglot.dialects.base import Context
-from wireglot.dialects.schema import object_root, project
-from wireglot.ir.content import Message, ToolCall, ToolResult
+from wireglot.dialects.schema import SchemaTarget, project
+from wireglot.ir.content import Message, Part, ToolCall, ToolResult
 from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChoice
+from wireglot.ir.trail import Trail
 from wireglot.providers.aliases import INPUT, Aliases, freeform_arguments, legal_name
+from wireglot.providers.fit.output import told_notes
 from wireglot.providers.limits import Limits
 
 _FREEFORM_SCHEMA = {
@@ -25,18 +26,14 @@ _FREEFORM_SCHEMA = {
 }
 
 
-def fit_tools(request: Request, limits: Limits, losses: list[Loss]) -> tuple[Request, Aliases]:
+def fit_tools(request: Request, limits: Limits, losses: list[Loss], trail: Trail) -> tuple[Request, Aliases]:
     """The request with every tool in the endpoint's own shape, and the way back to the client's."""
-    disguise = _Disguise(limits, losses)
-    tools = tuple(
-        fitted
-        for index, tool in enumerate(request.tools)
-        if (fitted := disguise.tool(tool, f"$.tools[{index}]"))
-    )
+    disguise = _Disguise(limits, losses, trail)
+    tools = disguise.tools(request.tools)
     messages = disguise.history(request.messages)
     choice = request.tool_choice
     if choice is not None and choice.only and disguise.upstream:
-        only = tuple(disguise.upstream.get(("", name), name) for name in choice.only)
+        only = tuple(disguise.chosen(name) for name in choice.only)
         choice = ToolChoice(choice.mode, only, choice.extra)
     if tools == request.tools and messages is request.messages and choice is request.tool_choice:
         return request, disguise.aliases()
@@ -47,20 +44,39 @@ def fit_tools(request: Request, limits: Limits, losses: list[Loss]) -> tuple[Req
 
 
 class _Disguise:
-    def __init__(self, limits: Limits, losses: list[Loss]) -> None:
+    def __init__(self, limits: Limits, losses: list[Loss], trail: Trail) -> None:
         self.limits = limits
         self.losses = losses
+        self.trail = trail
         self.name_rule = re.compile(limits.tool_name) if limits.tool_name else None
         self.upstream: dict[tuple[str, str], str] = {}
         """(namespace, client's name) -> upstream name, where they differ."""
+        self.owners: dict[str, tuple[str, str]] = {}
+        """Upstream name -> the tool that has it. Plain legal names are given away first."""
         self.custom: set[str] = set()
         self.reported: set[str] = set()
+
+    def chosen(self, name: str) -> str:
+        """The upstream name of a tool that a choice names, which says no namespace."""
+        return next((new for (_, old), new in self.upstream.items() if old == name), name)
 
     def aliases(self) -> Aliases:
         names = {upstream: key for key, upstream in self.upstream.items()}
         return Aliases(names, frozenset(self.custom))
 
-    def tool(self, tool: AnyTool, path: str) -> AnyTool | None:
+    def tools(self, tools: tuple[AnyTool, ...]) -> tuple[AnyTool, ...]:
+        for tool in tools:
+            if type(tool) is Tool and not tool.namespace:
+                self.owners.setdefault(tool.name, ("", tool.name))
+        fitted: list[AnyTool] = []
+        for tool in tools:
+            new = self._tool(tool, self.trail.of(tool))
+            if new is not None:
+                self.trail.follow(tool, new)
+                fitted.append(new)
+        return tuple(fitted)
+
+    def _tool(self, tool: AnyTool, path: str) -> AnyTool | None:
         limits = self.limits
         if type(tool) is HostedTool:
             if limits.hosted_tools:
@@ -74,35 +90,32 @@ class _Disguise:
         namespace = tool.namespace if limits.namespaces else ""
         if tool.kind == "custom" and not limits.custom_tools:
             return self._freeform(tool, name, namespace, path)
-        strict = tool.strict
-        if strict and not limits.strict_tools:
-            self.losses.append(
-                Loss(f"{path}.strict", "tool.strict", "dropped", "this provider does not enforce schemas")
-            )
-            strict = None
-        elif strict and limits.tool_schema == "openai" and tool.schema is not None:
-            strict = self._strict_if_possible(tool, path)
-        schema = self._schema(tool, path)
+        strict = self._strict(tool, path)
+        enforced = strict and limits.tool_schema == "openai"
+        schema = self._schema(tool, "openai-strict" if enforced else limits.tool_schema, path)
         if (name, namespace, strict) == (tool.name, tool.namespace, tool.strict) and schema is tool.schema:
             return tool
         return msgspec.structs.replace(tool, name=name, namespace=namespace, strict=strict, schema=schema)
 
     def name(self, namespace: str, name: str, path: str) -> str:
-        """The upstream name of a tool; remembered where it differs."""
+        """The upstream name of a tool; remembered where it differs. No two tools ever share one."""
         key = (namespace, name)
         known = self.upstream.get(key)
         if known is not None:
             return known
-        flat = name if not namespace or self.limits.namespaces else f"{namespace}__{name}"
+        limits = self.limits
+        flat = name if not namespace or limits.namespaces else f"{namespace}__{name}"
         legal = flat
-        if len(flat) > self.limits.tool_name_max or (self.name_rule and not self.name_rule.fullmatch(flat)):
-            legal = legal_name(flat, self.limits.tool_name, self.limits.tool_name_max)
+        if len(flat) > limits.tool_name_max or (self.name_rule and not self.name_rule.fullmatch(flat)):
+            legal = legal_name(flat, limits.tool_name_max)
+        owner = key if not namespace or not limits.namespaces else ("", name)
+        if self.owners.setdefault(legal, owner) != owner:
+            legal = legal_name(f"{namespace}/{name}", limits.tool_name_max)
+            self.owners[legal] = owner
         if legal != name:
             self.upstream[key] = legal
-            if legal != flat:
-                self._report(f"{path}.name", "tool.name", f"sent as {legal}")
-            else:
-                self._report(f"{path}.namespace", "tool.namespace", f"sent as {legal}")
+            feature: Feature = "tool.namespace" if legal == f"{namespace}__{name}" else "tool.name"
+            self._report(f"{path}.{feature.removeprefix('tool.')}", feature, f"sent as {legal}")
         return legal
 
     def _report(self, path: str, feature: Feature, detail: str) -> None:
@@ -133,30 +146,26 @@ class _Disguise:
             tool.extra,
         )
 
-    def _strict_if_possible(self, tool: Tool, path: str) -> bool:
-        """OpenAI refuses `strict` for schemas outside its subset: then say no, aloud."""
-        assert tool.schema is not None
-        if project(tool.schema, "openai-strict").schema == tool.schema:
-            return True
-        self.losses.append(
-            Loss(
-                f"{path}.strict",
-                "tool.strict",
-                "dropped",
-                "the schema is outside the subset that can be enforced",
-            )
-        )
-        return False
+    def _strict(self, tool: Tool, path: str) -> bool | None:
+        if not tool.strict:
+            return tool.strict
+        if not self.limits.strict_tools:
+            detail = "this provider does not enforce schemas"
+            self.losses.append(Loss(f"{path}.strict", "tool.strict", "dropped", detail))
+            return None
+        if self.limits.tool_schema == "openai" and project(tool.schema, "openai-strict").notes:
+            # OpenAI refuses `strict` for schemas outside its subset, and tries it where nothing is said.
+            detail = "the schema is outside the subset that can be enforced"
+            self.losses.append(Loss(f"{path}.strict", "tool.strict", "dropped", detail))
+            return False
+        return True
 
-    def _schema(self, tool: Tool, path: str) -> dict[str, object] | None:
-        if tool.schema is None or tool.kind == "custom" or self.limits.tool_schema == "json-schema":
+    def _schema(self, tool: Tool, form: SchemaTarget, path: str) -> dict[str, Any] | None:
+        if tool.schema is None or tool.kind == "custom" or form == "json-schema":
             return tool.schema
-        projected = project(tool.schema, self.limits.tool_schema)
+        projected = project(tool.schema, form)
         if projected.notes:
-            detail = "; ".join(f"{note.path} {note.keyword}: {note.detail}" for note in projected.notes[:5])
-            more = len(projected.notes) - 5
-            if more > 0:
-                detail = f"{detail}; and {more} more"
+            detail = told_notes(projected.notes)
             self.losses.append(Loss(f"{path}.schema", "tool.schema", "approximated", detail))
         return tool.schema if projected.schema == tool.schema else projected.schema
 
@@ -166,20 +175,26 @@ class _Disguise:
             return messages
         changed: list[Message] = []
         custom_ids: set[str] = set()
-        for index, message in enumerate(messages):
-            content = list(message.content)
-            for position, part in enumerate(content):
+        for message in messages:
+            content: list[Part] = []
+            for part in message.content:
+                new: Part = part
                 if type(part) is ToolCall:
-                    content[position] = self._call(
-                        part, f"$.messages[{index}].content[{position}]", custom_ids
-                    )
-                elif type(part) is ToolResult and (part.call_id in custom_ids or part.name):
-                    name = self.upstream.get(("", part.name), part.name)
-                    kind = "function" if part.call_id in custom_ids else part.kind
-                    if name != part.name or kind != part.kind:
-                        content[position] = msgspec.structs.replace(part, name=name, kind=kind)
+                    new = self._call(part, self.trail.of(part), custom_ids)
+                elif type(part) is ToolResult:
+                    new = self._result(part, custom_ids)
+                self.trail.follow(part, new)
+                content.append(new)
             changed.append(Message(message.role, tuple(content), message.name, message.extra))
+            self.trail.follow(message, changed[-1])
         return tuple(changed)
+
+    def _result(self, result: ToolResult, custom_ids: set[str]) -> ToolResult:
+        name = self.upstream.get(("", result.name), result.name)
+        kind = "function" if result.call_id in custom_ids else result.kind
+        if name == result.name and kind == result.kind:
+            return result
+        return msgspec.structs.replace(result, name=name, kind=kind)
 
     def _touches(self, messages: tuple[Message, ...]) -> bool:
         limits, rule, known = self.limits, self.name_rule, self.upstream
@@ -256,92 +271,3 @@ def _weaken(choice: ToolChoice, allowed: tuple[str, ...], request: Request) -> T
         mode = choice.mode if (sole or form == "subset") and choice.mode in allowed else "auto"
         return ToolChoice(mode, (), choice.extra)
     return choice if choice.mode in allowed else ToolChoice("auto", (), choice.extra)
-
-
-def fit_call_ids(request: Request, limits: Limits, losses: list[Loss], context: Context) -> Request:
-    """Call ids the endpoint accepts. A positional one is minted, and minted ids are never sent to Gemini."""
-    rule = re.compile(limits.call_id) if limits.call_id else None
-    renames: dict[str, str] = {}
-    counter = 0
-    for message in request.messages:
-        for part in message.content:
-            if type(part) is not ToolCall:
-                continue
-            if limits.call_ids == "kimi":
-                wanted = f"functions.{part.name}:{counter}"
-            elif limits.call_ids == "positional":
-                wanted = context.new_id(context.call_prefix, str(counter), part.name)
-            elif (limits.call_id_max and len(part.id) > limits.call_id_max) or (
-                rule is not None and not rule.fullmatch(part.id)
-            ):
-                wanted = _hashed_id(part.id, limits.call_id_max)
-            else:
-                wanted = part.id
-            counter += 1
-            if wanted != part.id:
-                renames[part.id] = wanted
-    if not renames:
-        return request
-    if limits.call_ids == "positional":
-        detail = "this model pairs calls and results by order; ids are not sent"
-    else:
-        detail = "rewritten to the form this provider takes"
-    losses.append(Loss("$.messages", "tool_call.id", "emulated", detail))
-    return msgspec.structs.replace(request, messages=tuple(_renamed(m, renames) for m in request.messages))
-
-
-def _renamed(message: Message, renames: dict[str, str]) -> Message:
-    content = list(message.content)
-    changed = False
-    for position, part in enumerate(content):
-        if type(part) is ToolCall and part.id in renames:
-            content[position] = msgspec.structs.replace(part, id=renames[part.id])
-            changed = True
-        elif type(part) is ToolResult and part.call_id in renames:
-            content[position] = msgspec.structs.replace(part, call_id=renames[part.call_id])
-            changed = True
-    return Message(message.role, tuple(content), message.name, message.extra) if changed else message
-
-
-def _hashed_id(identifier: str, longest: int) -> str:
-    digest = hashlib.sha256(identifier.encode("utf-8", "replace")).hexdigest()
-    if longest and longest < 20:
-        return digest[:longest]
-    return f"call_{digest[:32]}"
-
-
-def fit_output_schema(request: Request, limits: Limits, losses: list[Loss]) -> Request:
-    """A schema for the answer within the endpoint's rules; its root must be an object outside Gemini."""
-    output = request.output
-    if (
-        output is None
-        or output.kind != "schema"
-        or output.schema is None
-        or limits.output_schema == "json-schema"
-    ):
-        return request
-    schema, wrapped = output.schema, False
-    if not limits.output_schema.startswith("gemini"):
-        schema, wrapped = object_root(schema)
-    form = limits.output_schema
-    if form == "anthropic":
-        projected = project(schema, "anthropic-strict")
-    elif form == "openai" and output.strict:
-        projected = project(schema, "openai-strict")
-    else:
-        projected = project(schema, form)
-    if wrapped:
-        losses.append(
-            Loss(
-                "$.output.schema",
-                "output_format.schema",
-                "approximated",
-                'the answer comes as {"value": ...}',
-            )
-        )
-    if projected.notes:
-        detail = "; ".join(f"{note.path} {note.keyword}: {note.detail}" for note in projected.notes[:5])
-        losses.append(Loss("$.output.schema", "output_format.schema", "approximated", detail))
-    if projected.schema == output.schema:
-        return request
-    return msgspec.structs.replace(request, output=msgspec.structs.replace(output, schema=projected.schema))

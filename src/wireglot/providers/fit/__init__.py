@@ -5,58 +5,57 @@ from __future__ import annotations
 import msgspec
 
 from wireglot.dialects.base import Context
-from wireglot.ir.content import Message, Text
 from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.request import Request, Sampling
+from wireglot.ir.trail import Trail
 from wireglot.ir.turns import merge_neighbours, repair_pairs
 from wireglot.providers.aliases import Aliases
-from wireglot.providers.fit_messages import (
-    fit_cache_markers,
-    fit_ends,
-    fit_messages,
-    place_system,
-    sign_calls,
-)
-from wireglot.providers.fit_thinking import fit_thinking
-from wireglot.providers.fit_tools import fit_call_ids, fit_output_schema, fit_tool_choice, fit_tools
+from wireglot.providers.fit.ids import fit_call_ids
+from wireglot.providers.fit.markers import fit_cache_markers
+from wireglot.providers.fit.output import ask_for_output, fit_output_schema
+from wireglot.providers.fit.parts import fit_messages, sign_calls
+from wireglot.providers.fit.thinking import fit_thinking
+from wireglot.providers.fit.tools import fit_tool_choice, fit_tools
+from wireglot.providers.fit.turns import fit_ends, place_system
 from wireglot.providers.limits import ALL_SAMPLING, Limits
-from wireglot.wire.json import encode_text
 
 
 class Fitted(msgspec.Struct, frozen=True):
     request: Request
     aliases: Aliases
+    trail: Trail
     losses: tuple[Loss, ...]
 
 
 def fit(request: Request, limits: Limits, context: Context, dialect: str, regroup: bool = True) -> Fitted:
     """`regroup` merges neighbours into alternating turns: for a request that came from another dialect."""
     losses: list[Loss] = []
-    messages = place_system(request.messages, limits, losses)
+    trail = Trail(request)
+    messages = place_system(request.messages, limits, losses, trail)
     if regroup:
-        messages = merge_neighbours(messages, dialect, losses)
+        messages = merge_neighbours(messages, dialect, losses, trail)
     messages = repair_pairs(
-        messages, losses, lambda call_id, ordinal: context.new_id("call", call_id, str(ordinal))
+        messages, losses, trail, lambda call_id, ordinal: context.new_id("call", call_id, str(ordinal))
     )
     if messages is not request.messages:
         request = msgspec.structs.replace(request, messages=messages)
-    request = fit_messages(request, limits, context, dialect, losses)
-    request, aliases = fit_tools(request, limits, losses)
+    request = fit_messages(request, limits, context, dialect, losses, trail)
+    request, aliases = fit_tools(request, limits, losses, trail)
     request = fit_tool_choice(request, limits, losses)
-    request = fit_call_ids(request, limits, losses, context)
+    request = fit_call_ids(request, limits, losses, context, trail)
     if limits.call_signatures:
-        request = sign_calls(request, context, losses)
-    request = fit_thinking(request, limits, losses, dialect)
+        request = sign_calls(request, context, losses, trail)
+    request = fit_thinking(request, limits, losses, dialect, foreign=regroup)
     request = _fit_sampling(request, limits, losses)
     request = _fit_stop(request, limits, losses)
     request = _fit_max_tokens(request, limits, losses)
     request = fit_output_schema(request, limits, losses)
-    request = _fit_output(request, limits, losses)
-    request = fit_cache_markers(request, limits, losses)
-    ends = fit_ends(request.messages, limits, losses)
+    request = ask_for_output(request, limits, losses)
+    request = fit_cache_markers(request, limits, losses, trail)
+    ends = fit_ends(request.messages, limits, losses, trail)
     if ends is not request.messages:
         request = msgspec.structs.replace(request, messages=ends)
-    return Fitted(request, aliases, tuple(losses))
+    return Fitted(request, aliases, trail, tuple(losses))
 
 
 _SAMPLING_FEATURES: dict[str, Feature] = {
@@ -152,26 +151,3 @@ def _fit_max_tokens(request: Request, limits: Limits, losses: list[Loss]) -> Req
         )
         return msgspec.structs.replace(request, max_tokens=limits.max_tokens)
     return request
-
-
-def _fit_output(request: Request, limits: Limits, losses: list[Loss]) -> Request:
-    """Where the endpoint cannot enforce a format, the model is told: derived from the request alone, so that
-    the prompt prefix stays the same from turn to turn."""
-    output = request.output
-    if output is None or output.kind == "text" or output.kind in limits.output_formats:
-        return request
-    if output.kind == "schema" and "json" in limits.output_formats:
-        fitted = msgspec.structs.replace(output, kind="json", schema=None, strict=None, description=None)
-    else:
-        fitted = None
-    if output.kind == "schema":
-        schema = encode_text(output.schema)
-        told = f"Answer with one JSON object of this JSON Schema, and nothing else:\n{schema}"
-    else:
-        told = "Answer with one JSON object, and nothing else."
-    losses.append(Loss("$.output", "output_format", "approximated", "asked for in the prompt, not enforced"))
-    head = 0
-    while head < len(request.messages) and request.messages[head].role == "system":
-        head += 1
-    messages = (*request.messages[:head], Message("system", (Text(told),)), *request.messages[head:])
-    return msgspec.structs.replace(request, output=fitted, messages=messages)

@@ -1,0 +1,57 @@
+"""Where every message, part and tool of a request stood before it was bent.
+
+Fitting moves, merges, drops and replaces things; a loss must still point to where the client put them. Values
+are known by identity, and whoever replaces one says so.
+"""
+
+from __future__ import annotations
+
+import re
+
+from wireglot.ir.content import Message, Part
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import AnyTool, Request
+
+_PLACE = re.compile(r"\$\.(messages|tools)\[(\d+)\](?:\.content\[(\d+)\])?")
+
+
+class Trail:
+    __slots__ = ("_paths",)
+
+    def __init__(self, request: Request) -> None:
+        # The value is held beside its path, so that no other can take its identity.
+        self._paths: dict[int, tuple[object, str]] = {}
+        paths = self._paths
+        for number, message in enumerate(request.messages):
+            place = f"$.messages[{number}]"
+            paths[id(message)] = (message, place)
+            for position, part in enumerate(message.content):
+                paths[id(part)] = (part, f"{place}.content[{position}]")
+        for number, tool in enumerate(request.tools):
+            paths[id(tool)] = (tool, f"$.tools[{number}]")
+
+    def of(self, value: Message | Part | AnyTool) -> str:
+        """Where the client put it; what nobody put anywhere belongs to the conversation as a whole."""
+        known = self._paths.get(id(value))
+        return known[1] if known is not None else "$.messages"
+
+    def follow(self, old: Message | Part | AnyTool, new: Message | Part | AnyTool) -> None:
+        """`new` stands for what was `old`."""
+        known = self._paths.get(id(old))
+        if known is not None:
+            self._paths[id(new)] = (new, known[1])
+
+    def retrace(self, loss: Loss, fitted: Request) -> Loss:
+        """A loss a renderer reported about the fitted request, at its place in the client's."""
+        found = _PLACE.match(loss.path)
+        if found is None:
+            return loss
+        kind, number, position = found[1], int(found[2]), found[3]
+        values: tuple[Message | AnyTool, ...] = fitted.messages if kind == "messages" else fitted.tools
+        if number >= len(values):
+            return loss
+        value: Message | Part | AnyTool = values[number]
+        if position is not None and isinstance(value, Message) and int(position) < len(value.content):
+            value = value.content[int(position)]
+        path = self.of(value) + loss.path[found.end() :]
+        return loss if path == loss.path else Loss(path, loss.feature, loss.action, loss.detail)

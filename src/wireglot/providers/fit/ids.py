@@ -1,0 +1,73 @@
+"""Call ids toward an endpoint: rewritten alike for a call and its result."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import msgspec
+
+from wireglot.dialects.base import Context
+from wireglot.ir.content import Message, Part, ToolCall, ToolResult
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request
+from wireglot.ir.trail import Trail
+from wireglot.providers.limits import Limits
+
+
+def fit_call_ids(
+    request: Request, limits: Limits, losses: list[Loss], context: Context, trail: Trail
+) -> Request:
+    """Call ids the endpoint accepts. A positional one is minted, and minted ids are never sent to Gemini."""
+    rule = re.compile(limits.call_id) if limits.call_id else None
+    renames: dict[str, str] = {}
+    counter = 0
+    for message in request.messages:
+        for part in message.content:
+            if type(part) is not ToolCall:
+                continue
+            if limits.call_ids == "kimi":
+                wanted = f"functions.{part.name}:{counter}"
+            elif limits.call_ids == "positional":
+                wanted = context.new_id(context.call_prefix, str(counter), part.name)
+            elif (limits.call_id_max and len(part.id) > limits.call_id_max) or (
+                rule is not None and not rule.fullmatch(part.id)
+            ):
+                wanted = _hashed_id(part.id, limits.call_id_max)
+            else:
+                wanted = part.id
+            counter += 1
+            if wanted != part.id:
+                renames[part.id] = wanted
+    if not renames:
+        return request
+    if limits.call_ids == "positional":
+        detail = "this model pairs calls and results by order; ids are not sent"
+    else:
+        detail = "rewritten to the form this provider takes"
+    losses.append(Loss("$.messages", "tool_call.id", "emulated", detail))
+    return msgspec.structs.replace(
+        request, messages=tuple(_renamed(m, renames, trail) for m in request.messages)
+    )
+
+
+def _renamed(message: Message, renames: dict[str, str], trail: Trail) -> Message:
+    content: list[Part] = []
+    for part in message.content:
+        new: Part = part
+        if type(part) is ToolCall and part.id in renames:
+            new = msgspec.structs.replace(part, id=renames[part.id])
+        elif type(part) is ToolResult and part.call_id in renames:
+            new = msgspec.structs.replace(part, call_id=renames[part.call_id])
+        trail.follow(part, new)
+        content.append(new)
+    renamed = Message(message.role, tuple(content), message.name, message.extra)
+    trail.follow(message, renamed)
+    return renamed
+
+
+def _hashed_id(identifier: str, longest: int) -> str:
+    digest = hashlib.sha256(identifier.encode("utf-8", "replace")).hexdigest()
+    if longest and longest < 20:
+        return digest[:longest]
+    return f"call_{digest[:32]}"

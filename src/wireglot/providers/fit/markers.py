@@ -1,0 +1,58 @@
+"""Prompt-cache markers: at most so many, and the last ones reach furthest."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wireglot.ir.content import Foreign, Message, Reasoning
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import HostedTool, Request
+from wireglot.ir.trail import Trail
+from wireglot.providers.limits import Limits
+
+
+def fit_cache_markers(request: Request, limits: Limits, losses: list[Loss], trail: Trail) -> Request:
+    surplus = _count(request) - limits.cache_markers
+    if surplus <= 0:
+        return request
+    # In the order the prompt is built: tools, system and turns. The automatic marker is the last of all.
+    dropped = 0
+    tools = list(request.tools)
+    for index, tool in enumerate(tools):
+        if dropped < surplus and not isinstance(tool, HostedTool) and tool.cache is not None:
+            dropped += 1
+            losses.append(_loss(trail.of(tool), limits))
+            tools[index] = msgspec.structs.replace(tool, cache=None)
+            trail.follow(tool, tools[index])
+    messages = list(request.messages)
+    for index, message in enumerate(messages):
+        content = list(message.content)
+        before = dropped
+        for position, part in enumerate(content):
+            if dropped < surplus and not isinstance(part, (Foreign, Reasoning)) and part.cache is not None:
+                dropped += 1
+                losses.append(_loss(trail.of(part), limits))
+                content[position] = msgspec.structs.replace(part, cache=None)
+                trail.follow(part, content[position])
+        if dropped != before:
+            messages[index] = Message(message.role, tuple(content), message.name, message.extra)
+            trail.follow(message, messages[index])
+    cache = request.cache
+    if dropped < surplus and cache is not None:
+        losses.append(_loss("$", limits))
+        cache = None
+    return msgspec.structs.replace(request, tools=tuple(tools), messages=tuple(messages), cache=cache)
+
+
+def _loss(path: str, limits: Limits) -> Loss:
+    detail = f"at most {limits.cache_markers} are taken" if limits.cache_markers else "none are taken"
+    return Loss(f"{path}.cache", "cache_marker", "dropped", detail)
+
+
+def _count(request: Request) -> int:
+    count = sum(not isinstance(tool, HostedTool) and tool.cache is not None for tool in request.tools)
+    for message in request.messages:
+        for part in message.content:
+            if not isinstance(part, (Foreign, Reasoning)) and part.cache is not None:
+                count += 1
+    return count + (request.cache is not None)

@@ -1,0 +1,82 @@
+"""The format of the answer toward an endpoint: its schema bent, or asked for in words."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wireglot.dialects.schema import SchemaNote, object_root, project
+from wireglot.ir.content import Message, Text
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request
+from wireglot.providers.limits import Limits
+from wireglot.wire.json import encode_text
+
+_NOTES_TOLD = 5
+
+
+def told_notes(notes: tuple[SchemaNote, ...]) -> str:
+    """What a schema lost, in one line."""
+    told = "; ".join(f"{note.path} {note.keyword}: {note.detail}" for note in notes[:_NOTES_TOLD])
+    more = len(notes) - _NOTES_TOLD
+    return f"{told}; and {more} more" if more > 0 else told
+
+
+def fit_output_schema(request: Request, limits: Limits, losses: list[Loss]) -> Request:
+    """A schema for the answer within the endpoint's rules; its root must be an object outside Gemini."""
+    output = request.output
+    if (
+        output is None
+        or output.kind != "schema"
+        or output.schema is None
+        or limits.output_schema == "json-schema"
+    ):
+        return request
+    schema, wrapped = output.schema, False
+    if not limits.output_schema.startswith("gemini"):
+        schema, wrapped = object_root(schema)
+    form = limits.output_schema
+    if form == "anthropic":
+        projected = project(schema, "anthropic-strict")
+    elif form == "openai" and output.strict:
+        projected = project(schema, "openai-strict")
+    else:
+        projected = project(schema, form)
+    if wrapped:
+        losses.append(
+            Loss(
+                "$.output.schema",
+                "output_format.schema",
+                "approximated",
+                'the answer comes as {"value": ...}',
+            )
+        )
+    if projected.notes:
+        losses.append(
+            Loss("$.output.schema", "output_format.schema", "approximated", told_notes(projected.notes))
+        )
+    if projected.schema == output.schema:
+        return request
+    return msgspec.structs.replace(request, output=msgspec.structs.replace(output, schema=projected.schema))
+
+
+def ask_for_output(request: Request, limits: Limits, losses: list[Loss]) -> Request:
+    """Where the endpoint cannot enforce a format, the model is told: derived from the request alone, so that
+    the prompt prefix stays the same from turn to turn."""
+    output = request.output
+    if output is None or output.kind == "text" or output.kind in limits.output_formats:
+        return request
+    if output.kind == "schema" and "json" in limits.output_formats:
+        fitted = msgspec.structs.replace(output, kind="json", schema=None, strict=None, description=None)
+    else:
+        fitted = None
+    if output.kind == "schema":
+        schema = encode_text(output.schema)
+        told = f"Answer with one JSON object of this JSON Schema, and nothing else:\n{schema}"
+    else:
+        told = "Answer with one JSON object, and nothing else."
+    losses.append(Loss("$.output", "output_format", "approximated", "asked for in the prompt, not enforced"))
+    head = 0
+    while head < len(request.messages) and request.messages[head].role == "system":
+        head += 1
+    messages = (*request.messages[:head], Message("system", (Text(told),)), *request.messages[head:])
+    return msgspec.structs.replace(request, output=fitted, messages=messages)

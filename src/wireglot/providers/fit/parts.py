@@ -1,0 +1,200 @@
+"""Parts toward an endpoint: blank text, reasoning, media, and signatures on calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from wireglot.dialects.base import Context
+from wireglot.ir.content import (
+    Media,
+    Message,
+    Origin,
+    Part,
+    Reasoning,
+    ResultPart,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from wireglot.ir.loss import Action, Feature, Loss
+from wireglot.ir.request import Request
+from wireglot.ir.trail import Trail
+from wireglot.providers.limits import Limits
+
+SKIP_SIGNATURE = "skip_thought_signature_validator"
+"""Google's documented bypass for calls its own model did not make."""
+
+
+def fit_messages(
+    request: Request, limits: Limits, context: Context, dialect: str, losses: list[Loss], trail: Trail
+) -> Request:
+    """One walk over all parts; a message without a change stays the same object."""
+    fitter = _PartFitter(limits, context, dialect, losses, trail)
+    messages: list[Message] = []
+    changed = False
+    for message in request.messages:
+        fitted = fitter.message(message)
+        if fitted is not message:
+            changed = True
+            trail.follow(message, fitted)
+            if not fitted.content:
+                continue
+        messages.append(fitted)
+    if not changed:
+        return request
+    return msgspec.structs.replace(request, messages=tuple(messages))
+
+
+class _PartFitter:
+    def __init__(
+        self, limits: Limits, context: Context, dialect: str, losses: list[Loss], trail: Trail
+    ) -> None:
+        self.limits = limits
+        self.context = context
+        self.dialect = dialect
+        self.losses = losses
+        self.trail = trail
+        self.beside: list[Part] = []
+        """What left its place in this message and stands at its end."""
+        self.invented_reasoning = False
+        self._by_type: dict[type, Callable[..., Part | None]] = {
+            Reasoning: self._reasoning,
+            ToolResult: self._result,
+        }
+        if not limits.blank_text:
+            self._by_type[Text] = self._text
+        if not limits.media_urls:
+            self._by_type[Media] = self._media
+
+    def message(self, message: Message) -> Message:
+        content = self._content(message.content)
+        if self.limits.reasoning_required and message.role == "assistant":
+            content = self._with_reasoning(content, message)
+        name = message.name
+        if name and not self.limits.message_names:
+            self._lose(f"{self.trail.of(message)}.name", "message.name", "dropped", "not taken here")
+            name = ""
+        if content is message.content and name == message.name:
+            return message
+        return Message(message.role, content, name, message.extra)
+
+    def _content(self, content: tuple[Part, ...]) -> tuple[Part, ...]:
+        """The same tuple, unless a part of it had to change."""
+        by_type = self._by_type
+        fitted: list[Part] | None = None
+        for position, part in enumerate(content):
+            fit = by_type.get(type(part))
+            new = part if fit is None else fit(part)
+            if new is not part and fitted is None:
+                fitted = list(content[:position])
+            if fitted is not None and new is not None:
+                fitted.append(new)
+                if new is not part:
+                    self.trail.follow(part, new)
+        if fitted is None:
+            return content
+        fitted += self.beside
+        self.beside = []
+        return tuple(fitted)
+
+    def _lose(self, path: str, feature: Feature, action: Action, detail: str) -> None:
+        self.losses.append(Loss(path, feature, action, detail))
+
+    def _text(self, part: Text) -> Part | None:
+        if part.text and not part.text.isspace():
+            return part
+        if part.signature is not None and self.context.may_replay(part.signature, self.dialect):
+            return part
+        if part.text or part.signature is not None:
+            self._lose(self.trail.of(part), "content.empty", "dropped", "blank text is refused")
+        return None
+
+    def _media(self, part: Media) -> Part | None:
+        if part.url is not None and part.url.startswith(("http://", "https://")):
+            detail = "the provider may not be able to fetch this address"
+            self._lose(f"{self.trail.of(part)}.url", part.kind, "approximated", detail)
+        return part
+
+    def _reasoning(self, part: Reasoning) -> Part | None:
+        path, signature = self.trail.of(part), part.signature
+        ours = signature is not None and self.context.may_replay(signature, self.dialect)
+        feature: Feature = "reasoning.redacted" if part.redacted else "reasoning.text"
+        match self.limits.reasoning:
+            case "signed":
+                if ours:
+                    return part
+                self._lose(path, feature, "dropped", "not signed by this provider")
+                return None
+            case "text":
+                if ours or (signature is None and not part.redacted):
+                    return part
+                if part.redacted:
+                    self._lose(path, feature, "dropped", "opaque to this provider")
+                    return None
+                self._lose(f"{path}.signature", "reasoning.signature", "dropped", "another provider's")
+                return msgspec.structs.replace(part, signature=None)
+            case "drop":
+                self._lose(path, feature, "dropped", "this provider takes no reasoning back")
+                return None
+
+    def _result(self, part: ToolResult) -> Part | None:
+        if self.limits.tool_result_media == "inside":
+            return part
+        media = [item for item in part.content if type(item) is Media]
+        if not media:
+            return part
+        detail = "moved out of the result, behind the results of this turn"
+        self._lose(self.trail.of(part), "tool_result.media", "approximated", detail)
+        kept: list[ResultPart] = [item for item in part.content if type(item) is not Media]
+        kinds = ", ".join(item.kind for item in media)
+        number = sum(type(item) is Media for item in self.beside) + 1
+        kept.append(Text(f"[{kinds}: attachment {number} below]"))
+        self.beside.append(Text(f"[attachment {number}: {kinds} of a tool result]"))
+        self.beside.extend(media)
+        return msgspec.structs.replace(part, content=tuple(kept))
+
+    def _with_reasoning(self, content: tuple[Part, ...], message: Message) -> tuple[Part, ...]:
+        calls = any(type(part) is ToolCall for part in content)
+        if not calls or any(type(part) is Reasoning for part in content):
+            return content
+        if not self.invented_reasoning:
+            # Once is enough: every turn with calls gets the same.
+            self.invented_reasoning = True
+            detail = "this provider demands reasoning on turns with calls; an empty one was put there"
+            self._lose(self.trail.of(message), "reasoning.text", "invented", detail)
+        return (Reasoning(""), *content)
+
+
+def sign_calls(request: Request, context: Context, losses: list[Loss], trail: Trail) -> Request:
+    """Gemini validates a signature on the first call of each step of the current turn. Where the real one is
+    lost or foreign, the documented bypass stands in."""
+    messages = list(request.messages)
+    current = 0
+    for index, message in enumerate(messages):
+        # Text behind the results of a step does not begin a new turn.
+        if message.role == "user" and not any(type(part) is ToolResult for part in message.content):
+            current = index
+    changed = False
+    for index in range(current, len(messages)):
+        message = messages[index]
+        if message.role != "assistant":
+            continue
+        position = next((at for at, part in enumerate(message.content) if type(part) is ToolCall), None)
+        if position is None:
+            continue
+        call = message.content[position]
+        assert type(call) is ToolCall
+        if call.signature is not None and context.may_replay(call.signature, "gemini"):
+            continue
+        detail = "the documented bypass was sent: no signature of this model is known"
+        losses.append(Loss(f"{trail.of(call)}.signature", "reasoning.signature", "invented", detail))
+        signed = msgspec.structs.replace(call, signature=Signature(SKIP_SIGNATURE, Origin("gemini")))
+        trail.follow(call, signed)
+        content = (*message.content[:position], signed, *message.content[position + 1 :])
+        messages[index] = Message(message.role, content, message.name, message.extra)
+        trail.follow(message, messages[index])
+        changed = True
+    return msgspec.structs.replace(request, messages=tuple(messages)) if changed else request

@@ -1,0 +1,85 @@
+"""Turns an endpoint insists on: where system text may stand, who speaks first, who last."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wireglot.ir.content import Message, Part, Text, ToolCall
+from wireglot.ir.loss import Loss
+from wireglot.ir.trail import Trail
+from wireglot.providers.limits import Limits
+
+_CONTINUED = "(The conversation continues.)"
+_GO_ON = "Continue from exactly where your last message ended."
+
+
+def place_system(
+    messages: tuple[Message, ...], limits: Limits, losses: list[Loss], trail: Trail
+) -> tuple[Message, ...]:
+    """System messages behind the start, where the endpoint takes them: in place, moved, or as marked text."""
+    if limits.system_midway == "anywhere":
+        return messages
+    head = 0
+    while head < len(messages) and messages[head].role == "system":
+        head += 1
+    if all(message.role != "system" for message in messages[head:]):
+        return messages
+    placed = list(messages[:head])
+    held: list[Message] = []
+    for index, message in enumerate(messages[head:], head):
+        if message.role != "system":
+            placed.append(message)
+            if message.role == "user" and held:
+                placed.extend(held)
+                held.clear()
+            continue
+        behind = placed[-1].role if placed else None
+        before = _next_speaker(messages, index)
+        if limits.system_midway == "after-user" and behind in ("user", "system") and before != "user":
+            placed.append(message)
+        elif limits.system_midway == "after-user" and before == "user":
+            detail = "moved behind the next user turn"
+            losses.append(Loss(trail.of(message), "system.position", "approximated", detail))
+            held.append(message)
+        else:
+            placed.append(_as_reminder(message, losses, trail))
+    return tuple(placed)
+
+
+def _next_speaker(messages: tuple[Message, ...], index: int) -> str | None:
+    return next((message.role for message in messages[index + 1 :] if message.role != "system"), None)
+
+
+def _as_reminder(message: Message, losses: list[Loss], trail: Trail) -> Message:
+    detail = "sent as marked text of a user turn"
+    losses.append(Loss(trail.of(message), "system.position", "approximated", detail))
+    content: list[Part] = []
+    for part in message.content:
+        if type(part) is Text:
+            marked = msgspec.structs.replace(part, text=f"<system-reminder>\n{part.text}\n</system-reminder>")
+            trail.follow(part, marked)
+            content.append(marked)
+        else:
+            content.append(part)
+    reminder = Message("user", tuple(content), message.name, message.extra)
+    trail.follow(message, reminder)
+    return reminder
+
+
+def fit_ends(
+    messages: tuple[Message, ...], limits: Limits, losses: list[Loss], trail: Trail
+) -> tuple[Message, ...]:
+    """A first turn of the user and a last one the model may answer, where the endpoint insists."""
+    first = next((index for index, message in enumerate(messages) if message.role != "system"), None)
+    if limits.starts_with_user and first is not None and messages[first].role == "assistant":
+        detail = "a user turn was put before the first answer"
+        losses.append(Loss(trail.of(messages[first]), "message.role", "invented", detail))
+        messages = (*messages[:first], Message("user", (Text(_CONTINUED),)), *messages[first:])
+    if limits.prefill or not messages or messages[-1].role != "assistant":
+        return messages
+    last = messages[-1]
+    if any(type(part) is ToolCall for part in last.content):
+        return messages
+    detail = "this model continues no answer of its own; it was asked to go on"
+    losses.append(Loss(trail.of(last), "prefill", "approximated", detail))
+    return (*messages, Message("user", (Text(_GO_ON),)))
