@@ -17,7 +17,6 @@ from wireglot.ir.stream import Event, Failure
 from wireglot.ir.trail import Trail
 from wireglot.providers.aliases import Aliases, EventRestorer
 from wireglot.providers.fit import fit
-from wireglot.providers.limits import BASE
 from wireglot.providers.spec import limits_for, provider_for
 from wireglot.wire.json import BadJson, decode
 
@@ -60,7 +59,7 @@ def plan(
     context = context or Context()
     name = model or request.model
     losses: list[Loss] = []
-    if not name and target not in _MODEL_ELSEWHERE:
+    if not name and source != target and target not in _MODEL_ELSEWHERE:
         name = NO_MODEL
         losses.append(Loss("$.model", "model", "invented", "no model was named"))
     if not provider and not context.provider:
@@ -73,9 +72,7 @@ def plan(
     upstream = request if name == request.model else msgspec.structs.replace(request, model=name)
     if source == target and not provider:
         return Plan(request, upstream, Aliases(), context, tuple(losses))
-    limits = limits_for(target, name, known) if target in BASE else None
-    if limits is None:
-        return Plan(request, upstream, Aliases(), context, tuple(losses))
+    limits = limits_for(target, name, known)
     fitted = fit(upstream, limits, context, _family(target), regroup=source != target)
     return Plan(request, fitted.request, fitted.aliases, context, (*losses, *fitted.losses), fitted.trail)
 

@@ -74,3 +74,19 @@ def test_kimi_rules() -> None:
     assert retired is not None
     assert retired.retired
     assert retired.successor == "kimi-k3"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "claude-sonnet-4-5",
+        "claude-sonnet-4-5-20250929",
+        "anthropic/claude-sonnet-4.5",
+        "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+    ],
+)
+def test_a_dressed_up_name_is_the_same_model(name: str) -> None:
+    limits = limits_for("anthropic", name)
+    assert limits.thinking == "budget"
+    assert limits.prefill
+    assert "temperature" in limits.sampling

@@ -9,6 +9,7 @@ from wireglot.dialects.base import Context, is_minted
 from wireglot.ir.content import (
     CacheMark,
     Extra,
+    Foreign,
     Media,
     Message,
     Origin,
@@ -19,6 +20,8 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
+from wireglot.ir.errors import Unsupported
+from wireglot.ir.loss import Loss
 from wireglot.ir.request import (
     Effort,
     Grammar,
@@ -205,7 +208,7 @@ def test_a_forced_choice_is_weakened_while_the_model_thinks(
 ) -> None:
     """R-DB-08"""
     wanted = request(tools=(Tool("f"), Tool("g")), tool_choice=choice, thinking=thinking)
-    outcome = fitted(wanted, Limits(tool_choices_thinking=("auto", "none")))
+    outcome = fitted(wanted, Limits(tool_choices_thinking=("auto", "none"), thinks_by_default=True))
     assert outcome.request.tool_choice == expected
     assert bool(outcome.losses) == (choice != expected)
 
@@ -550,3 +553,92 @@ def test_an_array_answer_is_wrapped_where_the_root_must_be_an_object() -> None:
     assert outcome.request.output.schema is not None
     assert outcome.request.output.schema["type"] == "object"
     assert ("output_format.schema", "approximated") in features(outcome)
+
+
+# What an audit of recorded traffic found
+
+
+def test_a_choice_may_be_forced_on_a_model_that_thinks_only_when_asked() -> None:
+    limits = limits_for("anthropic", "claude-sonnet-4-5")
+    tools = (Tool("f"), Tool("g"))
+    calm = request(tools=tools, tool_choice=ToolChoice("required"), max_tokens=4096)
+    assert fitted(calm, limits, "anthropic").request.tool_choice == ToolChoice("required")
+    thinking = msgspec.structs.replace(calm, thinking=Thinking("on", budget=2048))
+    assert fitted(thinking, limits, "anthropic").request.tool_choice == ToolChoice("auto")
+
+
+def test_thinking_is_off_where_the_answer_leaves_it_no_room() -> None:
+    """budget_tokens >= max_tokens is a 400, and so is a budget below the least one."""
+    limits = limits_for("anthropic", "claude-sonnet-4-5")
+    outcome = fitted(request(thinking=Thinking(effort="low"), max_tokens=64), limits, "anthropic")
+    assert outcome.request.thinking == Thinking("off")
+    assert ("thinking.mode", "dropped") in features(outcome)
+    outcome = fitted(request(thinking=Thinking(effort="high"), max_tokens=4096), limits, "anthropic")
+    assert outcome.request.thinking.budget == 4095
+
+
+def test_thinking_that_was_only_switched_on_gets_a_budget_where_there_must_be_one() -> None:
+    limits = limits_for("anthropic", "claude-sonnet-4-5")
+    outcome = fitted(request(thinking=Thinking("on"), max_tokens=32_000), limits, "anthropic")
+    assert outcome.request.thinking == Thinking("on", budget=8192)
+    assert features(outcome) == [("thinking.budget", "invented")]
+
+
+def test_turns_held_by_another_provider_are_declared_missing() -> None:
+    wanted = request(
+        user(Text("and now?")), extra=Extra("openai-responses", {"previous_response_id": "resp_1"})
+    )
+    outcome = fitted(wanted, Limits(), "anthropic")
+    assert [(loss.path, loss.feature) for loss in outcome.losses] == [
+        ("$.previous_response_id", "conversation_state")
+    ]
+    reference = Message("user", (Foreign("openai-responses", "item_reference", {"id": "msg_1"}),))
+    outcome = fitted(request(reference, user(Text("hi"))), Limits(), "anthropic")
+    assert [loss.path for loss in outcome.losses] == ["$.messages[0].content[0]"]
+
+
+def test_a_request_with_nothing_but_a_reference_is_refused() -> None:
+    empty = Request("m", (), extra=Extra("openai-responses", {"prompt": {"id": "pmpt_1"}}))
+    with pytest.raises(Unsupported) as refused:
+        fitted(empty, Limits(), "gemini")
+    assert refused.value.path == "$.prompt"
+
+
+def test_media_a_model_cannot_take_leaves_a_note() -> None:
+    outcome = fitted(request(user(Media("video", url="https://x/v.mp4"))), Limits(media=("image",)))
+    assert outcome.request.messages[0].content == (Text("[video left out: this model cannot take it]"),)
+    assert features(outcome) == [("video", "dropped")]
+
+
+def test_settings_a_provider_does_not_know_are_not_sent() -> None:
+    outcome = fitted(
+        request(verbosity="low", service_tier="flex", cache_key="k"), Limits(settings=("cache_key",))
+    )
+    assert (outcome.request.verbosity, outcome.request.service_tier, outcome.request.cache_key) == (
+        "",
+        "",
+        "k",
+    )
+    assert features(outcome) == [("verbosity", "dropped"), ("service_tier", "dropped")]
+
+
+def test_losses_point_to_where_the_client_put_things() -> None:
+    wanted = request(
+        Message("system", (Text("s"),)),
+        user(Text("a")),
+        user(Text("b"), Text(" ")),
+        assistant(Reasoning("x"), ToolCall("1", "f", "{}")),
+        user(Text("late"), ToolResult("ghost")),
+    )
+    outcome = fitted(wanted, Limits(blank_text=False, reasoning="drop"))
+    assert sorted((loss.path, loss.feature) for loss in outcome.losses) == [
+        ("$.messages[2].content[1]", "content.empty"),
+        ("$.messages[3].content[0]", "reasoning.text"),
+        ("$.messages[3].content[1]", "tool_result.pairing"),
+        ("$.messages[4].content[1]", "tool_result.pairing"),
+    ]
+    last = outcome.request.messages[-1]
+    assert outcome.trail.retrace(
+        Loss("$.messages[3].content[1].cache", "cache_marker", "dropped"), outcome.request
+    ) == (Loss("$.messages[4].content[0].cache", "cache_marker", "dropped"))
+    assert last.content[1] == Text("late")

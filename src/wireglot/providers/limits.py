@@ -33,6 +33,18 @@ ALL_SAMPLING = (
 )
 
 
+MediaKind = Literal["image", "document", "audio", "video"]
+ALL_MEDIA: tuple[MediaKind, ...] = ("image", "document", "audio", "video")
+
+ALL_SETTINGS: tuple[Literal["verbosity", "service_tier", "metadata", "user", "cache_key"], ...] = (
+    "verbosity",
+    "service_tier",
+    "metadata",
+    "user",
+    "cache_key",
+)
+
+
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The defaults refuse nothing."""
 
@@ -67,12 +79,19 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     starts_with_user: bool = False
     blank_text: bool = True
     prefill: bool = True
+    media: tuple[Literal["image", "document", "audio", "video"], ...] = (
+        "image",
+        "document",
+        "audio",
+        "video",
+    )
     media_urls: bool = True
     cache_markers: int = 1000
     message_names: bool = True
 
     # reasoning
     thinking: ThinkingStyle | None = None
+    thinks_by_default: bool = False
     efforts: tuple[Effort, ...] = EFFORTS
     budget_min: int = 0
     budget_max: int = 0
@@ -84,6 +103,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """The first call of each step of the current turn must be signed; the documented bypass stands in."""
 
     # generation
+    settings: tuple[Literal["verbosity", "service_tier", "metadata", "user", "cache_key"], ...] = ALL_SETTINGS
     max_tokens: int = 0
     """The most a model gives; 0 is unknown."""
     max_tokens_default: int = 0
@@ -108,6 +128,7 @@ BASE: dict[str, Limits] = {
         system_midway="after-user",
         starts_with_user=True,
         blank_text=False,
+        media=("image", "document"),
         cache_markers=4,
         thinking="adaptive",
         efforts=("low", "medium", "high", "xhigh", "max"),
@@ -125,6 +146,7 @@ BASE: dict[str, Limits] = {
         hosted_tools=False,
         tool_schema="openai",
         tool_result_media="beside",
+        media=("image", "document", "audio"),
         thinking="effort",
         reasoning="drop",
         cache_markers=4,
@@ -136,6 +158,7 @@ BASE: dict[str, Limits] = {
         tool_name_max=64,
         call_id_max=64,
         tool_schema="openai",
+        media=("image", "document", "audio"),
         thinking="effort",
         reasoning="signed",
         cache_markers=4,

@@ -11,6 +11,16 @@ import msgspec
 from wireglot.providers.limits import BASE, Limits, narrowed
 
 
+def plain_name(model: str) -> str:
+    """The name the catalog knows, of one that a reseller or a cloud has dressed up:
+    `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `anthropic/claude-sonnet-4.5`, `models/gemini-3-pro`."""
+    name = model.rpartition("/")[2]
+    at = name.find("anthropic.")
+    if at >= 0:
+        name = name[at + len("anthropic.") :]
+    return name.replace(".", "-") if name.startswith("claude") else name
+
+
 class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Models whose name matches a pattern. Every matching entry applies, in file order."""
 
@@ -31,11 +41,11 @@ class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     models: tuple[ModelSpec, ...] = ()
 
     def knows(self, model: str) -> bool:
-        return any(fnmatchcase(model, entry.match) for entry in self.models)
+        return any(fnmatchcase(plain_name(model), entry.match) for entry in self.models)
 
     def model(self, model: str) -> ModelSpec | None:
         """The last, most particular entry for a model."""
-        matching = [entry for entry in self.models if fnmatchcase(model, entry.match)]
+        matching = [entry for entry in self.models if fnmatchcase(plain_name(model), entry.match)]
         return matching[-1] if matching else None
 
 
@@ -83,6 +93,6 @@ def limits_for(dialect: str, model: str, provider_name: str = "") -> Limits:
         return limits
     limits = narrowed(limits, spec.limits)
     for entry in spec.models:
-        if fnmatchcase(model, entry.match):
+        if fnmatchcase(plain_name(model), entry.match):
             limits = narrowed(limits, entry.limits)
     return limits

@@ -14,10 +14,11 @@ from wireglot.providers.fit.ids import fit_call_ids
 from wireglot.providers.fit.markers import fit_cache_markers
 from wireglot.providers.fit.output import ask_for_output, fit_output_schema
 from wireglot.providers.fit.parts import fit_messages, sign_calls
-from wireglot.providers.fit.thinking import fit_thinking
+from wireglot.providers.fit.state import without_state
+from wireglot.providers.fit.thinking import fit_thinking, thinks
 from wireglot.providers.fit.tools import fit_tool_choice, fit_tools
 from wireglot.providers.fit.turns import fit_ends, place_system
-from wireglot.providers.limits import ALL_SAMPLING, Limits
+from wireglot.providers.limits import ALL_SAMPLING, ALL_SETTINGS, Limits
 
 
 class Fitted(msgspec.Struct, frozen=True):
@@ -31,6 +32,8 @@ def fit(request: Request, limits: Limits, context: Context, dialect: str, regrou
     """`regroup` merges neighbours into alternating turns: for a request that came from another dialect."""
     losses: list[Loss] = []
     trail = Trail(request)
+    if regroup:
+        request = without_state(request, losses, trail)
     messages = place_system(request.messages, limits, losses, trail)
     if regroup:
         messages = merge_neighbours(messages, dialect, losses, trail)
@@ -41,11 +44,13 @@ def fit(request: Request, limits: Limits, context: Context, dialect: str, regrou
         request = msgspec.structs.replace(request, messages=messages)
     request = fit_messages(request, limits, context, dialect, losses, trail)
     request, aliases = fit_tools(request, limits, losses, trail)
-    request = fit_tool_choice(request, limits, losses)
     request = fit_call_ids(request, limits, losses, context, trail)
     if limits.call_signatures:
         request = sign_calls(request, context, losses, trail)
+    asked = request.thinking
     request = fit_thinking(request, limits, losses, dialect, foreign=regroup)
+    request = fit_tool_choice(request, limits, losses, thinks(asked, request.thinking, limits))
+    request = _fit_settings(request, limits, losses)
     request = _fit_sampling(request, limits, losses)
     request = _fit_stop(request, limits, losses)
     request = _fit_max_tokens(request, limits, losses)
@@ -98,6 +103,18 @@ def _fit_sampling(request: Request, limits: Limits, losses: list[Loss]) -> Reque
     if not changes:
         return request
     return msgspec.structs.replace(request, sampling=msgspec.structs.replace(sampling, **changes))
+
+
+def _fit_settings(request: Request, limits: Limits, losses: list[Loss]) -> Request:
+    if limits.settings == ALL_SETTINGS:
+        return request
+    refused = [name for name in ALL_SETTINGS if name not in limits.settings and getattr(request, name)]
+    if not refused:
+        return request
+    for name in refused:
+        losses.append(Loss(f"$.{name}", name, "dropped", "not taken by this provider"))
+    blank = {name: {} if name == "metadata" else "" for name in refused}
+    return msgspec.structs.replace(request, **blank)
 
 
 def _fit_stop(request: Request, limits: Limits, losses: list[Loss]) -> Request:

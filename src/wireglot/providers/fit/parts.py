@@ -8,6 +8,7 @@ import msgspec
 
 from wireglot.dialects.base import Context
 from wireglot.ir.content import (
+    Extra,
     Media,
     Message,
     Origin,
@@ -19,13 +20,17 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.loss import Action, Feature, Loss
+from wireglot.ir.loss import Action, Feature, Loss, losses_of_extra
 from wireglot.ir.request import Request
 from wireglot.ir.trail import Trail
-from wireglot.providers.limits import Limits
+from wireglot.providers.limits import ALL_MEDIA, Limits
 
 SKIP_SIGNATURE = "skip_thought_signature_validator"
 """Google's documented bypass for calls its own model did not make."""
+
+
+_UNSIGNED = {"anthropic": Extra("anthropic", form={"signature": "absent"})}
+"""How plain reasoning text is spelled where it usually is signed."""
 
 
 def fit_messages(
@@ -40,9 +45,10 @@ def fit_messages(
         if fitted is not message:
             changed = True
             trail.follow(message, fitted)
-            if not fitted.content:
-                continue
-        messages.append(fitted)
+        if fitted.content or (limits.blank_text and fitted is message):
+            messages.append(fitted)
+        else:
+            changed = True
     if not changed:
         return request
     return msgspec.structs.replace(request, messages=tuple(messages))
@@ -66,7 +72,7 @@ class _PartFitter:
         }
         if not limits.blank_text:
             self._by_type[Text] = self._text
-        if not limits.media_urls:
+        if not limits.media_urls or limits.media != ALL_MEDIA:
             self._by_type[Media] = self._media
 
     def message(self, message: Message) -> Message:
@@ -113,6 +119,11 @@ class _PartFitter:
         return None
 
     def _media(self, part: Media) -> Part | None:
+        if part.kind not in self.limits.media:
+            self._lose(self.trail.of(part), part.kind, "dropped", "a note stands in its place")
+            return Text(f"[{part.kind} left out: this model cannot take it]")
+        if self.limits.media_urls:
+            return part
         if part.url is not None and part.url.startswith(("http://", "https://")):
             detail = "the provider may not be able to fetch this address"
             self._lose(f"{self.trail.of(part)}.url", part.kind, "approximated", detail)
@@ -121,7 +132,11 @@ class _PartFitter:
     def _reasoning(self, part: Reasoning) -> Part | None:
         path, signature = self.trail.of(part), part.signature
         ours = signature is not None and self.context.may_replay(signature, self.dialect)
-        feature: Feature = "reasoning.redacted" if part.redacted else "reasoning.text"
+        feature: Feature = "reasoning.text"
+        if part.redacted:
+            feature = "reasoning.redacted"
+        elif not part.text and signature is not None:
+            feature = "reasoning.signature"
         match self.limits.reasoning:
             case "signed":
                 if ours:
@@ -130,15 +145,23 @@ class _PartFitter:
                 return None
             case "text":
                 if ours or (signature is None and not part.redacted):
-                    return part
+                    return self._plainly(part)
                 if part.redacted:
                     self._lose(path, feature, "dropped", "opaque to this provider")
                     return None
                 self._lose(f"{path}.signature", "reasoning.signature", "dropped", "another provider's")
-                return msgspec.structs.replace(part, signature=None)
+                return self._plainly(msgspec.structs.replace(part, signature=None))
             case "drop":
                 self._lose(path, feature, "dropped", "this provider takes no reasoning back")
                 return None
+
+    def _plainly(self, part: Reasoning) -> Reasoning:
+        """Written the way this provider reads it, not the way another one did."""
+        form = _UNSIGNED.get(self.dialect) if part.signature is None else None
+        if form is None and (part.extra is None or not self.limits.reasoning_required):
+            return part
+        losses_of_extra(part.extra, "", self.trail.of(part), self.losses)
+        return msgspec.structs.replace(part, extra=form)
 
     def _result(self, part: ToolResult) -> Part | None:
         if self.limits.tool_result_media == "inside":

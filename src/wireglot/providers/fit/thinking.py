@@ -74,6 +74,15 @@ def fit_thinking(
     return msgspec.structs.replace(request, thinking=fitted, extra=extra)
 
 
+def thinks(asked: Thinking, fitted: Thinking, limits: Limits) -> bool:
+    """Whether the model will think, as far as the request and its default tell."""
+    if fitted.mode == "off" or fitted.effort == "none" or asked.mode == "off":
+        return False
+    if fitted.mode is not None or fitted.effort is not None or fitted.budget is not None:
+        return True
+    return asked.mode is not None or limits.thinks_by_default
+
+
 def _with_switch(extra: Extra | None, dialect: str, mode: str, losses: list[Loss]) -> Extra:
     """Kimi's switch on the Chat surface is a body field of its own."""
     switch = {"thinking": {"type": "disabled" if mode == "off" else "enabled"}}
@@ -173,7 +182,11 @@ def _as_budget(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
             losses.append(Loss("$.thinking.effort", "thinking.effort", "dropped", "the budget decides"))
         return Thinking("on", budget=thinking.budget, display=thinking.display, extra=thinking.extra)
     if thinking.effort is None:
-        return thinking
+        if thinking.mode is None or not limits.budget_min:
+            return thinking
+        detail = "this model thinks by a number of tokens: a middling one was sent"
+        losses.append(Loss("$.thinking.budget", "thinking.budget", "invented", detail))
+        return Thinking("on", budget=_BUDGETS["medium"], display=thinking.display, extra=thinking.extra)
     budget = max(_BUDGETS[thinking.effort], limits.budget_min)
     losses.append(
         Loss(
@@ -246,6 +259,10 @@ def _clamped(
         budget = min(budget, limits.budget_max)
     if limits.budget_min:
         budget = max(budget, limits.budget_min)
+    if limits.max_tokens_default and limits.budget_min and 0 < max_tokens <= limits.budget_min:
+        detail = f"{max_tokens} tokens leave no room for the least budget, {limits.budget_min}"
+        losses.append(Loss("$.thinking.mode", "thinking.mode", "dropped", detail))
+        return Thinking("off", extra=fitted.extra)
     if limits.max_tokens_default and max_tokens and budget >= max_tokens:
         budget = max(limits.budget_min, max_tokens - 1)
     if budget == fitted.budget:

@@ -228,7 +228,7 @@ class _Disguise:
         return msgspec.structs.replace(call, name=name, namespace=namespace)
 
 
-def fit_tool_choice(request: Request, limits: Limits, losses: list[Loss]) -> Request:
+def fit_tool_choice(request: Request, limits: Limits, losses: list[Loss], thinks: bool) -> Request:
     """The choice in a form the endpoint takes; without tools there is nothing to choose."""
     choice, parallel = request.tool_choice, request.parallel_tools
     if not request.tools:
@@ -246,7 +246,7 @@ def fit_tool_choice(request: Request, limits: Limits, losses: list[Loss]) -> Req
     if choice is None:
         return request
     allowed = limits.tool_choices
-    if limits.tool_choices_thinking is not None and request.thinking.mode != "off":
+    if limits.tool_choices_thinking is not None and thinks:
         allowed = limits.tool_choices_thinking
     fitted = _weaken(choice, allowed, request)
     if fitted == choice:
