@@ -14,7 +14,7 @@ PARSE_ERROR = "_parse_error"
 
 
 def arguments_object(text: str) -> dict[str, Any]:
-    """The object for `text`: `{}` for blank, the object it spells, or `{_parse_error, _raw}`."""
+    """The object for `text`: `{}` for blank or null, the object it spells, or `{_parse_error, _raw}`."""
     if not text.strip():
         return {}
     try:
@@ -23,6 +23,8 @@ def arguments_object(text: str) -> dict[str, Any]:
         return {PARSE_ERROR: f"invalid tool arguments JSON: {problem}", RAW: text}
     if type(value) is dict:
         return value
+    if value is None:  # some models write this where they mean no arguments
+        return {}
     return {PARSE_ERROR: "invalid tool arguments JSON: not an object", RAW: text}
 
 
@@ -31,13 +33,3 @@ def arguments_text(value: dict[str, Any]) -> str:
     if RAW in value and value.keys() <= {RAW, PARSE_ERROR} and type(value[RAW]) is str:
         return str(value[RAW])
     return encode_text(value)
-
-
-def is_object_text(text: str) -> bool:
-    """Whether `text` needs no wrapping."""
-    if not text.strip():
-        return True
-    try:
-        return type(decode(text)) is dict
-    except BadJson:
-        return False

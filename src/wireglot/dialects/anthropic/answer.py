@@ -13,6 +13,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_form
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss
+from wireglot.wire.json import encode_text
 
 Block = dict[str, Any]
 
@@ -89,11 +90,11 @@ class AnswerBlocks:
         blocks.append(put_back(block, part.extra, path, self.losses))
 
     def call(self, part: ToolCall, path: str) -> Block:
-        block: Block = {
-            "type": "tool_use",
-            "id": call_id(part.id, self._response_id, self._context),
-            "name": part.name,
-        }
+        identifier = call_id(part.id, self._response_id, self._context)
+        if identifier != part.id:
+            detail = "the provider's id has letters this dialect refuses"
+            self.losses.append(Loss(f"{path}.id", "tool_call.id", "emulated", detail))
+        block: Block = {"type": "tool_use", "id": identifier, "name": part.name}
         arguments = render_input(part, path, self.losses)
         if arguments is not None:
             block["input"] = arguments
@@ -145,3 +146,15 @@ class AnswerBlocks:
                 )
             case _:
                 assert_never(part)
+
+
+def streamed(block: Block) -> tuple[Block, Block | None]:
+    """The start and the delta of a block we do not know, in the shape its upstream streams it: clients that
+    follow the deltas must find them."""
+    given, content = block.get("input"), block.get("content")
+    if given:
+        text = given if type(given) is str else encode_text(given)
+        return {**block, "input": {}}, {"type": "input_json_delta", "partial_json": text}
+    if block.get("type") == "compaction" and type(content) is str:
+        return {**block, "content": None}, {"type": "compaction_delta", "content": content}
+    return block, None

@@ -40,7 +40,6 @@ class ArgumentStream:
         "_place",
         "_raw",
         "_stack",
-        "_tail",
         "_word",
         "mended",
         "opened",
@@ -56,12 +55,13 @@ class ArgumentStream:
         self._key_count = 0  # keys seen at the root
         self._escape = ""  # of the escape sequence we are in
         self._word = ""  # of the number or literal we are in
-        self._tail = ""  # held back
         self._broken = False
 
     def feed(self, text: str) -> str:
         self._raw.append(text)
-        if self._broken:
+        if self._place == _DONE and text.strip(_SPACE):
+            self._broken = True  # something follows the last brace
+        if self._broken or self._place == _DONE:
             return ""
         at, size = 0, len(text)
         while at < size:
@@ -74,13 +74,10 @@ class ArgumentStream:
             if not self._take(text[at]):
                 self._broken = True
                 break
-            at += 1
             if self._place == _DONE:
-                at -= 1
-                self._tail = text[at:]
+                self._broken = bool(text[at + 1 :].strip(_SPACE))
                 break
-        if self._place == _DONE and self._tail[1:].strip(_SPACE):
-            self._broken = True  # something follows the last brace
+            at += 1
         passed = text[:at]
         if not self.opened:
             passed = passed.lstrip(_SPACE)
@@ -107,6 +104,7 @@ class ArgumentStream:
         return self._close() + members[1:]
 
     def _take(self, char: str) -> bool:
+        """Step over one character; False, and no step, if it cannot stand here."""
         place = self._place
         if place == _STRING:
             return self._take_in_string(char)
@@ -114,17 +112,20 @@ class ArgumentStream:
             return self._take_escape(char)
         if place == _NUMERAL:
             if char in _IN_NUMBER:
-                self._word += char
-                return _NUMBER_START.fullmatch(self._word) is not None
+                fits = _NUMBER_START.fullmatch(self._word + char) is not None
+                self._word += char if fits else ""
+                return fits
             if _NUMBER.fullmatch(self._word) is None:
                 return False
             self._place = place = _NEXT
         elif place == _LITERAL:
-            self._word += char
             whole = _LITERALS[self._word[0]]
+            if not whole.startswith(self._word + char):
+                return False
+            self._word += char
             if self._word == whole:
                 self._place = _NEXT
-            return whole.startswith(self._word)
+            return True
         if char in _SPACE:
             return True
         if place == _ROOT:
@@ -136,7 +137,7 @@ class ArgumentStream:
                 return True
             return char == "}" and place == _FIRST_KEY and self._pop()
         if place == _COLON:
-            self._place = _VALUE
+            self._place = _VALUE if char == ":" else _COLON
             return char == ":"
         if place == _NEXT:
             return self._take_next(char)
@@ -156,8 +157,10 @@ class ArgumentStream:
             if char == "u":
                 self._escape = "u"
                 return True
+            if char not in '"\\/bfnrt':
+                return False
             self._place = _STRING
-            return char in '"\\/bfnrt'
+            return True
         if char not in "0123456789abcdefABCDEF":
             return False
         self._escape += char

@@ -161,6 +161,8 @@ class OpenCall:
         arguments = choose_arguments(self._given, "".join(self._pieces))
         if arguments.startswith(_WRAPPED) and (value := _object(arguments)) is not None:
             arguments = call_text(value)  # a gateway like this one had to wrap what the model wrote
+        if not arguments and not self._through:
+            arguments = "{}"  # a call without arguments is an empty object everywhere on this wire
         if arguments:
             out.append(Delta(self.index, arguments))
         out.append(PartEnd(self.index))

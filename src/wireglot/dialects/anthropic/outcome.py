@@ -113,6 +113,15 @@ def merge_usage(old: dict[str, Any], new: Any) -> dict[str, Any]:
     return {**old, **{key: value for key, value in new.items() if value is not None or key not in old}}
 
 
+def overwrite_estimate(estimate: Usage, usage: dict[str, Any]) -> None:
+    """What message_start said about cache writes and thinking holds unless the final usage says it again."""
+    told = render_usage(estimate, "$.usage", [])
+    if "cache_creation" in told:
+        usage.setdefault("cache_creation", {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0})
+    if "output_tokens_details" in told:
+        usage.setdefault("output_tokens_details", {"thinking_tokens": 0})
+
+
 def tier_of_usage(usage: Any) -> str:
     tier = usage.get("service_tier") if type(usage) is dict else None
     return tier if type(tier) is str else ""

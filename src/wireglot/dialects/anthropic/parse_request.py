@@ -40,7 +40,7 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 
 def parse_request(body: dict[str, Any], context: Context) -> Request:
     fields = Fields(body)
-    blocks = BlockParser(context, Origin(NAME), ClientFault, True)
+    blocks = BlockParser(context, Origin(NAME), ClientFault)
     messages = [*_parse_system(fields, blocks), *_parse_messages(fields, blocks)]
     form: dict[str, Any] = {}
     output = parse_format(fields)

@@ -24,19 +24,19 @@ _DIRECT = {"type": "direct"}
 class BlockParser:
     """Parses the blocks of one document, whose sender answers for what is wrong in it.
 
-    `origin` is stamped on signatures that are not ours; `material` makes ids that are missing unique.
+    `origin` is stamped on signatures that are not ours. A call without an id gets one made of its place, and
+    in an answer (`response_id` is not None) of that answer's id, or failing that of its own arguments.
     """
 
-    __slots__ = ("_calls", "_context", "_fault", "_in_request", "_material", "_origin")
+    __slots__ = ("_calls", "_context", "_fault", "_origin", "_response_id")
 
     def __init__(
-        self, context: Context, origin: Origin, fault: type[WireglotError], in_request: bool, *material: str
+        self, context: Context, origin: Origin, fault: type[WireglotError], response_id: str | None = None
     ) -> None:
         self._context = context
         self._origin = origin
         self._fault = fault
-        self._in_request = in_request
-        self._material = material
+        self._response_id = response_id
         self._calls = 0
 
     def content(self, blocks: list[Any], path: str) -> tuple[Part, ...]:
@@ -68,7 +68,7 @@ class BlockParser:
                 return parse_text(fields)
             case "tool_use":
                 return self._call(fields)
-            case "tool_result" if self._in_request:
+            case "tool_result" if self._response_id is None:
                 return self._result(fields)
             case "thinking":
                 return parse_thinking(fields, self._context, self._origin)
@@ -84,14 +84,17 @@ class BlockParser:
     def _call(self, fields: Fields) -> ToolCall:
         name = fields.text("name")
         self._calls += 1
-        identifier = fields.text_or("id") or self._context.new_id(
-            self._context.call_prefix, *self._material, str(self._calls), name
-        )
         value = fields.dict_or_none("input")
+        identifier = fields.text_or("id")
+        if not identifier:
+            told = {None: (), "": (call_text(value or {}),)}.get(
+                self._response_id, (self._response_id or "",)
+            )
+            identifier = self._context.new_id(self._context.call_prefix, *told, str(self._calls), name)
         return ToolCall(
             identifier,
             name,
-            call_text(value) if value else "",
+            call_text(value) if value is not None else "",
             cache=parse_cache(fields),
             extra=call_extra(fields),
         )

@@ -23,7 +23,6 @@ from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Response, Stop, Usage
 from wireglot.ir.request import Request
-from wireglot.wire.json import encode_text
 
 KNOWN = frozenset(
     {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "stop_details", "usage"}
@@ -57,8 +56,7 @@ def _parse_content(fields: Fields, context: Context, identifier: str, model: str
         return ()
     if type(content) is str:
         return (Text(content),) if content else ()
-    material = identifier or encode_text(fields.value)  # of the ids of calls that have none
-    blocks = BlockParser(context, context.origin(NAME, model), UpstreamFault, False, material)
+    blocks = BlockParser(context, context.origin(NAME, model), UpstreamFault, identifier)
     return blocks.content(fields.array("content"), "$.content")
 
 

@@ -172,7 +172,7 @@ class MessageReader:
         try:
             if known is not None:
                 known(event, out)
-            elif "error" in event and type(event["error"]) in (dict, str):
+            elif not kind and type(event.get("error")) in (dict, str):
                 self._error(event, out)
             else:
                 self._start(event, out)

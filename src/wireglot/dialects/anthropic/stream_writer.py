@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, assert_never
 
-from wireglot.dialects.anthropic.answer import AnswerBlocks, message_id
+from wireglot.dialects.anthropic.answer import AnswerBlocks, message_id, streamed
 from wireglot.dialects.anthropic.argument_stream import ArgumentStream
 from wireglot.dialects.anthropic.citations import render_citations
 from wireglot.dialects.anthropic.errors import render_error
 from wireglot.dialects.anthropic.names import NAME, is_own, put_back
-from wireglot.dialects.anthropic.outcome import render_stop, render_usage
+from wireglot.dialects.anthropic.outcome import overwrite_estimate, render_stop, render_usage
 from wireglot.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
 from wireglot.dialects.anthropic.response import malformed_call, model_name, render_final_usage
+from wireglot.dialects.anthropic.waiting import Waiting
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.content import Foreign, Media, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Usage
@@ -41,25 +42,6 @@ from wireglot.wire.json import encode
 from wireglot.wire.sse import frame
 
 _DELTA_END = b"}}\n\n"
-
-
-class _Waiting:
-    """A part that has not been written to its end: the one whose turn it is, or one behind it."""
-
-    __slots__ = ("arguments", "end", "index", "opened", "part", "pieces", "scored")
-
-    def __init__(self, index: int, part: Part) -> None:
-        self.index = index
-        self.part = part
-        self.pieces: list[str] = []  # what came before its turn
-        self.end: PartEnd | None = None
-        self.opened = False
-        self.scored = False  # whether its logprobs were declared
-        self.arguments: ArgumentStream | None = None
-
-    @property
-    def path(self) -> str:
-        return f"$.content[{self.index}]"
 
 
 class MessageWriter:
@@ -86,8 +68,8 @@ class MessageWriter:
         self._start: Start | None = None
         self._usage: Usage | None = None
         self._next = 0  # the wire index of the next block
-        self._head: _Waiting | None = None  # the part whose turn it is
-        self._waiting: dict[int, _Waiting] = {}  # the others that have started, in order
+        self._head: Waiting | None = None  # the part whose turn it is
+        self._waiting: dict[int, Waiting] = {}  # the others that have started, in order
         self._live = -1  # the part whose text goes straight through
         self._prefix = b""  # of a delta of that part
         self._declared: set[str] = set()  # foreign events, each kind told once
@@ -107,7 +89,7 @@ class MessageWriter:
             case Delta():
                 self._delta(event, out)
             case PartStart():
-                part = _Waiting(event.index, event.part)
+                part = Waiting(event.index, event.part)
                 if self._head is None:
                     self._head = part
                     self._begin(part, out)
@@ -164,7 +146,8 @@ class MessageWriter:
         event: dict[str, Any] = {"type": "message_delta", "delta": delta}
         event["usage"] = render_final_usage(usage, tier, self.losses)
         event["usage"].setdefault("output_tokens", 0)
-        self._overwrite_estimate(event["usage"])
+        if start is not None and start.usage is not None:
+            overwrite_estimate(start.usage, event["usage"])
         if is_own(extra):
             known = own_fields(start.extra if start is not None else None, NAME)
             for key, value in own_fields(extra, NAME).items():
@@ -175,23 +158,6 @@ class MessageWriter:
         self._event("message_delta", event, out)
         beside = own_form(extra, NAME).get("message_stop", {})
         self._event("message_stop", {"type": "message_stop", **beside}, out)
-
-    def _overwrite_estimate(self, usage: dict[str, Any]) -> None:
-        """What message_start said about cache writes and thinking holds unless it is said again."""
-        if (
-            self._start is None
-            or self._start.usage is None
-            or usage.keys() >= {"cache_creation", "output_tokens_details"}
-        ):
-            return
-        estimate = render_usage(self._start.usage, "$.usage", [])
-        zeros = {
-            "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
-            "output_tokens_details": {"thinking_tokens": 0},
-        }
-        for key, zero in zeros.items():
-            if key in estimate and key not in usage:
-                usage[key] = zero
 
     def _fail(self, error: ApiError, out: list[bytes]) -> None:
         """One terminal error and nothing after it, not even the stop of an open block."""
@@ -247,7 +213,7 @@ class MessageWriter:
             self._end(part, part.end, out)
             self._head = None
 
-    def _begin(self, waiting: _Waiting, out: list[bytes]) -> None:
+    def _begin(self, waiting: Waiting, out: list[bytes]) -> None:
         part = waiting.part
         match part:
             case Text():
@@ -265,13 +231,16 @@ class MessageWriter:
             case Foreign():
                 block = self._blocks.foreign(part, waiting.path)
                 if block is not None:
-                    self._write_foreign(waiting, block, out)
+                    start, delta = streamed(block)
+                    self._open(waiting, start, out)
+                    if delta is not None:
+                        self._block_delta(delta, out)
             case Media() | ToolResult():
                 self._blocks.declare(part, waiting.path)
             case _:
                 assert_never(part)
 
-    def _begin_call(self, waiting: _Waiting, part: ToolCall, out: list[bytes]) -> None:
+    def _begin_call(self, waiting: Waiting, part: ToolCall, out: list[bytes]) -> None:
         if part.signature is not None:
             self._carry(carrier(part.signature, "call", self._context), out)
         bare = ToolCall(part.id, part.name, "", namespace=part.namespace, extra=part.extra)
@@ -283,7 +252,7 @@ class MessageWriter:
         if part.arguments:
             self._more(waiting, part.arguments, out)
 
-    def _more(self, waiting: _Waiting, text: str, out: list[bytes]) -> None:
+    def _more(self, waiting: Waiting, text: str, out: list[bytes]) -> None:
         part = waiting.part
         match part:
             case Text():
@@ -307,14 +276,14 @@ class MessageWriter:
             case _:
                 pass
 
-    def _open_thinking(self, waiting: _Waiting, part: Reasoning, out: list[bytes]) -> None:
+    def _open_thinking(self, waiting: Waiting, part: Reasoning, out: list[bytes]) -> None:
         if waiting.opened:
             return
         block: dict[str, Any] = {"type": "thinking", "thinking": "", "signature": ""}
         self._open(waiting, put_back(block, part.extra if is_own(part.extra) else None, "", []), out)
         self._go_live(waiting, "thinking_delta", "thinking")
 
-    def _end(self, waiting: _Waiting, end: PartEnd, out: list[bytes]) -> None:
+    def _end(self, waiting: Waiting, end: PartEnd, out: list[bytes]) -> None:
         part = waiting.part
         self._live = -1
         match part:
@@ -331,7 +300,7 @@ class MessageWriter:
         if waiting.opened:
             self._event("content_block_stop", {"type": "content_block_stop", "index": self._next - 1}, out)
 
-    def _end_text(self, waiting: _Waiting, part: Text, end: PartEnd, out: list[bytes]) -> None:
+    def _end_text(self, waiting: Waiting, part: Text, end: PartEnd, out: list[bytes]) -> None:
         if end.signature is not None or (part.signature is not None and not waiting.opened):
             detail = (
                 "it came after the text it belongs to" if waiting.opened else "there is no text to carry it"
@@ -346,7 +315,7 @@ class MessageWriter:
         for citation in render_citations(citations, waiting.path, self.losses, echoable=False):
             self._block_delta({"type": "citations_delta", "citation": citation}, out)
 
-    def _end_reasoning(self, waiting: _Waiting, part: Reasoning, end: PartEnd, out: list[bytes]) -> None:
+    def _end_reasoning(self, waiting: Waiting, part: Reasoning, end: PartEnd, out: list[bytes]) -> None:
         whole = finish_part(part, "", (), end)
         assert isinstance(whole, Reasoning)
         if part.redacted:
@@ -364,7 +333,7 @@ class MessageWriter:
         if signature:
             self._block_delta({"type": "signature_delta", "signature": signature}, out)
 
-    def _end_call(self, waiting: _Waiting, part: ToolCall, end: PartEnd, out: list[bytes]) -> None:
+    def _end_call(self, waiting: Waiting, part: ToolCall, end: PartEnd, out: list[bytes]) -> None:
         if end.signature is not None and end.signature != part.signature:
             detail = "it came after the call it belongs to"
             self.losses.append(Loss(f"{waiting.path}.signature", "reasoning.signature", "dropped", detail))
@@ -383,28 +352,13 @@ class MessageWriter:
         if rest:
             self._block_delta({"type": "input_json_delta", "partial_json": rest}, out)
 
-    def _redacted(self, part: Reasoning, waiting: _Waiting) -> dict[str, Any]:
+    def _redacted(self, part: Reasoning, waiting: Waiting) -> dict[str, Any]:
         assert part.signature is not None
         block: dict[str, Any] = {
             "type": "redacted_thinking",
             "data": redacted_for_client(part.signature, self._context),
         }
         return put_back(block, part.extra if is_own(part.extra) else None, waiting.path, [])
-
-    def _write_foreign(self, waiting: _Waiting, block: dict[str, Any], out: list[bytes]) -> None:
-        """A block of our own that we do not know, in the shape its upstream streams it: clients that follow
-        the deltas must find them."""
-        given = block.get("input")
-        content = block.get("content")
-        if given and "input" in block:
-            self._open(waiting, {**block, "input": {}}, out)
-            text = given if type(given) is str else encode(given).decode()
-            self._block_delta({"type": "input_json_delta", "partial_json": text}, out)
-        elif block.get("type") == "compaction" and type(content) is str:
-            self._open(waiting, {**block, "content": None}, out)
-            self._block_delta({"type": "compaction_delta", "content": content}, out)
-        else:
-            self._open(waiting, block, out)
 
     # Frames
 
@@ -418,13 +372,13 @@ class MessageWriter:
         self._block_delta({"type": "signature_delta", "signature": signature}, out)
         self._event("content_block_stop", {"type": "content_block_stop", "index": index}, out)
 
-    def _open(self, waiting: _Waiting, block: dict[str, Any], out: list[bytes]) -> None:
+    def _open(self, waiting: Waiting, block: dict[str, Any], out: list[bytes]) -> None:
         start = {"type": "content_block_start", "index": self._next, "content_block": block}
         waiting.opened = True
         self._next += 1
         self._event("content_block_start", start, out)
 
-    def _go_live(self, waiting: _Waiting, kind: str, key: str) -> None:
+    def _go_live(self, waiting: Waiting, kind: str, key: str) -> None:
         self._live = waiting.index
         self._prefix = (
             b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,'

@@ -1,0 +1,91 @@
+"""The shapes in which hosts of this dialect give a call's input: at the start, as deltas, or both.
+
+R-AJ-01..20, C12. The named sequences stand in `tests/fixtures/anthropic/tool_input_shapes.ndjson`.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.dialects.anthropic.support import (
+    MESSAGE_STOP,
+    block_delta,
+    block_start,
+    block_stop,
+    hear,
+    message_delta,
+    message_start,
+    read,
+    sse,
+    write,
+)
+from wireglot.dialects.arguments import arguments_object
+from wireglot.ir.content import ToolCall
+from wireglot.ir.stream import Delta, PartEnd, PartStart
+
+FIXTURE = Path(__file__).parents[2] / "fixtures" / "anthropic" / "tool_input_shapes.ndjson"
+SHAPES = [json.loads(line) for line in FIXTURE.read_text().splitlines()]
+
+
+def events_of(shape: dict, reason: str = "tool_use") -> list[dict]:
+    start = {"input": shape["start"]} if "start" in shape else {}
+    return [
+        message_start(),
+        block_start(0, type="tool_use", id="Read_0", name="Read", **start),
+        *(block_delta(0, "input_json_delta", partial_json=piece) for piece in shape["deltas"]),
+        block_stop(0),
+        message_delta(reason),
+        MESSAGE_STOP,
+    ]
+
+
+every_shape = pytest.mark.parametrize("shape", SHAPES, ids=[shape["name"] for shape in SHAPES])
+
+
+@every_shape
+def test_every_shape_ends_in_one_valid_object(shape):
+    """R-AJ-01..09, R-AJ-17, R-AJ-18, R-AJ-19, R-AJ-20"""
+    (call,) = hear(*events_of(shape)).content
+    assert isinstance(call, ToolCall)
+    assert arguments_object(call.arguments) == shape["arguments"]
+
+
+@every_shape
+def test_the_id_is_the_same_from_start_to_end(shape):
+    """R-AJ-10, R-AJ-12"""
+    events = read(sse(*events_of(shape)))
+    starts = [event for event in events if isinstance(event, PartStart)]
+    assert [getattr(start.part, "id", "") for start in starts] == ["Read_0"]
+    assert [event.index for event in events if isinstance(event, Delta | PartEnd)].count(0) >= 1
+
+
+@every_shape
+def test_calls_make_the_finish_reason_whatever_the_host_says(shape):
+    """R-AJ-11, R-I-12, C43"""
+    stop = hear(*events_of(shape, "end_turn")).stop
+    assert (stop.reason, stop.raw) == ("tool_calls", "tool_use")
+    assert hear(*events_of(shape, "max_tokens")).stop.reason == "length"
+
+
+@every_shape
+def test_a_client_of_this_dialect_gets_the_same_arguments(shape):
+    wire, losses = write(read(sse(*events_of(shape))))
+    pieces = [event["delta"]["partial_json"] for event in wire if event["type"] == "content_block_delta"]
+    assert arguments_object("".join(pieces)) == shape["arguments"]
+    assert losses == []
+
+
+def test_the_genuine_shape_is_streamed_as_it_arrives():
+    """R-B-10, R-DC-02"""
+    shape = {"start": {}, "deltas": ['{"a', '": 1', "}"]}
+    deltas = [event.text for event in read(sse(*events_of(shape))) if isinstance(event, Delta)]
+    assert deltas == ['{"a', '": 1', "}"]
+
+
+def test_a_start_input_is_never_glued_to_deltas_that_do_not_continue_it():
+    """R-AJ-07, R-AJ-08, C10"""
+    shape = {"start": {"a": 1}, "deltas": ['{"a": ', "oops"]}
+    (call,) = hear(*events_of(shape)).content
+    assert isinstance(call, ToolCall)
+    assert call.arguments == '{"a": oops'
