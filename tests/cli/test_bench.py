@@ -1,5 +1,7 @@
 """tools/bench.py: what it measures is what it says. Times are not tested."""
 
+from itertools import groupby
+
 import msgspec
 import pytest
 
@@ -19,11 +21,22 @@ def test_a_stream_has_an_event_for_each_word(dialect):
     assert sum(b" of the answer" in frame and frame.count(b" word ") == 1 for frame in frames) >= bench.EVENTS
 
 
-def test_jobs_take_turns_and_the_best_round_counts():
+def test_the_yardstick_is_measured_beside_every_job():
+    def yardstick() -> None:
+        calls.append("yardstick")
+        sum(range(20_000))
+
+    def job() -> None:
+        calls.append("job")
+        sum(range(20_000))
+
     calls: list[str] = []
-    times = bench.best([lambda: calls.append("a"), lambda: calls.append("b")], 3)
-    assert calls == ["a", "b"] * 3
-    assert len(times) == 2
+    first, second = bench.measure(yardstick, [job, job], 3)
+    turns = [name for name, _ in groupby(calls)]
+    assert turns == ["job", *["yardstick", "job"] * (len(turns) // 2)]
+    assert calls.count("job") == 1 + 2 * 3
+    assert first.best > 0
+    assert second.ratio > 0
 
 
 def test_figures_are_put_between_the_marks(tmp_path):

@@ -1,5 +1,6 @@
 """The vendors' own SDKs as judges: they get our bytes through a mock transport and tell what they understood."""
 
+from functools import cache
 from typing import Any
 
 import anthropic
@@ -41,21 +42,39 @@ def _arguments(call: ToolCall) -> str:
     return canonical_arguments(call.arguments) if call.kind == "function" else call.arguments
 
 
-def _transport(content: bytes, kind: str) -> httpx2.MockTransport:
-    return httpx2.MockTransport(
-        lambda request: httpx2.Response(200, headers={"content-type": kind}, content=content)
-    )
+class _Wire:
+    """What the mock transport answers next. Clients are costly to make, so each SDK has one for all cases."""
+
+    content = b""
+    kind = ""
+
+    def answer(self, request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, headers={"content-type": self.kind}, content=self.content)
+
+    def load(self, content: bytes, stream: bool) -> None:
+        self.content = content
+        self.kind = "text/event-stream" if stream else "application/json"
 
 
-def _client(content: bytes, stream: bool) -> httpx2.Client:
-    return httpx2.Client(transport=_transport(content, "text/event-stream" if stream else "application/json"))
+_WIRE = _Wire()
+
+
+@cache
+def _http() -> httpx2.Client:
+    return httpx2.Client(transport=httpx2.MockTransport(_WIRE.answer))
 
 
 # Anthropic
 
 
+@cache
+def _anthropic_client() -> anthropic.Anthropic:
+    return anthropic.Anthropic(api_key="k", http_client=_http(), max_retries=0)
+
+
 def _anthropic(content: bytes, stream: bool) -> anthropic.Anthropic:
-    return anthropic.Anthropic(api_key="k", http_client=_client(content, stream), max_retries=0)
+    _WIRE.load(content, stream)
+    return _anthropic_client()
 
 
 def _anthropic_message(message: Any) -> Understood:
@@ -90,8 +109,14 @@ def anthropic_response(body: dict[str, Any]) -> Understood:
 # OpenAI Chat
 
 
+@cache
+def _openai_client() -> openai.OpenAI:
+    return openai.OpenAI(api_key="k", http_client=_http(), max_retries=0)
+
+
 def _openai(content: bytes, stream: bool) -> openai.OpenAI:
-    return openai.OpenAI(api_key="k", http_client=_client(content, stream), max_retries=0)
+    _WIRE.load(content, stream)
+    return _openai_client()
 
 
 def _chat_message(message: Any) -> Understood:
@@ -101,7 +126,8 @@ def _chat_message(message: Any) -> Understood:
             calls.append((call.custom.name, call.custom.input))
         else:
             calls.append((call.function.name, canonical_arguments(call.function.arguments)))
-    reasoning = getattr(message, "reasoning_content", None) or ""
+    # Hosts spell it in two ways, and a client of the same dialect gets it as its host spelled it.
+    reasoning = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None) or ""
     return Understood((message.content or "") + (message.refusal or ""), reasoning, tuple(calls))
 
 
@@ -109,15 +135,39 @@ _CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": 
 
 
 def chat_stream(data: bytes) -> Understood:
+    if b'"type":"custom"' in data:
+        return _chat_chunks(data)
     try:
         with _openai(data, True).chat.completions.stream(**_CHAT) as stream:
             for _ in stream:
                 pass
             return _chat_message(stream.get_final_completion().choices[0].message)
-    except openai.LengthFinishReasonError as cut:  # how the helper tells that an answer was cut short
-        return _chat_message(cut.completion.choices[0].message)
+    except (openai.LengthFinishReasonError, openai.ContentFilterFinishReasonError) as cut:
+        unfinished: Any = cut.completion  # how the helper tells of an answer that was cut short
+        return _chat_message(unfinished.choices[0].message)
     except openai.APIError as error:
         raise Failed(str(error)) from error
+
+
+def _chat_chunks(data: bytes) -> Understood:
+    """By hand, as the SDK's own helper crashes on any freeform call in a stream (openai 3.49)."""
+    prose = ""
+    calls: dict[int, tuple[str, str]] = {}
+    for chunk in _openai(data, True).chat.completions.create(**_CHAT, stream=True):
+        for choice in chunk.choices:
+            prose += choice.delta.content or ""
+            for call in choice.delta.tool_calls or []:
+                name, text = calls.get(call.index, ("", ""))
+                custom = getattr(call, "custom", None)
+                if custom is not None:
+                    more = custom if isinstance(custom, dict) else custom.model_dump()
+                    calls[call.index] = (name + (more.get("name") or ""), text + (more.get("input") or ""))
+                elif call.function is not None:
+                    calls[call.index] = (
+                        name + (call.function.name or ""),
+                        text + (call.function.arguments or ""),
+                    )
+    return Understood(prose, "", tuple(calls[index] for index in sorted(calls)))
 
 
 def chat_response(body: dict[str, Any]) -> Understood:
@@ -135,7 +185,7 @@ def _responses_output(response: Any) -> Understood:
                 part.text if part.type == "output_text" else part.refusal for part in item.content
             )
         elif item.type == "reasoning":
-            reasoning += "".join(part.text for part in (*item.summary, *(item.content or ())))
+            reasoning += "\n\n".join(part.text for part in (*item.summary, *(item.content or ())))
         elif item.type == "function_call":
             calls.append((item.name, canonical_arguments(item.arguments)))
         elif item.type == "custom_tool_call":
@@ -165,8 +215,14 @@ def responses_response(body: dict[str, Any]) -> Understood:
 # Gemini
 
 
+@cache
+def _gemini_client() -> genai.Client:
+    return genai.Client(api_key="k", http_options=types.HttpOptions(httpx_client=_http()))
+
+
 def _gemini(content: bytes, stream: bool) -> genai.Client:
-    return genai.Client(api_key="k", http_options=types.HttpOptions(httpx_client=_client(content, stream)))
+    _WIRE.load(content, stream)
+    return _gemini_client()
 
 
 def _gemini_chunks(chunks: list[Any]) -> Understood:

@@ -17,6 +17,8 @@ from wireglot.testing.corpus import Case
 from wireglot.testing.laws import differences, ending, opened, read_stream, write_stream
 
 CONTEXT = Context()
+_UPSTREAMS_FAULT = frozenset({"tool_call.id", "tool_call.arguments", "stop_reason"})
+"""What a stream may have that its own dialect forbids: illegal ids, broken arguments, no reason for its end."""
 
 
 def request_comes_back(case: Case) -> None:
@@ -31,6 +33,8 @@ def request_comes_back(case: Case) -> None:
 
 def response_comes_back(case: Case) -> None:
     codec = dialect(case.dialect)
+    if codec.parse_error(case.body) is not None:
+        return  # an error with status 200
     before = deepcopy(case.body)
     rendered = codec.render_response(codec.parse_response(case.body, CONTEXT), CONTEXT)
     assert case.body == before, "the input was changed"
@@ -43,6 +47,8 @@ def error_comes_back(case: Case) -> None:
     codec = dialect(case.dialect)
     error = codec.parse_error(case.body, case.status)
     assert error is not None
+    if isinstance(case.body, dict) and "error" not in case.body:
+        return  # a proxy's own form, which clients of the dialect would not understand
     assert not differences(case.body, codec.render_error(error, CONTEXT).value)
 
 
@@ -53,10 +59,12 @@ def stream_comes_back(case: Case) -> None:
     again = read_stream(codec, [written.value])
     assert ending(again) is ending(events)
     if ending(events) is Finish:
-        assert written.losses == ()
         before, after = fold(events), fold(again)
-        if not before.id:  # some hosts give none; a client must have one
-            after = replace(after, id="")
+        assert not [loss for loss in written.losses if loss.feature not in _UPSTREAMS_FAULT]
+        if not before.stop.raw:  # it never said why it stopped
+            after = replace(after, stop=before.stop)
+        if after.id.endswith(before.id):  # some hosts give none, or one without the prefix clients look for
+            after = replace(after, id=before.id)
         found = differences(spoken(before), spoken(after))
         # Kimi's ids (`functions.Bash:0`) are not legal on the wire they come from; clients get legal ones.
         assert not [line for line in found if not re.search(r"\]\.id: '[^']*[.:][^']*' !=", line)]

@@ -2,6 +2,7 @@
 
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from tests.laws.cases import every_dialect
 from wireglot.dialects.base import Context
@@ -18,16 +19,21 @@ CONTEXT = Context(now=1760000000)
 
 
 def honest(before: object, after: object, losses: tuple[Loss, ...]) -> None:
+    """An emulated thing may come back as it was: the loss says that it travels in another form."""
     found = differences(before, after)
-    if losses:
-        assert found, f"nothing changed, but it says {losses}"
-    else:
+    if not losses:
         assert not found
+    elif any(loss.action != "emulated" for loss in losses):
+        assert found, f"nothing changed, but it says {losses}"
 
 
 def told(events: list[Event]) -> tuple[Response, list[ForeignEvent]]:
     """What a stream says: the answer, and the events that are no part of it."""
-    foreign = [event for event in events if isinstance(event, ForeignEvent)]
+    foreign = [
+        replace(event, value={key: item for key, item in event.value.items() if key != "sequence_number"})
+        for event in events
+        if isinstance(event, ForeignEvent)
+    ]
     return canonical_response(opened(fold(events))), foreign
 
 
@@ -66,6 +72,6 @@ def test_a_silent_stream_writer_lost_nothing(name, events):
 def test_a_plain_conversation_loses_nothing_at_all(name, request):
     """What every dialect has (text, images, tools, results) crosses without any loss."""
     codec = dialect(name)
-    expected = {"max_tokens", "tool_result.error", "tool_result.media"}
+    expected = {"max_tokens", "tool_result.error", "tool_result.media", "content.empty"}
     losses = [loss for loss in codec.render_request(request, CONTEXT).losses if loss.feature not in expected]
     assert losses == []

@@ -172,7 +172,8 @@ def losses_of_extra(
         return
     for key, value in extra.fields.items():
         if not is_blank(value):
-            out.append(Loss(f"{path}.{key}", feature, "dropped", f"{extra.dialect} only"))
+            named: Feature = "usage.detail" if key.startswith("usage.") else feature
+            out.append(Loss(f"{path}.{key}", named, "dropped", f"{extra.dialect} only"))
 
 
 def is_blank(value: Any) -> bool:

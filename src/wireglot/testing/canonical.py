@@ -8,6 +8,8 @@ Cutting:
 - Neighbouring messages of one role and one name are merged: dialects cut turns differently and mean the same.
 - Empty text without a signature, and messages without content, vanish: several APIs refuse them, and no model
   sees them.
+- Reasoning that shows nothing and proves nothing (no text, signature, redaction or field) vanishes: most
+  dialects cannot say it, and no provider takes it back.
 - Neighbouring plain texts inside a tool result are joined with a newline: half of the dialects have one
   string there.
 - `ToolResult.name` is cleared if it names its own call: only Gemini repeats it.
@@ -17,12 +19,17 @@ Spelling:
   definition.
 - Function arguments compare as JSON, and nothing is `{}`: some dialects carry text, some an object.
 - `Signature.origin` keeps its dialect only: provider, model and account are stamped by whoever read it.
-- `Tool.schema` None, `{}` and the empty object schema; a missing description and an empty one; `strict` None
-  and False; `OutputFormat.name` (required by one dialect, absent in others).
+- JSON Schemas compare by what they accept: `$schema`, an empty `required` or `properties` say nothing;
+  `const` is an `enum` of one, and strings in it are of type string; OpenAPI's `nullable` is the type null. A
+  tool without a schema takes an empty object.
+- A missing description and an empty one; `strict` None and False; `OutputFormat.name` (required by one
+  dialect, absent in others).
+- Thinking that is off and effort `none`: some dialects have the one word, some the other.
 
 Defaults:
 - `ToolChoice("auto")` is the default of every API that has tools; so are `parallel_tools=True` and plain text
   output.
+- One answer: `candidates` 1 and None.
 - `Usage.reasoning` None and 0; a usage of zeros and none at all (some dialects must print one).
 
 Addresses, which belong to the transport rather than the conversation: `Request.model`, `Request.stream`,
@@ -54,11 +61,11 @@ from wireglot.ir.content import (
 )
 from wireglot.ir.loss import is_blank
 from wireglot.ir.outcome import Candidate, Response, Stop, Usage
-from wireglot.ir.request import AnyTool, OutputFormat, Request, Thinking, Tool, ToolChoice
+from wireglot.ir.request import AnyTool, OutputFormat, Request, Sampling, Thinking, Tool, ToolChoice
 from wireglot.ir.stream import Event, fold
 from wireglot.wire.json import BadJson, decode, encode_text
 
-_EMPTY_SCHEMAS: tuple[dict[str, Any], ...] = ({}, {"type": "object", "properties": {}})
+_EMPTY_SCHEMAS: tuple[dict[str, Any], ...] = ({}, {"type": "object"})
 
 
 def canonical_request(request: Request) -> Request:
@@ -69,6 +76,7 @@ def canonical_request(request: Request) -> Request:
         tools=tuple(_tool(tool) for tool in request.tools),
         tool_choice=_tool_choice(request.tool_choice),
         parallel_tools=None if request.parallel_tools else request.parallel_tools,
+        sampling=_sampling(request.sampling),
         thinking=_thinking(request.thinking),
         output=_output(request.output),
         stream=None,
@@ -111,7 +119,39 @@ def canonical_arguments(text: str) -> str:
         value = decode(text)
     except BadJson:
         return text
+    if value is None:
+        return "{}"
     return encode_text(_sorted(value)) if type(value) is dict else text
+
+
+def canonical_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """A JSON Schema with one spelling for what several can say."""
+    out: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "$schema" or (key in ("required", "properties") and not value):
+            continue
+        if key == "const":
+            out["enum"] = [value]
+        elif key in ("properties", "$defs", "definitions") and isinstance(value, dict):
+            out[key] = {name: _schema(item) for name, item in value.items()}
+        elif key == "required" and isinstance(value, list):
+            out[key] = sorted(value, key=str)  # a set of names
+        elif key in ("enum", "default", "examples", "example"):
+            out[key] = value
+        elif isinstance(value, list):
+            out[key] = [_schema(item) for item in value]
+        else:
+            out[key] = _schema(value)
+    if out.get("type") == "string" and all(isinstance(item, str) for item in out.get("enum", [None])):
+        del out["type"]  # the enum says so already
+    if out.get("nullable") is True and isinstance(out.get("type"), str):
+        del out["nullable"]
+        out["type"] = [out["type"], "null"]
+    return out
+
+
+def _schema(value: Any) -> Any:
+    return canonical_schema(value) if isinstance(value, dict) else value
 
 
 def _sorted(value: Any) -> Any:
@@ -142,9 +182,9 @@ def _parts(parts: tuple[Part, ...], names: dict[str, str]) -> tuple[Part, ...]:
                 if part.text or part.signature is not None:
                     out.append(_text(part))
             case Reasoning():
-                out.append(
-                    replace(part, signature=_signature(part.signature), extra=canonical_extra(part.extra))
-                )
+                plain = replace(part, signature=_signature(part.signature), extra=canonical_extra(part.extra))
+                if plain != Reasoning():
+                    out.append(plain)
             case ToolCall():
                 names[part.id] = part.name
                 out.append(_call(part))
@@ -231,10 +271,11 @@ def _citation(citation: Citation) -> Citation:
 def _tool(tool: AnyTool) -> AnyTool:
     if not isinstance(tool, Tool):
         return tool
+    schema = canonical_schema(tool.schema or {})
     return replace(
         tool,
         description=tool.description or None,
-        schema=None if tool.schema in _EMPTY_SCHEMAS else tool.schema,
+        schema=None if schema in _EMPTY_SCHEMAS else schema,
         strict=tool.strict or None,
         cache=_cache(tool.cache),
         extra=canonical_extra(tool.extra),
@@ -248,8 +289,15 @@ def _tool_choice(choice: ToolChoice | None) -> ToolChoice | None:
     return None if plain == ToolChoice("auto") else plain
 
 
+def _sampling(sampling: Sampling) -> Sampling:
+    return replace(sampling, candidates=None) if sampling.candidates == 1 else sampling
+
+
 def _thinking(thinking: Thinking) -> Thinking:
-    return replace(thinking, extra=canonical_extra(thinking.extra))
+    plain = replace(thinking, extra=canonical_extra(thinking.extra))
+    if plain.effort == "none" and plain.mode in (None, "off"):
+        return replace(plain, mode="off", effort=None)
+    return plain
 
 
 def _output(output: OutputFormat | None) -> OutputFormat | None:
@@ -258,6 +306,7 @@ def _output(output: OutputFormat | None) -> OutputFormat | None:
     plain = replace(
         output,
         name="",
+        schema=output.schema and canonical_schema(output.schema),
         description=output.description or None,
         strict=output.strict or None,
         extra=canonical_extra(output.extra),

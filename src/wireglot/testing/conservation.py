@@ -42,6 +42,10 @@ _EXCUSES: dict[str, frozenset[Feature]] = {
 }
 
 
+_ANYWHERE: frozenset[Feature] = frozenset({"content.position", "foreign_part", "conversation_state"})
+_RENAMED: frozenset[Feature] = frozenset({"tool.name", "tool.namespace", "tool.custom"})
+
+
 def lost(
     source: Request | Response, target: Request | Response, losses: Iterable[Loss], dialect: str
 ) -> list[Atom]:
@@ -72,11 +76,19 @@ def _is_there(atom: Atom, found: dict[str, list[str]], prose: list[str]) -> bool
 
 
 def _is_declared(atom: Atom, losses: list[Loss]) -> bool:
-    excuses = _EXCUSES[atom.kind]
+    excuses = _EXCUSES[atom.kind] | _ANYWHERE
     return any(
-        loss.feature in excuses and (atom.path.startswith(loss.path) or loss.path.startswith(atom.path))
+        (loss.feature in excuses and (_is_within(atom.path, loss.path) or _is_within(loss.path, atom.path)))
+        # A tool is renamed once, and its calls with it.
+        or (loss.feature in _RENAMED and atom.kind == "call")
+        # A narrowed choice may leave the other tools out.
+        or (loss.feature == "tool_choice" and atom.kind == "tool")
         for loss in losses
     )
+
+
+def _is_within(path: str, outer: str) -> bool:
+    return path == outer or path.startswith((f"{outer}.", f"{outer}["))
 
 
 def _atoms(value: Request | Response) -> Iterator[Atom]:

@@ -39,6 +39,8 @@ LETTERS = {"anthropic": "A", "openai-chat": "C", "openai-responses": "R", "gemin
 DIRECTIONS = tuple(permutations(MAIN, 2))
 _CONTEXT = Context()
 _MODEL = "model"
+_DETAILS = (".mime", ".name", ".strict")
+"""Ends of paths that speak of something beside the feature itself: a file's name, not the file."""
 
 
 def title(client: str, upstream: str) -> str:
@@ -178,11 +180,14 @@ def said_back(client: str, question: dict[str, Any], answer: dict[str, Any]) -> 
 
 
 def _grade(equal: bool, losses: Iterable[Loss], features: frozenset[Feature]) -> Grade:
-    actions = {loss.action for loss in losses if loss.feature in features}
-    if equal:
-        if not actions:
-            return "kept"
-        return "side channel" if actions == {"emulated"} else "FALSE ALARM"
+    spoken = [loss for loss in losses if loss.feature in features]
+    actions = {loss.action for loss in spoken}
     if not actions:
-        return "LOST"
-    return "approximated" if actions & {"approximated", "emulated", "invented"} else "dropped"
+        return "kept" if equal else "LOST"
+    if equal and all(loss.path.endswith(_DETAILS) for loss in spoken):
+        return "approximated"
+    if equal and actions == {"emulated"}:
+        return "side channel"
+    if actions & {"approximated", "emulated", "invented"}:
+        return "approximated"
+    return "FALSE ALARM" if equal else "dropped"

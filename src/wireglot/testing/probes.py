@@ -145,8 +145,13 @@ def _tools(request: Request) -> list[Any]:
     ]
 
 
-def _hosted(request: Request) -> list[str]:
-    return [tool.kind for tool in request.tools if isinstance(tool, HostedTool)]
+def _hosted(request: Request) -> list[Any]:
+    return [tool for tool in request.tools if isinstance(tool, HostedTool)]
+
+
+def _off(request: Request) -> bool:
+    """Dialects say it in two ways."""
+    return request.thinking.mode == "off" or request.thinking.effort == "none"
 
 
 def _features(*names: Feature) -> frozenset[Feature]:
@@ -187,9 +192,7 @@ REQUESTS: tuple[RequestProbe, ...] = (
         lambda request: [part.detail for part in _all_parts(request) if isinstance(part, Media)],
         _features("image.detail"),
     ),
-    RequestProbe(
-        "PDF, base64", _ask(Media("document", "application/pdf", samples.PDF, name="a.pdf")), _media, _MEDIA
-    ),
+    RequestProbe("PDF, base64", _ask(Media("document", "application/pdf", samples.PDF)), _media, _MEDIA),
     RequestProbe(
         "PDF, address",
         _ask(Media("document", "application/pdf", url="https://example.com/a.pdf")),
@@ -313,7 +316,7 @@ REQUESTS: tuple[RequestProbe, ...] = (
     RequestProbe(
         "thinking off",
         _ask(thinking=Thinking(mode="off")),
-        lambda request: request.thinking.mode,
+        _off,
         _features("thinking.effort", "thinking.budget", "thinking.mode"),
     ),
     RequestProbe(
@@ -363,7 +366,7 @@ REQUESTS: tuple[RequestProbe, ...] = (
     ),
     RequestProbe(
         "output schema",
-        _ask(output=OutputFormat("schema", samples.OUTPUT_SCHEMA, "answer", strict=True)),
+        _ask(output=OutputFormat("schema", samples.OUTPUT_SCHEMA, "answer")),
         lambda request: request.output and request.output.schema,
         _features("output_format", "output_format.schema", "output_format.strict"),
     ),

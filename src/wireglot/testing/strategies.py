@@ -163,7 +163,7 @@ class _Source:
         text = "" if signature is not None and self.chance(2) else self.text()
         return Reasoning(text, signature, extra=self.extra("reasoning"))
 
-    def call(self, first: bool) -> ToolCall:
+    def call(self, first: bool, history: bool) -> ToolCall:
         self.calls += 1
         identifier = f"call_{self.calls:02}Ab-{self.calls}"
         name = self.one(_TOOL_NAMES)
@@ -177,7 +177,7 @@ class _Source:
             namespace="files" if self.rare() else "",
             # Gemini signs the first call of a step only.
             signature=self.part_signature() if first else None,
-            cache=self.cache(),
+            cache=self.cache() if history else None,
             extra=self.extra("call"),
         )
 
@@ -200,8 +200,8 @@ class _Source:
 
     # Turns
 
-    def answer(self) -> tuple[Part, ...]:
-        """What an assistant says: thinking, prose, calls, mostly in that order."""
+    def answer(self, *, history: bool) -> tuple[Part, ...]:
+        """What an assistant says (or said): thinking, prose, calls, mostly in that order."""
         parts: list[Part] = []
         if self.rare(4):
             parts.append(self.reasoning())
@@ -209,7 +209,7 @@ class _Source:
             parts.append(self.words(answer=True))
         if self.chance(5) or not parts:
             for first in (True, False, False)[: self.draw(st.integers(1, 3))]:
-                parts.append(self.call(first))
+                parts.append(self.call(first, history))
         allowed = self.known(samples.FOREIGN_ANSWERS)
         if allowed and self.rare():
             parts.insert(self.draw(st.integers(0, len(parts))), self.one(allowed))
@@ -247,7 +247,7 @@ class _Source:
             out.append(self.message("user", self.question(open_calls)))
             if self.rare():
                 out.append(Message("system", (self.words(),)))
-            content = self.answer()
+            content = self.answer(history=True)
             open_calls = [part for part in content if isinstance(part, ToolCall)]
             out.append(self.message("assistant", content))
         if open_calls or not self.rare():  # else the last turn is a prefill
@@ -395,7 +395,7 @@ class _Source:
         return Stop(reason, sequence="END" if reason == "stop_sequence" else None)
 
     def response(self) -> Response:
-        content = self.answer()
+        content = self.answer(history=False)
         texts = [part for part in content if isinstance(part, Text)]
         stop = self.stop(content)
         if len(texts) == 1 and self.rare():

@@ -70,6 +70,11 @@ class SseDecoder:
             self._check_pending(frames)
         return frames
 
+    @property
+    def pending(self) -> bytes:
+        """What has arrived of a frame that is not ended yet."""
+        return bytes(self._pending)
+
     def close(self) -> list[Frame]:
         """The frame that the end of the stream completes, if there is one."""
         if self._fault is not None:

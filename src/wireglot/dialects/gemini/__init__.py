@@ -5,20 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.base import Context, Rendered
-from wireglot.dialects.gemini import errors, parse_request, render_request, response
+from wireglot.dialects.gemini import errors, render_request, response, wrapped
 from wireglot.dialects.gemini.names import OWN
-from wireglot.dialects.gemini.stream_reader import GeminiReader
 from wireglot.dialects.gemini.stream_writer import GeminiWriter
+from wireglot.dialects.gemini.wrapped import WrappedReader
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import Request
 
 
 class GeminiDialect:
+    """Takes wrapped bodies too (R-T-04), and never wraps one."""
+
     name = OWN
 
     def parse_request(self, body: dict[str, Any], context: Context) -> Request:
-        return parse_request.parse_request(body, context)
+        return wrapped.parse_request(body, context)
 
     def render_response(
         self, answer: Response, context: Context, request: Request | None = None
@@ -35,13 +37,13 @@ class GeminiDialect:
         return render_request.render_request(request, context)
 
     def parse_response(self, body: dict[str, Any], context: Context) -> Response:
-        return response.parse_response(body, context)
+        return wrapped.parse_response(body, context)
 
     def parse_error(self, body: Any, status: int = 0) -> ApiError | None:
         return errors.parse_error(body, status)
 
-    def stream_reader(self, context: Context) -> GeminiReader:
-        return GeminiReader(context)
+    def stream_reader(self, context: Context) -> WrappedReader:
+        return WrappedReader(context)
 
 
 DIALECT = GeminiDialect()

@@ -12,6 +12,9 @@ from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Effort, OutputFormat, Request, Sampling, Thinking
 
+GENERATION = "generationConfig."
+"""Unknown fields of `generationConfig` stand in the request's extra under this prefix, their path."""
+
 _TAKEN = frozenset(
     {
         "temperature",
@@ -27,7 +30,6 @@ _TAKEN = frozenset(
         "logprobs",
     }
 )
-_OUTPUT = frozenset({"responseMimeType", "responseSchema", "responseJsonSchema"})
 _EFFORTS: dict[str, Effort] = {"MINIMAL": "minimal", "LOW": "low", "MEDIUM": "medium", "HIGH": "high"}
 _LEVELS: dict[Effort, str] = {effort: level for level, effort in _EFFORTS.items()} | {
     "xhigh": "HIGH",
@@ -133,6 +135,12 @@ def _parse_text_format(entry: Fields) -> OutputFormat:
     )
 
 
+def is_default_modality(given: Any) -> bool:
+    """Whether `responseModalities` asks for text only, which every answer is unless it is asked for more."""
+    wanted = names.listed(given)
+    return len(wanted) == 1 and names.enum_name(wanted[0], ("MODALITY_UNSPECIFIED", "TEXT")) == "TEXT"
+
+
 def left_over(config: Fields, output_taken: frozenset[str]) -> dict[str, Any]:
     """Fields of `generationConfig` the IR has no name for, and known ones that say nothing."""
     rest: dict[str, Any] = {}
@@ -167,6 +175,9 @@ def render_generation(request: Request, out: list[Loss]) -> dict[str, Any]:
     thinking = _render_thinking(request.thinking, out)
     if thinking is not None:
         config["thinkingConfig"] = thinking
+    form = own_form(request.extra, OWN)
+    if "responseModalities" in form:
+        config["responseModalities"] = form["responseModalities"]
     return config
 
 

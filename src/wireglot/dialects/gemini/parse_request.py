@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
+
+import msgspec
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, describe
 from wireglot.dialects.gemini import names
-from wireglot.dialects.gemini.generation import left_over, parse_output, parse_sampling, parse_thinking
+from wireglot.dialects.gemini.generation import (
+    GENERATION,
+    is_default_modality,
+    left_over,
+    parse_output,
+    parse_sampling,
+    parse_thinking,
+)
 from wireglot.dialects.gemini.names import OWN, integer
 from wireglot.dialects.gemini.parts import PartParser
 from wireglot.dialects.gemini.tools import parse_choice, parse_tools
@@ -52,8 +61,8 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         form["tools"] = layout
     if type(fields.value.get("tools")) is dict:
         form["tools_shape"] = "single"
-    choice = _parse_tool_config(fields, kept)
-    sampling, thinking, output, max_tokens, stop = _parse_generation(fields, kept)
+    choice = parse_tool_config(fields, kept)
+    sampling, thinking, output, max_tokens, stop = _parse_generation(fields, kept, form)
     return Request(
         _parse_model(fields, form),
         messages,
@@ -98,6 +107,8 @@ def _parse_messages(fields: Fields, context: Context, form: dict[str, Any]) -> t
     last: Role = "system"
     for index, item in enumerate(contents):
         message = _parse_content(item, f"$.contents[{index}]", parser, last)
+        if message.role == last:
+            message = _reclaimed(messages, message)
         last = message.role
         messages.append(message)
     return tuple(messages)
@@ -137,6 +148,8 @@ def _parse_content(value: Any, path: str, parser: PartParser, last: Role) -> Mes
     if role == "assistant" and last != "assistant":
         parser.pending.clear()  # only calls of the turn before wait for answers; older ones were given up
     parts = _parse_parts(content, parser, form)
+    if not parts:
+        form["parts"] = "empty" if "parts" in content.value else "absent"
     if role == last:
         form["cut"] = True
     # A role no one knows is kept as information: elsewhere it is a declared loss.
@@ -160,31 +173,53 @@ def _parse_parts(content: Fields, parser: PartParser, form: dict[str, Any]) -> t
 
 
 def _rejoined(parts: list[Part]) -> tuple[Part, ...]:
-    """Reasoning of another provider in one piece again.
+    """Signed prose of another provider in one piece again.
 
-    Streamed to a Gemini client its text leaves in unsigned pieces and its signature, known last, in an
-    empty part behind them. The minter takes the signature back only with the whole text. Gemini's own parts
-    stay as they are.
+    Streamed to a Gemini client its text leaves in unsigned pieces and its signature, known last, in an empty
+    part behind them. The minter takes the signature back only with the whole text. Gemini's own parts stay as
+    they are.
     """
     joined: list[Part] = []
     for part in parts:
-        if (
-            type(part) is Reasoning
-            and not part.text
-            and not part.redacted
-            and part.signature is not None
-            and part.signature.origin.dialect != OWN
-        ):
+        if (type(part) is Reasoning or type(part) is Text) and not part.text and _is_carried(part):
             texts: list[str] = []
-            while joined and type(before := joined[-1]) is Reasoning and before.signature is None:
+            while joined and type(before := joined[-1]) is type(part) and _is_piece(before):
                 texts.insert(0, before.text)
                 joined.pop()
-            part = Reasoning("".join(texts), part.signature, extra=part.extra)
+            part = msgspec.structs.replace(part, text="".join(texts))
         joined.append(part)
     return tuple(joined)
 
 
-def _parse_tool_config(fields: Fields, kept: dict[str, Any]) -> ToolChoice | None:
+def _reclaimed(messages: list[Message], message: Message) -> Message:
+    """The same across contents: Google's SDK keeps every chunk of a stream as a content of its own."""
+    first = message.content[0] if message.content else None
+    if not (type(first) is Reasoning or type(first) is Text) or first.text or not _is_carried(first):
+        return message
+    texts: list[str] = []
+    while messages and messages[-1].role == message.role:
+        content = list(messages[-1].content)
+        while content and type(content[-1]) is type(first) and _is_piece(piece := content[-1]):
+            texts.insert(0, piece.text)
+            content.pop()
+        if content:
+            messages[-1] = msgspec.structs.replace(messages[-1], content=tuple(content))
+            break
+        messages.pop()
+    whole = msgspec.structs.replace(first, text="".join(texts))
+    return msgspec.structs.replace(message, content=(whole, *message.content[1:]))
+
+
+def _is_carried(part: Reasoning | Text) -> bool:
+    redacted = type(part) is Reasoning and part.redacted
+    return part.signature is not None and part.signature.origin.dialect != OWN and not redacted
+
+
+def _is_piece(part: Part) -> TypeGuard[Reasoning | Text]:
+    return (type(part) is Reasoning or type(part) is Text) and part.signature is None
+
+
+def parse_tool_config(fields: Fields, kept: dict[str, Any]) -> ToolChoice | None:
     if fields.value.get("toolConfig") is None:
         return None
     config = names.TOOL_CONFIG.child(fields, "toolConfig")
@@ -208,14 +243,17 @@ def _parse_tool_config(fields: Fields, kept: dict[str, Any]) -> ToolChoice | Non
 _Generation = tuple[Sampling, Thinking, OutputFormat | None, int | None, tuple[str, ...]]
 
 
-def _parse_generation(fields: Fields, kept: dict[str, Any]) -> _Generation:
+def _parse_generation(fields: Fields, kept: dict[str, Any], form: dict[str, Any]) -> _Generation:
     if fields.value.get("generationConfig") is None:
         return Sampling(), Thinking(), None, None, ()
     config = names.GENERATION.child(fields, "generationConfig")
     output, taken = parse_output(config)
     rest = left_over(config, taken)
-    if rest or not config.value:
-        kept["generationConfig"] = rest
+    if is_default_modality(rest.get("responseModalities")):
+        form["responseModalities"] = rest.pop("responseModalities")
+    kept.update({GENERATION + key: item for key, item in rest.items()})
+    if not config.value:
+        kept["generationConfig"] = {}
     return (
         parse_sampling(config),
         parse_thinking(config),

@@ -6,7 +6,7 @@ from typing import Any
 
 from wireglot.dialects.arguments import arguments_text
 from wireglot.dialects.base import Context
-from wireglot.dialects.fields import Fields, describe
+from wireglot.dialects.fields import Fields
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.media import nested_rest, parse_blob, parse_file
 from wireglot.dialects.gemini.names import OWN
@@ -150,14 +150,3 @@ def plain_name(name: str) -> str:
         if name.startswith(prefix) and len(name) > len(prefix):
             return name[len(prefix) :]
     return name
-
-
-def expect_list(value: Any, path: str, fault: type[WireglotError]) -> list[Any]:
-    """A list of objects, or one object alone."""
-    if value is None:
-        return []
-    if type(value) is list:
-        return value
-    if type(value) in (dict, str):
-        return [value]
-    raise fault(f"expected an array, got {describe(value)}", path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, assert_never
 
-from wireglot.dialects.arguments import arguments_object
+from wireglot.dialects.arguments import RAW, arguments_object
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.envelope import Holder
 from wireglot.dialects.fields import own_fields, own_form
@@ -105,9 +105,10 @@ class PartRenderer:
         form = own_form(part.extra, OWN)
         if (part.signature is not None and not signature) or (not part.text and not signature and not form):
             # Another provider's thoughts mean nothing to Gemini, and an empty part is refused.
-            self.losses.append(
-                Loss(f"{path}.text", "reasoning.text", "dropped", "thoughts of another provider")
-            )
+            if part.text:
+                self.losses.append(
+                    Loss(f"{path}.text", "reasoning.text", "dropped", "thoughts of another provider")
+                )
             return None
         rendered = (
             {"thought": True}
@@ -138,6 +139,10 @@ class PartRenderer:
             call["args"] = {"input": part.arguments}
         elif form.get("args") != "absent" or part.arguments not in ("", "{}"):
             call["args"] = arguments_object(part.arguments)
+            if call["args"].get(RAW) == part.arguments:
+                out.append(
+                    Loss(f"{path}.arguments", "tool_call.arguments", "emulated", "no JSON object: wrapped")
+                )
         self.names[part.id] = call["name"]
         rendered = self.signed({"functionCall": call}, part.signature, "call", path)
         return overlay(rendered, own_fields(part.extra, OWN))

@@ -7,7 +7,7 @@ from typing import Any
 
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.gemini.generation import render_generation
+from wireglot.dialects.gemini.generation import GENERATION, render_generation
 from wireglot.dialects.gemini.names import OWN, overlay
 from wireglot.dialects.gemini.parse_request import TIERS, bare_model, read_tier
 from wireglot.dialects.gemini.render_parts import PartRenderer
@@ -44,7 +44,21 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         body["generationConfig"] = generation
     _render_rest(request, body, form, out)
     losses_of_extra(request.extra, OWN, "$", out)
-    return Rendered(overlay(body, own_fields(request.extra, OWN)), tuple(out))
+    return Rendered(overlay(body, _kept(request)), tuple(out))
+
+
+def _kept(request: Request) -> dict[str, Any]:
+    """The fields to put back, those of `generationConfig` inside it again."""
+    kept: dict[str, Any] = {}
+    generation: dict[str, Any] = {}
+    for key, item in own_fields(request.extra, OWN).items():
+        if key.startswith(GENERATION):
+            generation[key.removeprefix(GENERATION)] = item
+        else:
+            kept[key] = item
+    if generation:
+        kept["generationConfig"] = generation
+    return kept
 
 
 class _Content:
@@ -79,9 +93,11 @@ def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, lis
             if message.role == "system"
             else _render_parts(message, path, renderer)
         )
-        if not parts:
-            continue  # a content without parts is refused
-        if not contents or contents[-1].role != role or own_form(message.extra, OWN).get("cut"):
+        form = own_form(message.extra, OWN)
+        empty = form.get("parts") in ("empty", "absent") and not message.content
+        if not parts and not empty:
+            continue  # a content without parts is refused, mostly: a Gemini client may send what it likes
+        if not contents or contents[-1].role != role or form.get("cut") or empty:
             contents.append(_Content(role, message))
         contents[-1].messages += 1
         contents[-1].parts += parts
@@ -167,7 +183,8 @@ def _finish(content: _Content) -> dict[str, Any]:
     role = content.role if content.message.role == "system" else form.get("role", content.role)
     if role != "absent":
         finished["role"] = role
-    finished["parts"] = parts[0] if form.get("parts") == "single" and len(parts) == 1 else parts
+    if parts or form.get("parts") != "absent":
+        finished["parts"] = parts[0] if form.get("parts") == "single" and len(parts) == 1 else parts
     return overlay(finished, own_fields(extra, OWN))
 
 

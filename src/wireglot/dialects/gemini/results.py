@@ -12,7 +12,7 @@ from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.media import parse_blob, parse_file
 from wireglot.dialects.gemini.names import OWN, overlay
-from wireglot.ir.content import Extra, Foreign, Media, ResultPart, Text, ToolCall, ToolResult
+from wireglot.ir.content import Extra, Foreign, ResultPart, Text, ToolCall, ToolResult
 from wireglot.wire.json import BadJson, decode, encode_text
 
 if TYPE_CHECKING:
@@ -122,11 +122,3 @@ def response_object(text: str, result: ToolResult) -> dict[str, Any] | None:
 
 def put_back(part: dict[str, Any], result: ToolResult) -> dict[str, Any]:
     return overlay(part, own_fields(result.extra, OWN))
-
-
-def result_texts(result: ToolResult) -> list[Text]:
-    return [part for part in result.content if type(part) is Text and part.text]
-
-
-def result_media(result: ToolResult) -> list[Media]:
-    return [part for part in result.content if type(part) is Media]

@@ -13,16 +13,17 @@ from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.gemini import errors, names, response
 from wireglot.dialects.gemini.names import integer, overlay
+from wireglot.dialects.gemini.parse_request import parse_tool_config
 from wireglot.dialects.gemini.parts import PartParser
 from wireglot.dialects.gemini.render_parts import PartRenderer
 from wireglot.dialects.gemini.stream_reader import GeminiReader
 from wireglot.dialects.gemini.stream_writer import GeminiWriter
-from wireglot.dialects.gemini.tools import parse_choice, parse_tools, render_choice, render_tools
+from wireglot.dialects.gemini.tools import parse_tools, render_choice, render_tools
 from wireglot.ir.content import Extra, Media, Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError, ClientFault
 from wireglot.ir.loss import Feature, Loss, losses_of_extra
 from wireglot.ir.outcome import Response
-from wireglot.ir.request import OutputFormat, Request, Sampling, Thinking, ToolChoice
+from wireglot.ir.request import OutputFormat, Request, Sampling, Thinking
 
 NAME = "gemini-simple"
 _NAMES = names.Names(
@@ -65,7 +66,7 @@ class GeminiSimpleDialect:
             fields.text_or("model"),
             (Message("user", _parse_turn(fields, context, form)),),
             tools,
-            _parse_choice(fields, kept),
+            parse_tool_config(fields, kept),
             max_tokens=integer(fields, "maxOutputTokens"),
             stop=fields.texts("stopSequences"),
             sampling=Sampling(fields.number("temperature"), fields.number("topP"), fields.number("topK")),
@@ -145,25 +146,6 @@ def _parse_turn(fields: Fields, context: Context, form: dict[str, Any]) -> tuple
     return tuple(parts)
 
 
-def _parse_choice(fields: Fields, kept: dict[str, Any]) -> ToolChoice | None:
-    if fields.value.get("toolConfig") is None:
-        return None
-    config = names.TOOL_CONFIG.child(fields, "toolConfig")
-    rest = {key: item for key, item in config.value.items() if key != "functionCallingConfig" or item is None}
-    choice = None
-    if config.value.get("functionCallingConfig") is not None:
-        calling = names.CALLING_CONFIG.child(config, "functionCallingConfig")
-        choice = parse_choice(calling)
-        within = {
-            key: item for key, item in calling.value.items() if key not in ("mode", "allowedFunctionNames")
-        }
-        if within or choice is None:
-            rest["functionCallingConfig"] = within
-    if rest or not config.value:
-        kept["toolConfig"] = rest
-    return choice
-
-
 def _render_turn(request: Request, renderer: PartRenderer, form: dict[str, Any]) -> dict[str, Any]:
     """The last user turn. Everything before it is for the server to remember, and said to be lost."""
     out = renderer.losses
@@ -171,9 +153,9 @@ def _render_turn(request: Request, renderer: PartRenderer, form: dict[str, Any])
     while first and request.messages[first - 1].role == "user":
         first -= 1
     for index, message in enumerate(request.messages[:first]):
-        if message.content:
-            detail = "the server keeps the history"
-            out.append(Loss(f"$.messages[{index}]", "content.position", "dropped", detail))
+        for position in range(len(message.content)):
+            place = f"$.messages[{index}].content[{position}]"
+            out.append(Loss(place, "content.position", "dropped", "the server keeps the history"))
         renderer.names.update({part.id: part.name for part in message.content if type(part) is ToolCall})
     texts: list[str] = []
     results: list[dict[str, Any]] = []
@@ -182,8 +164,8 @@ def _render_turn(request: Request, renderer: PartRenderer, form: dict[str, Any])
         losses_of_extra(message.extra, NAME, path, out)
         if message.name:
             out.append(Loss(f"{path}.name", "message.name", "dropped", "turns have no names"))
-        for place, part in enumerate(message.content):
-            _render_part(part, f"{path}.content[{place}]", renderer, texts, results)
+        for position, part in enumerate(message.content):
+            _render_part(part, f"{path}.content[{position}]", renderer, texts, results)
     if len(texts) > 1:
         out.append(Loss("$.messages", "content.position", "approximated", "several texts become one"))
     turn: dict[str, Any] = {}
@@ -224,7 +206,7 @@ def _declare_rest(request: Request, out: list[Loss]) -> None:
         (sampling.frequency_penalty, "sampling.frequency_penalty", "sampling.frequency_penalty"),
         (sampling.presence_penalty, "sampling.presence_penalty", "sampling.presence_penalty"),
         (sampling.seed, "sampling.seed", "sampling.seed"),
-        (sampling.candidates, "sampling.candidates", "candidates"),
+        (None if sampling.candidates == 1 else sampling.candidates, "sampling.candidates", "candidates"),
         (sampling.logprobs, "sampling.logprobs", "logprobs"),
         (sampling.top_logprobs, "sampling.top_logprobs", "logprobs"),
         (request.thinking.effort, "thinking.effort", "thinking.effort"),

@@ -1,11 +1,8 @@
 """Gemini streams -> events.
 
-Three framings come under one name: SSE, one JSON array that grows (no `alt=sse`), one plain object (an
-error, or an answer that was not streamed after all). The first byte that is no space tells them apart.
-
 Every chunk is a whole response with more parts. Text of one kind stays one open part, unless the new piece is
-signed: a signature belongs to exactly the part that carries it. The end is told by `finishReason`, but
-parts and usage may still follow, so Finish waits for the end of the bytes.
+signed: a signature belongs to exactly the part that carries it. The end is told by `finishReason`, but parts
+and usage may still follow, so Finish waits for the end of the bytes.
 """
 
 from __future__ import annotations
@@ -19,6 +16,7 @@ from wireglot.dialects.envelope import is_sealed
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.citations import Span, read_logprobs, read_spans
 from wireglot.dialects.gemini.errors import parse_error
+from wireglot.dialects.gemini.framing import Framing
 from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.outcome import FINISH_NUMBERS, read_stop, read_usage, usage_tier
 from wireglot.dialects.gemini.partial_args import PartialCall
@@ -52,15 +50,10 @@ from wireglot.ir.stream import (
     unfold,
 )
 from wireglot.wire.json import BadJson, decode
-from wireglot.wire.json_array import ArrayDecoder
-from wireglot.wire.sse import FrameTooLarge, SseDecoder
+from wireglot.wire.sse import FrameTooLarge
 
 Unwrap = Callable[[dict[str, Any]], dict[str, Any]]
-Framing = Literal["unknown", "sse", "array", "object"]
 
-_SPACE = b" \t\r\n"
-_BOM = b"\xef\xbb\xbf"
-_MAX_OBJECT = 64 * 1024 * 1024
 _LEFT_OUT = frozenset(
     {"content", "finishReason", "index", "groundingMetadata", "citationMetadata", "logprobsResult"}
 )
@@ -71,10 +64,7 @@ class GeminiReader:
     def __init__(self, context: Context, unwrap: Unwrap | None = None) -> None:
         self._context = context
         self._unwrap = unwrap
-        self._framing: Framing = "unknown"
-        self._sse = SseDecoder()
-        self._array = ArrayDecoder()
-        self._object = bytearray()  # an object, or bytes whose framing is not known yet
+        self._framing = Framing()
         self._done = False
         self._started = False
         self._parser = PartParser(context, UpstreamFault, context.origin(OWN))
@@ -93,11 +83,8 @@ class GeminiReader:
             return []
         events: list[Event] = []
         try:
-            if self._framing == "sse":
-                for frame in self._sse.feed(data):
-                    self._frame(frame.data, events)
-            else:
-                self._read_other(data, events)
+            for document in self._framing.feed(data):
+                self._document(document, events)
         except (BadJson, FrameTooLarge, UpstreamFault) as problem:
             self._fail(_broken(problem), events)
         return events
@@ -115,35 +102,17 @@ class GeminiReader:
         self._done = True
         return events
 
-    def _read_other(self, data: bytes, events: list[Event]) -> None:
-        if self._framing == "unknown":
-            self._object += data
-            start = bytes(self._object).removeprefix(_BOM).lstrip(_SPACE)
-            if not start or _BOM.startswith(start):
-                return
-            data = bytes(self._object)
-            self._object.clear()
-            self._framing = "array" if start[:1] == b"[" else "object" if start[:1] == b"{" else "sse"
-        if self._framing == "sse":
-            for frame in self._sse.feed(data):
-                self._frame(frame.data, events)
-        elif self._framing == "array":
-            for element in self._array.feed(data):
-                self._frame(element, events)
-        else:
-            self._object += data
-            if len(self._object) > _MAX_OBJECT:
-                raise UpstreamFault(f"a body larger than {_MAX_OBJECT} bytes")
-
     def _end(self, events: list[Event]) -> None:
-        if self._framing == "sse":
-            for frame in self._sse.close():
-                try:
-                    self._frame(frame.data, events)
-                except BadJson:
-                    return  # the frame was cut off; whether the answer was, `_finished` tells
-        elif self._framing == "object":
-            self._whole(decode(bytes(self._object)), events)
+        for document in self._framing.close():
+            if self._framing.kind == "object":
+                self._whole(decode(document), events)
+                return
+            try:
+                self._document(document, events)
+            except BadJson:
+                self._fail(_truncated(), events)  # a frame without its blank line may be cut, not broken
+        if self._framing.cut and not self._done:
+            self._fail(_truncated(), events)
 
     def _whole(self, body: Any, events: list[Event]) -> None:
         """An answer, or an error, that came in one piece."""
@@ -164,7 +133,7 @@ class GeminiReader:
         events.extend(unfold(response))
         self._done = True
 
-    def _frame(self, data: bytes, events: list[Event]) -> None:
+    def _document(self, data: bytes, events: list[Event]) -> None:
         if self._done:
             return
         if not data or data.isspace() or data.strip() == b"[DONE]":
@@ -245,7 +214,7 @@ class GeminiReader:
                     logprobs = ()
         elif content is not None:
             raise UpstreamFault("expected an object", "$.candidates[0].content")
-        if len(candidate) > 1:
+        if len(candidate) > 1 or content is None:
             stated = candidate.get("finishReason")
             if names.enum_name(stated, FINISH_NUMBERS) not in ("", "FINISH_REASON_UNSPECIFIED"):
                 self._finish = stated

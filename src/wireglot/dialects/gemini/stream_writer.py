@@ -44,6 +44,15 @@ _MARK_JSON = encode(_MARK)
 _DONE = b"data: [DONE]\n\n"
 
 
+def _one_line(data: bytes) -> bytes:
+    """The same JSON without characters that google-genai takes for line ends (it splits text, not bytes)."""
+    if b"\xe2\x80" in data:
+        data = data.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
+    if b"\xc2\x85" in data:
+        data = data.replace(b"\xc2\x85", b"\\u0085")
+    return data
+
+
 class _Part:
     """A part on its way out."""
 
@@ -77,6 +86,7 @@ class GeminiWriter:
         self._calls = False
         self._cited: list[tuple[int, str, tuple[Citation, ...], str]] = []
         self._tail: type[Part] | None = None  # the kind of text a reader still holds open
+        self._foreign: set[str] = set()  # kinds of events that have been declared
         self._text = (b"", b"")
         self._thought = (b"", b"")
 
@@ -94,7 +104,7 @@ class GeminiWriter:
                             if not state.sent:
                                 self._join(state)
                                 self._tail = type(state.part)
-                            out.append(b"%b%b%b" % (before, encode(text), after))
+                            out.append(b"%b%b%b" % (before, _one_line(encode(text)), after))
                             state.sent.append(text)
                         continue
                 self._delta(event, out)
@@ -125,11 +135,15 @@ class GeminiWriter:
                 if event.dialect == OWN and event.type == "candidate":
                     out.append(self._framed(self._chunk(event.value)))
                 else:
-                    self.losses.append(
-                        Loss("$", "foreign_event", "dropped", f"{event.type} of {event.dialect}")
-                    )
+                    self._declare_foreign(f"{event.type} of {event.dialect}")
             case Delta():
                 self._delta(event, out)
+
+    def _declare_foreign(self, detail: str) -> None:
+        """Once for each kind: some come hundreds of times."""
+        if detail not in self._foreign:
+            self._foreign.add(detail)
+            self.losses.append(Loss("$", "foreign_event", "dropped", detail))
 
     def _prepare(self) -> None:
         """Encode once what stands around the text of every chunk."""
@@ -137,7 +151,7 @@ class GeminiWriter:
         self._thought = self._around({"text": _MARK, "thought": True})
 
     def _around(self, part: dict[str, Any]) -> tuple[bytes, bytes]:
-        chunk = encode(self._wrapped(self._candidate([part]), {}))
+        chunk = _one_line(encode(self._wrapped(self._candidate([part]), {})))
         before, _, after = chunk.partition(_MARK_JSON)
         return b"data: " + before, after + b"\n\n"
 
@@ -165,7 +179,7 @@ class GeminiWriter:
         return self._wrap(chunk, self._start.id if self._start is not None else "", form)
 
     def _framed(self, chunk: dict[str, Any], form: dict[str, Any] | None = None) -> bytes:
-        data = encode(self._wrapped(chunk, form or {}))
+        data = _one_line(encode(self._wrapped(chunk, form or {})))
         return b"data: %b\n\n" % data if self._array is None else self._array.element(data)
 
     def _delta(self, event: Delta, out: list[bytes]) -> None:
@@ -297,7 +311,7 @@ class GeminiWriter:
                 self.losses.append(Loss(f"{path}.citations", "citations", "approximated", detail))
 
     def _fail(self, body: dict[str, Any], out: list[bytes]) -> None:
-        data = encode(body)
+        data = _one_line(encode(body))
         if self._array is not None:
             out.append(self._array.element(data) + self._array.close())
         else:

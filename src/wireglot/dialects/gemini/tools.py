@@ -60,7 +60,7 @@ def parse_tools(fields: Fields) -> tuple[tuple[AnyTool, ...], Layout | None]:
                 tools.append(HostedTool(_KINDS.get(key, key), Foreign(OWN, key, {key: value})))
                 entry.append(key)
         layout.append(entry)
-    return tuple(tools), None if layout == _usual_layout(tools) else layout
+    return tuple(tools), None if layout and layout == _usual_layout(tools) else layout
 
 
 def _usual_layout(tools: list[AnyTool] | tuple[AnyTool, ...]) -> Layout:

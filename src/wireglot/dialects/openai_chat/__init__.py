@@ -6,8 +6,8 @@ from typing import Any
 
 from wireglot.dialects.base import Context, Rendered, StreamReader, StreamWriter
 from wireglot.dialects.openai_chat import errors
+from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_chat.parse_request import parse_request
-from wireglot.dialects.openai_chat.parts import NAME
 from wireglot.dialects.openai_chat.render_request import render_request
 from wireglot.dialects.openai_chat.response import parse_response, render_response
 from wireglot.dialects.openai_chat.stream_reader import ChatReader

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from wireglot.dialects.fields import own_fields
-from wireglot.dialects.openai_chat.parts import NAME
+from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError, ErrorKind
 from wireglot.wire.json import encode_text

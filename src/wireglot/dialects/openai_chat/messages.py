@@ -6,7 +6,8 @@ from typing import Any
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, describe
-from wireglot.dialects.openai_chat.parts import NAME, parse_part, rest
+from wireglot.dialects.openai_chat.extras import NAME, rest
+from wireglot.dialects.openai_chat.parts import parse_part
 from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoning, parse_states
 from wireglot.dialects.openai_chat.tools import is_legacy, parse_call, parse_function_call
 from wireglot.ir.content import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.fields import own_fields
-from wireglot.dialects.openai_chat.parts import NAME
+from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.ir.content import Extra, TokenLogprob
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage
@@ -61,6 +61,11 @@ def parse_stop(raw: Any, calls: bool, refusal: bool) -> Stop:
     return Stop(reason, spelled, NAME)
 
 
+def is_vague(raw: str) -> bool:
+    """Whether a later word may tell more: some servers say `tool_calls`, then `stop`."""
+    return _REASONS.get(raw, "other") in ("end", "other")
+
+
 def render_stop(stop: Stop, calls: bool, refusal: bool, losses: list[Loss]) -> str:
     if stop.dialect == NAME and stop.raw:
         return stop.raw
@@ -111,16 +116,13 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
         thought = raw.get("reasoning_tokens")
     reasoning = None if thought is None else _count(thought)
     output = completion
-    if reasoning and not _is_beside(reasoning, prompt, completion, _count(raw.get("total_tokens"))):
+    # xAI counts reasoning beside the completion, not within it: the total gives it away.
+    if reasoning and _count(raw.get("total_tokens")) != prompt + completion + reasoning:
+        reasoning = min(reasoning, completion)
         output = completion - reasoning
     return Usage(
         prompt - read - written, read, written, 0, 0, output, reasoning, Extra(NAME, raw) if raw else None
     )
-
-
-def _is_beside(reasoning: int, prompt: int, completion: int, total: int) -> bool:
-    """Whether reasoning was counted beside the completion, not within it (xAI): the total gives it away."""
-    return reasoning > completion or total == prompt + completion + reasoning
 
 
 def render_usage(usage: Usage, losses: list[Loss]) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields
+from wireglot.dialects.openai_chat.extras import NAME, rest
 from wireglot.dialects.openai_chat.messages import Conversation
 from wireglot.dialects.openai_chat.outcome import parse_tier, render_tier
-from wireglot.dialects.openai_chat.parts import NAME, rest
 from wireglot.dialects.openai_chat.tools import WEB_SEARCH, parse_choice, parse_function, parse_tool
 from wireglot.ir.content import CacheMark, Extra, Foreign
 from wireglot.ir.request import (
@@ -34,7 +34,8 @@ _SAMPLING = {
     "top_logprobs": "top_logprobs",
 }
 _ROUTER = frozenset({"effort", "max_tokens", "enabled", "exclude"})
-_SCHEMA = frozenset({"name", "schema", "strict", "description"})
+_NAMELESS = frozenset({"schema", "strict", "description"})
+_SCHEMA = _NAMELESS | {"name"}
 
 
 class _Body:
@@ -118,6 +119,10 @@ class _Body:
 
     def sampling(self) -> Sampling:
         given = [key for key in _SAMPLING if self.value.get(key) is not None]
+        if self.value.get("n") == 1:  # the default of every API: nothing another dialect could lose
+            given.remove("n")
+            self.taken.add("n")
+            self.form["n"] = 1
         if not given:
             return Sampling()
         self.taken.update(given)
@@ -174,6 +179,10 @@ class _Body:
         if type(budget) is not int:
             taken.discard("max_tokens")
             budget = None
+        if type(enabled) is not bool:
+            taken.discard("enabled")
+        if type(exclude) is not bool:
+            taken.discard("exclude")
         return Thinking(
             mode=None if type(enabled) is not bool else "on" if enabled else "off",
             effort=effort,
@@ -195,7 +204,13 @@ class _Body:
                 output = OutputFormat("json", extra=rest(shape.value, {"type"}))
             case "json_schema":
                 schema = shape.object("json_schema")
-                extra = rest(shape.value, {"type", "json_schema"}, json_schema=(schema.value, _SCHEMA))
+                named = bool(schema.value.get("name"))
+                extra = rest(
+                    shape.value,
+                    {"type", "json_schema"},
+                    None if named else {"name": "absent"},
+                    json_schema=(schema.value, _SCHEMA if named else _NAMELESS),
+                )
                 output = OutputFormat(
                     "schema",
                     schema.dict_or_none("schema"),
@@ -204,16 +219,6 @@ class _Body:
                     schema.boolean("strict"),
                     extra,
                 )
-                if "name" not in schema.value:
-                    form = {**(extra.form if extra else {}), "name": "absent"}
-                    output = OutputFormat(
-                        "schema",
-                        output.schema,
-                        "",
-                        output.description,
-                        output.strict,
-                        Extra(NAME, extra.fields if extra else {}, form),
-                    )
             case _:
                 return None  # stays unknown
         self.taken.add("response_format")
@@ -256,10 +261,9 @@ class _Body:
 def parse_request(body: dict[str, Any], context: Context) -> Request:
     read = _Body(body)
     conversation = Conversation(context)
+    read.fields.array("messages")
     for message in read.fields.objects("messages"):
         conversation.read(message)
-    if "messages" not in body:
-        raise read.fields.wrong("messages", "an array")
     if "stream_options" in body:
         read.form["stream_options"] = body["stream_options"]
         read.taken.add("stream_options")

@@ -1,134 +1,31 @@
-"""Content parts both ways, and the small things that hang on them: unknown fields, cache marks, citations."""
+"""Content parts, both ways."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
 from wireglot.dialects.fields import Fields, own_fields, own_form
-from wireglot.ir.content import CacheMark, Citation, Extra, Foreign, Media, Reasoning, Text
-from wireglot.ir.loss import Loss, is_blank, losses_of_extra
-
-NAME = "openai-chat"
+from wireglot.dialects.openai_chat.extras import (
+    NAME,
+    cache_key,
+    lose_cache,
+    parse_cache,
+    put_back,
+    put_cache,
+    rest,
+)
+from wireglot.ir.content import Extra, Foreign, Media, Reasoning, Text
+from wireglot.ir.loss import Loss, losses_of_extra
 
 _PLAIN_TEXT = frozenset({"type", "text"})
-_TEXT = frozenset({"type", "text", "refusal", "prompt_cache_breakpoint", "cache_control"})
-_IMAGE = frozenset({"url", "detail"})
+_LINK = frozenset({"url"})
+_IMAGE = _LINK | {"detail"}
 _AUDIO = frozenset({"data", "format"})
-_FILE = frozenset({"file_data", "file_id", "filename"})
-_CITATION = frozenset({"url", "title", "start_index", "end_index"})
+_SOUND = frozenset({"data"})
 
 _AUDIO_MIMES = {"mp3": "audio/mpeg"}
 _AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"}
 _DETAILS = frozenset({"", "auto", "low", "high", "original"})
-_TTLS: dict[Any, Literal["", "short", "long"]] = {"30m": "short", "12h": "long", "5m": "short", "1h": "long"}
-_TTL_NAMES = {"short": "30m", "long": "12h"}
-
-
-# Unknown fields. A key with a dot stands for a field of a nested object: `image_url.x_new`.
-
-
-def is_hollow(value: Any) -> bool:
-    """Whether there is nothing in it at any depth: some servers print every field of their schema."""
-    if type(value) is dict:
-        return all(is_hollow(item) for item in value.values())
-    if type(value) is list:
-        return all(is_hollow(item) for item in value)
-    return is_blank(value)
-
-
-def rest(
-    value: dict[str, Any],
-    taken: frozenset[str] | set[str],
-    form: dict[str, Any] | None = None,
-    **inner: tuple[dict[str, Any], frozenset[str]],
-) -> Extra | None:
-    """What was not taken of an object and of the objects inside it."""
-    if not form and not inner and value.keys() <= taken and None not in value.values():
-        return None
-    fields: dict[str, Any] = {}
-    hollow: dict[str, Any] = {}
-    _sift(value, taken, "", fields, hollow)
-    for key, (nested, nested_taken) in inner.items():
-        _sift(nested, nested_taken, f"{key}.", fields, hollow)
-    if hollow:
-        form = {**(form or {}), "rest": hollow}
-    return Extra(NAME, fields, form or {}) if fields or form else None
-
-
-def _sift(
-    value: dict[str, Any],
-    taken: frozenset[str] | set[str],
-    prefix: str,
-    fields: dict[str, Any],
-    hollow: dict[str, Any],
-) -> None:
-    for key, item in value.items():
-        if key not in taken or item is None:
-            (hollow if item and is_hollow(item) else fields)[prefix + key] = item
-
-
-def put_back(out: dict[str, Any], extra: Extra | None) -> None:
-    """Add what `rest` kept, behind everything that was rendered."""
-    if extra is None or extra.dialect != NAME:
-        return
-    for key, value in extra.fields.items():
-        _put(out, key, value)
-    for key, value in extra.form.get("rest", {}).items():
-        _put(out, key, value)
-
-
-def _put(out: dict[str, Any], key: str, value: Any) -> None:
-    head, dot, tail = key.partition(".")
-    if dot and type(out.get(head)) is dict:
-        _put(out[head], tail, value)
-    else:
-        out.setdefault(key, value)
-
-
-# Cache marks
-
-
-def parse_cache(part: dict[str, Any]) -> CacheMark | None:
-    """OpenAI's `prompt_cache_breakpoint`; Anthropic's spelling is accepted because routers made it common."""
-    for key in ("prompt_cache_breakpoint", "cache_control"):
-        raw = part.get(key)
-        if type(raw) is dict:
-            mark = CacheMark(_TTLS.get(raw.get("ttl"), ""))
-            if key == "prompt_cache_breakpoint" and raw == _breakpoint(mark):
-                return mark
-            return CacheMark(mark.ttl, Extra(NAME, {}, {"key": key, "raw": raw}))
-    return None
-
-
-def cache_key(mark: CacheMark | None) -> str:
-    """The field a mark was read from: the one that must not be kept as unknown too."""
-    if mark is None:
-        return ""
-    return str(own_form(mark.extra, NAME).get("key", "prompt_cache_breakpoint"))
-
-
-def put_cache(out: dict[str, Any], mark: CacheMark | None, path: str, losses: list[Loss]) -> None:
-    if mark is None:
-        return
-    losses_of_extra(mark.extra, NAME, f"{path}.cache", losses)
-    form = own_form(mark.extra, NAME)
-    raw = form.get("raw")
-    if raw is not None and _TTLS.get(raw.get("ttl"), "") == mark.ttl:
-        out[form["key"]] = dict(raw)
-    else:
-        out["prompt_cache_breakpoint"] = _breakpoint(mark)
-
-
-def _breakpoint(mark: CacheMark) -> dict[str, Any]:
-    value = {"mode": "explicit"}
-    if mark.ttl:
-        value["ttl"] = _TTL_NAMES[mark.ttl]
-    return value
-
-
-def lose_cache(mark: CacheMark | None, path: str, losses: list[Loss]) -> None:
-    if mark is not None:
-        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Chat marks content parts only"))
 
 
 # Parts in
@@ -173,8 +70,13 @@ def _parse_linked(part: Fields, key: str, kind: Literal["image", "video"]) -> Me
     nested = Fields(link, f"{part.path}.{key}", part.fault)
     mime, data, url = split_url(nested.text("url"), form)
     mark = parse_cache(item)
-    extra = rest(item, {"type", key, cache_key(mark)}, form, **{key: (nested.value, _IMAGE)})
-    return Media(kind, mime, data, None, url, detail=nested.text_or("detail"), cache=mark, extra=extra)
+    detail = nested.text_or("detail")
+    if detail not in _DETAILS:
+        form["detail"] = detail
+    extra = rest(
+        item, {"type", key, cache_key(mark)}, form, **{key: (nested.value, _IMAGE if detail else _LINK)}
+    )
+    return Media(kind, mime, data, None, url, detail=detail, cache=mark, extra=extra)
 
 
 def split_url(url: str, form: dict[str, Any]) -> tuple[str, str | None, str | None]:
@@ -201,7 +103,12 @@ def _parse_audio(part: Fields) -> Media:
     if not spoken and not form:
         form["format"] = "absent"
     mark = parse_cache(item)
-    extra = rest(item, {"type", "input_audio", cache_key(mark)}, form, input_audio=(audio.value, _AUDIO))
+    extra = rest(
+        item,
+        {"type", "input_audio", cache_key(mark)},
+        form,
+        input_audio=(audio.value, _AUDIO if spoken else _SOUND),
+    )
     mime = _AUDIO_MIMES.get(spoken or "wav", f"audio/{spoken or 'wav'}")
     return Media("audio", mime, audio.text("data"), cache=mark, extra=extra)
 
@@ -209,7 +116,7 @@ def _parse_audio(part: Fields) -> Media:
 def _parse_file(part: Fields) -> Media | Foreign:
     file = part.object("file")
     form: dict[str, Any] = {}
-    taken = {"filename"}
+    taken = {"filename"} if file.value.get("filename") else set()
     mime, data, url, file_id = "", None, None, None
     content = file.text_or_none("file_data")
     if content is not None:
@@ -225,6 +132,8 @@ def _parse_file(part: Fields) -> Media | Foreign:
             return Foreign(NAME, "file", part.value)
     if not file.value.get("filename"):
         form["name"] = "absent"
+    if data is not None and not mime:
+        form["mime"] = "absent"
     mark = parse_cache(part.value)
     extra = rest(part.value, {"type", "file", cache_key(mark)}, form, file=(file.value, frozenset(taken)))
     return Media(
@@ -271,6 +180,20 @@ def text_part(part: Text, path: str, losses: list[Loss]) -> dict[str, Any] | str
     put_cache(out, part.cache, path, losses)
     put_back(out, part.extra)
     return out
+
+
+def lose_of_text(part: Text, path: str, losses: list[Loss]) -> None:
+    """Declare what a text in a request cannot keep."""
+    if part.extra is not None:
+        losses_of_extra(part.extra, NAME, path, losses)
+    if part.citations:
+        losses.append(Loss(f"{path}.citations", "citations", "dropped", "no citations in requests"))
+    if part.logprobs:
+        losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "no logprobs in requests"))
+    if part.signature is not None:
+        losses.append(
+            Loss(f"{path}.signature", "reasoning.signature", "dropped", "no place in Chat requests")
+        )
 
 
 def is_plain(part: Text) -> bool:
@@ -375,9 +298,10 @@ def _document(part: Media, path: str, losses: list[Loss]) -> dict[str, Any]:
         return {"type": "text", "text": label}
     if form.get("bare"):
         return {"type": "file", "file": _named({"file_data": part.data}, part)}
-    head = form.get("head", f"data:{part.mime or 'application/pdf'};base64")
+    guessed = part.mime if native else part.mime or "application/pdf"
+    head = form.get("head", f"data:{guessed};base64")
     file = _named({"file_data": f"{head},{part.data}"}, part)
-    if not part.mime and "head" not in form:
+    if not part.mime and "head" not in form and not native:
         losses.append(Loss(f"{path}.mime", "document", "invented", "taken for a PDF"))
     if "filename" not in file and not native:
         file["filename"] = "document.pdf" if part.mime in ("", "application/pdf") else "document"
@@ -411,58 +335,3 @@ def foreign_part(part: Foreign, path: str, losses: list[Loss]) -> dict[str, Any]
         return part.value
     losses.append(Loss(path, "foreign_part", "dropped", f"{part.dialect} only: {part.type}"))
     return None
-
-
-# Citations
-
-
-def parse_citation(value: Any) -> Citation:
-    nested = (
-        value.get("url_citation") if type(value) is dict and value.get("type") == "url_citation" else None
-    )
-    if type(nested) is not dict:
-        kind = value.get("type") if type(value) is dict else None
-        native = Foreign(
-            NAME, kind if type(kind) is str else "", value if type(value) is dict else {"value": value}
-        )
-        return Citation(native=native)
-    start, end = nested.get("start_index"), nested.get("end_index")
-    return Citation(
-        _text_or_empty(nested.get("url")),
-        _text_or_empty(nested.get("title")),
-        start=start if type(start) is int else None,
-        end=end if type(end) is int else None,
-        extra=rest(
-            {key: item for key, item in value.items() if key != "index"},
-            {"type", "url_citation"},
-            {"raw": value},
-            url_citation=(nested, _CITATION),
-        ),
-    )
-
-
-def _text_or_empty(value: Any) -> str:
-    return value if type(value) is str else ""
-
-
-def render_citation(citation: Citation, shift: int, path: str, losses: list[Loss]) -> dict[str, Any] | None:
-    """`shift`: how much text stands before this part in the one string of the answer."""
-    if citation.native is not None:
-        if citation.native.dialect == NAME:
-            return citation.native.value
-        losses.append(Loss(path, "citations", "dropped", f"{citation.native.dialect} only"))
-        return None
-    raw = own_form(citation.extra, NAME).get("raw")
-    if raw is not None and not shift and parse_citation(raw) == citation:
-        return dict(raw)
-    losses_of_extra(citation.extra, NAME, path, losses)
-    if citation.quote:
-        losses.append(Loss(f"{path}.quote", "citations", "dropped", "Chat does not quote"))
-    nested: dict[str, Any] = {"url": citation.url, "title": citation.title}
-    if citation.start is not None:
-        nested["start_index"] = citation.start + shift
-    if citation.end is not None:
-        nested["end_index"] = citation.end + shift
-    out = {"type": "url_citation", "url_citation": nested}
-    put_back(out, citation.extra)
-    return out

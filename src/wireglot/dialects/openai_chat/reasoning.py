@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from wireglot.dialects.base import Context
 from wireglot.dialects.envelope import Holder, Sealed, seal, unseal
 from wireglot.dialects.fields import own_form
-from wireglot.dialects.openai_chat.parts import NAME
+from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.ir.content import Extra, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.loss import Loss
 from wireglot.wire.json import BadJson, decode, encode_text
@@ -39,6 +39,12 @@ def parse_reasoning(
     has_details = type(details) is list and bool(details) and all(type(item) is dict for item in details)
     field = next((name for name, text in texts.items() if text), next(iter(texts), ""))
     text = texts.get(field, "")
+    if has_details:
+        assert type(details) is list
+        detailed = details_text(details)
+        if not text and detailed:
+            field, text = "", detailed
+        has_details = bool(text) or is_opaque(details)
     if not has_details and (not texts or (answer and not text)):
         return None
     form: dict[str, Any] = {}
@@ -46,11 +52,14 @@ def parse_reasoning(
     if has_details:
         assert type(details) is list
         taken.add(DETAILS)
-        text = text or details_text(details)
         if is_opaque(details):
-            signature = Signature(encode_text(details), origin)
+            signature = Signature(details_data(details), origin)
         else:
             form["details"] = details
+            form["of"] = text
+        whole = next((item for item in details if item.get(text_key(item)) == text), None)
+        if whole is not None and text:
+            form["detail"] = detail_template(whole)
     if field:
         taken.add(field)
     also = [name for name, other in texts.items() if name != field and other == text]
@@ -66,6 +75,20 @@ def details_text(details: list[dict[str, Any]]) -> str:
     return "".join(
         value for item in details for key in ("text", "summary") if type(value := item.get(key)) is str
     )
+
+
+def details_data(details: list[dict[str, Any]]) -> str:
+    """The text of a list of details. Streams tell an entry's keys in another order: here they are sorted."""
+    return encode_text([dict(sorted(item.items())) for item in details])
+
+
+def text_key(detail: dict[str, Any]) -> str:
+    return "summary" if detail.get("type") == "reasoning.summary" else "text"
+
+
+def detail_template(detail: dict[str, Any]) -> dict[str, Any]:
+    """What each fragment of an entry repeats: all but its text and what comes at its end."""
+    return {key: value for key, value in detail.items() if key not in (text_key(detail), *_OPAQUE)}
 
 
 def is_opaque(details: list[dict[str, Any]]) -> bool:
@@ -87,14 +110,14 @@ def put_reasoning(out: dict[str, Any], parts: list[Reasoning], details: list[Any
     """One message's reasoning, in the spelling it came in."""
     if not parts and not details:
         return
-    text = "\n\n".join(part.text for part in parts)
+    text = "\n\n".join(part.text for part in parts if part.text)
     form = own_form(parts[0].extra, NAME) if parts else {}
     field = form.get("field", FIELDS[0])
     if field in FIELDS:
         out[field] = text
     for also in form.get("also", ()):
         out[also] = text
-    if "details" in form and details_text(form["details"]) == text:
+    if "details" in form and form["of"] == text:
         details = [*form["details"], *details]
     if details:
         out[DETAILS] = details

@@ -10,15 +10,9 @@ from msgspec.structs import replace
 from wireglot.dialects.base import Context
 from wireglot.dialects.envelope import Holder
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.openai_chat.parts import (
-    NAME,
-    foreign_part,
-    lose_cache,
-    media_part,
-    render_citation,
-    text_part,
-    thinking_part,
-)
+from wireglot.dialects.openai_chat.citations import render_citation
+from wireglot.dialects.openai_chat.extras import NAME, lose_cache
+from wireglot.dialects.openai_chat.parts import foreign_part, media_part, text_part, thinking_part
 from wireglot.dialects.openai_chat.reasoning import (
     CARRIER,
     call_carrier,
@@ -63,7 +57,7 @@ class Answer:
         self._length = 0
         self._rank = _REASONING
         self._marked = False
-        self._listing = False
+        self._bare = False
 
     @property
     def calls(self) -> bool:
@@ -78,7 +72,6 @@ class Answer:
         listed = self._form.get("content") == "parts" or any(
             isinstance(part, Text) and own_fields(part.extra, NAME) for part in parts
         )
-        self._listing = listed
         for index, part in enumerate(parts):
             self._add(part, f"{path}.content[{index}]", listed, spoken)
         out: dict[str, Any] = {}
@@ -154,7 +147,8 @@ class Answer:
             if not spoken:
                 self._audio = {**form["audio"], "transcript": self._transcript}
             return
-        self._place(_TEXT, path, bool(self._texts) and not listed)
+        # Texts of a list stay apart, but a state goes to the first of them.
+        self._place(_TEXT, path, bool(self._texts) and (not listed or part.signature is not None))
         if listed:
             self._listed.append(text_part(part, path, []))
         for index, citation in enumerate(part.citations):
@@ -170,9 +164,12 @@ class Answer:
             self._listed.append(thinking_part(part))
             return
         # Behind a thought whose own state marks the place, a redacted one keeps its place too.
-        self._place(_REASONING, path, bool(self._thoughts) and not (part.redacted and self._marked))
+        again = bool(self._thoughts) and not (part.redacted and self._marked)
+        self._place(_REASONING, path, again or (self._bare and not part.redacted))
         signed = self._sign(part, part.signature)
         self._marked = signed == "state"
+        # A state without text is given to the next text that has none of its own.
+        self._bare = self._bare or (self._marked and not part.text and not part.redacted)
         if part.text or signed == "details":
             self._thoughts.append(part)
         elif not signed:
@@ -221,7 +218,7 @@ class Answer:
             native = own_form(part.extra, NAME).get("audio")
             rest = native if native is not None else self._new_audio(part)
             self._audio = {**rest, "data": part.data}
-            if self._transcript or "transcript" not in rest:
+            if self._transcript or native is None:
                 self._audio["transcript"] = self._transcript
             return
         if part.kind != "image":
@@ -240,6 +237,6 @@ class Answer:
 
     def _place(self, rank: int, path: str, again: bool = False) -> None:
         """Say so if the part cannot stand where it stood: behind a later kind, or as a second of one."""
-        if again or (rank < self._rank and not (self._listing and rank <= _TEXT and self._rank <= _TEXT)):
+        if again or rank < self._rank:
             self._losses.append(Loss(path, "content.position", "approximated", _ORDER))
         self._rank = max(self._rank, rank)

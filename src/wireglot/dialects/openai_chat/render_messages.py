@@ -7,14 +7,12 @@ from typing import Any, assert_never
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.openai_chat.extras import NAME, put_back
 from wireglot.dialects.openai_chat.parts import (
-    NAME,
     foreign_part,
     is_plain,
-    lose_cache,
+    lose_of_text,
     media_part,
-    put_back,
-    put_cache,
     text_part,
     thinking_part,
 )
@@ -25,6 +23,7 @@ from wireglot.dialects.openai_chat.reasoning import (
     opaque_details,
     put_reasoning,
 )
+from wireglot.dialects.openai_chat.render_results import render_result
 from wireglot.dialects.openai_chat.tools import call_body, is_legacy, render_call
 from wireglot.ir.content import (
     Foreign,
@@ -117,7 +116,9 @@ class _Renderer:
                     continue
                 if spoken:
                     self._losses.append(Loss(place, "content.position", "approximated", "results come first"))
-                moved += self._result(part, place)
+                answer, shown = render_result(part, place, self._calls, self._native, self._losses)
+                self._out.append(answer)
+                moved += shown
             others.append((message, rest))
         if moved:
             self._out.append({"role": "user", "content": moved})
@@ -164,7 +165,7 @@ class _Renderer:
                 and is_plain(text)
                 and not text.refusal
             ):
-                self._lose_of_text(text, entries[0][0])
+                lose_of_text(text, entries[0][0], self._losses)
                 return text.text
         parts = [part for entry in entries if (part := self._part(*entry)) is not None]
         return parts if parts or listed else None
@@ -172,7 +173,7 @@ class _Renderer:
     def _part(self, path: str, part: Part) -> Any:
         match part:
             case Text():
-                self._lose_of_text(part, path)
+                lose_of_text(part, path, self._losses)
                 if not part.text and part.signature is not None:  # it was there for its signature
                     return None
                 return text_part(part, path, self._losses)
@@ -186,101 +187,6 @@ class _Renderer:
                 raise AssertionError("calls and results are no content")
             case _:
                 assert_never(part)
-
-    def _lose_of_text(self, part: Text, path: str) -> None:
-        if part.extra is not None:
-            losses_of_extra(part.extra, NAME, path, self._losses)
-        if part.citations:
-            self._losses.append(Loss(f"{path}.citations", "citations", "dropped", "no citations in requests"))
-        if part.logprobs:
-            self._losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "no logprobs in requests"))
-        if part.signature is not None:
-            lose_signature(path, self._losses, "no place in Chat requests")
-
-    # Results
-
-    def _result(self, part: ToolResult, path: str) -> list[Any]:
-        """One tool message. Returns the user parts for what only a user message can show."""
-        losses = self._losses
-        losses_of_extra(part.extra, NAME, path, losses)
-        form = own_form(part.extra, NAME)
-        call = self._calls.get(part.call_id)
-        listed = form.get("content") == "parts"
-        entries: list[Any] = []
-        moved: list[Any] = []
-        plain = not listed
-        for index, item in enumerate(part.content):
-            place = f"{path}.content[{index}]"
-            match item:
-                case Text():
-                    if not item.text and not listed:
-                        continue
-                    self._lose_of_text(item, place)
-                    if item.cache is not None and index == len(part.content) - 1 and part.cache is None:
-                        losses.append(
-                            Loss(f"{place}.cache", "cache_marker", "approximated", "behind the whole result")
-                        )
-                    entries.append(text_part(item, place, losses))
-                    plain = plain and is_plain(item) and not item.refusal
-                case Media() if listed and form:
-                    entries.append(media_part(item, place, losses))
-                case Media():
-                    losses.append(
-                        Loss(place, "tool_result.media", "approximated", "moved into a user message")
-                    )
-                    seen = media_part(item, place, [])
-                    if seen is not None:
-                        if not moved:
-                            moved.append(
-                                {"type": "text", "text": f"Attached to the result of {part.call_id}:"}
-                            )
-                        moved.append(seen)
-                        entries.append({"type": "text", "text": f"[{item.kind}: see next message]"})
-                case Foreign():
-                    own = foreign_part(item, place, losses)
-                    if own is not None:
-                        entries.append(own)
-                        plain = False
-                case _:
-                    assert_never(item)
-        entries = [entry for entry in entries if entry is not None]
-        if part.is_error:
-            losses.append(Loss(f"{path}.is_error", "tool_result.error", "approximated", "told in the text"))
-            entries = _as_error(entries)
-        out: dict[str, Any] = {"role": "tool"}
-        if form.get("legacy") and (call is None or is_legacy(call.extra)):
-            out["role"] = "function"
-        elif "id" not in form:
-            out["tool_call_id"] = part.call_id
-        self._put_name(out, part, call, form, path)
-        if part.cache is not None:
-            if entries and type(entries[-1]) is dict and "text" in entries[-1]:
-                put_cache(entries[-1], part.cache, path, losses)
-                plain = False
-            else:
-                lose_cache(part.cache, path, losses)
-        if plain:
-            content = "\n".join(entry["text"] for entry in entries)
-            if content or form.get("content") != "absent":
-                out["content"] = content
-            if not content and "content" in own_fields(part.extra, NAME):
-                del out["content"]
-        else:
-            out["content"] = entries
-        put_back(out, part.extra)
-        self._out.append(out)
-        return moved
-
-    def _put_name(
-        self, out: dict[str, Any], part: ToolResult, call: ToolCall | None, form: dict[str, Any], path: str
-    ) -> None:
-        native = part.extra is not None and part.extra.dialect == NAME
-        if part.name and (native or self._native or out["role"] == "function"):
-            out["name"] = part.name
-        elif part.name and (call is None or call.name != part.name):
-            self._losses.append(Loss(f"{path}.name", "tool_result.name", "dropped", "the id says it"))
-        if part.kind != ("function" if call is None else call.kind):
-            self._losses.append(Loss(path, "tool.custom", "approximated", "results do not tell their kind"))
 
     # Assistant
 
@@ -307,7 +213,7 @@ class _Renderer:
                         and _is_last_text(part, placed)
                     ):
                         out["refusal"] = part.text
-                        self._lose_of_text(part, path)
+                        lose_of_text(part, path, self._losses)
                     else:
                         entries.append((path, part))
                 case ToolCall():
@@ -416,9 +322,3 @@ def _is_last_text(part: Text, placed: list[Placed]) -> bool:
         not own_form(part.extra, NAME).get("part")
         and [p for _, p in placed if isinstance(p, Text)][-1] is part
     )
-
-
-def _as_error(entries: list[Any]) -> list[Any]:
-    if entries and type(entries[0]) is dict and "text" in entries[0]:
-        return [{**entries[0], "text": f"Error: {entries[0]['text']}"}, *entries[1:]]
-    return [{"type": "text", "text": "Error: the tool failed"}, *entries]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from wireglot.dialects.base import Context, Rendered
-from wireglot.dialects.fields import own_form
+from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.openai_chat.extras import NAME, put_back
 from wireglot.dialects.openai_chat.outcome import render_tier
-from wireglot.dialects.openai_chat.parts import NAME, put_back
 from wireglot.dialects.openai_chat.render_messages import render_messages
 from wireglot.dialects.openai_chat.tools import WEB_SEARCH, render_choice, render_hosted, render_tool
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -20,12 +20,14 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     native = bool(form.get("native"))
     losses_of_extra(request.extra, NAME, "$", losses)
     out: dict[str, Any] = {}
-    if request.model or form.get("model") != "absent":
+    if request.model or not (form.get("model") == "absent" or "model" in own_fields(request.extra, NAME)):
         out["model"] = request.model
     out["messages"] = render_messages(request.messages, native, context, losses)
     _put_tools(out, request, native, losses)
     _put_limits(out, request, form)
     _put_sampling(out, request.sampling, native, losses)
+    if "n" in form:
+        out.setdefault("n", form["n"])
     _put_thinking(out, request.thinking, losses)
     if request.output is not None:
         out["response_format"] = _output(request.output, losses)
@@ -87,12 +89,14 @@ def _put_sampling(out: dict[str, Any], sampling: Sampling, native: bool, losses:
         ("frequency_penalty", sampling.frequency_penalty),
         ("presence_penalty", sampling.presence_penalty),
         ("seed", sampling.seed),
-        ("n", sampling.candidates),
+        ("n", sampling.candidates if sampling.candidates != 1 else None),
         ("logprobs", sampling.logprobs),
         ("top_logprobs", sampling.top_logprobs),
     ):
         if value is not None:
             out[key] = value
+    if sampling.candidates == 1:
+        losses.append(Loss("$.sampling.candidates", "candidates", "dropped", "one answer is the default"))
     if sampling.top_k is not None:
         if native:  # not OpenAI's, but many servers read it
             out["top_k"] = sampling.top_k
@@ -118,12 +122,13 @@ def _put_thinking(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -
 def _put_effort(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -> None:
     if thinking.mode == "off":
         out["reasoning_effort"] = "none"
-        if thinking.effort != "none":
-            losses.append(Loss("$.thinking.mode", "thinking.mode", "approximated", "off is effort none"))
-    elif thinking.effort is not None:
-        out["reasoning_effort"] = thinking.effort
-    if thinking.mode is not None and (thinking.mode != "off" or thinking.effort == "none"):
-        losses.append(Loss("$.thinking.mode", "thinking.mode", "dropped", "Chat knows the effort only"))
+        if thinking.effort not in (None, "none"):
+            losses.append(Loss("$.thinking.effort", "thinking.effort", "dropped", "thinking is off"))
+    else:
+        if thinking.effort is not None:
+            out["reasoning_effort"] = thinking.effort
+        if thinking.mode is not None:
+            losses.append(Loss("$.thinking.mode", "thinking.mode", "dropped", "Chat knows the effort only"))
     if thinking.budget is not None:
         losses.append(Loss("$.thinking.budget", "thinking.budget", "dropped", "Chat knows the effort only"))
     if thinking.display is not None:
@@ -152,7 +157,7 @@ def _put_router(out: dict[str, Any], thinking: Thinking, raw: dict[str, Any]) ->
         router["max_tokens"] = thinking.budget
     if thinking.mode is not None:
         router["enabled"] = thinking.mode != "off"
-    if thinking.display is not None or raw.get("exclude") is not None:
+    if thinking.display is not None or type(raw.get("exclude")) is bool:
         router["exclude"] = thinking.display == "omitted"
     out["reasoning"] = router
 
@@ -185,9 +190,8 @@ def _output(output: OutputFormat, losses: list[Loss]) -> dict[str, Any]:
 
 
 def _put_stream(out: dict[str, Any], request: Request, form: dict[str, Any], native: bool) -> None:
-    if request.stream is None:
-        return
-    out["stream"] = request.stream
+    if request.stream is not None:
+        out["stream"] = request.stream
     if "stream_options" in form:
         out["stream_options"] = form["stream_options"]
     elif request.stream and not native:

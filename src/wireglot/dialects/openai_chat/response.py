@@ -10,7 +10,9 @@ from typing import Any
 
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.openai_chat.citations import parse_citation
 from wireglot.dialects.openai_chat.errors import render_error
+from wireglot.dialects.openai_chat.extras import NAME, is_hollow
 from wireglot.dialects.openai_chat.outcome import (
     parse_logprobs,
     parse_stop,
@@ -21,7 +23,7 @@ from wireglot.dialects.openai_chat.outcome import (
     render_tier,
     render_usage,
 )
-from wireglot.dialects.openai_chat.parts import NAME, is_hollow, parse_citation, parse_part
+from wireglot.dialects.openai_chat.parts import parse_part
 from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoning, parse_states
 from wireglot.dialects.openai_chat.render_answer import Answer
 from wireglot.dialects.openai_chat.tools import parse_call, parse_function_call
@@ -201,7 +203,11 @@ class _ChoiceReader:
         return []
 
     def _annotate(self, annotations: Any, parts: list[Part], taken: set[str]) -> None:
-        if type(annotations) is not list or not annotations:
+        if (
+            type(annotations) is not list
+            or not annotations
+            or any(type(item) is not dict for item in annotations)
+        ):
             return
         for index, part in enumerate(parts):
             if isinstance(part, Text) and not part.refusal:
@@ -215,7 +221,8 @@ class _ChoiceReader:
         if type(audio) is not dict:
             return
         transcript, data = audio.get("transcript"), audio.get("data")
-        told = type(transcript) is str and bool(transcript)
+        spoken = any(isinstance(part, Text) and part.text == transcript for part in parts)
+        told = type(transcript) is str and bool(transcript) and not spoken
         if told:
             taken.add("audio")
             form = {
@@ -283,6 +290,7 @@ def render_response(
     native = bool(form.get("native"))
     absent = form.get("absent", ())
     fields = own_fields(response.extra, NAME)
+    odd = {**fields, **form.get("rest", {})}
     out: dict[str, Any] = {}
     for key, value in (
         ("id", response_id(response.id, native, context, response.model, str(response.created))),
@@ -290,7 +298,7 @@ def render_response(
         ("created", response.created if native else response.created or context.now),
         ("model", response.model),
     ):
-        if key not in absent and key not in fields:
+        if key not in absent and key not in odd:
             out[key] = value
     choices = [] if form.get("choices") == 0 else [_choice(response, 0, "$", response.extra, context, losses)]
     for index, other in enumerate(response.others):
@@ -300,11 +308,11 @@ def render_response(
     out["choices"] = choices
     if response.usage is not None:
         out["usage"] = render_usage(response.usage, losses)
-    if response.service_tier and "service_tier" not in fields:
+    if response.service_tier and "service_tier" not in odd:
         tier = render_tier(response.service_tier, native, "$.service_tier", losses)
         if tier is not None:
             out["service_tier"] = tier
-    for key, value in (*fields.items(), *form.get("rest", {}).items()):
+    for key, value in odd.items():
         if not key.startswith(("choice.", "message.")):
             out.setdefault(key, value)
     return Rendered(out, tuple(losses))
@@ -327,7 +335,8 @@ def _choice(
     context: Context,
     losses: list[Loss],
 ) -> dict[str, Any]:
-    form, fields = own_form(extra, NAME), own_fields(extra, NAME)
+    form = own_form(extra, NAME)
+    fields = {**own_fields(extra, NAME), **form.get("rest", {})}
     native = bool(form.get("native"))
     rendered = Answer(form, fields, context, losses)
     message = rendered.message(answer.content, path)
@@ -345,14 +354,12 @@ def _choice(
     stop = answer.stop
     if not (native and stop.dialect == NAME and not stop.raw):
         out["finish_reason"] = render_stop(stop, rendered.calls, rendered.refusal, losses)
-    hollow = form.get("rest", {})
-    for source in (fields, hollow):
-        for name, value in source.items():
-            level, _, tail = name.partition(".")
-            if level == "choice":
-                out.setdefault(tail, value)
-            elif level == "message" and tail:
-                message.setdefault(tail, value)
+    for name, value in fields.items():
+        level, dot, tail = name.partition(".")
+        if dot and level == "choice":
+            out.setdefault(tail, value)
+        elif dot and level == "message":
+            message.setdefault(tail, value)
     return out
 
 

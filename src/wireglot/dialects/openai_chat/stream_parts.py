@@ -8,12 +8,16 @@ from typing import Any
 from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
-from wireglot.dialects.openai_chat.parts import NAME, is_hollow, parse_citation, parse_part, thinking_text
+from wireglot.dialects.openai_chat.citations import parse_citation
+from wireglot.dialects.openai_chat.extras import NAME, is_hollow
+from wireglot.dialects.openai_chat.parts import parse_part, thinking_text
 from wireglot.dialects.openai_chat.reasoning import (
     CARRIER,
     DETAILS,
     FIELDS,
     call_signature,
+    detail_template,
+    details_data,
     details_text,
     is_opaque,
     parse_states,
@@ -148,9 +152,9 @@ class Assembly:
         audio = delta.get("audio")
         if type(audio) is dict and not is_hollow(audio):
             self._audio(audio, out)
-        for key in delta.keys() - _DELTA:
-            if delta[key] is not None and not is_hollow(delta[key]):
-                self.unknown[f"message.{key}"] = delta[key]
+        for key, item in delta.items():  # in the order of the wire: output must not depend on hashes
+            if key not in _DELTA and item is not None and not is_hollow(item):
+                self.unknown[f"message.{key}"] = item
 
     def _audio(self, audio: dict[str, Any], out: list[Event]) -> None:
         """Spoken answers: the transcript is the text; the sound is one part at the end."""
@@ -167,10 +171,13 @@ class Assembly:
 
     # Prose and reasoning
 
-    def _switch(self, kind: str, field: str, out: list[Event]) -> None:
+    def _switch(self, kind: str, field: str, out: list[Event], detail: dict[str, Any] | None = None) -> None:
         self._shut(out)
         if kind == "reasoning":
-            extra = Extra(NAME, {}, {"field": field}) if field and field != FIELDS[0] else None
+            form: dict[str, Any] = {"field": field} if field and field != FIELDS[0] else {}
+            if detail is not None:
+                form["detail"] = detail
+            extra = Extra(NAME, {}, form) if form else None
             out.append(PartStart(self.count, Reasoning(extra=extra)))
         else:
             self.refused = self.refused or kind == "refusal"
@@ -198,7 +205,7 @@ class Assembly:
 
     def _seal_details(self) -> Signature | None:
         details, self._details = self._details, []
-        return Signature(encode_text(details), self._origin) if is_opaque(details) else None
+        return Signature(details_data(details), self._origin) if is_opaque(details) else None
 
     def _reasoning(self, delta: dict[str, Any], out: list[Event]) -> None:
         text, field = "", ""
@@ -215,7 +222,8 @@ class Assembly:
                 self._switch("reasoning", field, out)
         if text:
             if self._kind != "reasoning":
-                self._switch("reasoning", field, out)
+                told = details[0] if type(details) is list and details else None
+                self._switch("reasoning", field, out, detail_template(told) if type(told) is dict else None)
             out.append(Delta(self._open, text))
 
     def _detail(self, details: list[Any]) -> None:
@@ -281,9 +289,9 @@ class Assembly:
             call.signature = signature
             if native:
                 call.form[CARRIER] = value[CARRIER]
-        for key in value.keys() - _CALL:
-            if value[key] is not None:
-                call.extra[key] = value[key]
+        for key, item in value.items():
+            if key not in _CALL and item is not None:
+                call.extra[key] = item
         arguments = held.get("input" if custom else "arguments")
         if arguments is not None and type(arguments) is not str:
             arguments = encode_text(arguments)

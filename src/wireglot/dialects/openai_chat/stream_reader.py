@@ -11,8 +11,14 @@ from typing import Any
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.openai_chat.errors import parse_error
-from wireglot.dialects.openai_chat.outcome import parse_logprobs, parse_stop, parse_tier, parse_usage
-from wireglot.dialects.openai_chat.parts import NAME, is_hollow
+from wireglot.dialects.openai_chat.extras import NAME, is_hollow
+from wireglot.dialects.openai_chat.outcome import (
+    is_vague,
+    parse_logprobs,
+    parse_stop,
+    parse_tier,
+    parse_usage,
+)
 from wireglot.dialects.openai_chat.response import parse_response
 from wireglot.dialects.openai_chat.stream_parts import Assembly
 from wireglot.ir.content import Extra, TokenLogprob
@@ -51,6 +57,7 @@ class ChatReader:
         self._told: dict[str, Any] = {}  # the fields Start has told
         self._usage: dict[str, Any] = {}
         self._finish: str | None = None
+        self._others: list[dict[str, Any]] = []  # fragments of further answers (`n`), told as one event
         self._parts = Assembly(context)
 
     def read(self, data: bytes) -> list[Event]:
@@ -169,16 +176,15 @@ class ChatReader:
             return
         if not self._id or not self._model:
             self._head(chunk)
-        unknown = chunk.keys() - _CHUNK
-        if unknown:
-            self._note(chunk, unknown, "")
+        if not chunk.keys() <= _CHUNK:
+            self._note(chunk, _CHUNK, "")
         if not self._started:
             self._start(chunk, out)
         for choice in choices:
             if type(choice) is not dict:
                 continue
             if choice.get("index"):
-                out.append(ForeignEvent(NAME, "choice", {"choices": [choice]}))
+                self._others.append(choice)
             elif not self._choice(choice, chunk, out):
                 return
         usage = chunk.get("usage")
@@ -190,9 +196,9 @@ class ChatReader:
         if self._failed(chunk, out):
             return
         self._head(chunk)
-        unknown = chunk.keys() - _CHUNK
+        unknown = not chunk.keys() <= _CHUNK
         if unknown and "choices" in chunk:
-            self._note(chunk, unknown, "")
+            self._note(chunk, _CHUNK, "")
         elif unknown and event not in ("", "message") and self._started:
             out.append(ForeignEvent(NAME, event, chunk))
         usage = chunk.get("usage")
@@ -216,11 +222,10 @@ class ChatReader:
         if not self._created and type(value := chunk.get("created")) is int:
             self._created = value
 
-    def _note(self, value: dict[str, Any], unknown: set[str], level: str) -> None:
+    def _note(self, value: dict[str, Any], known: frozenset[str], level: str) -> None:
         fields = self._fields
-        for key in unknown:
-            item = value[key]
-            if item is not None and (key != "message" or level) and not is_hollow(item):
+        for key, item in value.items():  # in the order of the wire: output must not depend on hashes
+            if key not in known and item is not None and not is_hollow(item):
                 fields[level + key] = item
 
     def _start(self, chunk: dict[str, Any], out: list[Event]) -> None:
@@ -252,11 +257,10 @@ class ChatReader:
                 self._fail(error or ApiError("server", "the upstream stopped with an error"), out)
                 return False
             # Some say it twice; a first word that tells more stays.
-            if not self._finish or parse_stop(self._finish, False, False).reason in ("end", "other"):
+            if not self._finish or is_vague(self._finish):
                 self._finish = finish or self._finish or ""
-        unknown = choice.keys() - _CHOICE
-        if unknown:
-            self._note(choice, unknown, "choice.")
+        if not choice.keys() <= _CHOICE:
+            self._note(choice, _CHOICE, "choice.")
         usage = choice.get("usage")  # Kimi
         if usage is not None:
             self._use(usage, out)
@@ -293,6 +297,8 @@ class ChatReader:
         self._parts.close(out)
         stop = parse_stop(self._finish, self._parts.called, self._parts.refused)
         self._fields.update(self._parts.unknown)
+        if self._others:
+            out.append(ForeignEvent(NAME, "candidates", {"choices": self._others}))
         extra = None if self._fields == self._told else Extra(NAME, self._fields, {"native": True})
         out.append(Finish(stop, self._total(), self._tier, extra))
 

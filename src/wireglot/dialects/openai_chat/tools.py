@@ -8,7 +8,7 @@ from typing import Any
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, own_form
-from wireglot.dialects.openai_chat.parts import (
+from wireglot.dialects.openai_chat.extras import (
     NAME,
     cache_key,
     lose_cache,
@@ -19,6 +19,7 @@ from wireglot.dialects.openai_chat.parts import (
 )
 from wireglot.dialects.openai_chat.reasoning import CARRIER, call_signature
 from wireglot.ir.content import Extra, Foreign, Origin, ToolCall
+from wireglot.ir.errors import ClientFault
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import AnyTool, Grammar, HostedTool, Tool, ToolChoice
 from wireglot.wire.json import BadJson, decode, encode_text
@@ -50,7 +51,7 @@ def parse_tool(tool: Fields) -> AnyTool:
     if kind in ("function", None) and type(value.get("function")) is dict:
         function = tool.object("function")
         mark = parse_cache(value)
-        form = {"type": "absent"} if "type" not in value else {}
+        form = {"type": "absent"} if kind is None else {}
         taken = {"type", "function", cache_key(mark)}
         extra = rest(value, taken, form, function=(function.value, _FUNCTION))
         return Tool(
@@ -199,7 +200,7 @@ def render_hosted(tool: HostedTool, path: str, losses: list[Loss]) -> tuple[str,
 def parse_choice(value: Any) -> ToolChoice | None:
     """A tool choice in any spelling; None for one that is not known."""
     mode = value if type(value) is str else value.get("type") if type(value) is dict else None
-    if mode in _MODES:
+    if type(mode) is str and mode in _MODES:
         plain = ToolChoice(_MODES[mode])  # type: ignore[arg-type]  # the table holds modes only
         return plain if type(value) is str and mode != "any" else _spelled(plain, value)
     if type(value) is not dict:
@@ -261,8 +262,13 @@ def parse_call(call: Fields, mint: Callable[[str], str], context: Context, googl
     custom = value.get("type") == "custom" or (type(value.get("custom")) is dict and "function" not in value)
     key = "custom" if custom else "function"
     inner = call.object(key)
-    name = inner.text_or("name")
     form: dict[str, Any] = {}
+    if call.fault is ClientFault:
+        name = inner.text("name")
+    else:
+        name = inner.text_or("name")
+        if inner.value.get("name") is None:
+            form["no_name"] = True
     arguments = _arguments(inner.value.get("input" if custom else "arguments"), form)
     identifier = call.text_or("id")
     taken = {key, "type", "id"}
@@ -295,6 +301,8 @@ def parse_call(call: Fields, mint: Callable[[str], str], context: Context, googl
 
 def _arguments(value: Any, form: dict[str, Any]) -> str:
     if type(value) is str:
+        if not value:
+            form["arguments"] = "blank"
         return value
     if value is None:
         form["arguments"] = "absent"
@@ -324,7 +332,15 @@ def call_body(part: ToolCall) -> dict[str, Any]:
     key = "input" if custom else "arguments"
     shape = own_form(part.extra, NAME).get("arguments")
     out: dict[str, Any] = {"name": part.name, key: part.arguments}
-    if shape == "absent" and not part.arguments:
+    if not part.name and own_form(part.extra, NAME).get("no_name"):
+        del out["name"]
+    if not part.arguments.strip() and not custom:
+        # Whoever reads this decodes it: nothing must still be an object. As it came, it may go back.
+        if shape == "absent":
+            del out[key]
+        elif shape != "blank":
+            out[key] = "{}"
+    elif shape == "absent" and not part.arguments:
         del out[key]
     elif shape == "value":
         with suppress(BadJson):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.openai_responses.render_request import stated_tools
 from wireglot.dialects.openai_responses.settings import render_output
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.dialects.openai_responses.tools import render_tool_choice, render_tools
@@ -107,7 +108,7 @@ def echo(request: Request | None) -> dict[str, Any]:
     if request.verbosity:
         value["text"]["verbosity"] = request.verbosity
     if request.tools:
-        value["tools"] = render_tools(request.tools, ignored)
+        value["tools"] = render_tools(stated_tools(request), ignored)
     if request.tool_choice is not None:
         value["tool_choice"] = render_tool_choice(request.tool_choice, request.tools, ignored)
     for key in (

@@ -14,6 +14,7 @@ from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.envelope import Holder, unseal
 from wireglot.dialects.fields import Fields
 from wireglot.dialects.openai_responses.parts import parse_part
+from wireglot.dialects.openai_responses.sections import joined
 from wireglot.dialects.openai_responses.spelling import NAME, kept
 from wireglot.ir.content import (
     Extra,
@@ -29,9 +30,6 @@ from wireglot.ir.content import (
     ToolResult,
 )
 from wireglot.wire.json import encode_text
-
-SEPARATOR = "\n\n"
-"""Between the parts of one reasoning summary."""
 
 _MESSAGE_KEYS = frozenset({"type", "id", "role", "status", "phase", "content"})
 _REASONING_KEYS = frozenset({"type", "id", "status", "summary", "content", "encrypted_content"})
@@ -113,6 +111,15 @@ def item_form(item: Fields) -> dict[str, Any]:
     return form
 
 
+def light_form(value: dict[str, Any]) -> dict[str, Any]:
+    """Of the form, what is final when a stream announces the item."""
+    return {key: value[key] for key in ("id", "phase") if value.get(key) is not None}
+
+
+def identity(value: dict[str, Any]) -> set[str]:
+    return {value[key] for key in ("id", "call_id") if type(value.get(key)) is str}
+
+
 def parse_message(item: Fields) -> MessageItem:
     raw_role = item.text("role")
     role = _ROLES.get(raw_role)
@@ -152,11 +159,11 @@ def parse_reasoning(item: Fields, origin: Origin, secret: bytes, source: str = "
     identifier = item.text_or("id")
     summary, content = item.value.get("summary"), item.value.get("content")
     if not source:
-        source = "content" if not texts_of(summary) and texts_of(content) else "summary"
+        source = "content" if not joined(summary) and joined(content) else "summary"
     shown, other, other_key = (
         (summary, content, "content") if source == "summary" else (content, summary, "summary")
     )
-    text = SEPARATOR.join(texts_of(shown))
+    text = joined(shown)
     form["source"] = source
     if shown is not None:
         form["shown"] = shown
@@ -185,13 +192,6 @@ def parse_reasoning(item: Fields, origin: Origin, secret: bytes, source: str = "
             return Reasoning(text, sealed.signature, extra=extra)
         case holder:
             return Carried(sealed.signature, holder)
-
-
-def texts_of(entries: Any) -> list[str]:
-    """The texts of a summary or content list."""
-    if type(entries) is not list:
-        return []
-    return [entry["text"] for entry in entries if type(entry) is dict and type(entry.get("text")) is str]
 
 
 def parse_call(item: Fields, context: Context, *material: str) -> ToolCall:

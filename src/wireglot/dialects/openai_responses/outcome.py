@@ -29,6 +29,9 @@ _STATUS: dict[StopReason, tuple[str, str]] = {
     "malformed_call": ("failed", ""),
 }
 
+USAGE = "usage."
+"""Prefix of a key in a response's extra: a count that the account could not take."""
+
 MALFORMED = {"code": "server_error", "message": "the model produced a malformed tool call"}
 
 
@@ -87,6 +90,24 @@ def parse_usage(raw: Any) -> Usage | None:
         reasoning=reasoning,
         raw=Extra(NAME, form=raw),
     )
+
+
+def contradictions(raw: Any) -> dict[str, Any]:
+    """Details larger than the total they are part of, under their path: the account holds less."""
+    usage = parse_usage(raw)
+    if usage is None:
+        return {}
+    inside, outside = _details(raw, "input_tokens_details"), _details(raw, "output_tokens_details")
+    rows = (
+        (inside, "cached_tokens", usage.cache_read, "input_tokens_details"),
+        (inside, "cache_write_tokens", usage.cache_write + usage.cache_write_long, "input_tokens_details"),
+        (outside, "reasoning_tokens", usage.reasoning or 0, "output_tokens_details"),
+    )
+    return {
+        f"{USAGE}{place}.{key}": details[key]
+        for details, key, counted, place in rows
+        if _count(details, key) > counted
+    }
 
 
 def render_usage(usage: Usage | None, losses: list[Loss]) -> dict[str, Any]:

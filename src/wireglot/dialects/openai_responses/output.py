@@ -7,7 +7,7 @@ from typing import Any
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.envelope import Holder, seal
-from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.content import Extra, Media, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.loss import Loss
@@ -19,8 +19,6 @@ PREFIXES = {
     "custom_tool_call": "ctc",
     "image_generation_call": "ig",
 }
-ITEM = "$item"
-"""Key of a part's extra under which unknown fields of its message item stand."""
 
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -95,30 +93,3 @@ def declare_id(native: Any, taken: str, path: str, losses: list[Loss]) -> None:
                 "bound to an item id that could not be used",
             )
         )
-
-
-def message_form(part: Text) -> dict[str, Any]:
-    """Form of the message item a text stood in."""
-    form = own_form(part.extra, NAME).get("item")
-    return form if type(form) is dict else {}
-
-
-def message_fields(part: Text) -> dict[str, Any]:
-    fields = own_fields(part.extra, NAME).get(ITEM)
-    return fields if type(fields) is dict else {}
-
-
-def part_extra(part: Text) -> Extra | None:
-    """The extra of the content part alone, without what belongs to its item."""
-    extra = part.extra
-    if extra is None or extra.dialect != NAME or (ITEM not in extra.fields and "item" not in extra.form):
-        return extra
-    fields = {key: value for key, value in extra.fields.items() if key != ITEM}
-    form = {key: value for key, value in extra.form.items() if key != "item"}
-    return Extra(NAME, fields, form) if fields or form else None
-
-
-def same_message(before: Text, part: Text) -> bool:
-    """Whether two neighbouring texts stand in one message item. Other dialects' neighbours do."""
-    one, other = message_form(before), message_form(part)
-    return one.get("number") == other.get("number") and one.get("id") == other.get("id")

@@ -28,6 +28,9 @@ _LOGPROBS = "message.output_text.logprobs"
 _OPERATIONAL = ("store", "include", "stream_options", "background", "truncation")
 """How the exchange runs, not what is said. (`background: true` and `truncation: auto` do say something.)"""
 
+_INSTEAD = ("input", "prompt", "conversation", "previous_response_id", "instructions")
+"""Any of these can be a request without input."""
+
 _KNOWN = frozenset(
     {
         "model",
@@ -182,6 +185,8 @@ class _Messages:
     def read_input(self, fields: Fields) -> None:
         value = fields.value.get("input")
         if value is None:
+            if fields.value.keys().isdisjoint(_INSTEAD):
+                raise fields.wrong("input", "a string or an array of items")
             return
         if type(value) is str:
             extra = Extra(NAME, form={"item": "message", "input": True})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.fields import Fields, own_form
+from wireglot.dialects.openai_responses.belonging import part_extra
 from wireglot.dialects.openai_responses.cache import BREAKPOINT, parse_cache, render_cache
 from wireglot.dialects.openai_responses.media import parse_media
 from wireglot.dialects.openai_responses.spelling import NAME, kept, spell
@@ -51,12 +52,13 @@ def _parse_text(part: Fields, kind: str, usual: str) -> Text:
 def render_text(part: Text, kind: str, path: str, losses: list[Loss], whole: bool = False) -> dict[str, Any]:
     """`kind` is the text type of the place; `whole`: with the empty lists that a response always has."""
     losses_of_extra(part.extra, NAME, path, losses)
-    form = own_form(part.extra, NAME)
+    extra = part_extra(part)
+    form = own_form(extra, NAME)
     kind = form.get("type", kind)
     if part.refusal:
         if kind == "output_text":
             _declare_marks(part, path, losses, "a refusal")
-            return spell({"type": "refusal", "refusal": part.text}, part.extra)
+            return spell({"type": "refusal", "refusal": part.text}, extra)
         losses.append(Loss(path, "refusal", "approximated", "sent as plain text: only an answer can refuse"))
     value: dict[str, Any] = {"type": kind, "text": part.text}
     if kind == "output_text":
@@ -68,14 +70,14 @@ def render_text(part: Text, kind: str, path: str, losses: list[Loss], whole: boo
             value["annotations"] = annotations
         if part.logprobs or "logprobs" in keys:
             value["logprobs"] = _render_logprobs(part, form)
-        return spell(value, part.extra)
+        return spell(value, extra)
     if part.cache is not None:
         value[BREAKPOINT] = render_cache(part.cache, path, losses)
     if part.citations:
         losses.append(Loss(f"{path}.citations", "citations", "dropped", "only answers cite"))
     if part.logprobs:
         losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "only answers have them"))
-    return spell(value, part.extra)
+    return spell(value, extra)
 
 
 def _declare_marks(part: Text, path: str, losses: list[Loss], what: str) -> None:

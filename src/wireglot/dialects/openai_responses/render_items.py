@@ -6,9 +6,10 @@ from typing import Any
 
 from wireglot.dialects.base import is_minted
 from wireglot.dialects.fields import own_form
-from wireglot.dialects.openai_responses.items import SEPARATOR, texts_of
+from wireglot.dialects.openai_responses.belonging import message_form
 from wireglot.dialects.openai_responses.media import render_media
 from wireglot.dialects.openai_responses.parts import is_plain, render_text
+from wireglot.dialects.openai_responses.sections import joined
 from wireglot.dialects.openai_responses.spelling import NAME, WITHOUT, spell
 from wireglot.ir.content import Foreign, Media, Message, Reasoning, ResultPart, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -38,7 +39,7 @@ def render_reasoning(part: Reasoning, identifier: str | None, encrypted: str | N
 
 def _entries(text: str, kind: str, shown: Any) -> Any:
     """The list as it was, while it still says `text`; else one entry."""
-    if shown is not None and SEPARATOR.join(texts_of(shown)) == text:
+    if shown is not None and joined(shown) == text:
         return shown
     return [{"type": kind, "text": text}] if text else []
 
@@ -207,6 +208,8 @@ def render_message(
     if not values and not native:
         return None
     item: dict[str, Any] = {"type": "message", "role": form.get("role", _ROLE_NAMES[message.role])}
+    if not native and isinstance(content[0][1], Text):
+        form = message_form(content[0][1])  # a part of an answer, put into a conversation as it came
     identifier = form.get("id")
     if identifier is not None and not (type(identifier) is str and is_minted(identifier)):
         item["id"] = identifier

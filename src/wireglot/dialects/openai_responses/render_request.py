@@ -6,6 +6,7 @@ from typing import Any
 
 from wireglot.dialects.base import Context, Rendered, is_minted
 from wireglot.dialects.fields import own_form
+from wireglot.dialects.openai_responses.belonging import same_message
 from wireglot.dialects.openai_responses.items import ITEM_TYPES
 from wireglot.dialects.openai_responses.parts import is_plain
 from wireglot.dialects.openai_responses.render_items import (
@@ -35,7 +36,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     writer = _Input(request, context, losses)
     writer.write(body)
 
-    tools = render_tools(_stated_tools(request), losses)
+    tools = render_tools(stated_tools(request), losses)
     if tools or "tools" in form:
         body["tools"] = tools or form["tools"]
     if request.tool_choice is not None:
@@ -88,7 +89,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     return Rendered(body, tuple(losses))
 
 
-def _stated_tools(request: Request) -> tuple[AnyTool, ...]:
+def stated_tools(request: Request) -> tuple[AnyTool, ...]:
     """Without the tools that an input item still brings."""
     brings = any(
         isinstance(part, Foreign) and part.dialect == NAME and part.type == "additional_tools"
@@ -120,7 +121,10 @@ def _render_sampling(request: Request, body: dict[str, Any], losses: list[Loss])
         if value is not None:
             body[key] = value
     for key, feature in _UNKNOWN_SAMPLING:
-        if getattr(sampling, key) is not None:
+        value = getattr(sampling, key)
+        if key == "candidates" and value == 1:
+            continue  # one answer is what everyone gives
+        if value is not None:
             losses.append(Loss(f"$.sampling.{key}", feature, "dropped", "no such setting here"))
     if sampling.logprobs is False:
         losses.append(Loss("$.sampling.logprobs", "logprobs", "approximated", "said by not asking for them"))
@@ -219,6 +223,9 @@ class _Input:
                     group.append((number, part))
                     continue
                 case Text():
+                    before = group[-1][1] if group else None
+                    if isinstance(before, Text) and not same_message(before, part):
+                        wrote = self.flush(message, group, path) or wrote
                     group.append((number, part))
                     continue
             wrote = self.flush(message, group, path) or wrote
@@ -290,10 +297,10 @@ class _Input:
             return render_reasoning(part, signature.id or identifier, signature.data)
         if signature is None and form and not (form.get("id") and identifier is None):
             return render_reasoning(part, identifier, None)
-        if signature is not None and part.redacted:
-            self.losses.append(
-                Loss(path, "reasoning.redacted", "dropped", f"minted by {signature.origin.dialect}")
-            )
+        losses_of_extra(part.extra, NAME, path, self.losses)
+        if part.redacted:
+            minter = signature.origin.dialect if signature is not None else "nobody"
+            self.losses.append(Loss(path, "reasoning.redacted", "dropped", f"minted by {minter}"))
             return None
         if signature is not None:
             self.losses.append(
@@ -305,7 +312,8 @@ class _Input:
                 )
             )
         # A reasoning item without encrypted content is refused unless the provider has stored it (R-DA-18).
-        self.losses.append(Loss(path, "reasoning.text", "dropped", "not minted by this provider"))
+        if part.text:
+            self.losses.append(Loss(path, "reasoning.text", "dropped", "not minted by this provider"))
         return None
 
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import Fields, own_form
+from wireglot.dialects.openai_responses.belonging import ITEM, message_fields, message_form, same_message
 from wireglot.dialects.openai_responses.echo import ECHOED, echo
 from wireglot.dialects.openai_responses.items import (
     Carried,
@@ -19,24 +20,21 @@ from wireglot.dialects.openai_responses.items import (
 )
 from wireglot.dialects.openai_responses.outcome import (
     MALFORMED,
+    USAGE,
+    contradictions,
     parse_stop,
     parse_usage,
     render_stop,
     render_usage,
 )
 from wireglot.dialects.openai_responses.output import (
-    ITEM,
     ItemIds,
     carrier,
     declare_id,
     encrypted_content,
-    message_fields,
-    message_form,
     native_id,
-    part_extra,
     reasoning_id,
     response_id,
-    same_message,
 )
 from wireglot.dialects.openai_responses.parts import render_text
 from wireglot.dialects.openai_responses.render_items import render_call, render_foreign, render_reasoning
@@ -110,7 +108,8 @@ def body_extra(body: dict[str, Any], no_usage: bool = False) -> Extra:
             form[key] = body[key]
     if no_usage and "usage" in body:
         form["usage"] = body["usage"]
-    return Extra(NAME, {key: value for key, value in body.items() if key not in known}, form)
+    fields = {key: value for key, value in body.items() if key not in known}
+    return Extra(NAME, fields | contradictions(body.get("usage")), form)
 
 
 def parse_output(items: list[Any], identifier: str, origin: Origin, context: Context) -> tuple[Part, ...]:
@@ -167,7 +166,7 @@ def message_parts(message: MessageItem, number: int) -> list[Part]:
         own = part.extra
         fields = dict(own.fields) if own is not None else {}
         if telling:
-            fields[ITEM] = telling
+            fields.update({ITEM + key: value for key, value in telling.items()})
             telling = {}
         spelled = {**(own.form if own is not None else {}), "item": form}
         parts.append(replace(part, extra=Extra(NAME, fields, spelled)))
@@ -251,7 +250,9 @@ def respell(body: dict[str, Any], extra: Extra | None) -> dict[str, Any]:
     for key in form.get(WITHOUT, ()):
         if key != "output" or not body["output"]:
             body.pop(key, None)
-    return spell(body, extra)
+    for key in [key for key in spell(body, extra) if key.startswith(USAGE)]:
+        del body[key]  # said by the usage itself
+    return body
 
 
 def render_output_items(
@@ -333,7 +334,7 @@ def open_message(part: Text, identifier: str) -> dict[str, Any]:
 
 
 def render_output_text(part: Text, path: str, losses: list[Loss]) -> dict[str, Any]:
-    return render_text(replace(part, extra=part_extra(part)), "output_text", path, losses, whole=True)
+    return render_text(part, "output_text", path, losses, whole=True)
 
 
 def render_output_call(

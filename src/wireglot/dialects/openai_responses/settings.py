@@ -62,9 +62,8 @@ def render_thinking(thinking: Thinking, losses: list[Loss]) -> dict[str, Any] | 
         value["effort"] = thinking.effort
     elif thinking.mode == "off":
         value["effort"] = "none"
-    if thinking.mode is not None:
-        detail = "said as effort none" if value.get("effort") == "none" else "only an effort can be said"
-        losses.append(Loss(f"{path}.mode", "thinking.mode", "approximated", detail))
+    if thinking.mode is not None and (thinking.mode, value.get("effort")) != ("off", "none"):
+        losses.append(Loss(f"{path}.mode", "thinking.mode", "approximated", "only an effort can be said"))
     if thinking.budget is not None:
         losses.append(Loss(f"{path}.budget", "thinking.budget", "dropped", "only an effort can be said"))
     if thinking.display == "summary":

@@ -5,7 +5,7 @@ from itertools import combinations
 from typing import Any
 
 from .infer import infer_type, value_types
-from .keywords import ANNOTATIONS, SILENT, concerns
+from .keywords import ANNOTATIONS, APPLIES_TO, SILENT, concerns
 from .merge import both, const_as_enum, merge
 from .place import Place
 from .refs import Refs
@@ -113,10 +113,10 @@ def type_from_keywords(node: Node, place: Place) -> Node:
     if "type" in node or node.keys() & {"anyOf", "oneOf", "allOf", "$ref"}:
         return node
     kind = infer_type(node)
-    if kind is None:
-        kind = infer_type({key: value for key, value in node.items() if place.walk.rules.knows(key)})
-        if kind is not None:
-            place.note("type", f"keywords of several types; taken for type {kind}")
+    rivals = {APPLIES_TO[key] for key in node if key in APPLIES_TO}
+    if kind is None and rivals:
+        kind = next(each for each in ("object", "array", "string", "number") if each in rivals)
+        place.note("type", f"keywords of several types; taken for type {kind}")
     return {"type": kind, **node} if kind else node
 
 

@@ -1,0 +1,97 @@
+"""Bodies inside the Code Assist envelope, opened. Bare ones pass as they are: either may come anywhere.
+
+What is inside is Gemini's own, so every value keeps that dialect's name; the envelope is spelling and stands
+in the form of the request or response, where only the `code-assist` dialect looks for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.fields import Fields
+from wireglot.dialects.gemini import parse_request as requests
+from wireglot.dialects.gemini import response as responses
+from wireglot.dialects.gemini.names import OWN
+from wireglot.dialects.gemini.parse_request import bare_model
+from wireglot.dialects.gemini.stream_reader import GeminiReader
+from wireglot.ir.content import Extra
+from wireglot.ir.errors import ClientFault, UpstreamFault
+from wireglot.ir.outcome import Response
+from wireglot.ir.request import Request
+from wireglot.ir.stream import Event, Finish
+
+FORM = "code_assist"
+_SESSION = ("session_id", "sessionId")
+
+
+def parse_request(body: dict[str, Any], context: Context) -> Request:
+    fields = Fields(body)
+    if fields.value.get("request") is None or "contents" in body:
+        return requests.parse_request(body, context)
+    inner = dict(fields.object("request").value)
+    envelope = {key: item for key, item in body.items() if key != "request"}
+    session = {key: inner.pop(key) for key in _SESSION if key in inner}
+    try:
+        request = requests.parse_request(inner, context)
+    except ClientFault as fault:
+        raise ClientFault(fault.message, fault.path.replace("$", "$.request", 1)) from None
+    model = bare_model(fields.text_or("model")) or request.model
+    extra = _with_form(request.extra, {"envelope": envelope, "session": session})
+    return msgspec.structs.replace(request, model=model, extra=extra)
+
+
+def parse_response(body: dict[str, Any], context: Context) -> Response:
+    fields = Fields(body, "$", UpstreamFault)
+    if fields.value.get("response") is None or "candidates" in body:
+        return responses.parse_response(body, context)
+    inner = fields.object("response").value
+    envelope = {key: item for key, item in body.items() if key != "response"}
+    answer = responses.parse_response(inner, context, _trace(envelope))
+    form: dict[str, Any] = {"envelope": envelope}
+    if not inner.get("responseId"):
+        form["responseId"] = "absent"
+    return msgspec.structs.replace(answer, extra=_with_form(answer.extra, form))
+
+
+class WrappedReader:
+    """A Gemini reader that opens each envelope and remembers what the last one said."""
+
+    def __init__(self, context: Context) -> None:
+        self._envelope: dict[str, Any] | None = None
+        self._reader = GeminiReader(context, self._unwrap)
+        self.read = self._reader.read
+
+    def end(self) -> list[Event]:
+        events = self._reader.end()
+        last = events[-1] if events else None
+        if type(last) is Finish and self._envelope is not None:
+            extra = _with_form(last.extra, {"envelope": self._envelope})
+            events[-1] = msgspec.structs.replace(last, extra=extra)
+        return events
+
+    def _unwrap(self, chunk: dict[str, Any]) -> dict[str, Any]:
+        if "response" not in chunk or "candidates" in chunk:
+            return chunk
+        inner = chunk["response"] or {}
+        if type(inner) is not dict:
+            raise UpstreamFault("expected an object", "$.response")
+        envelope = {key: item for key, item in chunk.items() if key != "response"}
+        self._envelope = envelope if self._envelope is None else self._envelope | envelope
+        if inner.get("responseId") or not _trace(chunk):
+            return inner
+        return {**inner, "responseId": _trace(chunk)}
+
+
+def _trace(envelope: dict[str, Any]) -> str:
+    """The trace id, which plays the response id where there is none."""
+    trace = envelope.get("traceId")
+    return trace if type(trace) is str else ""
+
+
+def _with_form(extra: Extra | None, form: dict[str, Any]) -> Extra:
+    if extra is None:
+        return Extra(OWN, {}, {FORM: form})
+    return Extra(extra.dialect, extra.fields, {**extra.form, FORM: form})

@@ -1,0 +1,64 @@
+"""Citations (`annotations`), both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.fields import own_form
+from wireglot.dialects.openai_chat.extras import NAME, put_back, rest
+from wireglot.ir.content import Citation, Foreign
+from wireglot.ir.loss import Loss, losses_of_extra
+
+_CITATION = frozenset({"url", "title", "start_index", "end_index"})
+
+
+def parse_citation(value: Any) -> Citation:
+    nested = (
+        value.get("url_citation") if type(value) is dict and value.get("type") == "url_citation" else None
+    )
+    if type(nested) is not dict:
+        kind = value.get("type") if type(value) is dict else None
+        native = Foreign(
+            NAME, kind if type(kind) is str else "", value if type(value) is dict else {"value": value}
+        )
+        return Citation(native=native)
+    start, end = nested.get("start_index"), nested.get("end_index")
+    return Citation(
+        _text_or_empty(nested.get("url")),
+        _text_or_empty(nested.get("title")),
+        start=start if type(start) is int else None,
+        end=end if type(end) is int else None,
+        extra=rest(
+            {key: item for key, item in value.items() if key != "index"},
+            {"type", "url_citation"},
+            {"raw": value},
+            url_citation=(nested, _CITATION),
+        ),
+    )
+
+
+def _text_or_empty(value: Any) -> str:
+    return value if type(value) is str else ""
+
+
+def render_citation(citation: Citation, shift: int, path: str, losses: list[Loss]) -> dict[str, Any] | None:
+    """`shift`: how much text stands before this part in the one string of the answer."""
+    if citation.native is not None:
+        if citation.native.dialect == NAME:
+            return citation.native.value
+        losses.append(Loss(path, "citations", "dropped", f"{citation.native.dialect} only"))
+        return None
+    raw = own_form(citation.extra, NAME).get("raw")
+    if raw is not None and not shift and parse_citation(raw) == citation:
+        return dict(raw)
+    losses_of_extra(citation.extra, NAME, path, losses)
+    if citation.quote:
+        losses.append(Loss(f"{path}.quote", "citations", "dropped", "Chat does not quote"))
+    nested: dict[str, Any] = {"url": citation.url, "title": citation.title}
+    if citation.start is not None:
+        nested["start_index"] = citation.start + shift
+    if citation.end is not None:
+        nested["end_index"] = citation.end + shift
+    out = {"type": "url_citation", "url_citation": nested}
+    put_back(out, citation.extra)
+    return out

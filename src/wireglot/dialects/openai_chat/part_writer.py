@@ -1,0 +1,372 @@
+"""The parts of an answer, as fragments in chunks."""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from msgspec.structs import replace
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.openai_chat.chunks import Chunks
+from wireglot.dialects.openai_chat.citations import render_citation
+from wireglot.dialects.openai_chat.extras import NAME, lose_cache
+from wireglot.dialects.openai_chat.outcome import render_logprobs
+from wireglot.dialects.openai_chat.parts import media_part
+from wireglot.dialects.openai_chat.reasoning import (
+    CARRIER,
+    DETAILS,
+    FIELDS,
+    call_carrier,
+    carrier_of,
+    detail_template,
+    holder_of,
+    opaque_details,
+    state_field,
+    text_key,
+)
+from wireglot.dialects.openai_chat.tools import is_legacy
+from wireglot.ir.content import Extra, Foreign, Media, Part, Reasoning, Signature, Text, ToolCall, ToolResult
+from wireglot.ir.loss import Feature, Loss, is_blank, losses_of_extra
+from wireglot.ir.stream import Delta, PartEnd
+from wireglot.wire.json import encode, encode_text
+
+
+class _Sink:
+    """An open part: the bytes before and behind each of its fragments."""
+
+    __slots__ = ("after", "before", "detail", "field", "held", "kind", "length", "number", "part")
+
+    def __init__(self, part: Part, kind: str) -> None:
+        self.part = part
+        self.kind = kind  # text, refusal, reasoning, call, custom, whole
+        self.before = b""
+        self.after = b""
+        self.length = 0  # characters written
+        self.number = -1  # of a call
+        self.field = ""  # of prose
+        self.detail: dict[str, Any] | None = None  # the entry of `reasoning_details` it also stands in
+        self.held: list[str] = []  # the input of a custom call, the text of a detail
+
+
+class PartWriter:
+    """Writes parts between Start and Finish. `index` and `sink` are those of the last fragment: the writer
+    puts further fragments of the same part out by itself."""
+
+    def __init__(
+        self, context: Context, chunks: Chunks, losses: list[Loss], custom: frozenset[str] | None
+    ) -> None:
+        """`custom` names the custom tools the client declared; None: the stream is this dialect's own."""
+        self._custom = custom
+        self._context = context
+        self._chunks = chunks
+        self._losses = losses
+        self._sinks: dict[int, _Sink] = {}
+        self.index = -1
+        self.sink: _Sink | None = None
+        self.calls = 0
+        self.refusal = False
+        # The part a reader takes for the open one: prose and reasoning have no marks of their own.
+        self._prose = -1
+        self._prose_sink: _Sink | None = None
+        self._latest = -1  # the last part of which anything is out
+        self._text_length = 0
+        self._states = 0
+        self._citations = 0
+        self._images = 0
+
+    def open(self, index: int, part: Part, out: list[bytes]) -> None:
+        path = f"$.content[{index}]"
+        losses_of_extra(getattr(part, "extra", None), NAME, path, self._losses)
+        match part:
+            case Text():
+                lose_cache(part.cache, path, self._losses)
+                self._lose_own(part.extra, path)
+                self._speak(index, part, "refusal" if part.refusal else "text", part.text, out)
+            case Reasoning():
+                self._lose_own(part.extra, path)
+                self._speak(index, part, "reasoning", part.text, out)
+            case ToolCall():
+                self._call(index, part, path, out)
+            case Media():
+                self._sinks[index] = _Sink(part, "whole")
+                self._latest = max(self._latest, index)
+                self._media(part, path, out)
+            case Foreign():
+                self._sinks[index] = _Sink(part, "whole")
+                if part.dialect == NAME:
+                    out.append(self._chunks.chunk({"content": [part.value]}))
+                    self._prose = -1
+                else:
+                    self._losses.append(
+                        Loss(path, "foreign_part", "dropped", f"{part.dialect} only: {part.type}")
+                    )
+            case ToolResult():
+                self._sinks[index] = _Sink(part, "whole")
+                self._losses.append(Loss(path, "content.position", "dropped", "no results in an answer"))
+            case _:
+                assert_never(part)
+
+    def _lose_own(self, extra: Extra | None, path: str) -> None:
+        for key, value in own_fields(extra, NAME).items():
+            if not is_blank(value):
+                self._losses.append(Loss(f"{path}.{key}", "unknown_field", "dropped", "no place in a delta"))
+
+    def _speak(self, index: int, part: Text | Reasoning, kind: str, text: str, out: list[bytes]) -> None:
+        sink = self._sinks[index] = _Sink(part, kind)
+        field = {"text": "content", "refusal": "refusal"}.get(kind, FIELDS[0])
+        if kind == "reasoning":
+            form = own_form(part.extra, NAME)
+            spelled = form.get("field")
+            field = spelled if spelled in FIELDS else field
+            detail = form.get("detail")
+            sink.detail = detail if type(detail) is dict else None
+        sink.field = field
+        sink.before = b'%b{"%b":' % (self._chunks.head, field.encode())
+        sink.after = b"}" + self._chunks.tail
+        if text:
+            self.delta(Delta(index, text), out)
+
+    def _call(self, index: int, part: ToolCall, path: str, out: list[bytes]) -> None:
+        if part.namespace:
+            self._losses.append(
+                Loss(f"{path}.namespace", "tool.namespace", "dropped", "Chat has no namespaces")
+            )
+        lose_cache(part.cache, path, self._losses)
+        if part.kind == "custom":
+            sink = self._sinks[index] = _Sink(part, "custom")
+            sink.held.append(part.arguments)
+            return
+        sink = self._sinks[index] = _Sink(part, "call")
+        self._prose = -1
+        self._latest = max(self._latest, index)
+        if is_legacy(part.extra):
+            self.calls += 1
+            out.append(
+                self._chunks.chunk({"function_call": {"name": part.name, "arguments": part.arguments}})
+            )
+            sink.before = self._chunks.head + b'{"function_call":{"arguments":'
+            sink.after = b"}}" + self._chunks.tail
+            sink.length = len(part.arguments)
+            return
+        sink.number = self.calls
+        self.calls += 1
+        self._entry(sink, part, {"name": part.name, "arguments": part.arguments}, out)
+        sink.before = b'%b{"tool_calls":[{"index":%d,"function":{"arguments":' % (
+            self._chunks.head,
+            sink.number,
+        )
+        sink.after = b"}}]}" + self._chunks.tail
+        sink.length = len(part.arguments)
+
+    def _entry(self, sink: _Sink, part: ToolCall, body: dict[str, Any], out: list[bytes]) -> None:
+        entry: dict[str, Any] = {"index": sink.number, "id": part.id, "type": part.kind, part.kind: body}
+        carrier = call_carrier(part, self._context.secret)
+        if carrier is not None:
+            entry[CARRIER] = carrier
+        for key, value in own_fields(part.extra, NAME).items():
+            if "." not in key:
+                entry.setdefault(key, value)
+        out.append(self._chunks.chunk({"tool_calls": [entry]}))
+
+    def _media(self, part: Media, path: str, out: list[bytes]) -> None:
+        losses = self._losses
+        if part.kind == "audio" and part.data is not None:
+            if part.mime:
+                losses.append(Loss(f"{path}.mime", "audio", "dropped", "answers do not tell the format"))
+            known = own_form(part.extra, NAME).get("audio", {})
+            native = {key: item for key, item in known.items() if key != "transcript"}  # told as text
+            identifier = self._context.new_id("audio", part.data[:64])
+            out.append(self._chunks.chunk({"audio": {"id": identifier, **native, "data": part.data}}))
+        elif part.kind != "image":
+            losses.append(Loss(path, part.kind, "dropped", "no place in an answer"))
+            return
+        else:
+            unsigned = Media(
+                part.kind, part.mime, part.data, part.text, part.url, part.file_id, part.name, part.detail
+            )
+            entry = media_part(unsigned, path, losses)
+            assert entry is not None, "an image can always be said"
+            entry["index"] = self._images
+            self._images += 1
+            out.append(self._chunks.chunk({"images": [entry], **self._state(part, part.signature)}))
+        self._prose = -1
+
+    # Fragments
+
+    def delta(self, event: Delta, out: list[bytes]) -> None:
+        """A fragment of another part than the last one, or with logprobs."""
+        index = event.index
+        sink = self._sinks[index]
+        if sink.kind == "custom":
+            sink.held.append(event.text)
+            return
+        if sink.kind == "whole" or not (event.text or event.logprobs):
+            return
+        if sink.kind != "call":
+            self._turn(index, sink, out, separate=True)
+        sink.length += len(event.text)
+        if sink.detail is not None:
+            self._detailed(sink, event.text, out)
+            return
+        self.index, self.sink = index, sink
+        if event.logprobs and sink.kind in ("text", "refusal"):
+            field = "content" if sink.kind == "text" else "refusal"
+            told = {"content": None, "refusal": None, field: render_logprobs(event.logprobs)}
+            out.append(self._chunks.chunk({field: event.text}, logprobs=told))
+        elif event.text:
+            out += (sink.before, encode(event.text), sink.after)
+
+    def _turn(self, index: int, sink: _Sink, out: list[bytes], separate: bool = False) -> None:
+        """Prose turns to another part: see whether a reader will notice."""
+        if self._prose == index:
+            return
+        if sink.length:
+            why = "it was interrupted by another part"
+            self._losses.append(Loss(f"$.content[{index}]", "content.position", "approximated", why))
+        elif self._prose_sink is not None and self._prose >= 0 and self._prose_sink.kind == sink.kind:
+            why = "it continues the part before it"
+            self._losses.append(Loss(f"$.content[{index}]", "content.position", "approximated", why))
+            if sink.kind == "reasoning" and separate and self._prose_sink.length:
+                out += (sink.before, b'"\\n\\n"', sink.after)
+        self._prose, self._prose_sink = index, sink
+        self._latest = max(self._latest, index)
+        self.refusal = self.refusal or sink.kind == "refusal"
+
+    def close(self, event: PartEnd, out: list[bytes]) -> None:
+        sink = self._sinks.pop(event.index)
+        if self.index == event.index:
+            self.index, self.sink = -1, None
+        path = f"$.content[{event.index}]"
+        part = sink.part
+        lose_late(event.extra, getattr(part, "extra", None), path, self._losses)
+        match sink.kind:
+            case "call":
+                self._close_call(sink, event, out)
+            case "custom":
+                assert isinstance(part, ToolCall)
+                sink.number = self.calls
+                self.calls += 1
+                self._prose = -1
+                if event.index < self._latest:
+                    why = "custom calls are sent when complete"
+                    self._losses.append(Loss(path, "content.position", "approximated", why))
+                self._latest = max(self._latest, event.index)
+                signature = event.signature or part.signature
+                self._custom_call(sink, replace(part, signature=signature), path, out)
+            case "text" | "refusal" | "reasoning":
+                assert isinstance(part, Text | Reasoning)
+                signature = event.signature or part.signature
+                self._sign(event.index, sink, signature, out)
+                citations = event.citations
+                if isinstance(part, Text) and (part.citations or citations):
+                    self._cite(part.citations + citations, event.index, sink, path, out)
+                if sink.kind == "text":
+                    self._text_length += sink.length
+                elif sink.kind == "reasoning" and not sink.length and signature is None:
+                    self._losses.append(
+                        Loss(path, "reasoning.text", "dropped", "an empty one cannot be told from none")
+                    )
+
+    def _custom_call(self, sink: _Sink, part: ToolCall, path: str, out: list[bytes]) -> None:
+        """One whole entry. openai-python's stream helper fails on any custom call, so only a client that
+        declared the tool as custom (and so reads raw chunks) gets it as one."""
+        text = "".join(sink.held)
+        if self._custom is None or part.name in self._custom:
+            self._entry(sink, part, {"name": part.name, "input": text}, out)
+            return
+        why = "the SDK's stream helper cannot read custom calls: told as a function of one string"
+        self._losses.append(Loss(path, "tool.custom", "emulated", why))
+        arguments = encode_text({"input": text})
+        self._entry(sink, replace(part, kind="function"), {"name": part.name, "arguments": arguments}, out)
+
+    def _close_call(self, sink: _Sink, event: PartEnd, out: list[bytes]) -> None:
+        part = sink.part
+        assert isinstance(part, ToolCall)
+        if not sink.length:  # clients decode what they collected: nothing must still be an object
+            out += (sink.before, b'"{}"', sink.after)
+        entry: dict[str, Any] = {"index": sink.number}
+        if event.signature is not None and event.signature != part.signature:
+            late = ToolCall(part.id, part.name, "", signature=event.signature, extra=event.extra)
+            entry[CARRIER] = call_carrier(late, self._context.secret)
+        known = own_fields(part.extra, NAME)
+        for key, value in own_fields(event.extra, NAME).items():
+            if "." not in key and key not in known:
+                entry[key] = value
+        if len(entry) > 1 and sink.number >= 0:
+            out.append(self._chunks.chunk({"tool_calls": [entry]}))
+
+    def _sign(self, index: int, sink: _Sink, signature: Signature | None, out: list[bytes]) -> None:
+        if signature is None:
+            return
+        if isinstance(sink.part, Reasoning) and sink.part.redacted:
+            self._prose = -1
+        else:
+            self._turn(index, sink, out)
+        details = opaque_details(signature) if isinstance(sink.part, Reasoning) else None
+        if details is not None:
+            details = self._untold(index, sink, details)
+            numbered = [
+                {**item, "index": item["index"] if type(item.get("index")) is int else number}
+                for number, item in enumerate(details)
+                if type(item) is dict
+            ]
+            if numbered:
+                out.append(self._chunks.chunk({FIELDS[0]: "", DETAILS: numbered}))
+        else:
+            out.append(self._chunks.chunk(self._state(sink.part, signature)))
+
+    def _detailed(self, sink: _Sink, text: str, out: list[bytes]) -> None:
+        """A fragment told in both fields, as OpenRouter does: its clients read the one or the other."""
+        assert sink.detail is not None
+        sink.held.append(text)
+        entry = {**sink.detail, text_key(sink.detail): text}
+        entry.setdefault("index", 0)
+        out.append(self._chunks.chunk({sink.field: text, DETAILS: [entry]}))
+
+    def _untold(self, index: int, sink: _Sink, details: list[Any]) -> list[Any]:
+        """The entries without the text that went out with the fragments."""
+        if sink.detail is None or not sink.held:
+            return details
+        key, text = text_key(sink.detail), "".join(sink.held)
+        for number, entry in enumerate(details):
+            if type(entry) is dict and entry.get(key) == text and detail_template(entry) == sink.detail:
+                left = {name: item for name, item in entry.items() if name != key}
+                return [*details[:number], *([left] if left != sink.detail else []), *details[number + 1 :]]
+        why = "the details arrive in other pieces"
+        self._losses.append(Loss(f"$.content[{index}].signature", "reasoning.signature", "approximated", why))
+        return details
+
+    def _state(self, part: Part, signature: Signature | None) -> dict[str, Any]:
+        if signature is None:
+            return {}
+        field = state_field(signature, holder_of(part), self._states, self._context.secret)
+        self._states += 1
+        return {CARRIER: carrier_of(field)}
+
+    def _cite(self, citations: tuple[Any, ...], index: int, sink: _Sink, path: str, out: list[bytes]) -> None:
+        shift = self._text_length
+        entries = []
+        for number, citation in enumerate(citations):
+            entry = render_citation(citation, shift, f"{path}.citations[{number}]", self._losses)
+            if entry is not None:
+                entries.append({**entry, "index": self._citations})
+                self._citations += 1
+        if not entries:
+            return
+        if shift:
+            why = "they count from the start of the answer"
+            self._losses.append(Loss(f"{path}.citations", "citations", "approximated", why))
+        if sink.length:
+            self._turn(index, sink, out)
+        out.append(self._chunks.chunk({"annotations": entries}))
+
+
+def lose_late(
+    late: Extra | None, early: Extra | None, path: str, losses: list[Loss], feature: Feature = "unknown_field"
+) -> None:
+    """Declare what an end knows beyond its start."""
+    if late is not None and late.dialect != NAME:
+        told = early.fields if early is not None else {}
+        fresh = {key: value for key, value in late.fields.items() if key not in told}
+        losses_of_extra(Extra(late.dialect, fresh), NAME, path, losses, feature)

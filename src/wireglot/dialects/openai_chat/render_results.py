@@ -1,0 +1,112 @@
+"""Tool results, as `tool` messages (`function` messages for the deprecated kind of call)."""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.openai_chat.extras import NAME, lose_cache, put_back, put_cache
+from wireglot.dialects.openai_chat.parts import foreign_part, is_plain, lose_of_text, media_part, text_part
+from wireglot.dialects.openai_chat.tools import is_legacy
+from wireglot.ir.content import Foreign, Media, Text, ToolCall, ToolResult
+from wireglot.ir.loss import Loss, losses_of_extra
+
+
+def render_result(
+    part: ToolResult, path: str, calls: dict[str, ToolCall], native: bool, losses: list[Loss]
+) -> tuple[dict[str, Any], list[Any]]:
+    """The message, and the parts only a user message can show. `calls` are those so far, by id; `native`:
+    the conversation came in this dialect."""
+    losses_of_extra(part.extra, NAME, path, losses)
+    form = own_form(part.extra, NAME)
+    call = calls.get(part.call_id)
+    out: dict[str, Any] = {"role": "tool"}
+    if form.get("legacy") and (call is None or is_legacy(call.extra)):
+        out["role"] = "function"
+    elif "id" not in form:
+        out["tool_call_id"] = part.call_id
+    _put_name(out, part, call, native, path, losses)
+    entries, moved, plain = _entries(part, path, losses)
+    if part.is_error:
+        losses.append(Loss(f"{path}.is_error", "tool_result.error", "approximated", "told in the text"))
+        entries = _as_error(entries)
+    if part.cache is not None:
+        if entries and type(entries[-1]) is dict and "text" in entries[-1]:
+            put_cache(entries[-1], part.cache, path, losses)
+            plain = False
+        else:
+            lose_cache(part.cache, path, losses)
+    if not plain:
+        out["content"] = entries
+    else:
+        content = "\n".join(entry["text"] for entry in entries)
+        if content or (form.get("content") != "absent" and "content" not in own_fields(part.extra, NAME)):
+            out["content"] = content
+    put_back(out, part.extra)
+    return out, moved
+
+
+def _put_name(
+    out: dict[str, Any], part: ToolResult, call: ToolCall | None, native: bool, path: str, losses: list[Loss]
+) -> None:
+    own = part.extra is not None and part.extra.dialect == NAME
+    if part.name and (own or native):
+        out["name"] = part.name
+    elif part.name and (call is None or call.name != part.name):
+        losses.append(Loss(f"{path}.name", "tool_result.name", "dropped", "the id says it"))
+    if part.kind != ("function" if call is None else call.kind):
+        losses.append(Loss(path, "tool.custom", "approximated", "results do not tell their kind"))
+
+
+def _entries(part: ToolResult, path: str, losses: list[Loss]) -> tuple[list[Any], list[Any], bool]:
+    """What the tool message holds, what a user message must hold, and whether a string says the former."""
+    listed = own_form(part.extra, NAME).get("content") == "parts"
+    entries: list[Any] = []
+    moved: list[Any] = []
+    plain = not listed
+    for index, item in enumerate(part.content):
+        place = f"{path}.content[{index}]"
+        match item:
+            case Text():
+                if not item.text and not listed:
+                    continue
+                lose_of_text(item, place, losses)
+                if item.cache is not None and index == len(part.content) - 1 and part.cache is None:
+                    why = "it stands behind the whole result"
+                    losses.append(Loss(f"{place}.cache", "cache_marker", "approximated", why))
+                entries.append(text_part(item, place, losses))
+                plain = plain and is_plain(item) and not item.refusal
+            case Media():
+                if listed:  # some servers do read images here
+                    entries.append(media_part(item, place, losses))
+                else:
+                    _move(item, part.call_id, place, entries, moved, losses)
+            case Foreign():
+                own = foreign_part(item, place, losses)
+                if own is not None:
+                    entries.append(own)
+                    plain = False
+            case _:
+                assert_never(item)
+    return [entry for entry in entries if entry is not None], moved, plain
+
+
+def _move(
+    item: Media, call_id: str, path: str, entries: list[Any], moved: list[Any], losses: list[Loss]
+) -> None:
+    """Results are text only: show the rest in a user message behind all results of the step."""
+    seen = media_part(item, path, [])
+    if seen is None:
+        losses.append(Loss(path, "tool_result.media", "dropped", f"Chat cannot show this {item.kind}"))
+        return
+    losses.append(Loss(path, "tool_result.media", "approximated", "moved into a user message"))
+    if not moved:
+        moved.append({"type": "text", "text": f"Attached to the result of {call_id}:"})
+    moved.append(seen)
+    entries.append({"type": "text", "text": f"[{item.kind}: see next message]"})
+
+
+def _as_error(entries: list[Any]) -> list[Any]:
+    if entries and type(entries[0]) is dict and "text" in entries[0]:
+        return [{**entries[0], "text": f"Error: {entries[0]['text']}"}, *entries[1:]]
+    return [{"type": "text", "text": "Error: the tool failed"}, *entries]

@@ -1,0 +1,396 @@
+"""Output items as they stream in: what their deltas and done events say, as events of the IR.
+
+Items are kept by `output_index` (ids rotate with some providers), and a done item is the truth: whatever the
+deltas did not bring is emitted when it arrives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.fields import Fields, own_form
+from wireglot.dialects.openai_responses.items import Carried, identity, light_form
+from wireglot.dialects.openai_responses.parts import parse_citation, parse_logprobs
+from wireglot.dialects.openai_responses.response import parse_output_item
+from wireglot.dialects.openai_responses.sections import SEAM, joined, pieces, spoken
+from wireglot.dialects.openai_responses.spelling import NAME
+from wireglot.ir.content import Citation, Extra, Foreign, Media, Part, Reasoning, Signature, Text, ToolCall
+from wireglot.ir.errors import UpstreamFault
+from wireglot.ir.stream import Delta, Event, ForeignEvent, PartEnd, PartStart
+
+_CALLS = frozenset({"function_call", "custom_tool_call"})
+_STREAMED = _CALLS | {"message", "reasoning"}
+
+
+class _Open:
+    """A part being streamed: its index in the IR (-1 once it ended) and what of it went out."""
+
+    __slots__ = ("citations", "final", "index", "sent")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.sent: list[str] = []
+        self.citations: list[Citation] = []
+        self.final: Text | None = None
+
+
+class _Item:
+    """One output item: its open parts by content index (0 for calls and reasoning)."""
+
+    __slots__ = ("done", "identity", "kind", "parts", "position", "section", "source", "value")
+
+    def __init__(self, position: int, kind: str, value: dict[str, Any]) -> None:
+        self.position = position
+        self.kind = kind
+        self.value = value
+        self.parts: dict[int, _Open] = {}
+        self.done = False
+        self.identity = identity(value)
+        self.source = ""  # reasoning: which of its lists is shown
+        self.section = 0  # reasoning: the entry of that list now streaming
+
+
+class ItemReader:
+    """Collects events in `out`. The owner sets `response` and `model` and takes what is there."""
+
+    def __init__(self, context: Context) -> None:
+        self.out: list[Event] = []
+        self.response = ""
+        self.model = ""
+        self.calls = False
+        self.refused = False
+        self._context = context
+        self._items: dict[int, _Item] = {}
+        self._count = 0
+        self._held: PartEnd | None = None  # of a text whose signature may still follow
+        self._waiting: Signature | None = None  # a signature whose call is still to come
+        self._hot: _Open | None = None  # the newest text, and where its deltas say they belong
+        self._hot_place: tuple[int, int] = (-1, -1)
+
+    def text_delta(self, event: dict[str, Any]) -> None:
+        hot = self._hot
+        delta = event.get("delta")
+        if (
+            hot is not None
+            and hot.index >= 0
+            and type(delta) is str
+            and (event.get("output_index"), event.get("content_index")) == self._hot_place
+        ):
+            logprobs = event.get("logprobs")
+            if delta and not logprobs:
+                hot.sent.append(delta)
+                self.out.append(Delta(hot.index, delta))
+                return
+        item = self._item_for(event, "message")
+        if item.kind != "message" or item.done or type(delta) is not str or not delta:
+            return
+        refusal = event.get("type") == "response.refusal.delta"
+        part = self._open_text(item, _number(event, "content_index"), refusal)
+        if part.index >= 0:
+            part.sent.append(delta)
+            self.out.append(Delta(part.index, delta, parse_logprobs(event.get("logprobs"))))
+
+    # Items
+
+    def item_added(self, event: dict[str, Any]) -> None:
+        value = event.get("item")
+        if type(value) is not dict:
+            return
+        position = self._position(event, value, new=True)
+        if position in self._items:
+            return
+        item = self._open_item(position, value)
+        if item.kind in _CALLS:
+            self._open_call(item, value)
+        elif item.kind not in _STREAMED:
+            self.out.append(ForeignEvent(NAME, "response.output_item.added", event))
+
+    def item_done(self, event: dict[str, Any]) -> None:
+        value = event.get("item")
+        if type(value) is dict:
+            position = self._position(event, value)
+            self._finish_item(self._items.get(position) or self._open_item(position, value), value)
+
+    def final_output(self, output: list[Any]) -> None:
+        """Items that the stream announced and did not finish, or never announced."""
+        seen = {part for item in self._items.values() for part in item.identity}
+        for position, value in enumerate(output):
+            if type(value) is not dict:
+                continue
+            item = self._items.get(position)
+            if item is not None and item.kind == value.get("type"):
+                self._finish_item(item, value)
+            elif item is None and len(output) > len(self._items) and not seen & identity(value):
+                self._finish_item(self._open_item(position, value), value)
+
+    def end(self) -> None:
+        """Items without their end: what came of them stands."""
+        for item in self._items.values():
+            if item.done:
+                continue
+            item.done = True
+            self.calls = self.calls or (item.kind in _CALLS and bool(item.parts))
+            for part in item.parts.values():
+                if item.kind == "message":
+                    self._end_text(part, part.final)
+                else:
+                    self.out.append(PartEnd(part.index))
+        self.release()
+
+    def release(self) -> None:
+        if self._held is not None:
+            self.out.append(self._held)
+            self._held = None
+
+    def _open_item(self, position: int, value: dict[str, Any]) -> _Item:
+        kind = value.get("type")
+        if type(kind) is not str:
+            kind = "message" if "content" in value else ""
+        item = self._items[position] = _Item(position, kind, value)
+        return item
+
+    def _position(self, event: dict[str, Any], value: dict[str, Any] | None = None, new: bool = False) -> int:
+        """The item an event is about: by its index, else by its id, else the newest."""
+        index = event.get("output_index")
+        if type(index) is int:
+            return index
+        if not new:
+            identifier = value.get("id") if value is not None else event.get("item_id")
+            for position, item in self._items.items():
+                if type(identifier) is str and identifier in item.identity:
+                    return position
+            newest = next(reversed(self._items.values()), None)
+            if newest is not None and (value is None or not newest.done):
+                return newest.position
+        return max(self._items, default=-1) + 1
+
+    def _item_for(self, event: dict[str, Any], kind: str) -> _Item:
+        """The item an event is about, opened if it was never announced."""
+        position = self._position(event)
+        item = self._items.get(position)
+        return item or self._open_item(position, {"type": kind, "id": event.get("item_id")})
+
+    def _finish_item(self, item: _Item, value: dict[str, Any]) -> None:
+        if item.done:
+            return
+        item.done = True
+        item.identity = identity(value)
+        if value.get("type") != item.kind and item.parts:
+            value = {**value, "type": item.kind}
+        finals = self._parse(value, item.position, item.source)
+        if item.kind == "message":
+            self._finish_message(item, finals)
+            return
+        for final in finals:
+            self._finish_part(item, final)
+
+    def _finish_part(self, item: _Item, final: Part | Carried) -> None:
+        part = item.parts.get(0)
+        match final:
+            case Carried() if part is None:
+                self._carry(final)
+            case Reasoning():
+                if part is None:
+                    signature = final.signature if final.redacted else None
+                    part = self._open(Reasoning("", signature, final.redacted, final.extra))
+                self._complete_reasoning(part, final)
+                self.out.append(PartEnd(part.index, final.signature, (), final.extra))
+            case ToolCall():
+                self.calls = True
+                if part is None:
+                    part = self._open(self._signed(replace(final, arguments="")))
+                self._complete(part, final.arguments)
+                self.out.append(PartEnd(part.index, None, (), final.extra))
+            case Media() | Foreign() if part is None:
+                self._whole(final)
+            case _:
+                if part is not None:
+                    self.out.append(PartEnd(part.index))
+
+    def _parse(self, value: dict[str, Any], position: int, source: str = "") -> list[Part | Carried]:
+        fields = Fields(value, f"$.output[{position}]", UpstreamFault)
+        origin = self._context.origin(NAME, self.model)
+        return parse_output_item(fields, position, self.response, origin, self._context, source)
+
+    # Message items
+
+    def part_added(self, event: dict[str, Any]) -> None:
+        part = event.get("part")
+        kind = part.get("type") if type(part) is dict else None
+        if kind in ("output_text", "refusal", "text"):
+            item = self._item_for(event, "message")
+            if item.kind == "message" and not item.done:
+                self._open_text(item, _number(event, "content_index"), kind == "refusal")
+
+    def text_done(self, event: dict[str, Any]) -> None:
+        item = self._item_for(event, "message")
+        refusal = event.get("type") == "response.refusal.done"
+        text = event.get("refusal" if refusal else "text")
+        if item.kind == "message" and not item.done and type(text) is str and text:
+            self._complete(self._open_text(item, _number(event, "content_index"), refusal), text)
+
+    def part_done(self, event: dict[str, Any]) -> None:
+        value = event.get("part")
+        item = self._item_for(event, "message")
+        if type(value) is not dict or item.kind != "message" or item.done:
+            return
+        message = {**item.value, "type": "message", "role": "assistant", "content": [value]}
+        final = self._parse(message, item.position)[0]
+        if isinstance(final, Text):
+            self._open_text(item, _number(event, "content_index"), final.refusal).final = final
+
+    def annotation(self, event: dict[str, Any]) -> None:
+        value = event.get("annotation")
+        part = self._item_for(event, "message").parts.get(_number(event, "content_index"))
+        if part is not None and type(value) is dict:
+            part.citations.append(parse_citation(Fields(value, "$.annotation", UpstreamFault)))
+
+    def _open_text(self, item: _Item, number: int, refusal: bool) -> _Open:
+        part = item.parts.get(number)
+        if part is not None:
+            return part
+        for other in item.parts.values():  # earlier texts of the item are over when the next one begins
+            if other.final is not None:
+                self._end_text(other, other.final)
+        self.refused = self.refused or refusal
+        form = {"item": {"number": item.position, **light_form(item.value)}}
+        part = item.parts[number] = self._open(Text("", refusal=refusal, extra=Extra(NAME, form=form)))
+        if not refusal:
+            self._hot, self._hot_place = part, (item.position, number)
+        return part
+
+    def _finish_message(self, item: _Item, finals: list[Part | Carried]) -> None:
+        for number, final in enumerate(finals):
+            if isinstance(final, Foreign | Media):
+                self._whole(final)
+            elif isinstance(final, Text) and not (final.extra is not None and "empty" in final.extra.form):
+                part = item.parts.get(number)
+                if part is None and final.text:
+                    part = self._open_text(item, number, final.refusal)
+                if part is not None:
+                    self._end_text(part, final)
+        for part in item.parts.values():
+            self._end_text(part, part.final)
+
+    def _end_text(self, part: _Open, final: Text | None) -> None:
+        if part.index < 0:
+            return
+        citations, extra = tuple(part.citations), None
+        if final is not None:
+            self._complete(part, final.text, final)
+            citations, extra = final.citations or citations, final.extra
+        self.release()
+        self._held = PartEnd(part.index, None, citations, extra)
+        part.index = -1
+
+    # Reasoning items
+
+    def summary_delta(self, event: dict[str, Any]) -> None:
+        self._reasoning_delta(event, "summary", _number(event, "summary_index"))
+
+    def content_delta(self, event: dict[str, Any]) -> None:
+        self._reasoning_delta(event, "content", _number(event, "content_index"))
+
+    def _reasoning_delta(self, event: dict[str, Any], source: str, section: int) -> None:
+        item = self._item_for(event, "reasoning")
+        delta = event.get("delta")
+        if item.kind != "reasoning" or item.done or type(delta) is not str or not delta:
+            return
+        item.source = item.source or source
+        if item.source != source:
+            return
+        part = item.parts.get(0)
+        if part is None:
+            form = {"source": source, **light_form(item.value)}
+            part = item.parts[0] = self._open(Reasoning(extra=Extra(NAME, form=form)))
+        if section > item.section:
+            if part.sent:
+                self._say(part, SEAM)
+            item.section = section
+        for piece in spoken(delta):
+            self._say(part, piece)
+
+    def _complete_reasoning(self, part: _Open, final: Reasoning) -> None:
+        shown = own_form(final.extra, NAME).get("shown")
+        if final.text == joined(shown):
+            for piece in pieces(shown, "".join(part.sent)):
+                self._say(part, piece)
+        else:
+            self._complete(part, final.text)
+
+    def _say(self, part: _Open, text: str) -> None:
+        part.sent.append(text)
+        self.out.append(Delta(part.index, text))
+
+    def _carry(self, carried: Carried) -> None:
+        if carried.holder == "call":
+            self._waiting = carried.signature
+        elif self._held is not None:
+            self._held = replace(self._held, signature=carried.signature)
+
+    # Calls
+
+    def call_delta(self, event: dict[str, Any]) -> None:
+        item = self._items.get(self._position(event))
+        delta = event.get("delta")
+        if item is None or item.kind not in _CALLS or item.done or type(delta) is not str or not delta:
+            return
+        part = item.parts.get(0)
+        if part is not None:
+            self._say(part, delta)
+
+    def call_done(self, event: dict[str, Any]) -> None:
+        item = self._items.get(self._position(event))
+        text = event.get("arguments", event.get("input"))
+        if item is not None and item.kind in _CALLS and not item.done and type(text) is str:
+            part = item.parts.get(0)
+            if part is not None:
+                self._complete(part, text)
+
+    def _open_call(self, item: _Item, value: dict[str, Any]) -> None:
+        """Only with its final id and name; a call that does not tell them yet waits for its done item."""
+        call_id, name, namespace = value.get("call_id"), value.get("name"), value.get("namespace")
+        if type(call_id) is not str or type(name) is not str or not call_id or not name:
+            return
+        call = ToolCall(
+            call_id,
+            name,
+            "",
+            "custom" if item.kind == "custom_tool_call" else "function",
+            namespace if type(namespace) is str else "",
+            extra=Extra(NAME, form=light_form(value)),
+        )
+        item.parts[0] = self._open(self._signed(call))
+
+    def _signed(self, call: ToolCall) -> ToolCall:
+        signature, self._waiting = self._waiting, None
+        return call if signature is None else replace(call, signature=signature)
+
+    # Parts
+
+    def _open(self, part: Part) -> _Open:
+        self.release()
+        index = self._count
+        self._count += 1
+        self.out.append(PartStart(index, part))
+        return _Open(index)
+
+    def _whole(self, part: Part) -> None:
+        self.out.append(PartEnd(self._open(part).index))
+
+    def _complete(self, part: _Open, text: str, final: Text | None = None) -> None:
+        """Emit what the deltas did not bring. Text that contradicts them cannot be taken back."""
+        sent = "".join(part.sent)
+        if part.index < 0 or len(text) <= len(sent) or not text.startswith(sent):
+            return
+        logprobs = final.logprobs if final is not None and not sent else ()
+        part.sent = [text]
+        self.out.append(Delta(part.index, text[len(sent) :], logprobs))
+
+
+def _number(event: dict[str, Any], key: str) -> int:
+    value = event.get(key)
+    return value if type(value) is int else 0

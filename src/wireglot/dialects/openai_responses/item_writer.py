@@ -1,0 +1,296 @@
+"""Output items as they are written: announced, streamed and closed under one id and one index.
+
+Items may be open side by side (parallel calls). The closing event of the newest one is held until it is known
+what follows: neighbouring texts share one message item, and an item the model was cut off in is `incomplete`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.fields import own_form
+from wireglot.dialects.openai_responses.belonging import message_fields, message_form, same_message
+from wireglot.dialects.openai_responses.item_frames import TAIL, Item, OpenPart
+from wireglot.dialects.openai_responses.output import carrier
+from wireglot.dialects.openai_responses.parts import render_logprobs
+from wireglot.dialects.openai_responses.reasoning_writer import ReasoningWriter
+from wireglot.dialects.openai_responses.render_items import no_arguments, render_call, render_foreign
+from wireglot.dialects.openai_responses.response import (
+    open_message,
+    render_output_media,
+    render_output_text,
+)
+from wireglot.dialects.openai_responses.sections import SEAM, joined, pieces
+from wireglot.dialects.openai_responses.spelling import NAME
+from wireglot.ir.content import (
+    Extra,
+    Foreign,
+    Media,
+    Part,
+    Reasoning,
+    Text,
+    TokenLogprob,
+    ToolCall,
+    ToolResult,
+)
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.stream import Delta, ForeignEvent, PartEnd, PartStart, finish_part
+from wireglot.wire.json import encode
+
+_TEXT_TAIL = b',"logprobs":[]}\n\n'
+
+
+class ItemWriter(ReasoningWriter):
+    """`parts` are those now open, `content` the complete ones."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.parts: dict[int, OpenPart] = {}
+        self.content: list[Part] = []
+        self._announced: dict[str, Item] = {}  # hosted items whose announcement was passed on
+        self._foreign: set[str] = set()  # kinds of other dialects' events that have been declared
+
+    def pass_on(self, event: ForeignEvent) -> None:
+        if event.dialect != NAME:
+            detail = f"{event.type} of {event.dialect}"
+            if detail not in self._foreign:  # once for each kind: some come hundreds of times
+                self._foreign.add(detail)
+                self.losses.append(Loss("$", "foreign_event", "dropped", detail))
+            return
+        payload = {key: value for key, value in event.value.items() if key not in ("type", "sequence_number")}
+        value = payload.get("item")
+        if (
+            event.type == "response.output_item.added"
+            and type(value) is dict
+            and type(value.get("id")) is str
+        ):
+            item = self._add(dict(value), announce=False)
+            self._announced[value["id"]] = item
+            self.emit(event.type, {**payload, "output_index": item.position})
+            return
+        item_id = payload.get("item_id")
+        if type(item_id) is str and item_id in self._announced:
+            payload["output_index"] = self._announced[item_id].position
+        self.emit(event.type, payload)
+
+    # Parts
+
+    def open(self, event: PartStart) -> None:
+        part = event.part
+        path = f"$.content[{event.index}]"
+        opened = OpenPart(part, path)
+        self.parts[event.index] = opened
+        match part:
+            case Text():
+                if part.text:
+                    self.first_delta(opened, Delta(event.index, part.text, part.logprobs))
+                    opened.part = replace(part, text="", logprobs=())
+            case ToolCall():
+                self.release()
+                self._open_call(opened, part)
+            case Reasoning() | Media() | Foreign():
+                self.release()
+            case ToolResult():
+                self.losses.append(Loss(path, "content.position", "dropped", "a tool result in an answer"))
+
+    def first_delta(self, part: OpenPart, event: Delta) -> None:
+        """A delta that opens its part, or that brings log probabilities."""
+        if not event.text and not event.logprobs:
+            return
+        if not part.before:
+            match part.part:
+                case Text():
+                    self._open_text(part, part.part)
+                case Reasoning():
+                    self._open_reasoning(part, part.part, None)
+                    shown = own_form(part.part.extra, NAME).get("shown")
+                    if event.text == joined(shown):  # an answer that came whole: its parts one by one
+                        for piece in pieces(shown):
+                            if piece != SEAM or not self.next_section(part):
+                                self._say(part, piece)
+                        return
+                case _:
+                    return
+        self._say(part, event.text, event.logprobs)
+
+    def _say(self, part: OpenPart, text: str, logprobs: tuple[TokenLogprob, ...] = ()) -> None:
+        part.texts.append(text)
+        part.logprobs += logprobs
+        tail = part.tail
+        if logprobs and tail is _TEXT_TAIL:
+            tail = b',"logprobs":%b}\n\n' % encode(render_logprobs(logprobs))
+        elif logprobs:
+            part.logprobs.clear()
+        number = self.sequence
+        self.sequence += 1
+        self.out.append(b"%b%d%b%b%b" % (part.before, number, part.after, encode(text), tail))
+
+    def _open_text(self, part: OpenPart, text: Text) -> None:
+        newest = self._newest
+        if newest is not None and newest.text is not None and same_message(newest.text, text):
+            self._newest = None
+            part.item = newest
+        else:
+            self.release()
+            native = message_form(text).get("id")
+            identifier = self.ids.take("message", len(self.items), native)
+            part.item = self._add(open_message(text, identifier))
+        item = part.item
+        item.text = text
+        part.number = len(item.value["content"])
+        if text.refusal:
+            blank: dict[str, Any] = {"type": "refusal", "refusal": ""}
+            kind, tail = "response.refusal.delta", TAIL
+        else:
+            blank = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+            kind, tail = "response.output_text.delta", _TEXT_TAIL
+        item.value["content"] = [*item.value["content"], blank]
+        self.emit("response.content_part.added", {**self._place(part), "part": blank})
+        self._frame(part, kind, self._place(part), tail)
+
+    def _open_call(self, part: OpenPart, call: ToolCall) -> None:
+        if call.signature is not None:
+            identifier = self.ids.take("reasoning", len(self.items))
+            self._whole(carrier(call, call.signature, identifier, self._context))
+        losses_of_extra(call.extra, NAME, part.path, self.losses)
+        if call.cache is not None:
+            self.losses.append(
+                Loss(f"{part.path}.cache", "cache_marker", "dropped", "answers take no breakpoint")
+            )
+        kind = "custom_tool_call" if call.kind == "custom" else "function_call"
+        native = own_form(call.extra, NAME).get("id")
+        identifier = self.ids.take(kind, len(self.items), native)
+        value = render_call(replace(call, arguments="", extra=Extra(NAME)), identifier, "in_progress")
+        value["input" if call.kind == "custom" else "arguments"] = ""  # clients append to it
+        part.item = self._add(value)
+        delta = "custom_tool_call_input" if call.kind == "custom" else "function_call_arguments"
+        self._frame(part, f"response.{delta}.delta", self._place(part, ""))
+        if call.arguments:
+            self.first_delta(part, Delta(-1, call.arguments))
+            part.part = replace(call, arguments="")
+
+    def cut(self) -> None:
+        """The answer breaks off: what came of the open parts stands in their items."""
+        self.release("incomplete")
+        for part in self.parts.values():
+            item, text = part.item, "".join(part.texts)
+            if item is None:
+                continue
+            match part.part:
+                case Text():
+                    content = list(item.value["content"])
+                    key = "refusal" if part.part.refusal else "text"
+                    content[part.number] = {**content[part.number], key: text}
+                    item.value["content"] = content
+                case ToolCall():
+                    item.value["input" if part.part.kind == "custom" else "arguments"] = text
+                case Reasoning():
+                    item.value.update(self._reasoning_so_far(part))
+            if item.value.get("status") == "in_progress":
+                item.value["status"] = "incomplete"
+
+    # Closing parts
+
+    def close(self, end: PartEnd) -> None:
+        part = self.parts.pop(end.index)
+        whole = finish_part(part.part, "".join(part.texts), tuple(part.logprobs), end)
+        match whole:
+            case Text():
+                self._close_text(part, whole)
+            case ToolCall():
+                self._close_call(part, whole, end)
+            case Reasoning():
+                self._close_reasoning(part, whole, end)
+            case Media():
+                self._close_media(part, whole)
+            case Foreign():
+                self._close_foreign(part, whole)
+                return
+            case ToolResult():
+                return
+        self.content.append(whole)
+
+    def _close_text(self, part: OpenPart, text: Text) -> None:
+        if part.item is None:
+            losses_of_extra(text.extra, NAME, part.path, self.losses)
+            if text.signature is None:
+                return
+            self._open_text(part, text)
+        item = part.item
+        assert item is not None
+        place = self._place(part)
+        value = render_output_text(text, part.path, self.losses)
+        if text.refusal:
+            self.emit("response.refusal.done", {**place, "refusal": text.text})
+        else:
+            notes = value.setdefault("annotations", [])
+            value.setdefault("logprobs", [])
+            for number, note in enumerate(notes):
+                self.emit(
+                    "response.output_text.annotation.added",
+                    {**place, "annotation_index": number, "annotation": note},
+                )
+            self.emit(
+                "response.output_text.done", {**place, "text": text.text, "logprobs": value["logprobs"]}
+            )
+        self.emit("response.content_part.done", {**place, "part": value})
+        item.value["content"][part.number] = value
+        item.value.update(message_fields(text))
+        if self._newest is not item:
+            self.release()
+        self._newest = item
+        if text.signature is not None:
+            self.release()
+            identifier = self.ids.take("reasoning", len(self.items))
+            self._whole(carrier(text, text.signature, identifier, self._context))
+
+    def _close_call(self, part: OpenPart, call: ToolCall, end: PartEnd) -> None:
+        item = part.item
+        assert item is not None
+        if not call.arguments and call.kind == "function":
+            call = replace(call, arguments=no_arguments(call))
+            self.first_delta(part, Delta(-1, call.arguments))
+        if end.signature is not None:
+            self.losses.append(
+                Loss(f"{part.path}.signature", "reasoning.signature", "dropped", "it came behind its call")
+            )
+        place = self._place(part, "")
+        value = render_call(call, item.value["id"], "in_progress")
+        if call.kind == "custom":
+            value.setdefault("input", call.arguments)
+            self.emit("response.custom_tool_call_input.done", {**place, "input": value["input"]})
+        else:
+            value["arguments"] = call.arguments
+            done = {**place, "name": call.name, "arguments": value["arguments"]}
+            self.emit("response.function_call_arguments.done", done)
+        value.update(id=item.value["id"], call_id=item.value["call_id"], status="in_progress")
+        item.value = value
+        self.release()
+        self._newest = item
+
+    def _close_media(self, part: OpenPart, media: Media) -> None:
+        value = render_output_media(media, self.ids, len(self.items), part.path, self.losses)
+        if value is not None:
+            self._close_whole(value)
+        if media.signature is not None:
+            identifier = self.ids.take("reasoning", len(self.items))
+            self._whole(carrier(media, media.signature, identifier, self._context))
+
+    def _close_foreign(self, part: OpenPart, foreign: Foreign) -> None:
+        value = render_foreign(foreign, part.path, self.losses)
+        if value is not None:
+            self._close_whole(value)
+
+    def _close_whole(self, value: dict[str, Any]) -> None:
+        """An item that is known at once; some were announced by an event that was passed on."""
+        self.release()
+        identifier = value.get("id")
+        item = self._announced.pop(identifier, None) if type(identifier) is str else None
+        if item is None:
+            self._whole(value)
+        else:
+            item.value = value
+            self._done(item)

@@ -1,0 +1,167 @@
+"""The simplified form of `POST /v1/gemini`."""
+
+import json
+
+import pytest
+
+from wireglot.dialects.base import Context, is_minted
+from wireglot.dialects.gemini.simple import DIALECT
+from wireglot.ir.content import Media, Message, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.errors import ClientFault
+from wireglot.ir.outcome import Response, Stop, Usage
+from wireglot.ir.request import Request, Sampling, Thinking, Tool, ToolChoice
+from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start, fold
+
+CONTEXT = Context()
+TOOLS = [{"functionDeclarations": [{"name": "f", "description": "d"}]}]
+
+
+def parse(body):
+    return DIALECT.parse_request(body, CONTEXT)
+
+
+def comes_back(body):
+    rendered = DIALECT.render_request(parse(body), CONTEXT)
+    assert rendered.losses == ()
+    assert rendered.value == body
+
+
+def test_every_field_of_a_request():
+    """R-AF-01..13"""
+    body = {
+        "model": "gemini-3-pro",
+        "input": "Hello",
+        "tools": TOOLS,
+        "tool_config": {"functionCallingConfig": {"mode": "ANY"}},
+        "conversation": "c1",
+        "stream": True,
+        "timeout": 120,
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "top_k": 40,
+        "max_output_tokens": 100,
+        "stop_sequences": ["END"],
+    }
+    request = parse(body)
+    assert request.messages == (Message("user", (Text("Hello"),)),)
+    assert request.tools[0] == Tool("f", "d")
+    assert request.tool_choice == ToolChoice("required")
+    assert (request.model, request.stream, request.max_tokens, request.stop) == (
+        "gemini-3-pro",
+        True,
+        100,
+        ("END",),
+    )
+    assert request.sampling == Sampling(0.5, 0.9, 40)
+    assert request.extra is not None
+    assert request.extra.fields == {"conversation": "c1", "timeout": 120}
+    comes_back(body)
+
+
+def test_both_spellings_are_read_and_come_back():
+    """R-AF-10..13"""
+    comes_back(
+        {
+            "input": "x",
+            "topP": 1,
+            "topK": 1,
+            "maxOutputTokens": 1,
+            "stopSequences": ["a"],
+            "toolConfig": {"functionCallingConfig": {"mode": "AUTO"}},
+        }
+    )
+
+
+@pytest.mark.parametrize("wrap", [True, False])
+def test_results_continue_a_conversation_and_name_no_call(wrap):
+    """R-AF-05: paired by name by whoever keeps the conversation."""
+    answer = {"name": "f", "response": {"output": "x"}}
+    request = parse(
+        {"conversation": "c1", "tool_results": [{"functionResponse": answer} if wrap else answer]}
+    )
+    (result,) = request.messages[0].content
+    assert isinstance(result, ToolResult)
+    assert (result.name, result.content, is_minted(result.call_id)) == ("f", (Text("x"),), True)
+
+
+def test_results_come_back():
+    comes_back(
+        {
+            "conversation": {"id": "c1"},
+            "input": "and?",
+            "tool_results": [{"functionResponse": {"name": "f", "response": {"a": 1}}}],
+        }
+    )
+    comes_back(
+        {"tool_results": [{"functionResponse": {"name": "f", "response": {"error": "x"}}}], "x_future": 1}
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"input": ["x"]}, {"input": 5}, {"input": "x", "stream": "yes"}, {"tool_results": [{"text": "x"}]}],
+)
+def test_a_wrong_document_is_refused(body):
+    with pytest.raises(ClientFault):
+        parse(body)
+
+
+def test_only_the_last_turn_is_sent_and_the_rest_is_declared():
+    messages = (
+        Message("system", (Text("Be brief."),)),
+        Message("user", (Text("Hello"),)),
+        Message("assistant", (ToolCall("a", "f", "{}"),)),
+        Message("user", (ToolResult("a", (Text("x"),)), Text("and?"), Media("image", "image/png", "AAAA"))),
+    )
+    rendered = DIALECT.render_request(Request("m", messages, thinking=Thinking(effort="low")), CONTEXT)
+    assert rendered.value == {
+        "model": "m",
+        "input": "and?",
+        "tool_results": [{"functionResponse": {"name": "f", "response": {"output": "x"}}}],
+    }
+    assert [loss.feature for loss in rendered.losses] == ["content.position"] * 3 + [
+        "tool_call.id",
+        "image",
+        "thinking.effort",
+    ]
+
+
+def test_an_answer_has_geminis_shape():
+    """R-AG-01..12, C24, C26"""
+    response = Response(
+        "r",
+        "m",
+        (Reasoning("hm"), Text("x"), ToolCall("toolu_1", "f", "{}")),
+        Stop("length"),
+        Usage(5, 1, output=2, reasoning=3),
+    )
+    body = DIALECT.render_response(response, CONTEXT).value
+    assert body["candidates"][0]["content"]["parts"][0] == {"text": "hm", "thought": True}
+    assert body["candidates"][0]["finishReason"] == "MAX_TOKENS"
+    assert body["usageMetadata"] == {
+        "promptTokenCount": 6,
+        "cachedContentTokenCount": 1,
+        "candidatesTokenCount": 2,
+        "thoughtsTokenCount": 3,
+        "totalTokenCount": 11,
+    }
+    assert DIALECT.parse_response(body, CONTEXT).stop.reason == "length"
+
+
+def test_a_stream_ends_with_usage_and_the_sentinel():
+    """R-AG-13..16, C26: this form alone has the sentinel."""
+    events: list[Event] = [
+        Start("r", "m"),
+        PartStart(0, Text("")),
+        Delta(0, "a"),
+        PartEnd(0),
+        Finish(Stop("end"), Usage(1, output=2)),
+    ]
+    data = DIALECT.stream_writer(CONTEXT).write(events)
+    *frames, done = data.decode().split("\n\n")[:-1]
+    assert done == "data: [DONE]"
+    last = json.loads(frames[-1][6:])
+    assert last["candidates"][0]["finishReason"] == "STOP"
+    assert last["usageMetadata"]["totalTokenCount"] == 3
+    reader = DIALECT.stream_reader(CONTEXT)
+    assert fold(reader.read(data) + reader.end()).content == (Text("a"),)

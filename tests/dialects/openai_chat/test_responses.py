@@ -1,0 +1,381 @@
+"""Whole answers: read from many servers, given to Chat clients."""
+
+from typing import Any
+
+import pytest
+
+from tests.dialects.openai_chat.support import CONTEXT, answer, understood
+from wireglot.dialects.base import Context, is_minted
+from wireglot.dialects.openai_chat import DIALECT
+from wireglot.ir.content import (
+    Citation,
+    Foreign,
+    Media,
+    Origin,
+    Reasoning,
+    Signature,
+    Text,
+    TokenLogprob,
+    ToolCall,
+)
+from wireglot.ir.errors import UpstreamFault
+from wireglot.ir.outcome import Candidate, Response, Stop, Usage
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+TOKEN = {"token": "Hi", "logprob": -0.5, "bytes": [72, 105], "top_logprobs": []}
+
+
+def shown(*content, stop="end", **more):
+    return DIALECT.render_response(Response("r1", "m", content, Stop(stop), **more), CONTEXT)
+
+
+def message(*content, stop="end"):
+    return shown(*content, stop=stop).value["choices"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("text", "finish"),
+    [
+        ({"role": "assistant", "content": "Hi", "refusal": None, "annotations": []}, "stop"),
+        ({"role": "assistant", "content": None, "tool_calls": [CALL]}, "tool_calls"),
+        ({"role": "assistant", "tool_calls": [{**CALL, "index": 1, "type": None}]}, "stop"),
+        ({"role": "assistant", "content": "", "tool_calls": None, "function_call": None}, ""),
+        ({"role": "assistant", "content": "Hi", "reasoning": "hm", "provider_metadata": {"x": 1}}, None),
+        ({"content": "Hi", "reasoning_content": "hm", "reasoning": "hm"}, "eos"),
+        ({"role": "assistant", "content": "", "reasoning_content": ""}, "length"),
+        ({"role": "assistant", "content": None, "refusal": "No."}, "stop"),
+        ({"role": "assistant", "content": {"city": "Ulm"}}, "stop"),
+        (
+            {
+                "role": "assistant",
+                "content": [{"type": "text", "text": "a"}, {"type": "reference", "ids": [1]}],
+            },
+            "stop",
+        ),
+        (
+            {
+                "role": "assistant",
+                "content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}],
+            },
+            "stop",
+        ),
+        (
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+            "function_call",
+        ),
+        (
+            {"role": "assistant", "content": None, "audio": {"id": "a", "data": "UklG", "transcript": "Hi"}},
+            "stop",
+        ),
+        (
+            {"role": "assistant", "content": None, "audio": {"id": "a", "data": "", "transcript": "Hi"}},
+            "stop",
+        ),
+        ({"role": "assistant", "content": "Hi", "audio": {"data": "UklG", "transcript": "Hi"}}, "stop"),
+        (
+            {
+                "role": "assistant",
+                "content": "Hi",
+                "images": [{"type": "image_url", "image_url": {"url": "u"}}],
+            },
+            "stop",
+        ),
+        (
+            {
+                "role": "assistant",
+                "content": "",
+                "function_call": {"name": "", "arguments": ""},
+                "audio": {"id": ""},
+            },
+            "",
+        ),
+        (
+            {"role": "assistant", "content": None, "tool_calls": [{"id": "", "function": {"arguments": ""}}]},
+            "stop",
+        ),
+    ],
+)
+def test_an_answer_comes_back_as_it_was(text, finish):
+    body = answer(text, finish, system_fingerprint=None, x_new={"a": 1}, service_tier="default")
+    rendered = DIALECT.render_response(understood(body), CONTEXT)
+    assert rendered.value == body
+    assert rendered.losses == ()
+
+
+def test_odd_and_missing_heads_come_back_too():
+    bodies: tuple[dict[str, Any], ...] = (
+        {"choices": []},
+        {"choices": [{"message": {}}], "id": None, "created": "now", "object": ""},
+    )
+    for body in bodies:
+        assert DIALECT.render_response(understood(body), CONTEXT).value == body
+
+
+@pytest.mark.parametrize(
+    ("finish", "reason"),
+    [
+        ("stop", "end"),
+        ("length", "length"),
+        ("tool_calls", "end"),
+        ("content_filter", "refused"),
+        ("eos", "end"),
+        ("", "end"),
+        (None, "other"),
+        ("brand_new", "other"),
+    ],
+)
+def test_a_finish_reason_without_calls(finish, reason):
+    """R-I-07 to R-I-11, C16, C24"""
+    stop = understood(answer({"role": "assistant", "content": "Hi"}, finish)).stop
+    assert (stop.reason, stop.raw) == (reason, finish or "")
+
+
+@pytest.mark.parametrize("finish", ["stop", "tool_calls", "tool_call", "function_call", "eos", "", None])
+def test_where_there_is_a_call_the_model_stopped_for_it(finish):
+    """R-I-12, PAINS A13"""
+    assert understood(answer({"content": None, "tool_calls": [CALL]}, finish)).stop.reason == "tool_calls"
+
+
+def test_length_wins_over_calls():
+    """C43"""
+    assert understood(answer({"content": None, "tool_calls": [CALL]}, "length")).stop.reason == "length"
+
+
+def test_text_stands_before_the_calls_and_reasoning_before_both():
+    """R-Q-05, R-Q-08, R-AD-08"""
+    second = {**CALL, "id": "call_2"}
+    body = answer({"content": "Hi", "reasoning_content": "hm", "tool_calls": [CALL, second]})
+    assert understood(body).content == (
+        Reasoning("hm"),
+        Text("Hi"),
+        ToolCall("call_1", "look", "{}"),
+        ToolCall("call_2", "look", "{}"),
+    )
+
+
+def test_a_call_without_id_gets_one_that_stays():
+    """R-DB-01"""
+    body = answer({"content": None, "tool_calls": [{"function": {"name": "f", "arguments": None}}]})
+    (call,) = understood(body).content
+    assert isinstance(call, ToolCall)
+    assert is_minted(call.id)
+    assert understood(body) == understood(body)
+
+
+def test_a_google_signature_names_gemini_and_the_account_it_came_from():
+    body = answer({"tool_calls": [{**CALL, "extra_content": {"google": {"thought_signature": "s"}}}]})
+    (call,) = DIALECT.parse_response(body, Context("google", "gemini-3", "key-1")).content
+    assert isinstance(call, ToolCall)
+    assert call.signature == Signature("s", Origin("gemini", "google", "gemini-3", "key-1"))
+
+
+def test_annotations_are_citations_of_the_text():
+    """R-AD-11"""
+    note = {
+        "type": "url_citation",
+        "url_citation": {"url": "u", "title": "t", "start_index": 0, "end_index": 2},
+    }
+    (text,) = understood(
+        answer({"content": "Hi", "annotations": [note, {"type": "file", "file": {}}]})
+    ).content
+    assert isinstance(text, Text)
+    first, second = text.citations
+    assert (first.url, first.title, first.start, first.end) == ("u", "t", 0, 2)
+    assert second.native == Foreign("openai-chat", "file", {"type": "file", "file": {}})
+
+
+def test_logprobs_belong_to_the_text():
+    """R-AD-12"""
+    body = answer({"content": "Hi"})
+    body["choices"][0]["logprobs"] = {"content": [TOKEN], "refusal": None}
+    assert understood(body).content == (Text("Hi", logprobs=(TokenLogprob("Hi", -0.5),)),)
+    assert DIALECT.render_response(understood(body), CONTEXT).value == body
+
+
+def test_further_choices_are_further_candidates():
+    body = answer({"content": "a"})
+    body["choices"].append({"index": 1, "message": {"content": "b", "x": 1}, "finish_reason": "length"})
+    response = understood(body)
+    assert response.others[0].content == (Text("b"),)
+    assert response.others[0].stop.reason == "length"
+    assert DIALECT.render_response(response, CONTEXT).value == body
+
+
+@pytest.mark.parametrize(
+    ("raw", "usage"),
+    [
+        (
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 7,
+                "total_tokens": 17,
+                "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 2},
+                "completion_tokens_details": {"reasoning_tokens": 5},
+            },
+            (4, 4, 2, 2, 5),
+        ),
+        ({"prompt_tokens": 10, "completion_tokens": 7, "cached_tokens": 4}, (6, 4, 0, 7, None)),
+        ({"prompt_tokens": 10, "completion_tokens": 7, "prompt_cache_hit_tokens": 4}, (6, 4, 0, 7, None)),
+        (  # xAI: reasoning beside the completion
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 7,
+                "total_tokens": 37,
+                "completion_tokens_details": {"reasoning_tokens": 20},
+            },
+            (10, 0, 0, 7, 20),
+        ),
+        (  # more reasoning than completion, and the total says that it was not added
+            {
+                "prompt_tokens": 21,
+                "completion_tokens": 107,
+                "total_tokens": 128,
+                "completion_tokens_details": {"reasoning_tokens": 118},
+            },
+            (21, 0, 0, 0, 107),
+        ),
+        ({"prompt_tokens": -1, "completion_tokens": 10**12, "total_tokens": None}, (0, 0, 0, 0, None)),
+    ],
+)
+def test_usage_is_one_account_without_overlap(raw, usage):
+    """R-AD-14 to R-AD-18, R-DC-05, PAINS A12"""
+    response = understood(answer({"content": "Hi"}, usage=raw))
+    read = response.usage
+    assert read is not None
+    assert (read.input, read.cache_read, read.cache_write, read.output, read.reasoning) == usage
+    assert DIALECT.render_response(response, CONTEXT).value["usage"] == raw
+
+
+def test_usage_of_others_is_told_in_totals():
+    """R-AD-16"""
+    usage = Usage(input=3, cache_read=4, cache_write=2, cache_write_long=1, output=5, reasoning=6)
+    rendered = shown(Text("Hi"), usage=usage)
+    assert rendered.value["usage"] == {
+        "prompt_tokens": 10,
+        "completion_tokens": 11,
+        "total_tokens": 21,
+        "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 3},
+        "completion_tokens_details": {"reasoning_tokens": 6},
+    }
+    assert [loss.feature for loss in rendered.losses] == ["usage.detail"]
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"choices": None}, {"choices": {}}, {"choices": ["x"]}, {"error": {"message": "x"}}]
+)
+def test_what_is_no_answer_is_the_upstreams_fault(body):
+    with pytest.raises(UpstreamFault):
+        understood(body)
+
+
+# Out
+
+
+def test_the_envelope_is_chats():
+    """R-AD-01 to R-AD-07"""
+    body = shown(Text("Hi")).value
+    assert (body["id"], body["object"], body["created"], body["model"]) == (
+        "chatcmpl-r1",
+        "chat.completion",
+        1700000000,
+        "m",
+    )
+    assert body["choices"] == [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "Hi", "refusal": None},
+            "logprobs": None,
+            "finish_reason": "stop",
+        }
+    ]
+
+
+def test_an_answer_without_id_gets_one():
+    body = DIALECT.render_response(Response("", "m", (Text("Hi"),), Stop("end")), CONTEXT).value
+    assert body["id"].startswith("chatcmpl-")
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish", "features"),
+    [
+        ("end", "stop", []),
+        ("length", "length", []),
+        ("refused", "content_filter", []),
+        ("stop_sequence", "stop", ["stop_reason"]),
+        ("context_full", "length", ["stop_reason"]),
+        ("paused", "stop", ["stop_reason"]),
+        ("other", "stop", ["stop_reason"]),
+    ],
+)
+def test_every_reason_has_a_legal_name(reason, finish, features):
+    """Part 3"""
+    rendered = shown(Text("Hi"), stop=reason)
+    assert rendered.value["choices"][0]["finish_reason"] == finish
+    assert [loss.feature for loss in rendered.losses] == features
+
+
+def test_a_malformed_call_is_an_error():
+    """Part 3"""
+    assert shown(stop="malformed_call").value["error"]["type"] == "server_error"
+
+
+def test_a_call_alone_has_null_content():
+    """R-AD-07"""
+    told = message(ToolCall("c1", "look", ""), stop="tool_calls")
+    assert told["content"] is None
+    assert told["tool_calls"] == [
+        {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    ]
+
+
+def test_invalid_arguments_are_forwarded_as_the_model_wrote_them():
+    """C10"""
+    told = message(ToolCall("c1", "look", '{"a":'), stop="tool_calls")
+    assert told["tool_calls"][0]["function"]["arguments"] == '{"a":'
+
+
+def test_a_refusal_has_its_own_field():
+    """R-AD-10"""
+    told = message(Text("No.", refusal=True), stop="refused")
+    assert (told["content"], told["refusal"]) == (None, "No.")
+
+
+def test_citations_count_from_the_start_of_the_answer():
+    rendered = shown(Text("one "), Text("two", citations=(Citation("u", "t", start=0, end=3),)))
+    told = rendered.value["choices"][0]["message"]
+    assert told["content"] == "one two"
+    assert told["annotations"][0]["url_citation"] == {
+        "url": "u",
+        "title": "t",
+        "start_index": 4,
+        "end_index": 7,
+    }
+    assert [loss.path for loss in rendered.losses] == ["$.content[1]"]
+
+
+def test_foreign_signatures_travel_sealed_and_come_back():
+    """R-DA-04"""
+    thought = Reasoning("hm", Signature("s1", Origin("anthropic", "anthropic", "claude")))
+    call = ToolCall("c1", "look", "{}", signature=Signature("s2", Origin("openai-responses"), "rs_1"))
+    rendered = shown(thought, Text("Hi"), call, stop="tool_calls")
+    assert rendered.losses == ()
+    assert understood(rendered.value).content == (thought, Text("Hi"), call)
+
+
+def test_a_gemini_signature_stands_in_googles_field():
+    call = ToolCall("c1", "look", "{}", signature=Signature("s", Origin("gemini")))
+    told = message(call, stop="tool_calls")
+    assert told["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "s"}}
+
+
+def test_generated_images_are_shown_and_other_media_declared():
+    rendered = shown(Text("see"), Media("image", "image/png", "iVBO"), Media("video", "video/mp4", "AAAA"))
+    (image,) = rendered.value["choices"][0]["message"]["images"]
+    assert image["image_url"]["url"] == "data:image/png;base64,iVBO"
+    assert [loss.feature for loss in rendered.losses] == ["video"]
+
+
+def test_candidates_are_choices():
+    rendered = shown(Text("a"), others=(Candidate((Text("b"),), Stop("length")),))
+    assert [choice["message"]["content"] for choice in rendered.value["choices"]] == ["a", "b"]
+    assert rendered.losses == ()
