@@ -51,10 +51,10 @@ contracts: $(VENV)/.dev ## Check who may import whom
 	$(BIN)/lint-imports --no-cache
 
 docs: $(VENV)/.dev ## Write the generated pages anew
-	$(BIN)/python tools/generate_docs.py
+	$(BIN)/python -m tools.generate_docs
 
 docs-check: $(VENV)/.dev ## Fail if a generated page is out of date
-	$(BIN)/python tools/generate_docs.py --check
+	$(BIN)/python -m tools.generate_docs --check
 
 bench: $(VENV)/.dev ## Measure speed against a plain msgspec round trip
 	$(BIN)/python tools/bench.py

@@ -1,4 +1,4 @@
-"""Write the generated pages of docs/reference, or with --check fail if a committed one is out of date."""
+"""Write the generated pages (reference and README), or with --check fail if one is out of date."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from tools import readme_example
 from wireglot.ir.loss import FEATURES
 from wireglot.testing.matrix import DIRECTIONS, LETTERS, Grade, run_matrix, title
 
-REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+ROOT = Path(__file__).parents[1]
 _MARK = "<!-- Written by tools/generate_docs.py (`make docs`). Do not edit. -->"
 _CELLS: dict[Grade, str] = {
     "kept": "kept",
@@ -85,21 +86,26 @@ def _page(*lines: str) -> str:
 
 def stale(check: bool) -> Iterable[str]:
     """Write the pages that differ (or only name them)."""
-    for name, text in (("losses.md", losses_page()), ("matrix.md", matrix_page())):
-        path = REFERENCE / name
+    readme = ROOT / "README.md"
+    pages = {
+        ROOT / "docs" / "reference" / "losses.md": losses_page(),
+        ROOT / "docs" / "reference" / "matrix.md": matrix_page(),
+        readme: readme_example.filled(readme.read_text(encoding="utf-8")),
+    }
+    for path, text in pages.items():
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
         if not check:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        yield name
+        yield str(path.relative_to(ROOT))
 
 
 def main() -> int:
     check = "--check" in sys.argv[1:]
     names = list(stale(check))
     for name in names:
-        print(f"docs/reference/{name}: {'out of date, run `make docs`' if check else 'written'}")
+        print(f"{name}: {'out of date, run `make docs`' if check else 'written'}")
     return 1 if check and names else 0
 
 

@@ -32,7 +32,7 @@ def told(events: list[Event]) -> tuple[Response, list[ForeignEvent]]:
     foreign = [
         replace(event, value={key: item for key, item in event.value.items() if key != "sequence_number"})
         for event in events
-        if isinstance(event, ForeignEvent)
+        if isinstance(event, ForeignEvent) and "x_" in event.type  # others accompany parts of their own
     ]
     return canonical_response(opened(fold(events))), foreign
 

@@ -11,6 +11,7 @@ from wireglot.wire.json import BadJson, decode, encode_text
 
 RAW = "_raw"
 PARSE_ERROR = "_parse_error"
+WRAPPED = "no JSON object: the raw text stands in `_raw`"
 
 
 def arguments_object(text: str) -> dict[str, Any]:
@@ -28,8 +29,13 @@ def arguments_object(text: str) -> dict[str, Any]:
     return {PARSE_ERROR: "invalid tool arguments JSON: not an object", RAW: text}
 
 
+def is_wrapped(value: dict[str, Any]) -> bool:
+    """Whether `value` only wraps a text that is no JSON object."""
+    return value.keys() == {RAW, PARSE_ERROR} and type(value[RAW]) is str
+
+
 def arguments_text(value: dict[str, Any]) -> str:
     """The text for an object; a wrapped one gives back what it wraps."""
-    if RAW in value and value.keys() <= {RAW, PARSE_ERROR} and type(value[RAW]) is str:
+    if is_wrapped(value):
         return str(value[RAW])
     return encode_text(value)

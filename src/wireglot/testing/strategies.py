@@ -92,7 +92,8 @@ class _Source:
         return cast(T, self.draw(st.sampled_from(options)))
 
     def text(self) -> str:
-        return cast(str, self.draw(_TEXTS))
+        text = cast(str, self.draw(_TEXTS))
+        return text if text.strip() or not self.plain else "Hello"  # not everyone takes blank text
 
     def maybe(self, make: Callable[[], T], of_ten: int = 1) -> T | None:
         return make() if self.rare(of_ten) else None

@@ -125,7 +125,7 @@ def test_invalid_arguments_are_wrapped_and_never_throw():
     value = body["messages"][1]["content"][0]["input"]
     assert value["_raw"] == '{"x": '
     assert "_parse_error" in value
-    assert losses == []
+    assert losses == [("$.messages[1].content[0].arguments", "tool_call.arguments", "emulated")]
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,7 @@ def test_answers_of_other_dialects_are_told_in_blocks():
     assert losses == [
         ("$.content[1].citations[0]", "citations", "approximated"),
         ("$.content[2].id", "tool_call.id", "emulated"),
+        ("$.content[3].arguments", "tool_call.arguments", "emulated"),
         ("$.content[4]", "image", "dropped"),
         ("$.content[5]", "foreign_part", "dropped"),
         ("$.service_tier", "service_tier", "dropped"),

@@ -341,7 +341,7 @@ def test_further_choices_are_one_event_of_this_dialect():
 
     events = read(ROLE, other("b"), chunk({"content": "a"}), other("!", "stop"), STOP, DONE)
     (event,) = (event for event in events if isinstance(event, ForeignEvent))
-    assert event.type == "candidates"
+    assert event.type == "candidate"
     assert len(event.value["choices"]) == 2
 
 

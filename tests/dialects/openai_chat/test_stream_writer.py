@@ -277,7 +277,7 @@ def test_foreign_things_are_declared_and_own_ones_survive():
         PartStart(0, part),
         PartEnd(0),
         ForeignEvent("anthropic", "x_progress", {}),
-        ForeignEvent("openai-chat", "candidates", {"choices": [choice]}),
+        ForeignEvent("openai-chat", "candidate", {"choices": [choice]}),
         Finish(Stop("end")),
     ]
     data, losses = written(events)

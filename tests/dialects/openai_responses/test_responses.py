@@ -321,6 +321,8 @@ def test_unknown_fields_of_a_message_item_are_declared_under_a_readable_path():
     }
     response = DIALECT.parse_response({"id": "resp_1", "output": [item]}, CONTEXT)
     (text,) = response.content
+    assert isinstance(text, Text)
+    assert text.extra is not None
     assert text.extra.fields == {"item.x_new": {"a": 1}}
     assert DIALECT.render_response(response, CONTEXT).value["output"] == [item]
 
@@ -335,6 +337,7 @@ def test_counts_that_contradict_each_other_are_declared_elsewhere_and_come_back(
     }
     body = {"id": "resp_1", "model": "m", "object": "response", "status": "completed", "usage": usage}
     response = DIALECT.parse_response(body, CONTEXT)
+    assert response.usage is not None
     assert (response.usage.cache_read, response.usage.output, response.usage.reasoning) == (18, 0, 5)
     out: list[Loss] = []
     losses_of_extra(response.extra, "gemini", "$", out, "response.extra")

@@ -95,8 +95,8 @@ def test_parts_that_only_the_done_item_has_stay_apart_too():
 
 
 def test_an_answer_that_came_whole_keeps_its_parts():
-    body = {"id": "resp_1", "model": "m", "status": "completed"}
-    body["output"] = [{**ITEM, "summary": entries("One", "Two")}]
+    output = [{**ITEM, "summary": entries("One", "Two")}]
+    body = {"id": "resp_1", "model": "m", "status": "completed", "output": output}
     events = list(unfold(DIALECT.parse_response(body, CONTEXT)))
     assert told(write(events)) == (["One", "Two"], ["One", "Two"])
 
@@ -106,10 +106,12 @@ def test_empty_parts_leave_no_blank_lines():
     (reasoning,) = fold(read(data)).content
     assert isinstance(reasoning, Reasoning)
     assert reasoning.text == "Two"
-    body = {"id": "resp_1", "model": "m", "status": "completed", "object": "response"}
-    body["output"] = [{**ITEM, "summary": entries("", "")}]
+    output = [{**ITEM, "summary": entries("", "")}]
+    body = {"id": "resp_1", "model": "m", "status": "completed", "object": "response", "output": output}
     response = DIALECT.parse_response(body, CONTEXT)
-    assert response.content[0].text == ""
+    (empty,) = response.content
+    assert isinstance(empty, Reasoning)
+    assert empty.text == ""
     assert DIALECT.render_response(response, CONTEXT).value["output"] == body["output"]
 
 

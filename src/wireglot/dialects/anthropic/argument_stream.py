@@ -47,7 +47,7 @@ class ArgumentStream:
 
     def __init__(self) -> None:
         self.opened = False  # whether the opening brace was passed on
-        self.mended = False  # whether a passed beginning had to be brought to an end
+        self.mended = False  # whether the text had to be wrapped
         self._raw: list[str] = []
         self._place = _ROOT
         self._stack: list[str] = []
@@ -96,9 +96,9 @@ class ArgumentStream:
             wrapped[PARSE_ERROR] if wrapped.keys() == {PARSE_ERROR, RAW} else "invalid tool arguments JSON"
         )
         members = encode_text({PARSE_ERROR: problem, RAW: raw})
+        self.mended = True
         if not self.opened:
             return members
-        self.mended = True
         if self._place == _DONE:
             return ("," if self._key_count else "") + members[1:]
         return self._close() + members[1:]

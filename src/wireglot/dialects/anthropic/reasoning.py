@@ -116,7 +116,10 @@ def render_for_upstream(
         # This dialect's own client sent it unsigned: some upstreams (Kimi, Ollama) never sign. The empty
         # string is left out, because a signature that is there gets verified.
         return {"type": "thinking", "thinking": reasoning.text}
-    losses.append(Loss(path, "reasoning.text", "dropped", "thinking is only taken back with its signature"))
+    if reasoning.text:
+        losses.append(
+            Loss(path, "reasoning.text", "dropped", "thinking is only taken back with its signature")
+        )
     return None
 
 

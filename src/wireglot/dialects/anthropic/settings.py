@@ -198,7 +198,8 @@ def render_sampling(request: Request, body: dict[str, Any], losses: list[Loss]) 
     if sampling.top_k is not None:
         body["top_k"] = sampling.top_k
     for name, feature in _UNKNOWN_SAMPLING:
-        if getattr(sampling, name) is not None:
+        value = getattr(sampling, name)
+        if value is not None and not (name == "candidates" and value == 1):
             losses.append(Loss(f"$.sampling.{name}", feature, "dropped", "no such parameter"))
 
 

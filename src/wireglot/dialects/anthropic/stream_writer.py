@@ -19,8 +19,10 @@ from wireglot.dialects.anthropic.outcome import overwrite_estimate, render_stop,
 from wireglot.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
 from wireglot.dialects.anthropic.response import malformed_call, model_name, render_final_usage
 from wireglot.dialects.anthropic.waiting import Waiting
+from wireglot.dialects.arguments import WRAPPED
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.foreign import ForeignEvents
 from wireglot.ir.content import Foreign, Media, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -48,7 +50,7 @@ class MessageWriter:
     __slots__ = (
         "_blocks",
         "_context",
-        "_declared",
+        "_foreign_events",
         "_head",
         "_live",
         "_next",
@@ -72,7 +74,7 @@ class MessageWriter:
         self._waiting: dict[int, Waiting] = {}  # the others that have started, in order
         self._live = -1  # the part whose text goes straight through
         self._prefix = b""  # of a delta of that part
-        self._declared: set[str] = set()  # foreign events, each kind told once
+        self._foreign_events = ForeignEvents(self.losses)
 
     def write(self, events: Iterable[Event]) -> bytes:
         out: list[bytes] = []
@@ -176,10 +178,7 @@ class MessageWriter:
         elif event.dialect == NAME:
             self._event(event.type, value, out)
             return
-        kind = f"{event.dialect} {event.type}"
-        if kind not in self._declared:
-            self._declared.add(kind)
-            self.losses.append(Loss("$", "foreign_event", "dropped", f"{event.type} of {event.dialect}"))
+        self._foreign_events.declare(event)
 
     # One part after the other
 
@@ -340,9 +339,8 @@ class MessageWriter:
         if waiting.arguments is not None:
             rest = waiting.arguments.finish()
             if waiting.arguments.mended:
-                detail = "a beginning of it stands beside the wrapped text"
                 self.losses.append(
-                    Loss(f"{waiting.path}.arguments", "tool_call.arguments", "emulated", detail)
+                    Loss(f"{waiting.path}.arguments", "tool_call.arguments", "emulated", WRAPPED)
                 )
         else:
             whole = "".join(waiting.pieces)

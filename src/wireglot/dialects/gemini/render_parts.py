@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, assert_never
 
-from wireglot.dialects.arguments import RAW, arguments_object
+from wireglot.dialects.arguments import WRAPPED, arguments_object, is_wrapped
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.envelope import Holder
 from wireglot.dialects.fields import own_fields, own_form
@@ -139,10 +139,8 @@ class PartRenderer:
             call["args"] = {"input": part.arguments}
         elif form.get("args") != "absent" or part.arguments not in ("", "{}"):
             call["args"] = arguments_object(part.arguments)
-            if call["args"].get(RAW) == part.arguments:
-                out.append(
-                    Loss(f"{path}.arguments", "tool_call.arguments", "emulated", "no JSON object: wrapped")
-                )
+            if is_wrapped(call["args"]):
+                out.append(Loss(f"{path}.arguments", "tool_call.arguments", "emulated", WRAPPED))
         self.names[part.id] = call["name"]
         rendered = self.signed({"functionCall": call}, part.signature, "call", path)
         return overlay(rendered, own_fields(part.extra, OWN))

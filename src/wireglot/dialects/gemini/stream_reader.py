@@ -13,6 +13,7 @@ from typing import Any, Literal
 from wireglot.dialects.arguments import arguments_text
 from wireglot.dialects.base import Context
 from wireglot.dialects.envelope import is_sealed
+from wireglot.dialects.foreign import CANDIDATE
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.citations import Span, read_logprobs, read_spans
 from wireglot.dialects.gemini.errors import parse_error
@@ -200,7 +201,7 @@ class GeminiReader:
             raise UpstreamFault("expected an object", f"$.candidates[{position}]")
         index = candidate.get("index")
         if (index if type(index) is int else position) != 0:
-            events.append(ForeignEvent(OWN, "candidate", {"candidates": [candidate]}))
+            events.append(ForeignEvent(OWN, CANDIDATE, {"candidates": [candidate]}))
             return
         if not candidate.keys() <= names.CANDIDATE.known:
             candidate = names.CANDIDATE.read(candidate, "$.candidates[0]", UpstreamFault).value

@@ -12,6 +12,7 @@ from typing import Any
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.foreign import CANDIDATE, ForeignEvents
 from wireglot.dialects.gemini.citations import grounding_metadata, write_logprobs
 from wireglot.dialects.gemini.errors import render_stream_error
 from wireglot.dialects.gemini.names import OWN, overlay
@@ -86,7 +87,7 @@ class GeminiWriter:
         self._calls = False
         self._cited: list[tuple[int, str, tuple[Citation, ...], str]] = []
         self._tail: type[Part] | None = None  # the kind of text a reader still holds open
-        self._foreign: set[str] = set()  # kinds of events that have been declared
+        self._foreign = ForeignEvents(self.losses)
         self._text = (b"", b"")
         self._thought = (b"", b"")
 
@@ -132,18 +133,12 @@ class GeminiWriter:
             case Failure(error=error):
                 self._fail(render_stream_error(error), out)
             case ForeignEvent():
-                if event.dialect == OWN and event.type == "candidate":
+                if event.dialect == OWN and event.type == CANDIDATE:
                     out.append(self._framed(self._chunk(event.value)))
                 else:
-                    self._declare_foreign(f"{event.type} of {event.dialect}")
+                    self._foreign.declare(event)
             case Delta():
                 self._delta(event, out)
-
-    def _declare_foreign(self, detail: str) -> None:
-        """Once for each kind: some come hundreds of times."""
-        if detail not in self._foreign:
-            self._foreign.add(detail)
-            self.losses.append(Loss("$", "foreign_event", "dropped", detail))
 
     def _prepare(self) -> None:
         """Encode once what stands around the text of every chunk."""

@@ -263,10 +263,6 @@ class PartWriter:
                     self._cite(part.citations + citations, event.index, sink, path, out)
                 if sink.kind == "text":
                     self._text_length += sink.length
-                elif sink.kind == "reasoning" and not sink.length and signature is None:
-                    self._losses.append(
-                        Loss(path, "reasoning.text", "dropped", "an empty one cannot be told from none")
-                    )
 
     def _custom_call(self, sink: _Sink, part: ToolCall, path: str, out: list[bytes]) -> None:
         """One whole entry. openai-python's stream helper fails on any custom call, so only a client that

@@ -172,10 +172,6 @@ class Answer:
         self._bare = self._bare or (self._marked and not part.text and not part.redacted)
         if part.text or signed == "details":
             self._thoughts.append(part)
-        elif not signed:
-            self._losses.append(
-                Loss(path, "reasoning.text", "dropped", "an empty one cannot be told from none")
-            )
 
     def _sign(self, part: Part, signature: Signature | None) -> str:
         """Where the part's signature went."""

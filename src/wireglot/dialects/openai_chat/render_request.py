@@ -95,8 +95,6 @@ def _put_sampling(out: dict[str, Any], sampling: Sampling, native: bool, losses:
     ):
         if value is not None:
             out[key] = value
-    if sampling.candidates == 1:
-        losses.append(Loss("$.sampling.candidates", "candidates", "dropped", "one answer is the default"))
     if sampling.top_k is not None:
         if native:  # not OpenAI's, but many servers read it
             out["top_k"] = sampling.top_k

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.base import Context
+from wireglot.dialects.foreign import CANDIDATE
 from wireglot.dialects.openai_chat.errors import parse_error
 from wireglot.dialects.openai_chat.extras import NAME, is_hollow
 from wireglot.dialects.openai_chat.outcome import (
@@ -298,7 +299,7 @@ class ChatReader:
         stop = parse_stop(self._finish, self._parts.called, self._parts.refused)
         self._fields.update(self._parts.unknown)
         if self._others:
-            out.append(ForeignEvent(NAME, "candidates", {"choices": self._others}))
+            out.append(ForeignEvent(NAME, CANDIDATE, {"choices": self._others}))
         extra = None if self._fields == self._told else Extra(NAME, self._fields, {"native": True})
         out.append(Finish(stop, self._total(), self._tier, extra))
 

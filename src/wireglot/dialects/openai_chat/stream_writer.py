@@ -12,6 +12,7 @@ from typing import Any, assert_never
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.foreign import CANDIDATE, ForeignEvents
 from wireglot.dialects.openai_chat.chunks import Chunks
 from wireglot.dialects.openai_chat.errors import render_error
 from wireglot.dialects.openai_chat.extras import NAME
@@ -43,6 +44,7 @@ _DONE = b"data: [DONE]\n\n"
 class ChatWriter:
     def __init__(self, context: Context, request: Request | None = None) -> None:
         self.losses: list[Loss] = []
+        self._foreign_events = ForeignEvents(self.losses)
         self._context = context
         self._wants_usage = request is None or _asks_usage(request)
         self._chunks = Chunks({}, self._wants_usage)
@@ -122,8 +124,8 @@ class ChatWriter:
 
     def _foreign(self, event: ForeignEvent, out: list[bytes]) -> None:
         if event.dialect != NAME:
-            self.losses.append(Loss("$", "foreign_event", "dropped", f"{event.dialect} only: {event.type}"))
-        elif event.type == "candidates":
+            self._foreign_events.declare(event)
+        elif event.type == CANDIDATE:
             out += [self._chunks.plain({"choices": [choice]}) for choice in event.value["choices"]]
         else:
             out.append(frame(encode(event.value), event.type.encode("utf-8", "replace")))

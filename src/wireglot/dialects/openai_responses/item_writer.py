@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_form
+from wireglot.dialects.foreign import ForeignEvents
 from wireglot.dialects.openai_responses.belonging import message_fields, message_form, same_message
 from wireglot.dialects.openai_responses.item_frames import TAIL, Item, OpenPart
 from wireglot.dialects.openai_responses.output import carrier
@@ -51,14 +52,11 @@ class ItemWriter(ReasoningWriter):
         self.parts: dict[int, OpenPart] = {}
         self.content: list[Part] = []
         self._announced: dict[str, Item] = {}  # hosted items whose announcement was passed on
-        self._foreign: set[str] = set()  # kinds of other dialects' events that have been declared
+        self._foreign = ForeignEvents(self.losses)
 
     def pass_on(self, event: ForeignEvent) -> None:
         if event.dialect != NAME:
-            detail = f"{event.type} of {event.dialect}"
-            if detail not in self._foreign:  # once for each kind: some come hundreds of times
-                self._foreign.add(detail)
-                self.losses.append(Loss("$", "foreign_event", "dropped", detail))
+            self._foreign.declare(event)
             return
         payload = {key: value for key, value in event.value.items() if key not in ("type", "sequence_number")}
         value = payload.get("item")

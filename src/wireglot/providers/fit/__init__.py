@@ -82,7 +82,12 @@ def _fit_sampling(request: Request, limits: Limits, losses: list[Loss]) -> Reque
     changes: dict[str, float | int | None] = {}
     if limits.sampling is not ALL_SAMPLING:
         for name, feature in _SAMPLING_FEATURES.items():
-            if name not in limits.sampling and getattr(sampling, name) is not None:
+            value = getattr(sampling, name)
+            if (
+                name not in limits.sampling
+                and value is not None
+                and not (name == "candidates" and value == 1)
+            ):
                 losses.append(
                     Loss(f"$.sampling.{name}", feature, "dropped", "this model fixes or refuses it")
                 )
