@@ -92,6 +92,9 @@ def _declare_message(message: Message, path: str, losses: list[Loss]) -> None:
     losses_of_extra(message.extra, NAME, path, losses)
 
 
+_TURN = frozenset({"role", "content"})
+
+
 def _render_messages(
     messages: tuple[Message, ...], leading: int, blocks: RequestBlocks
 ) -> list[dict[str, Any]]:
@@ -108,10 +111,11 @@ def _render_messages(
         _declare_message(message, path, blocks.losses)
         if not content:
             continue
-        if turns and turns[-1]["role"] == message.role:
+        own = own_fields(message.extra, NAME)
+        if turns and turns[-1]["role"] == message.role and not own and turns[-1].keys() == _TURN:
             turns[-1]["content"] += content
         else:
-            turns.append({"role": message.role, "content": content})
+            turns.append({"role": message.role, "content": content, **own})
     if blocks.native:
         return turns
     if not turns or turns[0]["role"] != "user":

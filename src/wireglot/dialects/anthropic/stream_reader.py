@@ -126,7 +126,7 @@ class MessageReader:
             self._read_frames(frames, out)
         if not self._over:
             if self._stopped:
-                self._finish(out)
+                self._take("message_stop", {}, out)
             else:
                 self._fail("server", TRUNCATED, out, "stream_truncated")
         return out
@@ -270,6 +270,8 @@ class MessageReader:
 
     def _show_preset(self, preset: list[Any], out: list[Event]) -> None:
         for value in preset:
+            if type(value) is not dict:
+                continue  # no block that anybody could read
             block = self._open(Fields(value, "$.message.content", UpstreamFault), out)
             block.stop(out)
 
@@ -289,7 +291,8 @@ class MessageReader:
 
     def _open_silent(self, index: Any, delta: dict[str, Any], out: list[Event]) -> OpenBlock | None:
         """A delta whose block never started: its kind tells what it is a part of, except for calls."""
-        kind = {"text_delta": "text", "thinking_delta": "thinking"}.get(delta.get("type", ""))
+        said = delta.get("type")
+        kind = "text" if said == "text_delta" else "thinking" if said == "thinking_delta" else None
         if kind is None:
             return None
         self._blocks[index] = block = self._open(Fields({"type": kind}, "$", UpstreamFault), out)

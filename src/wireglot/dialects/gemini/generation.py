@@ -240,7 +240,7 @@ def _render_thinking(thinking: Thinking, out: list[Loss]) -> dict[str, Any] | No
         config["thinkingLevel"] = level
     elif mode == "off" or effort == "none":
         config["thinkingBudget"] = 0
-        if effort is not None:
+        if effort not in (None, "none"):
             out.append(Loss(f"{path}.effort", "thinking.effort", "approximated", "thinking is off"))
         if budget is not None:
             out.append(Loss(f"{path}.budget", "thinking.budget", "dropped", "thinking is off"))

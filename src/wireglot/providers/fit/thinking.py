@@ -134,6 +134,9 @@ def _as_effort(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
         if fitted != "none":
             losses.append(Loss("$.thinking.mode", "thinking.mode", "approximated", f"off became {fitted}"))
     else:
+        if thinking.mode is not None:
+            detail = f"{thinking.mode}: told by the effort alone"
+            losses.append(Loss("$.thinking.mode", "thinking.mode", "approximated", detail))
         _said(losses, effort, fitted)
     return Thinking(effort=fitted, display=thinking.display, extra=thinking.extra)
 
