@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -17,8 +18,7 @@ from wireglot.ir.stream import Event
 
 T = TypeVar("T")
 
-_BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_MINT_LENGTH = 22
+_MINT_BYTES = 11
 _MINT_MARK = "wg"
 
 
@@ -47,15 +47,8 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def new_id(self, prefix: str, *material: str) -> str:
         """An id that is the same for the same material, and recognisable as ours (see `is_minted`)."""
-        digest = hashlib.blake2b(
-            "\x1f".join((self.seed, prefix, *material)).encode("utf-8", "replace"), digest_size=17
-        )
-        number = int.from_bytes(digest.digest(), "big")
-        letters = []
-        for _ in range(_MINT_LENGTH):
-            number, digit = divmod(number, 62)
-            letters.append(_BASE62[digit])
-        return f"{prefix}_{_MINT_MARK}{''.join(letters)}"
+        text = "\x1f".join((self.seed, prefix, *material)).encode("utf-8", "replace")
+        return f"{prefix}_{_MINT_MARK}{hashlib.blake2b(text, digest_size=_MINT_BYTES).hexdigest()}"
 
     def origin(self, dialect: str, model: str = "") -> Origin:
         """The stamp for opaque values read from the upstream of this context."""
@@ -81,15 +74,12 @@ def _same_family(one: str, other: str) -> bool:
     return not one or not other or one.startswith(other) or other.startswith(one)
 
 
+_MINTED = re.compile(rf"[A-Za-z]+_{_MINT_MARK}[0-9a-f]{{{2 * _MINT_BYTES}}}")
+
+
 def is_minted(identifier: str) -> bool:
     """Whether Wireglot made this id up (no provider ever saw it)."""
-    prefix, _, tail = identifier.rpartition("_")
-    return (
-        bool(prefix)
-        and len(tail) == _MINT_LENGTH + len(_MINT_MARK)
-        and tail.startswith(_MINT_MARK)
-        and tail.isalnum()
-    )
+    return _MINTED.fullmatch(identifier) is not None
 
 
 class StreamReader(Protocol):
