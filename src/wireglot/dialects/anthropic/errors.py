@@ -7,6 +7,15 @@ from typing import Any
 
 from wireglot.dialects.anthropic.names import NAME
 from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.faults import (
+    bare_message,
+    is_page,
+    kind_of_message,
+    kind_of_status,
+    stated_message,
+    status_message,
+    wait_in_message,
+)
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError, ErrorKind
 from wireglot.ir.loss import Loss
@@ -36,23 +45,6 @@ _KINDS: dict[str, ErrorKind] = {
     "server_error": "server",
     "content_filter": "content_policy",
 }
-_BY_STATUS: dict[int, ErrorKind] = {
-    400: "invalid_request",
-    401: "auth",
-    402: "billing",
-    403: "permission",
-    404: "not_found",
-    405: "invalid_request",
-    408: "timeout",
-    409: "conflict",
-    413: "too_large",
-    415: "invalid_request",
-    422: "invalid_request",
-    429: "rate_limit",
-    503: "overloaded",
-    504: "timeout",
-    529: "overloaded",
-}
 _WRITTEN: dict[ErrorKind, str] = {
     "invalid_request": "invalid_request_error",
     "context_overflow": "invalid_request_error",
@@ -69,16 +61,6 @@ _WRITTEN: dict[ErrorKind, str] = {
     "content_policy": "invalid_request_error",
 }
 
-_OVERFLOW = re.compile(
-    r"prompt is too long|exceeds? (the )?(maximum )?(context|token) (limit|length|window)"
-    r"|context[_ ](length|window|limit)|maximum context|input is too long"
-    r"|too many (input )?tokens|exceed(s|ed)? context limit",
-    re.IGNORECASE,
-)
-_POLICY = re.compile(
-    r"considered high risk|content (filter|policy|management policy)|blocked by .*(filter|policy)",
-    re.IGNORECASE,
-)
 _NUMBER = re.compile(r"\d[\d,]{2,}")
 _TOO_LONG = "prompt is too long"
 
@@ -98,23 +80,21 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
             message = body.get("message")
             return _error("", message if type(message) is str and message else inner, status, body)
         if body.get("type") == "error" or (failed and body.get("type") != "message"):
-            return _error("", _flat_message(body, status), status, body)
-        return _error("", _status_message(status), status, None) if failed else None
-    if type(body) is str and body.strip() and (failed or _is_page(body)):
-        said = f"the upstream answered with a web page{f' (status {status})' if status else ''}"
-        return _error("", said if _is_page(body) else body.strip(), status, None)
-    return _error("", _status_message(status), status, None) if failed else None
+            return _error("", stated_message(body) or status_message(status), status, body)
+        return _error("", status_message(status), status, None) if failed else None
+    if failed or (type(body) is str and is_page(body)):
+        return _error("", bare_message(body, status), status, None)
+    return None
 
 
 def _parse_envelope(body: dict[str, Any], inner: dict[str, Any], status: int) -> ApiError:
-    kind, message = inner.get("type"), inner.get("message")
-    details = inner.get("details")
+    kind, details = inner.get("type"), inner.get("details")
     code = details.get("error_code") if type(details) is dict else inner.get("code")
     request_id = body.get("request_id")
     own = body.get("type") == "error"
     return _error(
         kind if type(kind) is str else "",
-        message if type(message) is str and message else _flat_message(inner, status),
+        stated_message(inner) or status_message(status),
         status,
         body if own else None,
         code if type(code) is str else "",
@@ -126,39 +106,17 @@ def _error(
     kind: str, message: str, status: int, body: dict[str, Any] | None, code: str = "", request_id: str = ""
 ) -> ApiError:
     named = _KINDS.get(kind) or _KINDS.get(code)
-    meant: ErrorKind = (
-        named or _BY_STATUS.get(status) or ("invalid_request" if 400 <= status < 500 else "server")
-    )
-    if meant in ("invalid_request", "too_large") and _OVERFLOW.search(message):
-        meant = "context_overflow"
-    elif meant == "invalid_request" and _POLICY.search(message):
-        meant = "content_policy"
     own = body is not None and body.get("type") == "error" and type(body.get("error")) is dict
     return ApiError(
-        meant,
+        kind_of_message(named or kind_of_status(status), message),
         message,
         status,
         kind,
         code,
+        retry_after=wait_in_message(message),
         request_id=request_id,
         extra=Extra(NAME, body) if own and body is not None else None,
     )
-
-
-def _flat_message(body: dict[str, Any], status: int) -> str:
-    for key in ("message", "Message", "detail", "error_description", "msg", "title"):
-        value = body.get(key)
-        if type(value) is str and value:
-            return value
-    return _status_message(status)
-
-
-def _status_message(status: int) -> str:
-    return f"the upstream answered with status {status}" if status else "the upstream reported an error"
-
-
-def _is_page(body: str) -> bool:
-    return body.lstrip()[:15].lower().startswith(("<!doctype", "<html", "<head", "<?xml"))
 
 
 def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:

@@ -6,6 +6,14 @@ import re
 from typing import Any
 
 from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.faults import (
+    bare_message,
+    kind_of_message,
+    kind_of_status,
+    stated_message,
+    status_message,
+    wait_in_message,
+)
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini.names import OWN
 from wireglot.ir.content import Extra
@@ -30,25 +38,6 @@ _BY_STATUS: dict[str, ErrorKind] = {
     "INTERNAL": "server",
     "UNKNOWN": "server",
     "DATA_LOSS": "server",
-}
-_BY_CODE: dict[int, ErrorKind] = {
-    400: "invalid_request",
-    401: "auth",
-    402: "billing",
-    403: "permission",
-    404: "not_found",
-    405: "not_found",
-    408: "timeout",
-    409: "conflict",
-    413: "too_large",
-    415: "invalid_request",
-    422: "invalid_request",
-    429: "rate_limit",
-    499: "server",
-    502: "server",
-    503: "overloaded",
-    504: "timeout",
-    529: "overloaded",
 }
 _BY_REASON: dict[str, ErrorKind] = {
     "API_KEY_INVALID": "auth",
@@ -76,19 +65,11 @@ _BY_KIND: dict[ErrorKind, tuple[int, str, str]] = {
 }
 """Code, status, and the reason that tells kinds of one status apart. Google answers a bad key with 400."""
 
-_OVERFLOW = re.compile(
-    r"token count.{0,60}exceeds|exceeds the maximum (number of tokens|token)"
-    r"|context (length|window).{0,40}exceed"
-    r"|prompt is too long|input.{0,30}too long|maximum context length",
-    re.IGNORECASE | re.DOTALL,
-)
 _BILLING = re.compile(
     r"billing (account|has|is|to be|not)|enable billing|credits are depleted|prepay", re.IGNORECASE
 )
 _BAD_KEY = re.compile(r"api[ _]key (not valid|not found|expired|is invalid)", re.IGNORECASE)
-_RETRY_IN = re.compile(r"retry in ([0-9]+(?:\.[0-9]+)?)s", re.IGNORECASE)
 _SECONDS = re.compile(r"([0-9]+(?:\.[0-9]+)?)s?")
-_TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.IGNORECASE | re.DOTALL)
 
 
 def parse_error(body: Any, status: int = 0) -> ApiError | None:
@@ -99,14 +80,14 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
     if not error:
         if status < 400:
             return None
-        return ApiError(_BY_CODE.get(status, _class(status)), _flat_message(whole, status), status)
+        return _bare(whole, status)
     extra = Extra(OWN, whole, {"list": True} if listed else {})
     if type(error) is not dict:
         message = error if type(error) is str else "unknown error"
         described = whole.get("error_description")
         if type(described) is str and described:
             message = f"{message}: {described}"
-        return ApiError(_BY_CODE.get(status, _class(status)), message, status, extra=extra)
+        return _flat(message, status, extra)
     code = error.get("code")
     code = code if type(code) is int and 100 <= code <= 599 else status
     name = error.get("status")
@@ -122,39 +103,31 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
     return ApiError(kind, message, code, name, reason, _violation(details), retry, request_id, extra)
 
 
+def _bare(body: Any, status: int) -> ApiError:
+    if type(body) is dict:
+        return _flat(stated_message(body) or status_message(status), status)
+    return _flat(bare_message(body, status), status)
+
+
+def _flat(message: str, status: int, extra: Extra | None = None) -> ApiError:
+    """An error of which only words are known."""
+    kind = kind_of_message(kind_of_status(status), message)
+    return ApiError(kind, message, status, retry_after=wait_in_message(message), extra=extra)
+
+
 def _kind(code: int, name: str, reason: str, message: str) -> ErrorKind:
     if reason in _BY_REASON:
         return _BY_REASON[reason]
-    kind = _BY_STATUS.get(name) or _BY_CODE.get(code) or _class(code)
+    kind = _BY_STATUS.get(name) or kind_of_status(code)
     if code == 413 and kind == "invalid_request":
         kind = "too_large"
     if kind == "overloaded" and code == 502:
         kind = "server"
-    if kind in ("invalid_request", "too_large") and _OVERFLOW.search(message):
-        return "context_overflow"
     if kind == "invalid_request" and _BAD_KEY.search(message):
         return "auth"
     if kind in ("invalid_request", "permission", "rate_limit") and _BILLING.search(message):
         return "billing"
-    return kind
-
-
-def _class(code: int) -> ErrorKind:
-    return "invalid_request" if 400 <= code < 500 else "server"
-
-
-def _flat_message(body: Any, status: int) -> str:
-    if type(body) is dict:
-        for key in ("message", "detail", "error_message"):
-            if type(body.get(key)) is str and body[key]:
-                return str(body[key])
-    if type(body) is bytes:
-        body = body.decode("utf-8", "replace")
-    if type(body) is str:
-        text = " ".join(_TAGS.sub(" ", body).split()) if "<" in body else body.strip()
-        if text:
-            return text[:512]
-    return f"the upstream answered with status {status}"
+    return kind_of_message(kind, message)
 
 
 def _detail_text(details: list[dict[str, Any]], kind: str, key: str) -> str:
@@ -181,8 +154,7 @@ def _retry_after(details: list[dict[str, Any]], message: str) -> float | None:
             delay = str(seconds) if type(seconds) in (int, float, str) else None
         if type(delay) is str and (found := _SECONDS.fullmatch(delay)):
             return float(found[1])
-    found = _RETRY_IN.search(message)
-    return float(found[1]) if found else None
+    return wait_in_message(message)
 
 
 def render_error(error: ApiError, context: Context) -> Rendered[Any]:

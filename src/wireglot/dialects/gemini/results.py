@@ -6,7 +6,7 @@ and come out as they are; anything else is the JSON text of the value, and remem
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.gemini import names
@@ -14,9 +14,6 @@ from wireglot.dialects.gemini.media import parse_blob, parse_file
 from wireglot.dialects.gemini.names import OWN, overlay
 from wireglot.ir.content import Extra, Foreign, ResultPart, Text, ToolCall, ToolResult
 from wireglot.wire.json import BadJson, decode, encode_text
-
-if TYPE_CHECKING:
-    from wireglot.dialects.gemini.parts import PartParser
 
 _KNOWN = frozenset({"id", "name", "response", "parts"})
 

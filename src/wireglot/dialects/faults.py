@@ -1,0 +1,155 @@
+"""What error answers of all providers have in common: statuses, wordings, and bodies that are no JSON object."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any, Final
+
+from wireglot.ir.errors import ErrorKind
+from wireglot.wire.json import encode_text
+
+_BY_STATUS: Final[dict[int, ErrorKind]] = {
+    401: "auth",
+    402: "billing",
+    403: "permission",
+    404: "not_found",
+    408: "timeout",
+    409: "conflict",
+    413: "too_large",
+    429: "rate_limit",
+    499: "server",  # whoever stands before the model hung up; nothing is wrong with the request
+    503: "overloaded",
+    504: "timeout",
+    522: "timeout",  # 522 and 524 are Cloudflare's
+    524: "timeout",
+    529: "overloaded",
+}
+
+_CONTEXT = r"context[ _](?:length|window|size|limit)"
+_OVERFLOW: Final = re.compile(
+    "|".join(
+        (
+            r"(?:prompt|input|messages) (?:is |are )?too long",  # Anthropic, Bedrock, Kimi, Ollama
+            r"\bmax(?:imum)? (?:context|prompt|input) (?:length|tokens|size)",  # OpenAI, vLLM, xAI, Mistral
+            # OpenAI, Anthropic, llama.cpp, LM Studio, Together, Codex's backend
+            rf"(?:exceed|overflow|too (?:long|large|big)|(?:great|larg|long)er than|\bfit\b).{{0,60}}{_CONTEXT}",
+            rf"{_CONTEXT}.{{0,40}}(?:exceed|overflow)|{_CONTEXT} (?:is|of) (?:only )?\d",  # MiniMax, Docker
+            r"exceed(?:s|ed)? (?:the |model ){0,2}token limit|token limit exceeded",  # Kimi
+            r"token count.{0,60}exceeds",  # Google, Copilot
+            r"exceeds? the max(?:imum)? (?:allowed )?(?:number of )?(?:input |prompt )?token",  # Google
+            r"exceeds? (?:the )?max(?:imum)? allowed (?:input|prompt) length|prompt exceeds max length",  # Z.ai
+            r"reduce the length of",  # Groq
+            r"too many (?:input |prompt )?tokens|more than max tokens allowed",
+            r"range of input length should be",  # Qwen
+        )
+    ),
+    re.IGNORECASE | re.DOTALL,
+)
+# Limits over time speak of tokens too: Bedrock's "Too many tokens, please wait before trying again".
+_THROTTLED: Final = re.compile(
+    r"rate[ _-]?limit|too many requests|throttl|\bper[ _-]?(?:second|min(?:ute)?|hour|day)\b|\btpm\b|\bquota\b"
+    r"|please wait|try again (?:in|after|later)|service unavailable",
+    re.IGNORECASE,
+)
+_POLICY: Final = re.compile(
+    r"considered high risk|content (?:filter|policy|management policy)|blocked by .{0,80}(?:filter|policy)"
+    r"|usage policy",
+    re.IGNORECASE,
+)
+_WAIT: Final = re.compile(
+    r"(?:try again|retry) (?:in|after) (?=\d)(?:(\d{1,4})h)?(?:(\d{1,6})m(?!s))?"
+    r"(?:(\d{1,9}(?:\.\d{1,9})?) ?(ms|s|seconds?)\b)?",
+    re.IGNORECASE,
+)
+
+_PAGE: Final = re.compile(
+    r"[\s\ufeff]*<(?:!doctype|html|head|body|title|center|h[1-6]|\?xml)\b", re.IGNORECASE
+)
+_TITLES: Final = (
+    re.compile(r"<title\b[^>]{0,200}>(.{0,400}?)</title", re.IGNORECASE | re.DOTALL),
+    re.compile(r"<h[1-3]\b[^>]{0,200}>(.{0,400}?)</h[1-3]", re.IGNORECASE | re.DOTALL),
+)
+_UNSEEN: Final = re.compile(r"<(script|style)\b.*?(?:</\1|\Z)|<!--.*?(?:-->|\Z)", re.IGNORECASE | re.DOTALL)
+_TAG: Final = re.compile(r"<[^>]*>?")
+_PAGE_READ = 20_000  # what a page has to say stands at its top
+_PAGE_TOLD = 200
+_TEXT_TOLD = 4096
+
+
+def kind_of_status(status: int) -> ErrorKind:
+    return _BY_STATUS.get(status) or ("invalid_request" if 400 <= status < 500 else "server")
+
+
+def kind_of_message(kind: ErrorKind, message: str) -> ErrorKind:
+    """`kind`, or the narrower one that the wording tells where types and statuses do not tell them apart."""
+    if kind in ("invalid_request", "too_large", "server") and is_context_overflow(message):
+        return "context_overflow"
+    if kind == "invalid_request" and _POLICY.search(message):
+        return "content_policy"
+    return kind
+
+
+def is_context_overflow(message: str) -> bool:
+    """Whether a message says, in some provider's words, that the conversation outgrew the model."""
+    return _OVERFLOW.search(message) is not None and _THROTTLED.search(message) is None
+
+
+def wait_in_message(message: str) -> float | None:
+    """Seconds of "try again in 1m30s", "try again in 250ms", "retry after 26 seconds"."""
+    found = _WAIT.search(message)
+    if found is None or not any(found.groups()):
+        return None
+    hours, minutes, amount, unit = found.groups()
+    seconds = float(amount or 0) / (1000 if (unit or "").lower() == "ms" else 1)
+    return seconds + 60 * int(minutes or 0) + 3600 * int(hours or 0)
+
+
+def is_page(text: str) -> bool:
+    """Whether a body is a web page (or XML) of something that stands before the API."""
+    return _PAGE.match(text) is not None
+
+
+def page_message(text: str) -> str:
+    """A page in one line: its title, else its heading, else the text one would see. "502" alone is no title."""
+    text = text[:_PAGE_READ]
+    told = ""
+    for pattern in _TITLES:
+        found = pattern.search(text)
+        told = _plain(found[1]) if found else ""
+        if any(map(str.isalpha, told)):
+            break
+    else:
+        told = _plain(_UNSEEN.sub(" ", text))
+    return f"the upstream answered with a web page{f': {told[:_PAGE_TOLD]}' if told else ''}"
+
+
+def _plain(markup: str) -> str:
+    return " ".join(html.unescape(_TAG.sub(" ", markup)).split())
+
+
+def status_message(status: int) -> str:
+    return f"the upstream answered with status {status}" if status else "the upstream reported an error"
+
+
+def bare_message(body: Any, status: int) -> str:
+    """The message of a body that is no object: text, a page, nothing at all."""
+    if type(body) is bytes:
+        body = body.decode("utf-8", "replace")
+    if type(body) is str:
+        return page_message(body) if is_page(body) else body.strip()[:_TEXT_TOLD] or status_message(status)
+    return encode_text(body)[:_TEXT_TOLD] if body else status_message(status)
+
+
+def stated_message(error: dict[str, Any]) -> str:
+    """The message of an error object, under whatever name its server gave it; empty if there is none."""
+    for key in ("message", "Message", "detail", "msg", "error_message", "error_description", "title"):
+        value = error.get(key)
+        if type(value) is str and value:
+            return value
+        if value and type(value) in (dict, list):
+            inner = value[0] if type(value) is list else value
+            if type(inner) is dict and type(inner.get("msg")) is str:
+                return str(inner["msg"])
+            return encode_text(value)[:_TEXT_TOLD]
+    return ""

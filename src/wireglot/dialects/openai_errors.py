@@ -1,0 +1,119 @@
+"""OpenAI's error types and codes, both ways: its dialects and all who resemble it share one envelope."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from wireglot.dialects.faults import kind_of_message, kind_of_status, wait_in_message
+from wireglot.ir.errors import ApiError, ErrorKind
+
+_ENVELOPES: Final[dict[ErrorKind, tuple[str, str | None]]] = {
+    "invalid_request": ("invalid_request_error", None),
+    "context_overflow": ("invalid_request_error", "context_length_exceeded"),
+    "auth": ("invalid_request_error", "invalid_api_key"),
+    "billing": ("insufficient_quota", "insufficient_quota"),
+    "permission": ("permission_error", None),
+    "not_found": ("invalid_request_error", "model_not_found"),
+    "conflict": ("invalid_request_error", "idempotency_conflict"),
+    "too_large": ("invalid_request_error", "request_too_large"),
+    "rate_limit": ("rate_limit_error", "rate_limit_exceeded"),
+    "overloaded": ("server_error", "server_is_overloaded"),
+    "server": ("server_error", "internal_error"),
+    "timeout": ("server_error", "upstream_timeout"),
+    "content_policy": ("invalid_request_error", "content_policy_violation"),
+}
+"""Type and code of the envelope."""
+
+_CODES: Final[dict[str, ErrorKind]] = {
+    "context_length_exceeded": "context_overflow",
+    "insufficient_quota": "billing",
+    "billing_hard_limit_reached": "billing",
+    "billing_not_active": "billing",
+    "usage_not_included": "billing",
+    "usage_limit_reached": "billing",
+    "rate_limit_exceeded": "rate_limit",
+    "server_is_overloaded": "overloaded",
+    "slow_down": "overloaded",
+    "invalid_api_key": "auth",
+    "upstream_auth_failed": "server",
+    "model_not_found": "not_found",
+    "deploymentnotfound": "not_found",  # Azure
+    "previous_response_not_found": "not_found",
+    "request_too_large": "too_large",
+    "idempotency_conflict": "conflict",
+    "content_policy_violation": "content_policy",
+    "content_filter": "content_policy",
+    "bio_policy": "content_policy",
+    "cyber_policy": "content_policy",
+    "misalignment_policy_violation": "content_policy",
+    "image_content_policy_violation": "content_policy",
+    "upstream_timeout": "timeout",
+    "vector_store_timeout": "timeout",
+    "internal_error": "server",
+    "server_error": "server",
+    "upstream_error": "server",
+    "upstream_unavailable": "server",
+    "invalid_prompt": "invalid_request",
+    "invalid_encrypted_content": "invalid_request",
+}
+_TYPES: Final[dict[str, ErrorKind]] = {
+    "too_many_prompt_tokens": "context_overflow",
+    "authentication_error": "auth",
+    "invalid_authentication_error": "auth",
+    "invalid_api_key": "auth",
+    "permission_error": "permission",
+    "permission_denied": "permission",
+    "permission_denied_error": "permission",
+    "access_terminated_error": "permission",
+    "not_found_error": "not_found",
+    "resource_not_found_error": "not_found",
+    "rate_limit_error": "rate_limit",
+    "rate_limit_reached_error": "rate_limit",
+    "requests": "rate_limit",
+    "tokens": "rate_limit",
+    "insufficient_quota": "billing",
+    "billing_error": "billing",
+    "exceeded_current_quota_error": "billing",
+    "overloaded_error": "overloaded",
+    "engine_overloaded_error": "overloaded",
+    "server_error": "server",
+    "internal_server_error": "server",
+    "api_error": "server",
+    "timeout_error": "timeout",
+    "content_filter": "content_policy",
+}
+# Kinds whose type stands for nothing else: any code may stand beside it.
+_TYPED: Final = frozenset({"invalid_request", "permission", "rate_limit", "billing", "server"})
+
+
+def kind_of_envelope(type_name: str, code: str, status: int, message: str) -> ErrorKind:
+    """What an error is: the code knows best, then the type, the status, the wording."""
+    kind = _CODES.get(code.lower()) or _TYPES.get(type_name)
+    if kind is None:
+        kind = kind_of_status(status)
+        # "invalid_request_error" stands on everything from 400 to 404: a status that says more knows better.
+        if kind == "server" and type_name == "invalid_request_error":
+            kind = "invalid_request"
+    return kind_of_message(kind, message)
+
+
+def type_and_code(error: ApiError) -> tuple[str, str | None]:
+    """How the envelope tells an error. Its own code stays where it does not make another kind of it."""
+    type_name, code = _ENVELOPES[error.kind]
+    if error.code:
+        known = _CODES.get(error.code.lower())
+        free = known is None and error.kind in _TYPED and _is_word(error.code)
+        code = error.code if free or known == error.kind else code
+    return type_name, code
+
+
+def _is_word(code: str) -> bool:
+    return code.isascii() and code.replace("_", "").isalnum() and code == code.lower()
+
+
+def stated_wait(error: dict[str, Any], message: str) -> float | None:
+    """Seconds to wait before trying again, as a field or in words."""
+    wait = error.get("retry_after", error.get("resets_in_seconds"))
+    if type(wait) in (int, float) and 0 <= wait < 2**31:
+        return float(wait)
+    return wait_in_message(message)
