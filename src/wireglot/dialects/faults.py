@@ -1,4 +1,4 @@
-"""What error answers of all providers have in common: statuses, wordings, and bodies that are no JSON object."""
+"""What errors of all providers have in common: statuses, wordings, bodies that are no JSON object."""
 
 from __future__ import annotations
 
@@ -33,12 +33,14 @@ _OVERFLOW: Final = re.compile(
             r"(?:prompt|input|messages) (?:is |are )?too long",  # Anthropic, Bedrock, Kimi, Ollama
             r"\bmax(?:imum)? (?:context|prompt|input) (?:length|tokens|size)",  # OpenAI, vLLM, xAI, Mistral
             # OpenAI, Anthropic, llama.cpp, LM Studio, Together, Codex's backend
-            rf"(?:exceed|overflow|too (?:long|large|big)|(?:great|larg|long)er than|\bfit\b).{{0,60}}{_CONTEXT}",
+            r"(?:exceed|overflow|too (?:long|large|big)|(?:great|larg|long)er than|\bfit\b)"
+            rf".{{0,60}}{_CONTEXT}",
             rf"{_CONTEXT}.{{0,40}}(?:exceed|overflow)|{_CONTEXT} (?:is|of) (?:only )?\d",  # MiniMax, Docker
             r"exceed(?:s|ed)? (?:the |model ){0,2}token limit|token limit exceeded",  # Kimi
             r"token count.{0,60}exceeds",  # Google, Copilot
             r"exceeds? the max(?:imum)? (?:allowed )?(?:number of )?(?:input |prompt )?token",  # Google
-            r"exceeds? (?:the )?max(?:imum)? allowed (?:input|prompt) length|prompt exceeds max length",  # Z.ai
+            r"exceeds? (?:the )?max(?:imum)? allowed (?:input|prompt) length",  # OpenRouter
+            r"prompt exceeds max length",  # Z.ai
             r"reduce the length of",  # Groq
             r"too many (?:input |prompt )?tokens|more than max tokens allowed",
             r"range of input length should be",  # Qwen
@@ -48,8 +50,8 @@ _OVERFLOW: Final = re.compile(
 )
 # Limits over time speak of tokens too: Bedrock's "Too many tokens, please wait before trying again".
 _THROTTLED: Final = re.compile(
-    r"rate[ _-]?limit|too many requests|throttl|\bper[ _-]?(?:second|min(?:ute)?|hour|day)\b|\btpm\b|\bquota\b"
-    r"|please wait|try again (?:in|after|later)|service unavailable",
+    r"rate[ _-]?limit|too many requests|throttl|\bper[ _-]?(?:second|min(?:ute)?|hour|day)\b|\btpm\b"
+    r"|\bquota\b|please wait|try again (?:in|after|later)|service unavailable",
     re.IGNORECASE,
 )
 _POLICY: Final = re.compile(
@@ -70,7 +72,9 @@ _TITLES: Final = (
     re.compile(r"<title\b[^>]{0,200}>(.{0,400}?)</title", re.IGNORECASE | re.DOTALL),
     re.compile(r"<h[1-3]\b[^>]{0,200}>(.{0,400}?)</h[1-3]", re.IGNORECASE | re.DOTALL),
 )
-_UNSEEN: Final = re.compile(r"<(script|style)\b.*?(?:</\1|\Z)|<!--.*?(?:-->|\Z)", re.IGNORECASE | re.DOTALL)
+_UNSEEN: Final = re.compile(
+    r"<(script|style)\b.*?(?:</\1[^>]*>?|\Z)|<!--.*?(?:-->|\Z)", re.IGNORECASE | re.DOTALL
+)
 _TAG: Final = re.compile(r"<[^>]*>?")
 _PAGE_READ = 20_000  # what a page has to say stands at its top
 _PAGE_TOLD = 200
@@ -111,7 +115,7 @@ def is_page(text: str) -> bool:
 
 
 def page_message(text: str) -> str:
-    """A page in one line: its title, else its heading, else the text one would see. "502" alone is no title."""
+    """A page in one line: its title, else its heading, else all text. "502" alone is no title."""
     text = text[:_PAGE_READ]
     told = ""
     for pattern in _TITLES:

@@ -113,7 +113,7 @@ def _is_word(code: str) -> bool:
 
 def stated_wait(error: dict[str, Any], message: str) -> float | None:
     """Seconds to wait before trying again, as a field or in words."""
-    wait = error.get("retry_after", error.get("resets_in_seconds"))
+    wait: Any = error.get("retry_after", error.get("resets_in_seconds"))
     if type(wait) in (int, float) and 0 <= wait < 2**31:
         return float(wait)
     return wait_in_message(message)

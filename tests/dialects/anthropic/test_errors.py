@@ -68,7 +68,7 @@ def test_our_own_envelope_is_understood_and_comes_back_verbatim(status, body, ki
             502,
             "<!DOCTYPE html><html>Bad gateway</html>",
             "server",
-            "the upstream answered with a web page (status 502)",
+            "the upstream answered with a web page: Bad gateway",
         ),
         (503, "upstream connect error", "overloaded", "upstream connect error"),
         (503, "", "overloaded", "the upstream answered with status 503"),

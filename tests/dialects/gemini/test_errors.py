@@ -78,7 +78,7 @@ def test_a_retry_delay_is_read():
             "<html><head><title>502</title></head><body>Bad Gateway</body></html>",
             502,
             "server",
-            "502 Bad Gateway",
+            "the upstream answered with a web page: 502 Bad Gateway",
         ),
         ("upstream connect error", 503, "overloaded", "upstream connect error"),
         ({"message": "flat"}, 400, "invalid_request", "flat"),

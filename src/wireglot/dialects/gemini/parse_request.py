@@ -146,7 +146,7 @@ def _parse_content(value: Any, path: str, parser: PartParser, last: Role) -> Mes
         if stated != _USUAL.get(role):
             form["role"] = stated
     if role == "assistant" and last != "assistant":
-        parser.pending.clear()  # only calls of the turn before wait for answers; older ones were given up
+        parser.results.pending.clear()  # only calls of the turn before wait; older ones were given up
     parts = _parse_parts(content, parser, form)
     if not parts:
         form["parts"] = "empty" if "parts" in content.value else "absent"

@@ -10,7 +10,7 @@ from wireglot.dialects.fields import Fields
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.media import nested_rest, parse_blob, parse_file
 from wireglot.dialects.gemini.names import OWN
-from wireglot.dialects.gemini.results import call_id, parse_result
+from wireglot.dialects.gemini.results import ResultParser, call_id
 from wireglot.dialects.gemini.signatures import open_signature
 from wireglot.ir.content import Foreign, Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.errors import WireglotError
@@ -38,8 +38,7 @@ class PartParser:
         self.origin = origin
         self.response_id = response_id
         self.calls = 0
-        self.results = 0
-        self.pending: list[ToolCall] = []
+        self.results = ResultParser(context, fault)
 
     def parse(self, value: Any, path: str) -> Part:
         if type(value) is str:  # what SDKs take for a part; it leaves as a part
@@ -53,11 +52,8 @@ class PartParser:
         if given.get("text") is not None:
             return self._text(part, part.text("text"))
         if given.get("functionResponse") is not None and self.origin is None:
-            result = parse_result(
-                names.FUNCTION_RESPONSE.child(part, "functionResponse"), self, part.rest(_RESULT, OWN)
-            )
-            self.results += 1
-            return result
+            answer = names.FUNCTION_RESPONSE.child(part, "functionResponse")
+            return self.results.parse(answer, part.rest(_RESULT, OWN))
         if given.get("inlineData") is not None:
             return self._inline(part)
         if given.get("fileData") is not None:
@@ -119,7 +115,7 @@ class PartParser:
             signature=signature,
             extra=nested_rest(part, _CALL, "functionCall", call, _CALL_FIELDS, form),
         )
-        self.pending.append(result)
+        self.results.pending.append(result)
         return result
 
     def mint(self, name: str, arguments: str) -> str:

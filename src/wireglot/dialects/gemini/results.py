@@ -8,56 +8,69 @@ from __future__ import annotations
 
 from typing import Any
 
+from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.media import parse_blob, parse_file
 from wireglot.dialects.gemini.names import OWN, overlay
 from wireglot.ir.content import Extra, Foreign, ResultPart, Text, ToolCall, ToolResult
+from wireglot.ir.errors import WireglotError
 from wireglot.wire.json import BadJson, decode, encode_text
 
 _KNOWN = frozenset({"id", "name", "response", "parts"})
 
 
-def parse_result(answer: Fields, parser: PartParser, outer: Extra | None) -> ToolResult:
-    name = answer.text_or("name")
-    form: dict[str, Any] = {}
-    call_id = _pair(answer, name, parser, form)
-    text, is_error = _read_response(answer, form)
-    content: list[ResultPart] = [Text(text)] if text else []
-    media = answer.value.get("parts")
-    if media is not None:
-        if type(media) is not list:
-            form["parts"] = "single"
-        elif not media:
-            form["parts"] = "empty"
-        for index, item in enumerate(names.listed(media)):
-            content.append(_parse_media(item, f"{answer.path}.parts[{index}]", parser))
-    fields = dict(outer.fields) if outer is not None else {}
-    within = {key: item for key, item in answer.value.items() if key not in _KNOWN or item is None}
-    if within:
-        fields["functionResponse"] = within
-    extra = Extra(OWN, fields, form) if fields or form else None
-    return ToolResult(call_id, tuple(content), is_error, name, extra=extra)
+class ResultParser:
+    """The results of one document, each paired with its call: ids may be missing on either side.
 
+    `pending` are the calls that still wait for theirs.
+    """
 
-def _pair(answer: Fields, name: str, parser: PartParser, form: dict[str, Any]) -> str:
-    """The call this answers: by id, else the first unanswered call of that name."""
-    given = call_id(answer)
-    pending = parser.pending
-    for index, call in enumerate(pending):
-        if call.id == given:
-            del pending[index]
+    def __init__(self, context: Context, fault: type[WireglotError]) -> None:
+        self._context = context
+        self._fault = fault
+        self._count = 0
+        self.pending: list[ToolCall] = []
+
+    def parse(self, answer: Fields, outer: Extra | None) -> ToolResult:
+        name = answer.text_or("name")
+        form: dict[str, Any] = {}
+        call_id = self._pair(answer, name, form)
+        text, is_error = _read_response(answer, form)
+        content: list[ResultPart] = [Text(text)] if text else []
+        media = answer.value.get("parts")
+        if media is not None:
+            if type(media) is not list:
+                form["parts"] = "single"
+            elif not media:
+                form["parts"] = "empty"
+            for index, item in enumerate(names.listed(media)):
+                content.append(_parse_media(item, f"{answer.path}.parts[{index}]", self._fault))
+        fields = dict(outer.fields) if outer is not None else {}
+        within = {key: item for key, item in answer.value.items() if key not in _KNOWN or item is None}
+        if within:
+            fields["functionResponse"] = within
+        extra = Extra(OWN, fields, form) if fields or form else None
+        self._count += 1
+        return ToolResult(call_id, tuple(content), is_error, name, extra=extra)
+
+    def _pair(self, answer: Fields, name: str, form: dict[str, Any]) -> str:
+        """The call this answers: by id, else the first unanswered call of that name."""
+        given = call_id(answer)
+        for index, call in enumerate(self.pending):
+            if call.id == given:
+                del self.pending[index]
+                return given
+        for index, call in enumerate(self.pending):
+            # An id may be stated on one side only: clients that drop unknown fields lose it on the call.
+            if call.name == name and (not given or _made_up(call)):
+                del self.pending[index]
+                form["id"] = given or "absent"
+                return call.id
+        if given:
             return given
-    for index, call in enumerate(pending):
-        # An id may be stated on one side only: clients that drop unknown fields lose it on the call.
-        if call.name == name and (not given or _made_up(call)):
-            del pending[index]
-            form["id"] = given or "absent"
-            return call.id
-    if given:
-        return given
-    form["id"] = "absent"
-    return parser.context.new_id(parser.context.call_prefix, "result", str(parser.results), name)
+        form["id"] = "absent"
+        return self._context.new_id(self._context.call_prefix, "result", str(self._count), name)
 
 
 def call_id(call: Fields) -> str:
@@ -90,8 +103,8 @@ def _read_response(answer: Fields, form: dict[str, Any]) -> tuple[str, bool]:
     return encode_text(response), False
 
 
-def _parse_media(value: Any, path: str, parser: PartParser) -> ResultPart:
-    part = names.PART.read(value, path, parser.fault)
+def _parse_media(value: Any, path: str, fault: type[WireglotError]) -> ResultPart:
+    part = names.PART.read(value, path, fault)
     if part.value.get("inlineData") is not None:
         return parse_blob(part, names.BLOB.child(part, "inlineData"), None)
     if part.value.get("fileData") is not None:

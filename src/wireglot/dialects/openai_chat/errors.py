@@ -19,7 +19,6 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
     if found is None:
         return None
     extra = Extra(NAME, body) if type(body) is dict and body else None
-    message = stated_message(found) or status_message(status)
     code, kind_name = found.get("code"), found.get("type")
     if not _is_error_status(status):
         status = next(
@@ -30,6 +29,7 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
             ),
             status,
         )
+    message = stated_message(found) or status_message(status)
     code = "" if code is None else str(code)
     kind_name = kind_name if type(kind_name) is str else ""
     param = found.get("param")

@@ -77,7 +77,6 @@ class Assembly:
         self.unknown: dict[str, Any] = {}
         self._open = -1  # the part of prose or reasoning that is open
         self._kind = ""  # its kind: text, refusal, reasoning
-        self._field = ""
         self._signature: Signature | None = None
         self._citations: list[Citation] = []
         self._details: list[dict[str, Any]] = []

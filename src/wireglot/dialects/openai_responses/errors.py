@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.base import Context, Rendered
-from wireglot.dialects.faults import bare_message, stated_message, status_message
+from wireglot.dialects.faults import bare_message, stated_message
 from wireglot.dialects.openai_errors import kind_of_envelope, stated_wait, type_and_code
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.content import Extra
@@ -44,7 +44,7 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
 
 
 def _read(error: dict[str, Any], body: Any, status: int, fallback: str = "") -> ApiError:
-    message = stated_message(error) or fallback or status_message(status)
+    message = stated_message(error) or fallback or bare_message(error or body, status)
     code, kind, param = error.get("code"), error.get("type"), error.get("param")
     code = code if type(code) is str else str(code) if type(code) is int else ""
     kind = kind if type(kind) is str and kind != "error" else ""

@@ -1,15 +1,26 @@
 """Where in a schema a rewrite is at work, and what it has to say about it."""
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, Protocol
 
 from .keywords import SILENT, TELLING, is_vacuous
+from .refs import Refs
 from .values import Node, SchemaNote, json_text
 
-if TYPE_CHECKING:
-    from .walk import Walk
+# verbatim: left as they are. named: all under the root's $defs, without siblings. inline: none left.
+RefMode = Literal["verbatim", "named", "inline"]
 
 _PLAIN = re.compile(r"[A-Za-z0-9_$-]+")
+
+
+class Walker(Protocol):
+    """What a rewrite may ask of the walk that visits its place."""
+
+    mode: RefMode
+    refs: Refs
+    notes: dict[SchemaNote, None]
+
+    def expand(self, raw: Any, place: "Place") -> Node: ...
 
 
 def step_text(key: str | int) -> str:
@@ -27,7 +38,7 @@ class Place:
 
     __slots__ = ("active", "depth", "home", "merged", "nullable", "path", "told", "walk")
 
-    def __init__(self, walk: "Walk", path: str = "$", depth: int = 0, home: str = "#") -> None:
+    def __init__(self, walk: Walker, path: str = "$", depth: int = 0, home: str = "#") -> None:
         self.walk = walk
         self.path = path
         self.depth = depth

@@ -1,7 +1,7 @@
 """The walk over a schema: follow references, apply a target's rewrites to each node, then go down."""
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -14,7 +14,7 @@ from .keywords import (
     SCHEMA_KEYWORDS,
 )
 from .merge import merge
-from .place import Place
+from .place import Place, RefMode
 from .refs import Refs, last_name, refs_in
 from .tidy import tidy
 from .values import Node, SchemaNote
@@ -23,8 +23,6 @@ MAX_DEPTH = 64
 MAX_NODES = 5_000  # a schema can grow without end by inlining; real ones stay far below this
 
 Step: TypeAlias = Callable[[Node, Place], Node]
-# verbatim: left as they are. named: all under the root's $defs, without siblings. inline: none left.
-RefMode = Literal["verbatim", "named", "inline"]
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -34,7 +32,6 @@ class Rules(msgspec.Struct, frozen=True):
     refs_if_cyclic: RefMode = "verbatim"
     keeps: frozenset[str] | None = None  # keywords the target knows; None: any
     object_root: bool = True  # the root must be of type object
-    root_refuses: tuple[str, ...] = ()
     booleans: bool = False  # true and false are schemas
     rewrites: tuple[Step, ...] = ()  # before the subschemas are visited
     finish: tuple[Step, ...] = ()  # after

@@ -1,0 +1,252 @@
+"""What errors of all providers have in common, and OpenAI's tables."""
+
+from typing import get_args
+
+import pytest
+
+from wireglot.dialects.faults import (
+    bare_message,
+    is_context_overflow,
+    is_page,
+    kind_of_message,
+    kind_of_status,
+    page_message,
+    stated_message,
+    wait_in_message,
+)
+from wireglot.dialects.openai_errors import kind_of_envelope, stated_wait, type_and_code
+from wireglot.dialects.registry import NAMES, dialect
+from wireglot.ir.errors import ApiError, ErrorKind
+
+OVERFLOWS = [
+    "prompt is too long: 210000 tokens > 200000 maximum",
+    "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+    "Input is too long for requested model.",
+    "This model's maximum context length is 128,000 tokens. However, your messages resulted in 140000 tokens.",
+    "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    "The input token count (1250074) exceeds the maximum number of tokens allowed (1048576).",
+    "prompt token count of 70000 exceeds the limit of 64000",
+    "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+    "Please reduce the length of the messages or completion.",
+    "the request exceeds the available context size, try increasing it",
+    "The number of tokens to keep from the initial prompt is greater than the context length.",
+    "invalid params, context window exceeds limit",
+    "Invalid request: Your request exceeded model token limit: 262144 (requested: 300000)",
+    "The total length of all messages is too long.",
+    "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
+    "The input (50000 tokens) is longer than the model's context length (32768 tokens).",
+    "Prompt exceeds max length",
+    "prompt too long; exceeded max context length by 12 tokens",
+    "prompt has 9000 tokens, but the configured context size is 8192 tokens",
+    "Range of input length should be [1, 129024]",
+    "Requested tokens (5000) exceed context window of 4096",
+    "context_length_exceeded",
+    "too many tokens",
+]
+OTHERS = [
+    "Too many tokens, please wait before trying again.",
+    "This request would exceed your organization's rate limit of 30,000 input tokens per minute.",
+    "Throttling error: Too many tokens, try again later",
+    "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000. Please reduce the length of it.",
+    "You exceeded your current quota: the input token count exceeds your plan.",
+    "max_tokens: 99999 > 8192, which is the maximum allowed number of output tokens",
+    "Invalid 'tools[0].function.name': string too long. Expected a string with maximum length 64",
+    "The long context window is not available for this subscription",
+    "max_tokens must be smaller than the context length",
+    "messages.3: tool_use ids were found without tool_result blocks",
+    "",
+]
+
+
+@pytest.mark.parametrize("message", OVERFLOWS)
+def test_an_overflow_is_recognised_in_every_providers_words(message):
+    """R-DD-02"""
+    assert is_context_overflow(message)
+    assert kind_of_message("invalid_request", message) == "context_overflow"
+
+
+@pytest.mark.parametrize("message", OTHERS)
+def test_throttling_and_other_limits_are_no_overflow(message):
+    """R-DD-02"""
+    assert not is_context_overflow(message)
+
+
+@pytest.mark.parametrize(
+    "kind", sorted(set(get_args(ErrorKind)) - {"invalid_request", "too_large", "server"})
+)
+def test_words_do_not_overrule_a_kind_that_is_certain(kind):
+    assert kind_of_message(kind, "prompt is too long; content policy") == kind
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("message", [OVERFLOWS[0], OVERFLOWS[3], OVERFLOWS[5]])
+@pytest.mark.parametrize("status", [400, 413, 500])
+def test_every_dialect_recognises_the_overflow_of_every_other(name, message, status):
+    for body in ({"error": {"message": message}}, {"message": message}, message):
+        error = dialect(name).parse_error(body, status)
+        assert error is not None
+        assert (error.kind, error.message) == ("context_overflow", message)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (0, "server"),
+        (200, "server"),
+        (400, "invalid_request"),
+        (401, "auth"),
+        (402, "billing"),
+        (403, "permission"),
+        (404, "not_found"),
+        (405, "invalid_request"),
+        (408, "timeout"),
+        (409, "conflict"),
+        (413, "too_large"),
+        (415, "invalid_request"),
+        (418, "invalid_request"),
+        (422, "invalid_request"),
+        (429, "rate_limit"),
+        (499, "server"),
+        (500, "server"),
+        (502, "server"),
+        (503, "overloaded"),
+        (504, "timeout"),
+        (524, "timeout"),
+        (529, "overloaded"),
+        (599, "server"),
+    ],
+)
+def test_a_status_alone_tells_the_kind(status, kind):
+    assert kind_of_status(status) == kind
+
+
+PAGES = [
+    ("<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body><center><h1>x</h1>", "502 Bad Gateway"),
+    ("\ufeff<!DOCTYPE html><h1 class='a'>Too <b>busy</b> &amp; tired</h1><p>more", "Too busy & tired"),
+    ("<html><head><title>502</title></head><body>Bad Gateway</body></html>", "502 Bad Gateway"),
+    ("<html><style>b{}</style><body>Down<script>go('<b>')</script><!-- no --> today</body>", "Down today"),
+    ("<html><body>Down<script>never closed", "Down"),
+    (
+        "<?xml version='1.0'?><Error><Code>AccessDenied</Code><Message>No</Message></Error>",
+        "AccessDenied No",
+    ),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("page", "told"), PAGES)
+def test_a_page_of_a_proxy_becomes_a_readable_message(page, told, name):
+    """R-DD-06"""
+    assert is_page(page)
+    assert page_message(page) == f"the upstream answered with a web page: {told}"
+    error = dialect(name).parse_error(page, 502)
+    assert error is not None
+    assert (error.kind, error.message) == ("server", page_message(page))
+
+
+def test_a_page_that_says_nothing_or_too_much_is_still_one_short_line():
+    assert page_message("<html></html>") == "the upstream answered with a web page"
+    for page in (
+        "<html>" + "words " * 99_999,
+        "<title>" * 50_000,
+        "<html>" + "<script" * 50_000,
+        "<" * 99_999,
+    ):
+        assert len(page_message(page)) < 300
+        assert "<" not in page_message(page)
+
+
+@pytest.mark.parametrize("text", ["", "upstream <html> error", "<upstream> is down", "{}", "<header-like>"])
+def test_text_that_only_looks_like_markup_is_no_page(text):
+    assert not is_page(text)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("  busy ", "busy"),
+        (b"bytes \xff", "bytes �"),
+        ("", "the upstream answered with status 503"),
+        (None, "the upstream answered with status 503"),
+        ([], "the upstream answered with status 503"),
+        (["a"], '["a"]'),
+    ],
+)
+def test_a_body_that_is_no_object_has_a_message(body, message):
+    assert bare_message(body, 503) == message
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        ({"message": "a", "detail": "b"}, "a"),
+        ({"message": "", "Message": "b"}, "b"),
+        ({"detail": [{"loc": ["body"], "msg": "field required"}]}, "field required"),
+        ({"detail": {"why": 1}}, '{"why":1}'),
+        ({"message": 5, "title": "t"}, "t"),
+        ({}, ""),
+    ],
+)
+def test_a_message_is_found_under_any_of_its_names(error, message):
+    assert stated_message(error) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("Please try again in 7s.", 7.0),
+        ("try again in 250ms", 0.25),
+        ("try again in 1m30s", 90.0),
+        ("try again in 2m", 120.0),
+        ("try again in 1h0m1.5s", 3601.5),
+        ("Please retry in 12s.", 12.0),
+        ("Please retry after 26 seconds.", 26.0),
+        ("please try again after 1 seconds", 1.0),
+        ("try again in 5 sessions", None),
+        ("try again later", None),
+        ("", None),
+    ],
+)
+def test_the_wait_is_read_from_the_message(text, seconds):
+    assert wait_in_message(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("error", "seconds"),
+    [
+        ({"retry_after": 3}, 3.0),
+        ({"resets_in_seconds": 60}, 60.0),
+        ({"retry_after": -1}, 7.0),
+        ({"retry_after": True}, 7.0),
+        ({"retry_after": "soon"}, 7.0),
+        ({}, 7.0),
+    ],
+)
+def test_a_stated_wait_wins_over_words_if_it_makes_sense(error, seconds):
+    assert stated_wait(error, "try again in 7s") == seconds
+
+
+@pytest.mark.parametrize(
+    ("type_name", "code", "status", "kind"),
+    [
+        ("invalid_request_error", "", 404, "not_found"),
+        ("invalid_request_error", "", 500, "invalid_request"),
+        ("invalid_request_error", "", 0, "invalid_request"),
+        ("rate_limit_error", "insufficient_quota", 429, "billing"),
+        ("engine_overloaded_error", "", 429, "overloaded"),
+        ("", "DeploymentNotFound", 400, "not_found"),
+        ("unheard_of", "unheard_of", 401, "auth"),
+    ],
+)
+def test_code_then_type_then_status_tell_what_an_openai_error_is(type_name, code, status, kind):
+    assert kind_of_envelope(type_name, code, status, "") == kind
+
+
+@pytest.mark.parametrize("kind", get_args(ErrorKind))
+@pytest.mark.parametrize(
+    "code", ["", "rate_limit_exceeded", "stream_truncated", "UNAVAILABLE", "invalid_api_key"]
+)
+def test_what_the_openai_envelope_tells_is_understood_again(kind, code):
+    """The tables mirror each other, and a raw code never changes the kind."""
+    type_name, told = type_and_code(ApiError(kind, "m", code=code))
+    assert kind_of_envelope(type_name, told or "", 0, "m") == kind
