@@ -9,7 +9,7 @@ import msgspec
 
 from wireglot.dialects.base import Context, Dialect, Rendered
 from wireglot.dialects.registry import dialect
-from wireglot.ir.errors import ClientFault, StrictLoss, UpstreamFault, WireglotError
+from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import Request
@@ -217,14 +217,32 @@ def _way_back(
     )
     if request is None:
         return _WayBack(None, Aliases(), context)
-    asked = client.parse_request(_object(request, ClientFault), context)
-    planned = plan(
-        asked, source=client.name, target=upstream.name, model=model, provider=provider, context=context
-    )
+    asked, speaks = _asked(_object(request, ClientFault), client, upstream, context)
+    try:
+        planned = plan(
+            asked, source=speaks.name, target=upstream.name, model=model, provider=provider, context=context
+        )
+        aliases = planned.aliases
+    except Unsupported:  # it was answered all the same: somebody put back what it only refers to
+        aliases = Aliases()
     if not context.seed:
         # Minted ids must differ from those of earlier turns of the same conversation.
         context = msgspec.structs.replace(context, seed=str(len(asked.messages)))
-    return _WayBack(asked, planned.aliases, context)
+    return _WayBack(asked, aliases, context)
+
+
+def _asked(
+    document: dict[str, Any], client: Dialect, upstream: Dialect, context: Context
+) -> tuple[Request, Dialect]:
+    """The request an answer belongs to, and who speaks it. Recorded traffic often keeps only the one that
+    went upstream: it tells as much, except how the client named its tools."""
+    try:
+        return client.parse_request(document, context), client
+    except ClientFault as fault:
+        try:
+            return upstream.parse_request(document, context), upstream
+        except ClientFault:
+            raise fault from None
 
 
 def _restored(response: Response, aliases: Aliases) -> Response:

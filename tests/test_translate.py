@@ -1,0 +1,216 @@
+"""The public functions: what they take, what they give, what they refuse."""
+
+import json
+from typing import Any
+
+import pytest
+
+import wireglot
+from wireglot.dialects.registry import UnknownDialect
+from wireglot.providers.spec import UnknownProvider
+
+ASKED: dict[str, Any] = {
+    "model": "claude-sonnet-4-5",
+    "max_tokens": 100,
+    "messages": [{"role": "user", "content": "hi"}],
+}
+ANSWER: dict[str, Any] = {
+    "candidates": [
+        {"content": {"role": "model", "parts": [{"text": "Hello"}]}, "finishReason": "STOP", "index": 0}
+    ],
+    "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 1, "totalTokenCount": 4},
+    "modelVersion": "gemini-2.5-pro",
+    "responseId": "r1",
+}
+CUSTOM: dict[str, Any] = {
+    "model": "gpt-6",
+    "input": "patch it",
+    "tools": [
+        {
+            "type": "custom",
+            "name": "apply_patch",
+            "format": {"type": "grammar", "syntax": "lark", "definition": "start: /.+/"},
+        },
+        {
+            "type": "namespace",
+            "name": "files",
+            "description": "",
+            "tools": [{"type": "function", "name": "read"}],
+        },
+    ],
+}
+
+
+@pytest.mark.parametrize("body", [ASKED, json.dumps(ASKED), json.dumps(ASKED).encode()])
+def test_a_body_may_be_an_object_text_or_bytes(body: dict[str, Any] | str | bytes) -> None:
+    out = wireglot.translate_request(body, source="anthropic", target="gemini", model="gemini-2.5-pro")
+    assert out.value["contents"] == [{"role": "user", "parts": [{"text": "hi"}]}]
+    assert out.losses == ()
+
+
+def test_the_input_is_not_changed() -> None:
+    before = json.dumps(ASKED)
+    for target in ("anthropic", "gemini", "openai-chat", "openai-responses"):
+        wireglot.translate_request(ASKED, source="anthropic", target=target, model="m")
+    assert json.dumps(ASKED) == before
+
+
+def test_the_same_dialect_changes_the_model_and_nothing_else() -> None:
+    body = {**ASKED, "x_unknown": {"a": [1]}, "temperature": None}
+    out = wireglot.translate_request(body, source="anthropic", target="anthropic", model="claude-opus-5")
+    assert out.value == {**body, "model": "claude-opus-5"}
+    assert out.losses == ()
+
+
+def test_underscores_in_a_dialects_name_are_forgiven_and_unknown_ones_named() -> None:
+    assert wireglot.translate_request(ASKED, source="anthropic", target="openai_chat").value["messages"]
+    with pytest.raises(UnknownDialect, match="openai-responses"):
+        wireglot.translate_request(ASKED, source="anthropic", target="esperanto")
+    with pytest.raises(UnknownProvider, match="kimi"):
+        wireglot.translate_request(ASKED, source="anthropic", target="openai-chat", provider="nobody")
+
+
+def test_a_body_without_a_model_gets_a_declared_one() -> None:
+    body = {"contents": [{"parts": [{"text": "hi"}]}]}
+    out = wireglot.translate_request(body, source="gemini", target="openai-chat")
+    assert out.value["model"] == "unknown"
+    assert ("$.model", "model", "invented") in [(loss.path, loss.feature, loss.action) for loss in out.losses]
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        (b"", "$"),
+        (b"[]", "$"),
+        (b"{", "$"),
+        ({}, "$.messages"),
+        ({"messages": [{"role": 1}]}, "$.messages[0].role"),
+    ],
+)
+def test_bad_input_names_its_place(body: Any, path: str) -> None:
+    with pytest.raises(wireglot.ClientFault) as fault:
+        wireglot.translate_request(body, source="anthropic", target="gemini")
+    assert fault.value.path == path
+    assert "expected" in fault.value.message
+
+
+def test_strict_refuses_what_would_be_bent_and_names_it() -> None:
+    body = {**ASKED, "top_k": 3}
+    kept = wireglot.translate_request(ASKED, source="anthropic", target="gemini", model="m", strict=True)
+    assert kept.losses == ()
+    with pytest.raises(wireglot.StrictLoss) as refused:
+        wireglot.translate_request(body, source="anthropic", target="openai-chat", model="m", strict=True)
+    assert refused.value.path == "$.sampling.top_k"
+    assert "sampling.top_k" in refused.value.message
+
+
+def test_a_provider_narrows_a_request_of_its_own_dialect_too() -> None:
+    """R-Q-01, C17, C38"""
+    schema = {"type": "object", "properties": {"status": {"enum": ["a", "b"]}}}
+    body = {
+        "model": "kimi-k3",
+        "temperature": 0.2,
+        "messages": [{"role": "user", "content": "hi"}],
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": schema}}],
+    }
+    out = wireglot.translate_request(body, source="openai-chat", target="openai-chat", provider="kimi")
+    assert "temperature" not in out.value
+    sent = out.value["tools"][0]["function"]["parameters"]["properties"]["status"]
+    assert sent == {"enum": ["a", "b"], "type": "string"}
+    assert [loss.feature for loss in out.losses] == ["sampling.temperature"]
+
+
+def test_an_answer_works_with_and_without_its_request() -> None:
+    bare = wireglot.translate_response(ANSWER, source="gemini", target="anthropic")
+    asked = wireglot.translate_response(ANSWER, source="gemini", target="anthropic", request=ASKED)
+    assert bare.value == asked.value
+    assert bare.value["content"] == [{"type": "text", "text": "Hello"}]
+    assert bare.value["stop_reason"] == "end_turn"
+    assert (bare.value["usage"]["input_tokens"], bare.value["usage"]["output_tokens"]) == (3, 1)
+
+
+def test_a_request_in_the_providers_own_dialect_is_understood_as_well() -> None:
+    asked = {"contents": [{"parts": [{"text": "hi"}]}], "generationConfig": {"temperature": 0.5}}
+    out = wireglot.translate_response(ANSWER, source="gemini", target="openai-responses", request=asked)
+    assert out.value["temperature"] == 0.5
+
+
+def test_a_request_nobody_understands_is_the_clients_fault() -> None:
+    with pytest.raises(wireglot.ClientFault) as fault:
+        wireglot.translate_response(ANSWER, source="gemini", target="anthropic", request={"messages": 1})
+    assert fault.value.path == "$.messages"
+
+
+def test_tools_come_back_as_the_client_declared_them() -> None:
+    """PAINS A17"""
+    sent = wireglot.translate_request(
+        CUSTOM, source="openai-responses", target="gemini", model="gemini-3-pro"
+    ).value
+    names = [tool["name"] for tool in sent["tools"][0]["functionDeclarations"]]
+    assert names == ["apply_patch", "files__read"]
+    calls = [
+        {"functionCall": {"name": "apply_patch", "args": {"input": "*** Begin Patch"}}},
+        {"functionCall": {"name": "files__read", "args": {"path": "a"}}},
+    ]
+    answer = {
+        **ANSWER,
+        "candidates": [{"content": {"role": "model", "parts": calls}, "finishReason": "STOP"}],
+    }
+    out = wireglot.translate_response(
+        answer, source="gemini", target="openai-responses", request=CUSTOM
+    ).value
+    patch, read = out["output"]
+    assert (patch["type"], patch["name"], patch["input"]) == (
+        "custom_tool_call",
+        "apply_patch",
+        "*** Begin Patch",
+    )
+    assert (read["type"], read["namespace"], read["name"]) == ("function_call", "files", "read")
+    stream = wireglot.StreamTranslator(source="gemini", target="openai-responses", request=CUSTOM)
+    text = (stream.feed(b"data: " + json.dumps(answer).encode() + b"\n\n") + stream.close()).decode()
+    assert '"custom_tool_call"' in text
+    assert '"*** Begin Patch"' in text
+    assert '"namespace":"files"' in text
+
+
+def test_a_request_that_only_refers_to_a_stored_prompt_does_not_hinder_its_answer() -> None:
+    asked = {"model": "gpt-6", "prompt": {"id": "pmpt_1"}}
+    out = wireglot.translate_response(ANSWER, source="gemini", target="openai-responses", request=asked)
+    assert out.value["status"] == "completed"
+
+
+def test_an_error_body_becomes_the_clients_error() -> None:
+    body = {"error": {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED"}}
+    out = wireglot.translate_response(body, source="gemini", target="anthropic")
+    assert out.value["type"] == "error"
+    assert out.value["error"] == {"type": "rate_limit_error", "message": "slow down"}
+    wrapped = wireglot.translate_response(json.dumps([body]), source="gemini", target="openai-chat")
+    assert wrapped.value["error"]["code"] == "rate_limit_exceeded"
+
+
+def test_a_stream_cut_short_ends_in_the_clients_error_and_says_so() -> None:
+    stream = wireglot.StreamTranslator(source="gemini", target="anthropic")
+    first = stream.feed(b'data: {"candidates":[{"content":{"role":"model","parts":[{"text":"Hel"}]}}]}\n\n')
+    assert b"text_delta" in first
+    last = stream.close()
+    assert last.startswith(b"event: error\n")
+    assert stream.failed
+    assert stream.close() == b""
+    with pytest.raises(ValueError, match="closed"):
+        stream.feed(b"x")
+
+
+def test_a_json_array_may_be_asked_for_and_read() -> None:
+    chat = (
+        b'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"Hi"}}]}\n\n'
+        b'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+        b"data: [DONE]\n\n"
+    )
+    stream = wireglot.StreamTranslator(source="openai-chat", target="gemini", framing="json-array")
+    array = stream.feed(chat) + stream.close()
+    chunks = json.loads(array)
+    assert chunks[-1]["candidates"][0]["finishReason"] == "STOP"
+    back = wireglot.StreamTranslator(source="gemini", target="openai-chat")
+    text = (back.feed(array) + back.close()).decode()
+    assert '"content":"Hi"' in text
+    assert text.endswith("data: [DONE]\n\n")
