@@ -214,3 +214,43 @@ def test_a_json_array_may_be_asked_for_and_read() -> None:
     text = (back.feed(array) + back.close()).decode()
     assert '"content":"Hi"' in text
     assert text.endswith("data: [DONE]\n\n")
+
+
+def test_old_gemini_gets_its_schema_in_the_field_it_knows() -> None:
+    tool = {
+        "name": "f",
+        "input_schema": {"type": "object", "properties": {"a": {"type": ["string", "null"]}}},
+    }
+    body = {**ASKED, "tools": [tool]}
+    old = wireglot.translate_request(body, source="anthropic", target="gemini", model="gemini-1.5-pro").value
+    new = wireglot.translate_request(body, source="anthropic", target="gemini", model="gemini-3-pro").value
+    assert old["tools"][0]["functionDeclarations"][0]["parameters"]["type"] == "OBJECT"
+    assert new["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"]["type"] == "object"
+
+
+def test_a_gemini_client_after_another_provider_sends_the_bypass_where_gemini_demands_a_signature() -> None:
+    """R-DA-05: its history holds another provider's state in our envelope."""
+    call = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
+    claude = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-opus-5",
+        "content": [{"type": "thinking", "thinking": "hm", "signature": "EqQB"}, call],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
+    answer = wireglot.translate_response(claude, source="anthropic", target="gemini").value
+    content = answer["candidates"][0]["content"]
+    result = {"functionResponse": {"name": "f", "response": {"output": "ok"}}}
+    body = {
+        "contents": [
+            {"role": "user", "parts": [{"text": "go"}]},
+            content,
+            {"role": "user", "parts": [result]},
+        ]
+    }
+    out = wireglot.translate_request(body, source="gemini", target="gemini", model="gemini-3-pro")
+    called = next(part for part in out.value["contents"][1]["parts"] if "functionCall" in part)
+    assert called["thoughtSignature"] == "skip_thought_signature_validator"
+    assert {loss.feature for loss in out.losses} >= {"reasoning.signature"}

@@ -70,11 +70,24 @@ def plan(
     # Minters are compared only as far as the caller says who answers: a guess must not drop a signature.
     context = msgspec.structs.replace(context, provider=provider or context.provider, model=model or "")
     upstream = request if name == request.model else msgspec.structs.replace(request, model=name)
-    if source == target and not provider:
-        return Plan(request, upstream, Aliases(), context, tuple(losses))
     limits = limits_for(target, name, known)
+    # A model that demands its signatures must be told where they are another's, even in its own dialect.
+    bent = limits.call_signatures and _carries_foreign_state(request, _family(target))
+    if source == target and not provider and not bent:
+        return Plan(request, upstream, Aliases(), context, tuple(losses))
     fitted = fit(upstream, limits, context, _family(target), regroup=source != target)
     return Plan(request, fitted.request, fitted.aliases, context, (*losses, *fitted.losses), fitted.trail)
+
+
+def _carries_foreign_state(request: Request, dialect: str) -> bool:
+    """Whether the history holds state that another provider minted."""
+    for message in request.messages:
+        if message.role == "assistant":
+            for part in message.content:
+                signature = getattr(part, "signature", None)
+                if signature is not None and signature.origin.dialect != dialect:
+                    return True
+    return False
 
 
 def _family(name: str) -> str:
@@ -161,8 +174,9 @@ class StreamTranslator:
         framing: Literal["sse", "json-array"] = "sse",
     ) -> None:
         upstream, client = dialect(source), dialect(target)
-        if context is None:
-            context = Context(framing=framing)
+        context = context or Context()
+        if framing != "sse":
+            context = msgspec.structs.replace(context, framing=framing)
         back = _way_back(client, upstream, request, model, provider, context)
         self._reader = upstream.stream_reader(back.context)
         self._writer = client.stream_writer(back.context, back.client)

@@ -642,3 +642,36 @@ def test_losses_point_to_where_the_client_put_things() -> None:
         Loss("$.messages[3].content[1].cache", "cache_marker", "dropped"), outcome.request
     ) == (Loss("$.messages[4].content[0].cache", "cache_marker", "dropped"))
     assert last.content[1] == Text("late")
+
+
+def test_another_providers_signature_leaves_a_call_that_goes_to_chat() -> None:
+    wanted = request(
+        user(Text("x")), assistant(ToolCall("a", "f", "{}", signature=_GEMINI)), user(ToolResult("a"))
+    )
+    outcome = fitted(wanted, Limits())
+    assert outcome.request.messages[1].content == (ToolCall("a", "f", "{}"),)
+    assert features(outcome) == [("reasoning.signature", "dropped")]
+
+
+def test_thinking_stops_for_a_tool_loop_whose_thinking_is_lost() -> None:
+    limits = limits_for("anthropic", "claude-sonnet-4-5")
+    thinking = Thinking("on", budget=2048)
+    lost = request(user(Text("x")), *pair("a"), thinking=thinking, max_tokens=9000)
+    outcome = fitted(lost, limits, "anthropic")
+    assert outcome.request.thinking == Thinking("off")
+    assert features(outcome) == [("thinking.mode", "dropped")]
+    kept = request(
+        user(Text("x")),
+        assistant(Reasoning("t", _CLAUDE), ToolCall("a", "f", "{}")),
+        user(ToolResult("a")),
+        thinking=thinking,
+        max_tokens=9000,
+    )
+    assert fitted(kept, limits, "anthropic").request.thinking == thinking
+
+
+def test_a_tool_result_to_a_turn_held_elsewhere_is_refused() -> None:
+    wanted = request(user(ToolResult("call_1")), extra=Extra("openai-responses", {"conversation": "conv_1"}))
+    with pytest.raises(Unsupported) as refused:
+        fitted(wanted, Limits(), "gemini")
+    assert refused.value.path == "$.conversation"

@@ -24,6 +24,9 @@ Holder = Literal["reasoning", "redacted", "call", "text", "media", "unsigned"]
 """What the signature belongs to: the reasoning that carries it, or the next call, text or media behind it.
 `unsigned`: nobody signed; the envelope only keeps clients content that insist on a signature."""
 
+UNREADABLE = "unreadable"
+"""The origin of state in an envelope that could not be opened: no dialect's, so nobody gets it."""
+
 _MAGIC = b"WG1"
 _PREFIX = base64.b64encode(_MAGIC).decode()
 _TAG_LENGTH = 16
@@ -70,9 +73,17 @@ def is_sealed(text: str) -> bool:
 
 
 def unseal(text: str, secret: bytes) -> Sealed | None:
-    """What an envelope holds, or None if it is not one of ours (or was tampered with)."""
+    """What an envelope holds, or None if the text is no envelope of ours.
+
+    One that cannot be opened (another secret, a damaged byte) is nobody's state: it is kept as such, so
+    that it is never mistaken for a signature of the upstream and sent there.
+    """
     if not text.startswith(_PREFIX):
         return None
+    return _opened(text, secret) or Sealed(Signature(text, Origin(UNREADABLE)), "reasoning")
+
+
+def _opened(text: str, secret: bytes) -> Sealed | None:
     standard = text.replace("-", "+").replace("_", "/").rstrip("=")
     try:
         raw = base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)

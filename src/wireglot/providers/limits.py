@@ -96,6 +96,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     budget_min: int = 0
     budget_max: int = 0
     thinking_off: bool = True
+    thinking_in_loop: bool = False
+    """Thinking goes on in a tool loop only if the loop's own thinking comes back, signed."""
     reasoning: ReasoningReplay = "text"
     reasoning_required: bool = False
     """Every assistant turn with calls must say its reasoning, be it empty."""

@@ -10,7 +10,7 @@ import pytest
 from tests.dialects.anthropic.support import CONTEXT, ask, blocks, features, parse, read, write
 from wireglot.dialects.anthropic import DIALECT
 from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import unseal
+from wireglot.dialects.envelope import UNREADABLE, unseal
 from wireglot.ir.content import Message, Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request
@@ -107,13 +107,13 @@ def test_a_carrier_with_nothing_behind_it_is_dropped():
     assert parse(body).messages[0].content == ()
 
 
-def test_an_envelope_of_another_secret_is_plain_data():
+def test_an_envelope_of_another_secret_is_nobodys_state():
     content = DIALECT.render_response(answer(Reasoning("hm", GEMINI)), Context(secret=b"other")).value[
         "content"
     ]
     (part,) = parse(ask(messages=[{"role": "assistant", "content": content}])).messages[0].content
     assert isinstance(part, Reasoning)
-    assert part.signature == Signature(content[0]["signature"], Origin("anthropic"))
+    assert part.signature == Signature(content[0]["signature"], Origin(UNREADABLE))
 
 
 def test_the_upstream_gets_back_only_what_it_signed():

@@ -3,7 +3,7 @@
 import pytest
 
 from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import seal, unseal
+from wireglot.dialects.envelope import UNREADABLE, seal, unseal
 from wireglot.dialects.gemini import DIALECT
 from wireglot.ir.content import Message, Origin, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.outcome import Response, Stop
@@ -126,11 +126,11 @@ def test_reasoning_that_was_streamed_in_pieces_is_one_again_when_it_comes_back()
     assert parse(*pieces) == (Reasoning("Let me think.", CLAUDE), Text("Hi."))
 
 
-def test_a_forged_envelope_is_plain_data():
+def test_a_forged_envelope_is_nobodys_state():
     text = seal(CLAUDE, "call", b"another secret")
     (call,) = parse({"functionCall": {"name": "f"}, "thoughtSignature": text})
     assert isinstance(call, ToolCall)
-    assert call.signature == Signature(text, Origin("gemini"))
+    assert call.signature == Signature(text, Origin(UNREADABLE))
 
 
 def test_signatures_of_an_answer_are_stamped_with_their_minter():

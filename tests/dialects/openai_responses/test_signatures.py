@@ -2,7 +2,7 @@
 
 from tests.dialects.openai_responses.wire import CONTEXT, parse, render, write
 from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import is_sealed
+from wireglot.dialects.envelope import UNREADABLE, is_sealed
 from wireglot.dialects.openai_responses import DIALECT
 from wireglot.ir.content import Media, Message, Origin, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.outcome import Response, Stop
@@ -81,13 +81,13 @@ def test_a_signature_whose_call_is_gone_is_dropped():
     assert turn_of([carrier]) == []
 
 
-def test_a_tampered_envelope_is_plain_data():
+def test_a_tampered_envelope_is_nobodys_state():
     (item,) = answered(Reasoning("", CLAUDE)).value["output"]
     bent = {**item, "encrypted_content": item["encrypted_content"][:-4] + "AAAA"}
     (part,) = turn_of([bent])
     assert isinstance(part, Reasoning)
     assert part.signature is not None
-    assert part.signature.origin == Origin("openai-responses")
+    assert part.signature.origin == Origin(UNREADABLE)
 
 
 def test_ids_we_made_up_never_reach_the_provider():

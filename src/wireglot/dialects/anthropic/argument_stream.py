@@ -89,7 +89,7 @@ class ArgumentStream:
         raw = "".join(self._raw)
         if self._place == _DONE and not self._broken:
             return "}"
-        if not raw.strip():
+        if raw.strip() in ("", "null"):
             return ""
         wrapped = arguments_object(raw)
         problem = (

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN, integer, overlay
-from wireglot.dialects.gemini.schema import json_schema
+from wireglot.dialects.gemini.schema import is_openapi, json_schema
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Effort, OutputFormat, Request, Sampling, Thinking
@@ -221,7 +221,7 @@ def _render_output(output: OutputFormat, out: list[Loss]) -> dict[str, Any]:
         if original is not None and json_schema(original) == output.schema:
             config["responseSchema"] = original
         else:
-            config["responseJsonSchema"] = output.schema
+            config["responseSchema" if is_openapi(output.schema) else "responseJsonSchema"] = output.schema
     return config
 
 

@@ -79,3 +79,9 @@ def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
 def is_trivial(schema: dict[str, Any] | None) -> bool:
     """Whether it says no more than "an object without arguments", which Gemini wants unsaid."""
     return not schema or schema == {"type": "object"} or schema == {"type": "object", "properties": {}}
+
+
+def is_openapi(schema: dict[str, Any] | None) -> bool:
+    """Whether a schema has types in capitals, as Google's own message: the older field takes it."""
+    kind = (schema or {}).get("type")
+    return type(kind) is str and kind.isupper()

@@ -7,7 +7,7 @@ from typing import Any, Literal, assert_never
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN, overlay
-from wireglot.dialects.gemini.schema import is_trivial, json_schema
+from wireglot.dialects.gemini.schema import is_openapi, is_trivial, json_schema
 from wireglot.ir.content import Extra, Foreign
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import AnyTool, HostedTool, Tool, ToolChoice
@@ -173,7 +173,7 @@ def _render_function(tool: Tool, path: str, out: list[Loss]) -> dict[str, Any] |
     elif not is_trivial(tool.schema) or (
         form.get("parametersJsonSchema") == "stated" and tool.schema is not None
     ):
-        declaration["parametersJsonSchema"] = tool.schema
+        declaration["parameters" if is_openapi(tool.schema) else "parametersJsonSchema"] = tool.schema
     return overlay(declaration, own_fields(tool.extra, OWN))
 
 

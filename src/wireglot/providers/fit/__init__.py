@@ -14,8 +14,8 @@ from wireglot.providers.fit.ids import fit_call_ids
 from wireglot.providers.fit.markers import fit_cache_markers
 from wireglot.providers.fit.output import ask_for_output, fit_output_schema
 from wireglot.providers.fit.parts import fit_messages, sign_calls
-from wireglot.providers.fit.state import without_state
-from wireglot.providers.fit.thinking import fit_thinking, thinks
+from wireglot.providers.fit.state import refuse_nothing, without_state
+from wireglot.providers.fit.thinking import fit_thinking, stop_thinking_in_loop, thinks
 from wireglot.providers.fit.tools import fit_tool_choice, fit_tools
 from wireglot.providers.fit.turns import fit_ends, place_system
 from wireglot.providers.limits import ALL_SAMPLING, ALL_SETTINGS, Limits
@@ -43,11 +43,14 @@ def fit(request: Request, limits: Limits, context: Context, dialect: str, regrou
     if messages is not request.messages:
         request = msgspec.structs.replace(request, messages=messages)
     request = fit_messages(request, limits, context, dialect, losses, trail)
+    refuse_nothing(request, losses)
     request, aliases = fit_tools(request, limits, losses, trail)
     request = fit_call_ids(request, limits, losses, context, trail)
     if limits.call_signatures:
         request = sign_calls(request, context, losses, trail)
     asked = request.thinking
+    if limits.thinking_in_loop and asked.mode != "off":
+        request = stop_thinking_in_loop(request, losses)
     request = fit_thinking(request, limits, losses, dialect, foreign=regroup)
     request = fit_tool_choice(request, limits, losses, thinks(asked, request.thinking, limits))
     request = _fit_settings(request, limits, losses)

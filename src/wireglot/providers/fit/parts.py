@@ -69,6 +69,7 @@ class _PartFitter:
         self._by_type: dict[type, Callable[..., Part | None]] = {
             Reasoning: self._reasoning,
             ToolResult: self._result,
+            ToolCall: self._call,
         }
         if not limits.blank_text:
             self._by_type[Text] = self._text
@@ -117,6 +118,12 @@ class _PartFitter:
         if part.text or part.signature is not None:
             self._lose(self.trail.of(part), "content.empty", "dropped", "blank text is refused")
         return None
+
+    def _call(self, part: ToolCall) -> Part | None:
+        if part.signature is None or self.context.may_replay(part.signature, self.dialect):
+            return part
+        self._lose(f"{self.trail.of(part)}.signature", "reasoning.signature", "dropped", "another provider's")
+        return msgspec.structs.replace(part, signature=None)
 
     def _media(self, part: Media) -> Part | None:
         if part.kind not in self.limits.media:

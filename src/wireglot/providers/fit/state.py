@@ -21,7 +21,7 @@ _DETAIL = "the earlier turns are held by the provider that minted this id"
 
 
 def without_state(request: Request, losses: list[Loss], trail: Trail) -> Request:
-    """The request without its references to turns held elsewhere, each declared. Nothing left is refused."""
+    """The request without its references to turns held elsewhere, each declared."""
     extra = request.extra
     held = [] if extra is None else [name for name in _FIELDS if extra.fields.get(name)]
     if extra is not None and held:
@@ -33,13 +33,18 @@ def without_state(request: Request, losses: list[Loss], trail: Trail) -> Request
         for message in request.messages
         if (kept := _without_references(message, losses, trail)) is not None
     )
-    if losses and all(message.role == "system" for message in messages):
-        first = next((loss for loss in losses if loss.feature == "conversation_state"), None)
-        if first is not None:
-            raise Unsupported(f"nothing of the conversation is in the request: {_DETAIL}", first.path)
     if len(messages) == len(request.messages) and all(map(operator.is_, messages, request.messages)):
         return request
     return msgspec.structs.replace(request, messages=messages)
+
+
+def refuse_nothing(request: Request, losses: list[Loss]) -> None:
+    """A request of which only its references remain cannot be asked of anyone else."""
+    if any(message.role != "system" for message in request.messages):
+        return
+    first = next((loss for loss in losses if loss.feature == "conversation_state"), None)
+    if first is not None:
+        raise Unsupported(f"nothing of the conversation is in the request: {_DETAIL}", first.path)
 
 
 def _without_references(message: Message, losses: list[Loss], trail: Trail) -> Message | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from wireglot.ir.content import Extra
+from wireglot.ir.content import Extra, Reasoning, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import EFFORTS, Effort, Request, Thinking
 from wireglot.providers.limits import Limits
@@ -72,6 +72,20 @@ def fit_thinking(
     if fitted == thinking and extra is request.extra:
         return request
     return msgspec.structs.replace(request, thinking=fitted, extra=extra)
+
+
+def stop_thinking_in_loop(request: Request, losses: list[Loss]) -> Request:
+    """Off for this request, where the thinking of the running tool loop was lost on the way."""
+    if request.thinking == Thinking() or not request.messages:
+        return request
+    if not any(type(part) is ToolResult for part in request.messages[-1].content):
+        return request
+    caller = next((message for message in reversed(request.messages) if message.role == "assistant"), None)
+    if caller is None or type(caller.content[0]) is Reasoning:
+        return request
+    detail = "the thinking behind the running tool calls is lost; without it this model cannot think on"
+    losses.append(Loss("$.thinking.mode", "thinking.mode", "dropped", detail))
+    return msgspec.structs.replace(request, thinking=Thinking("off", extra=request.thinking.extra))
 
 
 def thinks(asked: Thinking, fitted: Thinking, limits: Limits) -> bool:
