@@ -244,7 +244,7 @@ def test_code_then_type_then_status_tell_what_an_openai_error_is(type_name, code
 
 @pytest.mark.parametrize("kind", get_args(ErrorKind))
 @pytest.mark.parametrize(
-    "code", ["", "rate_limit_exceeded", "stream_truncated", "UNAVAILABLE", "invalid_api_key"]
+    "code", ["", "rate_limit_exceeded", "upstream_error", "UNAVAILABLE", "invalid_api_key"]
 )
 def test_what_the_openai_envelope_tells_is_understood_again(kind, code):
     """The tables mirror each other, and a raw code never changes the kind."""

@@ -67,7 +67,12 @@ def stream_comes_back(case: Case) -> None:
             after = replace(after, id=before.id)
         found = differences(spoken(before), spoken(after))
         # Kimi's ids (`functions.Bash:0`) are not legal on the wire they come from; clients get legal ones.
-        assert not [line for line in found if not re.search(r"\]\.id: '[^']*[.:][^']*' !=", line)]
+        # Arguments that break off midway are closed, with the raw text inside, and that is declared.
+        bent = {loss.feature for loss in written.losses}
+        allowed = r"\]\.id: '[^']*[.:][^']*' !="
+        if "tool_call.arguments" in bent:
+            allowed += r"|\]\.arguments: .* != .*_raw"
+        assert not [line for line in found if not re.search(allowed, line, re.DOTALL)]
 
 
 def spoken(response: Response) -> tuple[object, ...]:

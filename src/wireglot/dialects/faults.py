@@ -6,8 +6,18 @@ import html
 import re
 from typing import Any, Final
 
-from wireglot.ir.errors import ErrorKind
+from wireglot.ir.errors import ApiError, ErrorKind
 from wireglot.wire.json import encode_text
+
+_UPSTREAM: Final = "upstream_error"
+
+TRUNCATED: Final = ApiError("server", "the upstream stream ended before it was complete", code=_UPSTREAM)
+
+
+def broken(problem: object) -> ApiError:
+    """The upstream sent what its dialect does not allow."""
+    return ApiError("server", f"the upstream sent what cannot be read: {problem}", code=_UPSTREAM)
+
 
 _BY_STATUS: Final[dict[int, ErrorKind]] = {
     401: "auth",

@@ -53,7 +53,7 @@ def test_a_stream_that_stops_short_is_a_failure_unless_it_said_why(kept):
     told = any(event["type"] == "message_delta" for event in PLAIN[:kept])
     assert isinstance(last, Finish if told else Failure)
     if isinstance(last, Failure):
-        assert (last.error.kind, last.error.code) == ("server", "stream_truncated")
+        assert (last.error.kind, last.error.code) == ("server", "upstream_error")
 
 
 def test_the_end_without_message_stop_is_an_end():

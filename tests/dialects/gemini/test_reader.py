@@ -191,7 +191,7 @@ def test_a_stream_cut_before_its_finish_reason_ends_in_an_error():
     """R-DC-07, PAINS A6: never a clean stop; what was paid is told."""
     events = read(sse(chunk({"text": "a"}, usageMetadata={"promptTokenCount": 7})))
     assert isinstance(events[-1], Failure)
-    assert events[-1].error.code == "stream_truncated"
+    assert events[-1].error.code == "upstream_error"
     assert isinstance(events[-2], UsageReport)
     assert events[-2].usage.input == 7
 
@@ -413,7 +413,7 @@ def test_a_stream_cut_inside_its_last_frame_is_an_error_though_an_earlier_one_sa
         last = read(data[:at])[-1]
         if at < whole:
             assert isinstance(last, Failure), data[:at]
-            assert last.error.code == "stream_truncated"
+            assert last.error.code == "upstream_error"
         else:
             assert last.stop.raw == "RECITATION"
 
@@ -428,5 +428,5 @@ def test_an_array_that_is_never_closed_was_cut():
     for at in range(1, len(data)):
         last = read(data[:at])[-1]
         assert isinstance(last, Failure), data[:at]
-        assert last.error.code == "stream_truncated"
+        assert last.error.code == "upstream_error"
     assert read(data)[-1].stop.raw == "RECITATION"

@@ -205,7 +205,7 @@ def test_events_of_other_dialects_are_declared():
 @pytest.mark.parametrize(
     ("error", "code", "status"),
     [
-        (ApiError("server", "cut", code="stream_truncated"), 503, "UNAVAILABLE"),
+        (ApiError("server", "cut", code="upstream_error"), 503, "UNAVAILABLE"),
         (ApiError("overloaded", "busy"), 503, "UNAVAILABLE"),
         (ApiError("rate_limit", "slow down"), 429, "RESOURCE_EXHAUSTED"),
         (ApiError("timeout", "late"), 504, "DEADLINE_EXCEEDED"),

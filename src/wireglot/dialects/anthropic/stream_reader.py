@@ -26,6 +26,7 @@ from wireglot.dialects.anthropic.parts import call_extra
 from wireglot.dialects.anthropic.reasoning import parse_redacted
 from wireglot.dialects.anthropic.response import KNOWN, parse_response
 from wireglot.dialects.base import Context
+from wireglot.dialects.faults import TRUNCATED, broken
 from wireglot.dialects.fields import Fields
 from wireglot.ir.content import Extra, Text, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
@@ -33,8 +34,6 @@ from wireglot.ir.outcome import Stop
 from wireglot.ir.stream import Delta, Event, Failure, Finish, ForeignEvent, Start, UsageReport, unfold
 from wireglot.wire.json import BadJson, decode, encode_text
 from wireglot.wire.sse import MAX_FRAME, Frame, FrameTooLarge, SseDecoder
-
-TRUNCATED = "the upstream stream ended before it was complete"
 
 _TEXT = frozenset({"type", "text", "citations"})
 _THINKING = frozenset({"type", "thinking", "signature"})
@@ -101,12 +100,12 @@ class MessageReader:
         if self._plain is not None:
             self._plain += data
             if len(self._plain) > MAX_FRAME:
-                self._fail("server", "the upstream answer is too large", out)
+                self._fail(broken("the answer is too large"), out)
             return out
         try:
             frames = self._decoder.feed(data)
         except FrameTooLarge as fault:
-            self._fail("server", str(fault), out)
+            self._fail(broken(fault), out)
             return out
         self._read_frames(frames, out)
         return out
@@ -121,14 +120,14 @@ class MessageReader:
             try:
                 frames = self._decoder.feed(self._sniffed or b"") + self._decoder.close()
             except FrameTooLarge as fault:
-                self._fail("server", str(fault), out)
+                self._fail(broken(fault), out)
                 return out
             self._read_frames(frames, out)
         if not self._over:
             if self._stopped:
                 self._take("message_stop", {}, out)
             else:
-                self._fail("server", TRUNCATED, out, "stream_truncated")
+                self._fail(TRUNCATED, out)
         return out
 
     def _sniff(self, data: bytes) -> bytes:
@@ -151,7 +150,7 @@ class MessageReader:
                 event = decode(frame.data)
             except BadJson as problem:
                 if frame.data.strip() not in (b"[DONE]", b""):
-                    self._fail("server", f"the upstream sent a broken event: {problem}", out)
+                    self._fail(broken(problem), out)
                 continue
             if type(event) is not dict:
                 continue
@@ -178,7 +177,7 @@ class MessageReader:
                 self._start(event, out)
                 out.append(ForeignEvent(NAME, kind, event))
         except UpstreamFault as fault:
-            self._fail("server", f"the upstream sent a broken event: {fault}", out)
+            self._fail(broken(fault), out)
 
     def _start(self, event: dict[str, Any], out: list[Event]) -> None:
         """Some hosts send no message_start; everything else needs one before it."""
@@ -384,13 +383,13 @@ class MessageReader:
             try:
                 response = parse_response(body, self._parts.context)
             except UpstreamFault as fault:
-                self._fail("server", f"the upstream sent a broken answer: {fault}", out)
+                self._fail(broken(fault), out)
                 return
             out.extend(unfold(response))
 
-    def _fail(self, kind: Any, message: str, out: list[Event], code: str = "") -> None:
+    def _fail(self, error: ApiError, out: list[Event]) -> None:
         self._over = True
-        out.append(Failure(ApiError(kind, message, code=code)))
+        out.append(Failure(error))
 
 
 def _index(value: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from wireglot.dialects.arguments import arguments_text
 from wireglot.dialects.base import Context
 from wireglot.dialects.envelope import is_sealed
+from wireglot.dialects.faults import TRUNCATED, broken
 from wireglot.dialects.foreign import CANDIDATE
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.citations import Span, read_logprobs, read_spans
@@ -87,7 +88,7 @@ class GeminiReader:
             for document in self._framing.feed(data):
                 self._document(document, events)
         except (BadJson, FrameTooLarge, UpstreamFault) as problem:
-            self._fail(_broken(problem), events)
+            self._fail(broken(problem), events)
         return events
 
     def end(self) -> list[Event]:
@@ -97,7 +98,7 @@ class GeminiReader:
         try:
             self._end(events)
         except (BadJson, FrameTooLarge, UpstreamFault) as problem:
-            self._fail(_broken(problem), events)
+            self._fail(broken(problem), events)
         if not self._done:
             self._finished(events)
         self._done = True
@@ -111,9 +112,9 @@ class GeminiReader:
             try:
                 self._document(document, events)
             except BadJson:
-                self._fail(_truncated(), events)  # a frame without its blank line may be cut, not broken
+                self._fail(TRUNCATED, events)  # a frame without its blank line may be cut, not broken
         if self._framing.cut and not self._done:
-            self._fail(_truncated(), events)
+            self._fail(TRUNCATED, events)
 
     def _whole(self, body: Any, events: list[Event]) -> None:
         """An answer, or an error, that came in one piece."""
@@ -344,7 +345,7 @@ class GeminiReader:
         """The bytes are over: the answer is complete, was refused, or was cut off."""
         blocked = blocked_stop(self._rest)
         if self._finish is None and not (self._started and blocked.reason == "refused" and not self._parts):
-            self._fail(_truncated(), events)
+            self._fail(TRUNCATED, events)
             return
         if names.enum_name(self._finish, FINISH_NUMBERS) != "MAX_TOKENS":
             self._end_partial(events)  # a call that was cut off by the limit is no call
@@ -387,13 +388,3 @@ def _tells(extra: Extra | None) -> bool:
 
 def _is_ours(signature: Signature | None) -> bool:
     return signature is not None and is_sealed(signature.data)
-
-
-def _truncated() -> ApiError:
-    return ApiError("server", "the upstream stream ended before it was complete", code="stream_truncated")
-
-
-def _broken(problem: Exception) -> ApiError:
-    return ApiError(
-        "server", f"the upstream sent something that is no Gemini stream: {problem}", code="stream_broken"
-    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.base import Context
+from wireglot.dialects.faults import TRUNCATED, broken
 from wireglot.dialects.foreign import CANDIDATE
 from wireglot.dialects.openai_chat.errors import parse_error
 from wireglot.dialects.openai_chat.extras import NAME, is_hollow
@@ -37,8 +38,6 @@ _CHOICE = frozenset(
 )
 _DONE = b"[DONE]"
 _MAX_BODY = 64 * 1024 * 1024
-_TRUNCATED = ApiError("server", "the upstream stream ended before it was complete", code="stream_truncated")
-_UNREADABLE = "the upstream sent a stream that cannot be read"
 
 
 class ChatReader:
@@ -81,13 +80,13 @@ class ChatReader:
         try:
             frames = self._sse.close()
         except FrameTooLarge as fault:
-            self._fail(ApiError("server", f"{_UNREADABLE}: {fault}"), out)
+            self._fail(broken(fault), out)
             return out
         for frame in frames:
             self._frame(frame, out)
         if not self._ended:
             if self._finish is None:
-                self._fail(_TRUNCATED, out)
+                self._fail(TRUNCATED, out)
             else:
                 self._close(out)
         return out
@@ -104,7 +103,7 @@ class ChatReader:
             return b""
         if start in b"{[<":
             if len(body) > _MAX_BODY:
-                self._fail(ApiError("server", f"{_UNREADABLE}: it is too large"), out)
+                self._fail(broken("it is too large"), out)
             return b""
         self._body = None
         return bytes(body)
@@ -113,7 +112,7 @@ class ChatReader:
         try:
             frames = self._sse.feed(data)
         except FrameTooLarge as fault:
-            self._fail(ApiError("server", f"{_UNREADABLE}: {fault}"), out)
+            self._fail(broken(fault), out)
             return
         for frame in frames:
             self._frame(frame, out)
@@ -124,7 +123,7 @@ class ChatReader:
         """A body without frames: an error, or an answer that was not streamed after all."""
         text = body.decode("utf-8", "replace").strip()
         if not text:
-            self._fail(_TRUNCATED, out)
+            self._fail(TRUNCATED, out)
             return
         try:
             value = decode(body.strip())
@@ -137,8 +136,8 @@ class ChatReader:
                 self._ended = True
                 return
             except UpstreamFault as fault:
-                error = ApiError("server", f"{_UNREADABLE}: {fault}")
-        self._fail(error or ApiError("server", _UNREADABLE), out)
+                error = broken(fault)
+        self._fail(error or broken("no stream"), out)
 
     # Frames
 
@@ -150,23 +149,23 @@ class ChatReader:
                 if self._started or self._finish is not None or self._id:
                     self._close(out)
                 else:
-                    self._fail(_TRUNCATED, out)
+                    self._fail(TRUNCATED, out)
                 return
             if not data:
                 return
         try:
             chunk = decode(data)
         except BadJson as fault:
-            self._fail(ApiError("server", f"{_UNREADABLE}: {fault}"), out)
+            self._fail(broken(fault), out)
             return
         if type(chunk) is not dict:
             if chunk is not None:
-                self._fail(ApiError("server", f"{_UNREADABLE}: expected an object"), out)
+                self._fail(broken("expected an object"), out)
             return
         try:
             self._chunk(chunk, frame.event, out)
         except UpstreamFault as fault:
-            self._fail(ApiError("server", f"{_UNREADABLE}: {fault}"), out)
+            self._fail(broken(fault), out)
 
     def _chunk(self, chunk: dict[str, Any], event: str, out: list[Event]) -> None:
         choices = chunk.get("choices")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wireglot.dialects.base import Context
+from wireglot.dialects.faults import TRUNCATED, broken
 from wireglot.dialects.openai_responses.errors import parse_error
 from wireglot.dialects.openai_responses.item_reader import ItemReader
 from wireglot.dialects.openai_responses.outcome import parse_stop, parse_usage
@@ -87,8 +88,7 @@ class ResponsesReader:
         else:
             self._feed(self._opening, last=True)
         if not self._ended:
-            message = "the upstream stream ended before it was complete"
-            self._fail(ApiError("server", message, code="stream_truncated"))
+            self._fail(TRUNCATED)
         return self._take()
 
     def _take(self) -> list[Event]:
@@ -102,7 +102,7 @@ class ResponsesReader:
             if last:
                 frames += self._sse.close()
         except FrameTooLarge as problem:
-            self._fail(ApiError("server", str(problem), code="frame_too_large"))
+            self._fail(broken(problem))
         else:
             self._read_frames(frames)
 
@@ -126,7 +126,7 @@ class ResponsesReader:
         self._body += data
         if len(self._body) > _MAX_BODY:
             self._body.clear()
-            self._fail(ApiError("server", "the upstream's answer is too large", code="frame_too_large"))
+            self._fail(broken("the answer is too large"))
 
     def _read_body(self, data: bytes) -> None:
         try:
@@ -141,7 +141,7 @@ class ResponsesReader:
             self._items.out += unfold(parse_response(body, self._context))
             self._ended = True
         except UpstreamFault as problem:
-            self._fail(ApiError("server", str(problem)))
+            self._fail(broken(problem))
 
     def _read_frames(self, frames: list[Frame]) -> None:
         for frame in frames:
@@ -151,13 +151,13 @@ class ResponsesReader:
                 event = decode(frame.data)
             except BadJson as problem:
                 if frame.data.strip() not in (b"[DONE]", b""):
-                    self._fail(ApiError("server", f"the upstream sent a broken event: {problem}"))
+                    self._fail(broken(problem))
                 continue
             if type(event) is dict:
                 try:
                     self._read_event(event, frame.event)
                 except UpstreamFault as problem:
-                    self._fail(ApiError("server", f"the upstream sent a broken event: {problem}"))
+                    self._fail(broken(problem))
 
     # Events
 
