@@ -1,0 +1,47 @@
+"""Requests for the tests of `fit`, and what became of them."""
+
+from typing import Any
+
+from wireglot.dialects.base import Context
+from wireglot.ir.content import (
+    Message,
+    Origin,
+    Part,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from wireglot.ir.request import (
+    Request,
+)
+from wireglot.providers.fit import Fitted, fit
+from wireglot.providers.limits import Limits
+
+
+def user(*parts: Part) -> Message:
+    return Message("user", parts)
+
+
+def assistant(*parts: Part) -> Message:
+    return Message("assistant", parts)
+
+
+def request(*messages: Message, **fields: Any) -> Request:
+    return Request("m", messages or (user(Text("hi")),), **fields)
+
+
+def fitted(wanted: Request, limits: Limits, dialect: str = "openai-chat") -> Fitted:
+    return fit(wanted, limits, Context(), dialect)
+
+
+def features(outcome: Fitted) -> list[tuple[str, str]]:
+    return [(loss.feature, loss.action) for loss in outcome.losses]
+
+
+CLAUDE = Signature("sig", Origin("anthropic"))
+GEMINI = Signature("U0lH", Origin("gemini"))
+
+
+def pair(identifier: str, name: str = "f") -> tuple[Message, Message]:
+    return assistant(ToolCall(identifier, name, "{}")), user(ToolResult(identifier))

@@ -1,0 +1,78 @@
+"""Reasoning toward an endpoint: it goes back to who minted it."""
+
+from tests.providers.asks import CLAUDE, GEMINI, assistant, features, fitted, pair, request, user
+from wireglot.ir.content import (
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from wireglot.providers.fit.parts import SKIP_SIGNATURE
+from wireglot.providers.limits import Limits
+
+
+def test_reasoning_goes_back_only_to_who_signed_it() -> None:
+    """R-DA-09, PAINS 3"""
+    wanted = request(
+        user(Text("x")),
+        assistant(Reasoning("ours", CLAUDE), Reasoning("theirs", GEMINI), Reasoning("nobody's"), Text("a")),
+        user(Text("y")),
+    )
+    outcome = fitted(wanted, Limits(reasoning="signed"), "anthropic")
+    assert outcome.request.messages[1].content == (Reasoning("ours", CLAUDE), Text("a"))
+    assert features(outcome) == [("reasoning.text", "dropped")] * 2
+
+
+def test_a_provider_that_wants_the_text_gets_the_text_of_any() -> None:
+    """R-DA-11"""
+    wanted = request(user(Text("x")), assistant(Reasoning("t", CLAUDE), Text("a")), user(Text("y")))
+    outcome = fitted(wanted, Limits(reasoning="text"))
+    assert outcome.request.messages[1].content == (Reasoning("t"), Text("a"))
+    assert features(outcome) == [("reasoning.signature", "dropped")]
+
+
+def test_generic_upstreams_get_no_reasoning() -> None:
+    """R-DA-12"""
+    outcome = fitted(request(user(Text("x")), assistant(Reasoning("t"), Text("a"))), Limits(reasoning="drop"))
+    assert outcome.request.messages[1].content == (Text("a"),)
+
+
+def test_turns_with_calls_get_an_empty_reasoning_where_it_is_demanded() -> None:
+    """R-DA-11, PAINS 8"""
+    wanted = request(user(Text("x")), *pair("a"), assistant(Text("done")), user(Text("y")))
+    outcome = fitted(wanted, Limits(reasoning="text", reasoning_required=True))
+    assert outcome.request.messages[1].content[0] == Reasoning("")
+    assert outcome.request.messages[3].content == (Text("done"),)
+    assert features(outcome) == [("reasoning.text", "invented")]
+
+
+def test_the_first_call_of_each_step_of_the_current_turn_is_signed() -> None:
+    """R-DA-02, R-DA-05, PAINS 1"""
+    wanted = request(
+        user(Text("old")),
+        *pair("a"),
+        assistant(Text("done")),
+        user(Text("new")),
+        assistant(ToolCall("b", "f", "{}"), ToolCall("c", "f", "{}")),
+        user(ToolResult("b"), ToolResult("c")),
+        assistant(ToolCall("d", "f", "{}", signature=GEMINI)),
+        user(ToolResult("d"), Text("go on")),
+    )
+    outcome = fitted(wanted, Limits(call_signatures=True), "gemini")
+    signatures = [
+        part.signature.data if part.signature else None
+        for message in outcome.request.messages
+        for part in message.content
+        if isinstance(part, ToolCall)
+    ]
+    assert signatures == [None, SKIP_SIGNATURE, None, "U0lH"]
+    assert features(outcome) == [("reasoning.signature", "invented")]
+
+
+def test_another_providers_signature_leaves_a_call_that_goes_to_chat() -> None:
+    wanted = request(
+        user(Text("x")), assistant(ToolCall("a", "f", "{}", signature=GEMINI)), user(ToolResult("a"))
+    )
+    outcome = fitted(wanted, Limits())
+    assert outcome.request.messages[1].content == (ToolCall("a", "f", "{}"),)
+    assert features(outcome) == [("reasoning.signature", "dropped")]

@@ -1,0 +1,134 @@
+"""Thinking in the only form a model takes."""
+
+import pytest
+
+from tests.providers.asks import CLAUDE, assistant, features, fitted, pair, request, user
+from wireglot.ir.content import (
+    Extra,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from wireglot.ir.request import (
+    Effort,
+    Thinking,
+)
+from wireglot.providers.limits import Limits
+from wireglot.providers.spec import limits_for
+
+
+@pytest.mark.parametrize(
+    ("thinking", "limits", "expected", "told"),
+    [
+        (Thinking(effort="high"), Limits(thinking="budget"), Thinking("on", budget=24576), "thinking.effort"),
+        (
+            Thinking("on", budget=4000),
+            Limits(thinking="effort"),
+            Thinking(effort="medium"),
+            "thinking.budget",
+        ),
+        (Thinking("on", budget=4000), Limits(thinking="level"), Thinking(effort="medium"), "thinking.budget"),
+        (Thinking("on", budget=400), Limits(thinking="level"), Thinking(effort="minimal"), "thinking.budget"),
+        (
+            Thinking(effort="max"),
+            Limits(thinking="level", efforts=("low", "high")),
+            Thinking(effort="high"),
+            "thinking.effort",
+        ),
+        (
+            Thinking(effort="minimal"),
+            Limits(thinking="effort", efforts=("low", "high", "max")),
+            Thinking(effort="low"),
+            "thinking.effort",
+        ),
+        (
+            Thinking(effort="medium"),
+            Limits(thinking="effort", efforts=("low", "high", "max")),
+            Thinking(effort="high"),
+            "thinking.effort",
+        ),
+        (Thinking("off"), Limits(thinking="effort"), Thinking(effort="none"), None),
+        (Thinking("off"), Limits(thinking="adaptive"), Thinking("off"), None),
+        (
+            Thinking("off"),
+            Limits(thinking="budget", thinking_off=False, budget_min=128),
+            Thinking("on", budget=128),
+            "thinking.mode",
+        ),
+        (
+            Thinking(effort="high"),
+            Limits(thinking="adaptive"),
+            Thinking("auto", "high", display="summary"),
+            "thinking.mode",
+        ),
+        (Thinking(effort="high"), Limits(thinking="none"), Thinking(), "thinking.effort"),
+        (Thinking("on", budget=9), Limits(thinking="fixed"), Thinking(), "thinking.budget"),
+        (
+            Thinking("on", budget=90_000),
+            Limits(thinking="budget", budget_max=24576),
+            Thinking("on", budget=24576),
+            "thinking.budget",
+        ),
+        (Thinking(), Limits(thinking="level"), Thinking(), None),
+    ],
+)
+def test_thinking_in_the_only_form_a_model_takes(
+    thinking: Thinking, limits: Limits, expected: Thinking, told: str | None
+) -> None:
+    """R-DA-14, R-DA-15, PAINS 23"""
+    outcome = fitted(request(thinking=thinking), limits)
+    assert outcome.request.thinking == expected
+    assert [loss.feature for loss in outcome.losses] == ([told] if told else [])
+
+
+def test_kimis_switch_is_a_field_of_its_own() -> None:
+    wanted = request(thinking=Thinking("off"), extra=Extra("anthropic", {"container": "c"}))
+    outcome = fitted(wanted, Limits(thinking="toggle"))
+    assert outcome.request.extra == Extra("openai-chat", {"thinking": {"type": "disabled"}})
+    assert outcome.request.thinking == Thinking()
+    assert features(outcome) == [("unknown_field", "dropped")]
+
+
+@pytest.mark.parametrize(
+    ("effort", "allowed", "nearest"), [("xhigh", ("low", "high"), "high"), ("none", ("low",), "low")]
+)
+def test_an_effort_clamps_to_the_nearest(
+    effort: Effort, allowed: tuple[Effort, ...], nearest: Effort
+) -> None:
+    outcome = fitted(request(thinking=Thinking(effort=effort)), Limits(thinking="effort", efforts=allowed))
+    assert outcome.request.thinking.effort == nearest
+
+
+def test_thinking_is_off_where_the_answer_leaves_it_no_room() -> None:
+    """budget_tokens >= max_tokens is a 400, and so is a budget below the least one."""
+    limits = limits_for("anthropic", "claude-sonnet-4-5")
+    outcome = fitted(request(thinking=Thinking(effort="low"), max_tokens=64), limits, "anthropic")
+    assert outcome.request.thinking == Thinking("off")
+    assert ("thinking.mode", "dropped") in features(outcome)
+    outcome = fitted(request(thinking=Thinking(effort="high"), max_tokens=4096), limits, "anthropic")
+    assert outcome.request.thinking.budget == 4095
+
+
+def test_thinking_that_was_only_switched_on_gets_a_budget_where_there_must_be_one() -> None:
+    limits = limits_for("anthropic", "claude-sonnet-4-5")
+    outcome = fitted(request(thinking=Thinking("on"), max_tokens=32_000), limits, "anthropic")
+    assert outcome.request.thinking == Thinking("on", budget=8192)
+    assert features(outcome) == [("thinking.budget", "invented")]
+
+
+def test_thinking_stops_for_a_tool_loop_whose_thinking_is_lost() -> None:
+    limits = limits_for("anthropic", "claude-sonnet-4-5")
+    thinking = Thinking("on", budget=2048)
+    lost = request(user(Text("x")), *pair("a"), thinking=thinking, max_tokens=9000)
+    outcome = fitted(lost, limits, "anthropic")
+    assert outcome.request.thinking == Thinking("off")
+    assert features(outcome) == [("thinking.mode", "dropped")]
+    kept = request(
+        user(Text("x")),
+        assistant(Reasoning("t", CLAUDE), ToolCall("a", "f", "{}")),
+        user(ToolResult("a")),
+        thinking=thinking,
+        max_tokens=9000,
+    )
+    assert fitted(kept, limits, "anthropic").request.thinking == thinking

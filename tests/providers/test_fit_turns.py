@@ -1,0 +1,156 @@
+"""Turns and parts toward an endpoint: system text, blanks, media, markers, turns held elsewhere."""
+
+import pytest
+
+from tests.providers.asks import assistant, features, fitted, request, user
+from wireglot.ir.content import (
+    CacheMark,
+    Extra,
+    Foreign,
+    Media,
+    Message,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from wireglot.ir.errors import Unsupported
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import (
+    Request,
+    Tool,
+)
+from wireglot.providers.limits import Limits
+
+
+def test_a_system_message_midway_becomes_marked_text_where_there_is_no_place_for_it() -> None:
+    """R-DD-18"""
+    wanted = request(
+        Message("system", (Text("first"),)),
+        user(Text("a")),
+        Message("system", (Text("later"),)),
+        assistant(Text("b")),
+    )
+    outcome = fitted(wanted, Limits(system_midway="no"))
+    assert [message.role for message in outcome.request.messages] == ["system", "user", "assistant"]
+    marked = outcome.request.messages[1].content[1]
+    assert marked == Text("<system-reminder>\nlater\n</system-reminder>")
+    assert features(outcome) == [("system.position", "approximated")]
+
+
+def test_a_system_message_before_a_user_turn_moves_behind_it_where_only_that_is_legal() -> None:
+    wanted = request(user(Text("a")), assistant(Text("b")), Message("system", (Text("s"),)), user(Text("c")))
+    outcome = fitted(wanted, Limits(system_midway="after-user"))
+    assert [message.role for message in outcome.request.messages] == ["user", "assistant", "user", "system"]
+    assert features(outcome) == [("system.position", "approximated")]
+
+
+def test_a_system_message_in_a_legal_place_stays() -> None:
+    wanted = request(user(Text("a")), Message("system", (Text("s"),)), assistant(Text("b")), user(Text("c")))
+    outcome = fitted(wanted, Limits(system_midway="after-user"))
+    assert outcome.request == wanted
+    assert outcome.losses == ()
+
+
+def test_blank_text_goes_and_an_emptied_message_with_it() -> None:
+    """R-DD-16, PAINS 25"""
+    wanted = request(user(Text("a")), assistant(Text("")), user(Text("b"), Text("\n")))
+    outcome = fitted(wanted, Limits(blank_text=False))
+    assert [message.content for message in outcome.request.messages] == [(Text("a"),), (Text("b"),)]
+    assert features(outcome) == [("content.empty", "dropped")]
+
+
+def test_a_conversation_that_starts_with_the_assistant_gets_a_user_turn() -> None:
+    outcome = fitted(request(assistant(Text("hello")), user(Text("hi"))), Limits(starts_with_user=True))
+    assert [message.role for message in outcome.request.messages] == ["user", "assistant", "user"]
+    assert features(outcome) == [("message.role", "invented")]
+
+
+def test_a_prefill_is_asked_for_in_words_where_it_is_refused() -> None:
+    outcome = fitted(request(user(Text("a")), assistant(Text("{"))), Limits(prefill=False))
+    assert outcome.request.messages[-1].role == "user"
+    assert features(outcome) == [("prefill", "approximated")]
+
+
+def test_media_leaves_a_tool_result_and_stands_behind_all_results() -> None:
+    """PAINS 19"""
+    picture = Media("image", "image/png", "AAAA")
+    wanted = request(
+        user(Text("x")),
+        assistant(ToolCall("a", "f", "{}"), ToolCall("b", "f", "{}")),
+        user(ToolResult("a", (Text("see"), picture)), ToolResult("b", (Text("t"),))),
+    )
+    outcome = fitted(wanted, Limits(tool_result_media="beside"))
+    parts = outcome.request.messages[2].content
+    assert [type(part) for part in parts] == [ToolResult, ToolResult, Text, Media]
+    assert parts[3] == picture
+    assert features(outcome) == [("tool_result.media", "approximated")]
+
+
+def test_only_the_last_markers_stay() -> None:
+    """R-DD-14"""
+    mark = CacheMark()
+    wanted = request(
+        user(Text("a", cache=mark), Text("b", cache=mark)), tools=(Tool("f", cache=mark),), cache=mark
+    )
+    outcome = fitted(wanted, Limits(cache_markers=2))
+    assert isinstance(outcome.request.tools[0], Tool)
+    assert outcome.request.tools[0].cache is None
+    assert outcome.request.messages[0].content == (Text("a"), Text("b", cache=mark))
+    assert outcome.request.cache == mark
+    assert features(outcome) == [("cache_marker", "dropped")] * 2
+
+
+def test_turns_held_by_another_provider_are_declared_missing() -> None:
+    wanted = request(
+        user(Text("and now?")), extra=Extra("openai-responses", {"previous_response_id": "resp_1"})
+    )
+    outcome = fitted(wanted, Limits(), "anthropic")
+    assert [(loss.path, loss.feature) for loss in outcome.losses] == [
+        ("$.previous_response_id", "conversation_state")
+    ]
+    reference = Message("user", (Foreign("openai-responses", "item_reference", {"id": "msg_1"}),))
+    outcome = fitted(request(reference, user(Text("hi"))), Limits(), "anthropic")
+    assert [loss.path for loss in outcome.losses] == ["$.messages[0].content[0]"]
+
+
+def test_a_request_with_nothing_but_a_reference_is_refused() -> None:
+    empty = Request("m", (), extra=Extra("openai-responses", {"prompt": {"id": "pmpt_1"}}))
+    with pytest.raises(Unsupported) as refused:
+        fitted(empty, Limits(), "gemini")
+    assert refused.value.path == "$.prompt"
+
+
+def test_media_a_model_cannot_take_leaves_a_note() -> None:
+    outcome = fitted(request(user(Media("video", url="https://x/v.mp4"))), Limits(media=("image",)))
+    assert outcome.request.messages[0].content == (Text("[video left out: this model cannot take it]"),)
+    assert features(outcome) == [("video", "dropped")]
+
+
+def test_losses_point_to_where_the_client_put_things() -> None:
+    wanted = request(
+        Message("system", (Text("s"),)),
+        user(Text("a")),
+        user(Text("b"), Text(" ")),
+        assistant(Reasoning("x"), ToolCall("1", "f", "{}")),
+        user(Text("late"), ToolResult("ghost")),
+    )
+    outcome = fitted(wanted, Limits(blank_text=False, reasoning="drop"))
+    assert sorted((loss.path, loss.feature) for loss in outcome.losses) == [
+        ("$.messages[2].content[1]", "content.empty"),
+        ("$.messages[3].content[0]", "reasoning.text"),
+        ("$.messages[3].content[1]", "tool_result.pairing"),
+        ("$.messages[4].content[1]", "tool_result.pairing"),
+    ]
+    last = outcome.request.messages[-1]
+    assert outcome.trail.retrace(
+        Loss("$.messages[3].content[1].cache", "cache_marker", "dropped"), outcome.request
+    ) == (Loss("$.messages[4].content[0].cache", "cache_marker", "dropped"))
+    assert last.content[1] == Text("late")
+
+
+def test_a_tool_result_to_a_turn_held_elsewhere_is_refused() -> None:
+    wanted = request(user(ToolResult("call_1")), extra=Extra("openai-responses", {"conversation": "conv_1"}))
+    with pytest.raises(Unsupported) as refused:
+        fitted(wanted, Limits(), "gemini")
+    assert refused.value.path == "$.conversation"
