@@ -256,3 +256,29 @@ def test_kimi_reasoning_comes_back_through_an_anthropic_client():
         provider="kimi",
     ).value
     assert back["messages"][1]["reasoning_content"] == "Two lookups."
+
+
+def test_a_signature_is_not_replayed_beside_a_text_that_changed():
+    """A3: two thoughts of one answer become one text for a Chat client; Claude refuses either signature beside it."""
+    thoughts = [{"type": "thinking", "thinking": text, "signature": f"S{text}"} for text in ("one", "two")]
+    call = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
+    body = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-opus-5",
+        "content": [thoughts[0], {"type": "text", "text": "Hm."}, thoughts[1], call],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
+    answer = translate_response(body, source="anthropic", target="openai-chat")
+    assert "content.position" in [loss.feature for loss in answer.losses]
+    request = translate_request(
+        next_turn("openai-chat", answer.value),
+        source="openai-chat",
+        target="anthropic",
+        model="claude-opus-5",
+    )
+    assert "Sone" not in str(request.value)
+    assert "Stwo" not in str(request.value)
+    assert "reasoning.text" in [loss.feature for loss in request.losses]

@@ -27,6 +27,8 @@ _STATE = "state"
 _GOOGLE = ("google", "vertex")
 _THOUGHT = "thought_signature"
 _OPAQUE = ("signature", "data", "encrypted_content")
+_COVERS_TEXT = frozenset({"anthropic"})
+"""Minters whose signature is void once the text beside it changed."""
 
 
 def parse_reasoning(
@@ -199,9 +201,16 @@ def attach_states(parts: list[Part], states: list[Sealed]) -> None:
     """Give each state back to the part that held it; a part that had nothing else is made anew.
 
     States stand in the order of their parts, so a redacted one belongs behind the part of the state before.
+    A message has one place for reasoning: where several thoughts became one text, a signature that covers its
+    text exactly fits none of it any more, and is not given back.
     """
+    merged = sum(state.holder == "reasoning" for state in states) > 1 and any(
+        isinstance(part, Reasoning) and part.text for part in parts
+    )
     place = 0
     for state in states:
+        if merged and state.holder == "reasoning" and state.signature.origin.dialect in _COVERS_TEXT:
+            continue
         match state.holder:
             case "redacted":
                 parts.insert(place, Reasoning("", state.signature, redacted=True))
