@@ -6,7 +6,17 @@ import pytest
 
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.gemini.simple import DIALECT
-from wireglot.ir.content import Media, Message, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.content import (
+    Extra,
+    Media,
+    Message,
+    Origin,
+    Reasoning,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.outcome import Response, Stop, Usage
 from wireglot.ir.request import Request, Sampling, Thinking, Tool, ToolChoice
@@ -165,3 +175,14 @@ def test_a_stream_ends_with_usage_and_the_sentinel():
     assert last["usageMetadata"]["totalTokenCount"] == 3
     reader = DIALECT.stream_reader(CONTEXT)
     assert fold(reader.read(data) + reader.end()).content == (Text("a"),)
+
+
+def test_what_stands_beside_a_text_is_declared_because_the_input_is_one_string():
+    signature = Signature("U0lH", Origin("gemini"))
+    text = Text("hi", signature=signature, extra=Extra("gemini", {"x_future": "new"}))
+    rendered = DIALECT.render_request(Request("m", (Message("user", (text,)),)), Context())
+    assert rendered.value["input"] == "hi"
+    assert [(loss.path, loss.feature) for loss in rendered.losses] == [
+        ("$.messages[0].content[0].x_future", "unknown_field"),
+        ("$.messages[0].content[0].signature", "reasoning.signature"),
+    ]

@@ -195,6 +195,11 @@ def _render_part(
         results.append(rendered)
     elif type(part) is Text:
         texts.append(part.text)
+        # A string has no fields beside it.
+        if part.extra is not None and part.extra.dialect == names.OWN:
+            losses_of_extra(part.extra, NAME, path, out)
+        if "thoughtSignature" in rendered:
+            out.append(Loss(f"{path}.signature", "reasoning.signature", "dropped", "the input is one string"))
     else:
         out.append(Loss(path, "foreign_part", "dropped", "the input is one string"))
 
