@@ -129,24 +129,22 @@ def test_an_empty_signature_is_never_forged_for_an_anthropic_upstream():
     assert "signature" not in str(rendered["messages"])
 
 
+ENCRYPTED = {
+    "id": "resp_1",
+    "object": "response",
+    "model": "gpt-5",
+    "status": "completed",
+    "output": [
+        {"type": "reasoning", "id": "rs_0123456789abcdef", "summary": [], "encrypted_content": "gAAAAABx=="},
+        {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "{}"},
+    ],
+}
+
+
 @pytest.mark.parametrize("client", ["anthropic", "openai-chat", "gemini"])
 def test_encrypted_reasoning_survives_a_client_of_another_dialect(client):
     """A9: OpenAI reasoning items dropped across bridges, without an error."""
-    item = {
-        "type": "reasoning",
-        "id": "rs_0123456789abcdef",
-        "summary": [],
-        "encrypted_content": "gAAAAABx==",
-    }
-    call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "{}"}
-    body = {
-        "id": "resp_1",
-        "object": "response",
-        "model": "gpt-5",
-        "status": "completed",
-        "output": [item, call],
-    }
-    answer = translate_response(body, source="openai-responses", target=client).value
+    answer = translate_response(ENCRYPTED, source="openai-responses", target=client).value
     if client == "gemini":
         request: dict[str, Any] = {
             "contents": [
@@ -172,21 +170,9 @@ def test_encrypted_reasoning_survives_a_client_of_another_dialect(client):
 def test_encrypted_reasoning_is_not_sent_to_another_account():
     """A10: 400 because an item minted with one key was sent with another."""
     minted = Context(provider="openai", account="team-a")
-    item = {
-        "type": "reasoning",
-        "id": "rs_0123456789abcdef",
-        "summary": [],
-        "encrypted_content": "gAAAAABx==",
-    }
-    call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "{}"}
-    body = {
-        "id": "resp_1",
-        "object": "response",
-        "model": "gpt-5",
-        "status": "completed",
-        "output": [item, call],
-    }
-    answer = translate_response(body, source="openai-responses", target="anthropic", context=minted).value
+    answer = translate_response(
+        ENCRYPTED, source="openai-responses", target="anthropic", context=minted
+    ).value
     request = next_turn("anthropic", answer)
     there = translate_request(
         request, source="anthropic", target="openai-responses", model="gpt-5", context=minted

@@ -1,10 +1,12 @@
 """Thinking in the only form a model takes."""
 
+from typing import Any
+
 import pytest
 
 from tests.providers.asks import CLAUDE, assistant, features, fitted, pair, request, user
+from wireglot import translate_request
 from wireglot.ir.content import (
-    Extra,
     Reasoning,
     Text,
     ToolCall,
@@ -82,12 +84,20 @@ def test_thinking_in_the_only_form_a_model_takes(
     assert [loss.feature for loss in outcome.losses] == ([told] if told else [])
 
 
-def test_kimis_switch_is_a_field_of_its_own() -> None:
-    wanted = request(thinking=Thinking("off"), extra=Extra("anthropic", {"container": "c"}))
-    outcome = fitted(wanted, Limits(thinking="toggle"))
-    assert outcome.request.extra == Extra("openai-chat", {"thinking": {"type": "disabled"}})
-    assert outcome.request.thinking == Thinking()
-    assert features(outcome) == [("unknown_field", "dropped")]
+@pytest.mark.parametrize(
+    ("source", "body"),
+    [
+        ("anthropic", {"max_tokens": 9, "thinking": {"type": "disabled"}, "container": "c"}),
+        ("openai-chat", {"reasoning_effort": "none"}),
+        ("openai-chat", {"thinking": {"type": "disabled"}}),
+    ],
+)
+def test_kimis_switch_is_a_field_of_its_own(source: str, body: dict[str, Any]) -> None:
+    asked = {"model": "m", "messages": [{"role": "user", "content": "hi"}], **body}
+    out = translate_request(asked, source=source, target="openai-chat", provider="kimi", model="kimi-k2.6")
+    assert out.value["thinking"] == {"type": "disabled"}
+    assert "reasoning_effort" not in out.value
+    assert [loss.feature for loss in out.losses] == (["unknown_field"] if "container" in body else [])
 
 
 @pytest.mark.parametrize(

@@ -258,11 +258,12 @@ class _Renderer:
     def _check_order(self, part: Part, rank: int, path: str, thought: bool) -> int:
         """A message here is reasoning, then text, then calls. What stands otherwise is moved, and said."""
         own = 0 if isinstance(part, Reasoning) else 2 if isinstance(part, ToolCall) else 1
+        second = isinstance(part, Reasoning) and thought and not part.redacted
         if isinstance(part, Foreign | Media) and not (isinstance(part, Foreign) and part.dialect == NAME):
             return rank
         if isinstance(part, Reasoning) and own_form(part.extra, NAME).get("field") == "content":
             return rank
-        if own < rank or (own == 0 and thought and not part.redacted):  # type: ignore[union-attr]  # 0 is Reasoning
+        if own < rank or second:
             self._losses.append(Loss(path, "content.position", "approximated", "moved within the message"))
         return max(rank, own)
 

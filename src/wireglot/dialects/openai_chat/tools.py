@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, own_form
@@ -27,7 +27,12 @@ from wireglot.wire.json import BadJson, decode, encode_text
 WEB_SEARCH = "web_search_options"
 
 _FUNCTION = frozenset({"name", "description", "parameters", "strict"})
-_MODES = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
+_MODES: dict[str, Literal["auto", "none", "required"]] = {
+    "auto": "auto",
+    "none": "none",
+    "required": "required",
+    "any": "required",
+}
 # Declarations of other servers' hosted tools that mean a shared concept.
 _HOSTED = {
     "web_search": "web_search",
@@ -201,7 +206,7 @@ def parse_choice(value: Any) -> ToolChoice | None:
     """A tool choice in any spelling; None for one that is not known."""
     mode = value if type(value) is str else value.get("type") if type(value) is dict else None
     if type(mode) is str and mode in _MODES:
-        plain = ToolChoice(_MODES[mode])  # type: ignore[arg-type]  # the table holds modes only
+        plain = ToolChoice(_MODES[mode])
         return plain if type(value) is str and mode != "any" else _spelled(plain, value)
     if type(value) is not dict:
         return None

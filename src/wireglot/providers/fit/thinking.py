@@ -65,13 +65,11 @@ def fit_thinking(
         losses.append(
             Loss("$.thinking.display", "thinking.display", "dropped", "this model has no such switch")
         )
-    extra = request.extra
-    if limits.thinking == "toggle" and dialect == "openai-chat" and fitted.mode is not None:
-        extra = _with_switch(extra, dialect, fitted.mode, losses)
-        fitted = msgspec.structs.replace(fitted, mode=None)
-    if fitted == thinking and extra is request.extra:
+    if limits.thinking == "toggle" and dialect in _SWITCHES:
+        fitted = _by_switch(fitted, _SWITCHES[dialect], losses)
+    if fitted == thinking:
         return request
-    return msgspec.structs.replace(request, thinking=fitted, extra=extra)
+    return msgspec.structs.replace(request, thinking=fitted)
 
 
 def stop_thinking_in_loop(request: Request, losses: list[Loss]) -> Request:
@@ -97,13 +95,20 @@ def thinks(asked: Thinking, fitted: Thinking, limits: Limits) -> bool:
     return asked.mode is not None or limits.thinks_by_default
 
 
-def _with_switch(extra: Extra | None, dialect: str, mode: str, losses: list[Loss]) -> Extra:
-    """Kimi's switch on the Chat surface is a body field of its own."""
-    switch = {"thinking": {"type": "disabled" if mode == "off" else "enabled"}}
-    if extra is not None and extra.dialect == dialect:
-        return Extra(dialect, {**extra.fields, **switch}, extra.form)
-    losses_of_extra(extra, dialect, "$", losses)
-    return Extra(dialect, switch)
+_SWITCHES = {"openai-chat": Extra("openai-chat", form={"control": "thinking"})}
+"""Dialects that usually tell thinking by an effort, and how they spell the switch of those who have one."""
+
+
+def _by_switch(thinking: Thinking, spelling: Extra, losses: list[Loss]) -> Thinking:
+    extra = thinking.extra
+    if (
+        extra is not None
+        and extra.dialect == spelling.dialect
+        and spelling.form.items() <= extra.form.items()
+    ):
+        return thinking  # the client spelled it so itself
+    losses_of_extra(extra, "", "$.thinking", losses)
+    return msgspec.structs.replace(thinking, extra=spelling)
 
 
 def _effort(thinking: Thinking) -> Effort | None:
