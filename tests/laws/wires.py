@@ -41,7 +41,12 @@ def _camel(key: str) -> str:
     return re.sub(r"(?<=[a-z0-9])_([a-z])", lambda found: found[1].upper(), key)
 
 
-def ends_in(name: str, data: bytes) -> Literal["complete", "error", "nothing"]:
+Ending = Literal["complete", "error", "nothing"]
+_MESSAGES: dict[str, Ending] = {"message_stop": "complete", "error": "error"}
+_RESPONSES: dict[str, Ending] = {"completed": "complete", "incomplete": "complete", "failed": "error"}
+
+
+def ends_in(name: str, data: bytes) -> Ending:
     """How a written stream ends, judged by its last frames alone."""
     decoder = SseDecoder()
     frames = decoder.feed(data) + decoder.close()
@@ -53,10 +58,10 @@ def ends_in(name: str, data: bytes) -> Literal["complete", "error", "nothing"]:
         return "complete"
     document = decode(last.data)
     if name == "anthropic":
-        return {"message_stop": "complete", "error": "error"}.get(document["type"], "nothing")  # type: ignore[return-value]  # the table's values are literals
+        return _MESSAGES.get(document["type"], "nothing")
     if name == "openai-responses":
         kind = document["type"].removeprefix("response.")
-        return {"completed": "complete", "incomplete": "complete", "failed": "error"}.get(kind, "nothing")  # type: ignore[return-value]  # as above
+        return _RESPONSES.get(kind, "nothing")
     if "error" in document:
         return "error"
     inner = document.get("response", document)

@@ -21,7 +21,17 @@ from tests.dialects.anthropic.support import (
 from wireglot.dialects.anthropic import DIALECT
 from wireglot.dialects.base import Context
 from wireglot.ir.content import Extra, Foreign, Reasoning, Text, ToolCall
-from wireglot.ir.stream import Delta, Failure, Finish, ForeignEvent, PartStart, Start, UsageReport, check
+from wireglot.ir.stream import (
+    Delta,
+    Failure,
+    Finish,
+    ForeignEvent,
+    PartEnd,
+    PartStart,
+    Start,
+    UsageReport,
+    check,
+)
 from wireglot.testing.chunking import every_cut
 
 PLAIN = (message_start(), *text_block(0, "Hel", "lo"), message_delta("end_turn"), MESSAGE_STOP)
@@ -208,7 +218,11 @@ def test_thinking_keeps_its_text_and_its_signature():
         message_delta("end_turn"),
         MESSAGE_STOP,
     )
-    found = [(part.text, part.signature.data, part.redacted) for part in response.content]  # type: ignore[union-attr] # all are Reasoning
+    found = [
+        (part.text, part.signature.data, part.redacted)
+        for part in response.content
+        if isinstance(part, Reasoning) and part.signature is not None
+    ]
     assert found == [("hm", "S1", False), ("", "S2", False), ("", "D", True)]
 
 
@@ -355,5 +369,6 @@ def test_signatures_are_stamped_with_the_upstream():
         block_stop(0),
         message_delta("end_turn"),
     )
-    (end,) = [event for event in read(data, context) if getattr(event, "signature", None)]
-    assert end.signature.origin == context.origin("anthropic", "m")  # type: ignore[union-attr] # a PartEnd
+    (signature,) = [event.signature for event in read(data, context) if isinstance(event, PartEnd)]
+    assert signature is not None
+    assert signature.origin == context.origin("anthropic", "m")
