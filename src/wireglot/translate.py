@@ -17,7 +17,8 @@ from wireglot.ir.stream import Event, Failure
 from wireglot.ir.trail import Trail
 from wireglot.providers.aliases import Aliases, EventRestorer
 from wireglot.providers.fit import fit
-from wireglot.providers.spec import limits_for, provider_for
+from wireglot.providers.limits import Limits
+from wireglot.providers.spec import limits_for
 from wireglot.wire.json import BadJson, decode
 
 Body = dict[str, Any] | bytes | str
@@ -53,27 +54,28 @@ def plan(
     target: str,
     model: str | None = None,
     provider: str | None = None,
+    limits: Limits | None = None,
     context: Context | None = None,
 ) -> Plan:
-    """Fit a parsed request to the upstream that will answer it."""
+    """Fit a parsed request to the upstream that will answer it.
+
+    `limits` are those of a provider the catalog need not know.
+    """
     context = context or Context()
     name = model or request.model
     losses: list[Loss] = []
     if not name and source != target and target not in _MODEL_ELSEWHERE:
         name = NO_MODEL
         losses.append(Loss("$.model", "model", "invented", "no model was named"))
-    if not provider and not context.provider:
-        spec = provider_for(target, name)
-        known = spec.name if spec is not None else ""
-    else:
-        known = provider or context.provider
     # Minters are compared only as far as the caller says who answers: a guess must not drop a signature.
     context = msgspec.structs.replace(context, provider=provider or context.provider, model=model or "")
     upstream = request if name == request.model else msgspec.structs.replace(request, model=name)
-    limits = limits_for(target, name, known)
+    stated = limits is not None or bool(provider)
+    if limits is None:
+        limits = limits_for(target, name, provider or context.provider)
     # A model that demands its signatures must be told where they are another's, even in its own dialect.
     bent = limits.call_signatures and _carries_foreign_state(request, _family(target))
-    if source == target and not provider and not bent:
+    if source == target and not stated and not bent:
         return Plan(request, upstream, Aliases(), context, tuple(losses))
     fitted = fit(upstream, limits, context, _family(target), regroup=source != target)
     return Plan(request, fitted.request, fitted.aliases, context, (*losses, *fitted.losses), fitted.trail)

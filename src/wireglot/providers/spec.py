@@ -25,9 +25,20 @@ class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     """Models whose name matches a pattern. Every matching entry applies, in file order."""
 
     match: str
+    title: str = ""
     limits: dict[str, Any] = {}
+    dialects: tuple[str, ...] = ()
+    """Where the model speaks fewer dialects than its provider."""
+    context: int = 0
+    """Tokens of input and output together, 0 where unknown."""
+    output: int = 0
     retired: bool = False
     successor: str = ""
+
+    @property
+    def is_name(self) -> bool:
+        """Whether it is one model's name, which can be listed, and not a pattern."""
+        return not any(mark in self.match for mark in "*?[")
 
 
 class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -35,8 +46,18 @@ class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     title: str
     dialects: tuple[str, ...]
     base_url: str
+    base_urls: dict[str, str] = {}
+    """Bases of the dialects that do not live under `base_url`."""
     auth: Literal["bearer", "x-api-key", "x-goog-api-key", "none"] = "bearer"
     api_key_env: tuple[str, ...] = ()
+    home: bool = False
+    """The dialect's own vendor: what its clients say in it reaches the vendor as it is, fitted to nothing."""
+    streams: Literal["both", "only", "never"] = "both"
+    counts: tuple[str, ...] = ()
+    """Dialects in which it counts tokens by an endpoint of its own."""
+    variables: dict[str, str] = {}
+    """Defaults of the `{placeholders}` in a base URL."""
+    headers: dict[str, str] = {}
     limits: dict[str, Any] = {}
     models: tuple[ModelSpec, ...] = ()
 
@@ -87,11 +108,13 @@ def provider_for(dialect: str, model: str) -> ProviderSpec | None:
 @lru_cache(maxsize=256)
 def limits_for(dialect: str, model: str, provider_name: str = "") -> Limits:
     """What a dialect demands, narrowed by the provider's file and its entries for the model."""
-    limits = BASE[dialect]
     spec = provider(provider_name) if provider_name else provider_for(dialect, model)
-    if spec is None:
-        return limits
-    limits = narrowed(limits, spec.limits)
+    return BASE[dialect] if spec is None else limits_of(spec, dialect, model)
+
+
+def limits_of(spec: ProviderSpec, dialect: str, model: str) -> Limits:
+    """The same for a provider that need not be in the catalog."""
+    limits = narrowed(BASE[dialect], spec.limits)
     for entry in spec.models:
         if fnmatchcase(plain_name(model), entry.match):
             limits = narrowed(limits, entry.limits)

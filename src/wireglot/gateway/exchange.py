@@ -1,0 +1,79 @@
+"""What a client sent and how it is answered: the seam between the HTTP server and the application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+Headers = list[tuple[str, str]]
+"""Header names in lower case, in the order they go out."""
+
+
+class Head(msgspec.Struct, frozen=True):
+    """A request without its body. Header names are lower case; a repeated header is joined with ", "."""
+
+    method: str
+    target: str
+    """As it stood on the request line; routing and auth decide on `path`, which is never decoded."""
+    path: str
+    query: str
+    headers: dict[str, str]
+    peer: str
+    """The client's address, "" for a socket without one."""
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A whole answer, ready to be sent. `close`: the connection ends with it."""
+
+    status: int
+    headers: Headers
+    body: bytes
+    close: bool = False
+
+
+class Reply(Protocol):
+    """The way back to the client: either one `send`, or `start`, `write`s and `end`.
+
+    When the client goes away the task that answers it is cancelled. Writing to a client that has gone is
+    silently nothing.
+    """
+
+    started: bool
+
+    def send(self, status: int, headers: Headers, body: bytes) -> None: ...
+
+    def start(self, status: int, headers: Headers) -> None:
+        """The head of an answer of unknown length (chunked)."""
+        ...
+
+    def write(self, data: bytes) -> None: ...
+
+    def end(self) -> None: ...
+
+    def abort(self) -> None:
+        """Cut the connection without a proper end, so that the client cannot take the answer for whole."""
+        ...
+
+    def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
+        """Called when the client reads slower than we write, and when it has caught up."""
+        ...
+
+
+class Application(Protocol):
+    def admit(self, head: Head) -> Refusal | None:
+        """Asked as soon as the headers are there: who may not come in is answered before its body is read."""
+        ...
+
+    def body_limit(self, head: Head) -> int: ...
+
+    def too_large(self, head: Head, limit: int) -> Refusal:
+        """The answer to a body over its limit, in the caller's dialect."""
+        ...
+
+    def stalled(self, head: Head) -> Refusal:
+        """The answer to a body that stopped arriving."""
+        ...
+
+    async def handle(self, head: Head, body: bytes, reply: Reply) -> None: ...

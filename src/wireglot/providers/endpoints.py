@@ -1,0 +1,72 @@
+"""Where a provider takes which request: the paths of each dialect behind its base URL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from wireglot.providers.spec import ProviderSpec
+
+Operation = Literal["generate", "stream", "count", "models"]
+
+_PATHS: Final[dict[str, dict[Operation, str]]] = {
+    "anthropic": {
+        "generate": "/v1/messages",
+        "stream": "/v1/messages",
+        "count": "/v1/messages/count_tokens",
+        "models": "/v1/models",
+    },
+    "openai-chat": {"generate": "/chat/completions", "stream": "/chat/completions", "models": "/models"},
+    "openai-responses": {
+        "generate": "/responses",
+        "stream": "/responses",
+        "count": "/responses/input_tokens",
+        "models": "/models",
+    },
+    "gemini": {
+        "generate": "/models/{model}:generateContent",
+        "stream": "/models/{model}:streamGenerateContent?alt=sse",
+        "count": "/models/{model}:countTokens",
+        "models": "/models",
+    },
+    "code-assist": {
+        "generate": "/v1internal:generateContent",
+        "stream": "/v1internal:streamGenerateContent?alt=sse",
+        "count": "/v1internal:countTokens",
+    },
+}
+
+_PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._~@/-]")
+"""Characters of a model name that would mean something else in a path."""
+
+
+class NoEndpoint(ValueError):
+    pass
+
+
+def placeholders(url: str) -> list[str]:
+    return _PLACEHOLDER.findall(url)
+
+
+def endpoint(
+    spec: ProviderSpec, dialect: str, operation: Operation, model: str = "", variables: Mapping[str, str] = {}
+) -> str:
+    """The URL for one request. A name that could leave its place in the path is refused."""
+    path = _PATHS[dialect].get(operation)
+    if path is None:
+        raise NoEndpoint(f"{dialect} has no endpoint to {operation}")
+    base = spec.base_urls.get(dialect, spec.base_url).rstrip("/")
+    if "{" in base:
+        known = {**spec.variables, **variables}
+        base = _PLACEHOLDER.sub(lambda found: known.get(found[1], found[0]), base)
+    if "{model}" in path:
+        if ".." in model or model.startswith("/"):
+            raise NoEndpoint(f"{model!r} cannot stand in a path")
+        path = path.replace("{model}", _UNSAFE.sub(lambda found: _quoted(found[0]), model))
+    return base + path
+
+
+def _quoted(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "replace"))
