@@ -1,15 +1,17 @@
-"""tools/bench.py: what it measures is what it says. Times are not tested."""
+"""tools/bench/core.py: what it measures is what it says. Times are not tested."""
 
 from itertools import groupby
 
 import msgspec
 import pytest
 
-from tools import bench
+from tools.bench import core as bench
+from tools.bench import page as figures_page
+from tools.bench.bodies import agent_request
 
 
 def test_the_request_is_a_coding_agents_of_a_hundred_kilobytes():
-    body = bench.agent_request()
+    body = agent_request()
     assert 95_000 < len(msgspec.json.encode(body)) < 105_000
     assert len(body["messages"]) == 60
     assert len(body["tools"]) == 30
@@ -41,12 +43,12 @@ def test_the_yardstick_is_measured_beside_every_job():
 
 def test_figures_are_put_between_the_marks(tmp_path):
     page = tmp_path / "bench.md"
-    page.write_text(f"before\n{bench._BEGIN}\nold\n{bench._END}\nafter\n")
-    bench.write(page, "new")
-    assert page.read_text() == f"before\n{bench._BEGIN}\n\nnew\n\n{bench._END}\nafter\n"
+    page.write_text(f"before\n{figures_page.BEGIN}\nold\n{figures_page.END}\nafter\n")
+    figures_page.write(page, "new")
+    assert page.read_text() == f"before\n{figures_page.BEGIN}\n\nnew\n\n{figures_page.END}\nafter\n"
     page.write_text("no marks")
     with pytest.raises(SystemExit):
-        bench.write(page, "new")
+        figures_page.write(page, "new")
 
 
 def test_importing_wireglot_loads_no_network_library():

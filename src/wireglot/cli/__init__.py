@@ -51,10 +51,22 @@ def _run(argv: Sequence[str] | None) -> int:
             from wireglot.cli import translate
 
             return translate.run(arguments)
+        case "serve":
+            from wireglot.cli import serve
+
+            return serve.run(arguments)
+        case "config":
+            from wireglot.cli import config
+
+            return config.run(arguments)
         case "demo":
             from wireglot.cli import demo
 
             return demo.run(arguments)
+        case "smoke":
+            from wireglot.cli import smoke
+
+            return smoke.run(arguments)
         case None:
             parser.print_help()
             return UNUSABLE

@@ -63,8 +63,11 @@ def build_parser() -> argparse.ArgumentParser:
         "--version", action=_Version, default=argparse.SUPPRESS, help="show the version and exit"
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    _add_serve(commands)
+    _add_config(commands)
     _add_translate(commands)
     _add_demo(commands)
+    _add_smoke(commands)
     commands.add_parser(
         "dialects", help="list the dialects", description="List the dialects that --from and --to take."
     )
@@ -77,6 +80,37 @@ def build_parser() -> argparse.ArgumentParser:
         description="List every feature name that a loss can carry, and what it means.",
     )
     return parser
+
+
+def _add_serve(commands: Any) -> None:
+    parser = commands.add_parser(
+        "serve",
+        help="run the gateway",
+        description="Run the gateway: any client, any provider. Without a configuration, providers whose "
+        "keys are in the environment are on; without any key, a demo model that lives in the process.",
+    )
+    parser.add_argument(
+        "--config", metavar="FILE", help="the configuration (default: wireglot.toml, if there)"
+    )
+    parser.add_argument("--host", metavar="ADDRESS", help="where to listen (default: 127.0.0.1)")
+    parser.add_argument("--port", type=_port, metavar="N", help="and on which port (default: 8484; 0: any)")
+    parser.add_argument("--workers", type=_positive, metavar="N", help="processes that share the port")
+    parser.add_argument(
+        "--log", choices=("auto", "json", "pretty", "off"), help="how to log requests (default: auto)"
+    )
+
+
+def _add_config(commands: Any) -> None:
+    parser = commands.add_parser(
+        "config",
+        help="check a configuration",
+        description="Check a configuration: tell every problem with its place and what was expected there, or "
+        "what the gateway would do with it. The exit status is 1 if there are problems.",
+    )
+    parser.add_argument("action", choices=("check",), help="what to do with it")
+    parser.add_argument(
+        "path", nargs="?", metavar="PATH", help="the file (default: the one `wireglot serve` would find)"
+    )
 
 
 def _add_translate(commands: Any) -> None:
@@ -165,7 +199,32 @@ def _add_demo(commands: Any) -> None:
     )
 
 
+def _add_smoke(commands: Any) -> None:
+    parser = commands.add_parser(
+        "smoke",
+        help="ask a running gateway everything once",
+        description="Exercise whole answers, streams, tools, model lists and token counts on every endpoint "
+        "of a running gateway, and print what passed, how long it took and what was lost. The exit status is "
+        "the number of failures.",
+    )
+    parser.add_argument(
+        "--url",
+        metavar="URL",
+        default="http://127.0.0.1:8484",
+        help="where the gateway listens (default: http://127.0.0.1:8484)",
+    )
+    parser.add_argument("--key", metavar="KEY", help="a client key, where the gateway asks for one")
+    parser.add_argument("--provider", metavar="NAME", help="test the first model listed for this provider")
+    parser.add_argument("--model", metavar="NAME", help="test this model (with --provider: of that provider)")
+
+
 def _positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number from 1 up, got {text!r}")
+    return int(text)
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"expected a port, got {text!r}")
     return int(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -11,7 +11,7 @@ Headers = list[tuple[str, str]]
 """Header names in lower case, in the order they go out."""
 
 
-class Head(msgspec.Struct, frozen=True):
+class Head(msgspec.Struct):
     """A request without its body. Header names are lower case; a repeated header is joined with ", "."""
 
     method: str
@@ -22,6 +22,8 @@ class Head(msgspec.Struct, frozen=True):
     headers: dict[str, str]
     peer: str
     """The client's address, "" for a socket without one."""
+    admission: Any = None
+    """What the application found out when it let the request in, for when it answers it."""
 
 
 class Refusal(msgspec.Struct, frozen=True):

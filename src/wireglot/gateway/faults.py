@@ -88,6 +88,11 @@ class Fault(Exception):
             retry_after=retry_after,
         )
 
+    def with_status(self, status: int) -> Fault:
+        """The same under another status, for what HTTP itself has a status for."""
+        self.error = msgspec.structs.replace(self.error, status=status)
+        return self
+
 
 def legible(message: str, limit: int = MESSAGE_MAX) -> str:
     """One line, no control characters, not too long."""

@@ -25,14 +25,14 @@ class Secret(msgspec.Struct, frozen=True):
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """One key of a provider's pool. `account` is a short fingerprint: it names the key, it does not tell it."""
+    """One key of a provider's pool. `account` is a fingerprint: it names the key and does not tell it."""
 
     secret: Secret
     account: str
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How often and when to try again. `schedule` (seconds) replaces backoff, jitter and the provider's advice."""
+    """How often and when to try again. `schedule` (seconds) replaces backoff, jitter and Retry-After."""
 
     retries: int = 2
     base: float = 0.25

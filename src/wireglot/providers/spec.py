@@ -40,6 +40,10 @@ class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         """Whether it is one model's name, which can be listed, and not a pattern."""
         return not any(mark in self.match for mark in "*?[")
 
+    def covers(self, model: str) -> bool:
+        """By the plain name, or by the whole one: resellers list `openai/gpt-oss-120b`."""
+        return fnmatchcase(plain_name(model), self.match) or fnmatchcase(model, self.match)
+
 
 class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     name: str
@@ -59,14 +63,16 @@ class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     """Defaults of the `{placeholders}` in a base URL."""
     headers: dict[str, str] = {}
     limits: dict[str, Any] = {}
+    dialect_limits: dict[str, dict[str, Any]] = {}
+    """What only one of its dialects refuses, by the dialect's name."""
     models: tuple[ModelSpec, ...] = ()
 
     def knows(self, model: str) -> bool:
-        return any(fnmatchcase(plain_name(model), entry.match) for entry in self.models)
+        return any(entry.covers(model) for entry in self.models)
 
     def model(self, model: str) -> ModelSpec | None:
         """The last, most particular entry for a model."""
-        matching = [entry for entry in self.models if fnmatchcase(plain_name(model), entry.match)]
+        matching = [entry for entry in self.models if entry.covers(model)]
         return matching[-1] if matching else None
 
 
@@ -115,7 +121,8 @@ def limits_for(dialect: str, model: str, provider_name: str = "") -> Limits:
 def limits_of(spec: ProviderSpec, dialect: str, model: str) -> Limits:
     """The same for a provider that need not be in the catalog."""
     limits = narrowed(BASE[dialect], spec.limits)
+    limits = narrowed(limits, spec.dialect_limits.get(dialect, {}))
     for entry in spec.models:
-        if fnmatchcase(plain_name(model), entry.match):
+        if entry.covers(model):
             limits = narrowed(limits, entry.limits)
     return limits

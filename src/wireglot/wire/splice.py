@@ -1,7 +1,7 @@
 """Read or replace top-level keys of a JSON object and leave every other byte as it was."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -40,23 +40,46 @@ def splice(body: bytes, replacements: Mapping[str, bytes]) -> bytes:
         if values:
             pieces.append(b",")
     copied = start
+    if len(missing) < len(replacements):
+        for key, value_start, value_end in _members(readable, start, values):
+            if key in replacements:
+                pieces += (body[copied:value_start], replacements[key])
+                copied = value_end
+    pieces.append(body[copied:])
+    return b"".join(pieces)
+
+
+def repeated_keys(body: bytes) -> list[str]:
+    """The top-level keys that stand in the body more than once."""
+    values, readable = _values(body)
+    opening = _OPENING.match(readable)
+    assert opening is not None, "msgspec has read an object here"
+    seen: set[str] = set()
+    repeated = []
+    for key, _, _ in _members(readable, opening.end(), values):
+        if key in seen:
+            repeated.append(key)
+        seen.add(key)
+    return repeated
+
+
+def _members(
+    readable: bytes, start: int, values: Mapping[str, msgspec.Raw]
+) -> Iterator[tuple[str, int, int]]:
+    """Each key with where its value begins and ends, repeated ones too."""
     at = start
-    while len(missing) < len(replacements) and not _EMPTY.match(readable, at):
+    while not _EMPTY.match(readable, at):
         key_found = _KEY.match(readable, at)
         assert key_found is not None, "msgspec has read a key here"
         key = decode(key_found[1])
         value_start = key_found.end()
         value_end = _value_end(readable, value_start, values[key])
-        if key in replacements:
-            pieces += (body[copied:value_start], replacements[key])
-            copied = value_end
+        yield key, value_start, value_end
         after = _AFTER_VALUE.match(readable, value_end)
         assert after is not None, "msgspec has read a value before this"
         if after[1] == b"}":
             break
         at = after.end()
-    pieces.append(body[copied:])
-    return b"".join(pieces)
 
 
 def _values(body: bytes) -> tuple[dict[str, msgspec.Raw], bytes]:

@@ -6,7 +6,7 @@ difference: a last frame without its blank line is delivered by `close()`, becau
 
 import msgspec
 
-MAX_FRAME = 64 * 1024 * 1024
+MAX_FRAME = 32 * 1024 * 1024
 
 _BOM = b"\xef\xbb\xbf"
 _MAX_NAMES = 64

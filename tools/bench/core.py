@@ -1,4 +1,4 @@
-"""Speed, as ratios to what msgspec alone needs for the same bytes: `make bench`.
+"""Speed, as ratios to what msgspec alone needs for the same bytes: `make bench-core`.
 
 Yardstick and translation are measured in turn, in one run on one core, in rounds of about equal length; the
 ratio is the median of those of the rounds. It then says something about the code and little about the machine
@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tools.bench.bodies import agent_request
+from tools.bench.page import write
 from wireglot import StreamTranslator, translate_request
 from wireglot.wire.json import encode
 from wireglot.wire.sse import SseDecoder
@@ -30,114 +32,15 @@ MODELS = {
     "openai-responses": "gpt-5.1-codex",
     "gemini": "gemini-2.5-pro",
 }
-MESSAGES = 60
-TOOLS = 30
 EVENTS = 2000
 READ = 16 * 1024
 REQUEST_GOAL = 8
 STREAM_GOAL = 12
 
-_BEGIN, _END = "<!-- figures: written by tools/bench.py --write -->", "<!-- end of figures -->"
 _NETWORK = ("socket", "ssl", "asyncio", "http", "urllib.request", "httpx", "aiohttp", "requests", "select")
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
-
-
-# The request: what a coding agent sends after half an hour of work.
-
-
-def agent_request() -> dict[str, Any]:
-    """An Anthropic request of about 100 KB: 60 messages with calls and results, 30 tools."""
-    messages: list[dict[str, Any]] = [_user([{"type": "text", "text": _prose(900, 1)}])]
-    while len(messages) < MESSAGES - 1:
-        turn = len(messages) // 2
-        calls = [_call(turn, number) for number in range(1 + turn % 2)]
-        said = {"type": "text", "text": _prose(240, turn)}
-        messages.append({"role": "assistant", "content": [said, *calls]})
-        results = [
-            {
-                "type": "tool_result",
-                "tool_use_id": call["id"],
-                "content": [{"type": "text", "text": _source(830, turn)}],
-            }
-            for call in calls
-        ]
-        messages.append(_user(results))
-    messages.append(_user([{"type": "text", "text": "Go on, and run the tests again."}]))
-    return {
-        "model": MODELS["anthropic"],
-        "max_tokens": 8192,
-        "stream": True,
-        "system": [{"type": "text", "text": _prose(5000, 0), "cache_control": {"type": "ephemeral"}}],
-        "tools": [_tool(number) for number in range(TOOLS)],
-        "messages": messages,
-    }
-
-
-def _user(content: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"role": "user", "content": content}
-
-
-def _call(turn: int, number: int) -> dict[str, Any]:
-    path = f"src/package/module_{turn}.py"
-    return {
-        "type": "tool_use",
-        "id": f"toolu_{turn:02}x{number}",
-        "name": f"tool_{(turn + number) % TOOLS}",
-        "input": {"path": path, "edits": [{"line": turn, "text": _source(120, turn)}], "dry_run": False},
-    }
-
-
-def _tool(number: int) -> dict[str, Any]:
-    edit = {
-        "type": "object",
-        "properties": {
-            "line": {"type": "integer", "minimum": 1, "description": "The line to replace, counted from one"},
-            "text": {"type": "string", "description": "What stands there afterwards"},
-            "mode": {"type": "string", "enum": ["replace", "insert", "delete"]},
-        },
-        "required": ["line", "text"],
-        "additionalProperties": False,
-    }
-    return {
-        "name": f"tool_{number}",
-        "description": _prose(320, number),
-        "input_schema": {
-            "type": "object",
-            "properties": {
-                "path": {"type": "string", "description": "Path from the root of the repository"},
-                "edits": {"type": "array", "items": edit, "description": "Edits, first line first"},
-                "dry_run": {"type": "boolean", "description": "Only tell what would change"},
-            },
-            "required": ["path", "edits"],
-            "additionalProperties": False,
-        },
-    }
-
-
-def _prose(length: int, seed: int) -> str:
-    words = (
-        "read",
-        "the",
-        "tests",
-        "before",
-        "an",
-        "edit",
-        "and",
-        "keep",
-        "changes",
-        "small",
-        "“quoted”",
-        "naïve",
-    )
-    text = " ".join(words[(index * 7 + seed * 3 + index // 5) % len(words)] for index in range(length // 5))
-    return text[:length]
-
-
-def _source(length: int, seed: int) -> str:
-    line = f'    value_{seed} = self.table["key"].get(index, {seed})\t# a "quoted" note\n'
-    return (line * (length // len(line) + 1))[:length]
 
 
 # The streams: an answer of many small text events, as each provider sends it.
@@ -315,16 +218,6 @@ def _stream_table(rounds: int) -> list[str]:
             best = f"{single.best / EVENTS * 1e6:.1f} µs"
             rows.append(f"| {source} | {target} | {best} | {single.ratio:.1f} | {bulk.ratio:.1f} |")
     return rows
-
-
-def write(path: Path, text: str) -> None:
-    """Put the figures between the two marks of the page."""
-    page = path.read_text(encoding="utf-8")
-    head, begin, rest = page.partition(_BEGIN)
-    _, end, tail = rest.partition(_END)
-    if not begin or not end:
-        raise SystemExit(f"bench: {path}: expected the marks {_BEGIN} and {_END}")
-    path.write_text(f"{head}{_BEGIN}\n\n{text}\n\n{_END}{tail}", encoding="utf-8")
 
 
 def main() -> None:

@@ -1,0 +1,269 @@
+"""The clients: what each one is called, what it needs installed, and how it is pointed at a gateway."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from clients.packages import (
+    AI_SDK,
+    CLAUDE_CODE,
+    CODEX,
+    GEMINI_CLI,
+    HERE,
+    KIMI_CODE,
+    NODE22,
+    OPENCODE,
+    PYTHON_SDKS,
+    QWEN_CODE,
+    ROOT,
+    Package,
+)
+from clients.seat import Launch, Seat
+
+PROGRAMS = HERE / "programs"
+# The shell tools of Gemini CLI and of its offspring now and then return nothing for a quick command. A double
+# that understands this takes the tool that reads files instead.
+_READ_FILE = "[[call-tool:read_file]]"
+
+
+def _reading(seat: Seat) -> str:
+    return f"{seat.prompt} {_READ_FILE}"
+
+
+@dataclass(frozen=True)
+class Client:
+    """One row of the table. `speaks` is the dialect it talks to the gateway."""
+
+    name: str
+    title: str
+    speaks: str
+    package: Package
+    launch: Callable[[Seat], Launch]
+    finals: int = 1
+    """How often the final text must appear: once per tool loop the client runs."""
+    timeout: float = 120.0
+
+
+def _claude_code(seat: Seat) -> Launch:
+    return Launch(
+        [
+            CLAUDE_CODE.binaries / "claude",
+            *("-p", seat.prompt, "--dangerously-skip-permissions", "--output-format", "text"),
+        ],
+        {
+            "ANTHROPIC_BASE_URL": seat.base,
+            "ANTHROPIC_API_KEY": seat.key,
+            "CLAUDE_CONFIG_DIR": str(seat.home / ".claude"),
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "DISABLE_ERROR_REPORTING": "1",
+            # It refuses to skip permissions for root outside a sandbox.
+            "IS_SANDBOX": "1",
+        },
+    )
+
+
+_CODEX_COMMON = """\
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+check_for_update_on_startup = false
+"""
+
+
+def _codex(seat: Seat, config: str) -> Launch:
+    return Launch(
+        [CODEX.binaries / "codex", "exec", "--skip-git-repo-check", seat.prompt],
+        {"CODEX_HOME": str(seat.home / ".codex"), "WIREGLOT_KEY": seat.key, "CODEX_API_KEY": seat.key},
+        {".codex/config.toml": config + "[analytics]\nenabled = false\n"},
+    )
+
+
+def _codex_provider(model: str) -> Callable[[Seat], Launch]:
+    """Codex with a provider entry of its own, the way docs/clients.md tells it."""
+    return lambda seat: _codex(
+        seat,
+        f"""\
+model = "{model}"
+model_provider = "wireglot"
+{_CODEX_COMMON}
+[model_providers.wireglot]
+name = "Wireglot"
+base_url = "{seat.base}/v1"
+env_key = "WIREGLOT_KEY"
+wire_api = "responses"
+""",
+    )
+
+
+def _codex_built_in(seat: Seat) -> Launch:
+    """Codex with its built-in provider moved: it tries a WebSocket before it falls back to HTTP."""
+    return _codex(seat, f'model = "gpt-5.5"\nopenai_base_url = "{seat.base}/v1"\n{_CODEX_COMMON}')
+
+
+def _gemini_settings(selected: str) -> dict[str, str]:
+    settings = {
+        "security": {"auth": {"selectedType": selected}},
+        "privacy": {"usageStatisticsEnabled": False},
+        "telemetry": {"enabled": False},
+        "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+    }
+    return {".gemini/settings.json": json.dumps(settings, indent=2)}
+
+
+def _gemini(seat: Seat, selected: str, env: dict[str, str]) -> Launch:
+    return Launch(
+        [GEMINI_CLI.binaries / "gemini", "-y", "-p", _reading(seat)],
+        {"GEMINI_CLI_TRUST_WORKSPACE": "true", **env},
+        _gemini_settings(selected),
+    )
+
+
+def _gemini_key(seat: Seat) -> Launch:
+    env = {"GEMINI_API_KEY": seat.key, "GOOGLE_GEMINI_BASE_URL": seat.base}
+    return _gemini(seat, "gemini-api-key", env)
+
+
+def _gemini_code_assist(seat: Seat) -> Launch:
+    env = {
+        "GOOGLE_GENAI_USE_GCA": "true",
+        "GOOGLE_CLOUD_ACCESS_TOKEN": seat.key,
+        "CODE_ASSIST_ENDPOINT": seat.base,
+    }
+    return _gemini(seat, "oauth-personal", env)
+
+
+def _kimi_code(seat: Seat) -> Launch:
+    return Launch(
+        [KIMI_CODE.binaries / "kimi", "-p", seat.prompt],
+        {
+            "KIMI_MODEL_NAME": "kimi-k3",
+            "KIMI_MODEL_API_KEY": seat.key,
+            "KIMI_MODEL_BASE_URL": f"{seat.base}/v1",
+            "KIMI_MODEL_PROVIDER_TYPE": "kimi",
+        },
+        node=NODE22.binaries,
+    )
+
+
+def _qwen_code(seat: Seat) -> Launch:
+    return Launch(
+        [
+            QWEN_CODE.binaries / "qwen",
+            "--auth-type",
+            "openai",
+            "-m",
+            "my-model",
+            "-y",
+            _reading(seat),
+        ],
+        {"OPENAI_API_KEY": seat.key, "OPENAI_BASE_URL": f"{seat.base}/v1"},
+        {".qwen/settings.json": json.dumps({"privacy": {"usageStatisticsEnabled": False}})},
+        node=NODE22.binaries,
+    )
+
+
+def _opencode(provider_package: str, version: str, model: str) -> Callable[[Seat], Launch]:
+    def launch(seat: Seat) -> Launch:
+        name = f"wireglot/{model}"
+        limits = {"context": 200_000, "output": 8192}
+        config = {
+            "autoupdate": False,
+            "share": "disabled",
+            "permission": {"*": "allow", "external_directory": "allow"},
+            "enabled_providers": ["wireglot"],
+            "model": name,
+            "small_model": name,
+            "provider": {
+                "wireglot": {
+                    "npm": provider_package,
+                    "name": "Wireglot",
+                    "options": {"baseURL": f"{seat.base}/{version}", "apiKey": seat.key},
+                    "models": {model: {"name": model, "tool_call": True, "reasoning": True, "limit": limits}},
+                }
+            },
+        }
+        return Launch(
+            [OPENCODE.binaries / "opencode", "run", "--auto", "-m", name, seat.prompt],
+            {
+                "OPENCODE_DISABLE_AUTOUPDATE": "1",
+                "OPENCODE_DISABLE_MODELS_FETCH": "1",
+                "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+                "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+            },
+            {".config/opencode/opencode.json": json.dumps(config, indent=2)},
+        )
+
+    return launch
+
+
+def _program_env(seat: Seat) -> dict[str, str]:
+    return {"WIREGLOT_URL": seat.base, "WIREGLOT_KEY": seat.key, "WIREGLOT_PROMPT": seat.prompt}
+
+
+def _ai_sdk(provider: str) -> Callable[[Seat], Launch]:
+    def launch(seat: Seat) -> Launch:
+        # Node looks for packages beside the program, so the program is copied beside a link to them.
+        (seat.project / "node_modules").symlink_to(AI_SDK.folder / "node_modules")
+        program = seat.project / "ai_sdk.mjs"
+        program.write_text((PROGRAMS / "ai_sdk.mjs").read_text())
+        command: list[str | Path] = [NODE22.binaries / "node", program, provider]
+        return Launch(command, _program_env(seat), node=NODE22.binaries)
+
+    return launch
+
+
+def _python(program: str) -> Callable[[Seat], Launch]:
+    return lambda seat: Launch(
+        [PYTHON_SDKS.binaries / "python", "-m", f"clients.programs.{program}"],
+        {**_program_env(seat), "PYTHONPATH": str(ROOT)},
+    )
+
+
+_CHAT, _RESPONSES, _ANTHROPIC, _GEMINI = "openai-chat", "openai-responses", "anthropic", "gemini"
+
+CLIENTS: tuple[Client, ...] = (
+    Client("claude-code", "Claude Code", _ANTHROPIC, CLAUDE_CODE, _claude_code),
+    # Codex shapes its requests by model name: functions for gpt-5.5, tools as an input item and a code
+    # tool for its default, a namespace for a name it does not know.
+    Client("codex", "Codex (gpt-5.5)", _RESPONSES, CODEX, _codex_provider("gpt-5.5")),
+    Client("codex-default", "Codex (gpt-6.1-sol)", _RESPONSES, CODEX, _codex_provider("gpt-6.1-sol")),
+    Client("codex-unknown", "Codex (unknown model)", _RESPONSES, CODEX, _codex_provider("my-model")),
+    Client("codex-built-in", "Codex (built-in provider)", _RESPONSES, CODEX, _codex_built_in),
+    Client("gemini-cli", "Gemini CLI (API key)", _GEMINI, GEMINI_CLI, _gemini_key),
+    Client("gemini-code-assist", "Gemini CLI (Code Assist)", "code-assist", GEMINI_CLI, _gemini_code_assist),
+    Client("kimi-code", "Kimi Code", _CHAT, KIMI_CODE, _kimi_code),
+    Client("qwen-code", "Qwen Code", _CHAT, QWEN_CODE, _qwen_code),
+    *(
+        Client(
+            f"opencode-{short}", f"opencode ({package})", speaks, OPENCODE, _opencode(package, version, model)
+        )
+        for short, package, speaks, version, model in (
+            ("openai-compatible", "@ai-sdk/openai-compatible", _CHAT, "v1", "my-model"),
+            ("openai", "@ai-sdk/openai", _RESPONSES, "v1", "gpt-5.5"),
+            ("anthropic", "@ai-sdk/anthropic", _ANTHROPIC, "v1", "claude-sonnet-4-5"),
+            ("google", "@ai-sdk/google", _GEMINI, "v1beta", "gemini-2.5-flash"),
+        )
+    ),
+    *(
+        Client(f"ai-sdk-{short}", f"Vercel AI SDK ({package})", speaks, AI_SDK, _ai_sdk(short), finals=2)
+        for short, package, speaks in (
+            ("openai-compatible", "@ai-sdk/openai-compatible", _CHAT),
+            ("openai-chat", "@ai-sdk/openai, chat", _CHAT),
+            ("openai", "@ai-sdk/openai", _RESPONSES),
+            ("anthropic", "@ai-sdk/anthropic", _ANTHROPIC),
+            ("google", "@ai-sdk/google", _GEMINI),
+        )
+    ),
+    *(
+        Client(f"python-{short}", f"Python {title}", speaks, PYTHON_SDKS, _python(program), finals=2)
+        for short, title, speaks, program in (
+            ("openai-chat", "openai (chat.completions)", _CHAT, "openai_chat"),
+            ("openai-responses", "openai (responses)", _RESPONSES, "openai_responses"),
+            ("anthropic", "anthropic", _ANTHROPIC, "anthropic_messages"),
+            ("google", "google-genai", _GEMINI, "google_generate"),
+        )
+    ),
+)

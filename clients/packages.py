@@ -1,0 +1,77 @@
+"""What is installed to run the clients: exact versions, one folder per client below `.installed`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+INSTALLED = Path(os.environ.get("CLIENTS_DIR", HERE / ".installed"))
+
+
+@dataclass(frozen=True)
+class Package:
+    """One installation. `program` must answer `--version` before it counts as there."""
+
+    name: str
+    kind: Literal["npm", "pip"]
+    specs: tuple[str, ...]
+    program: str = ""
+    node22: bool = False
+
+    @property
+    def folder(self) -> Path:
+        return INSTALLED / self.name
+
+    @property
+    def binaries(self) -> Path:
+        return self.folder / ("node_modules/.bin" if self.kind == "npm" else "bin")
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Package name -> exact version."""
+        mark = "@" if self.kind == "npm" else "=="
+        pairs = (spec.rpartition(mark) for spec in self.specs)
+        return {name: version for name, _, version in pairs}
+
+
+# Some clients want a newer Node than distributions ship; the npm package `node` brings one along.
+NODE22 = Package("node22", "npm", ("node@22.23.3",), "node")
+
+# Claude Code is pinned because npm, under an older Node, silently picks the last release that allowed it.
+CLAUDE_CODE = Package("claude-code", "npm", ("@anthropic-ai/claude-code@2.1.325",), "claude")
+CODEX = Package("codex", "npm", ("@openai/codex@0.166.0",), "codex")
+GEMINI_CLI = Package("gemini-cli", "npm", ("@google/gemini-cli@0.61.0",), "gemini")
+# 1.18.18 is the last release with a build for every processor.
+OPENCODE = Package("opencode", "npm", ("opencode-ai@1.18.18",), "opencode")
+KIMI_CODE = Package("kimi-code", "npm", ("@moonshot-ai/kimi-code@2.1.0",), "kimi", node22=True)
+QWEN_CODE = Package("qwen-code", "npm", ("@qwen-code/qwen-code@0.24.4",), "qwen", node22=True)
+AI_SDK = Package(
+    "ai-sdk",
+    "npm",
+    (
+        "ai@7.0.169",
+        "@ai-sdk/openai@4.0.114",
+        "@ai-sdk/anthropic@4.0.102",
+        "@ai-sdk/google@4.0.117",
+        "@ai-sdk/openai-compatible@3.0.90",
+        "zod@4.6.7",
+    ),
+    node22=True,
+)
+PYTHON_SDKS = Package("python-sdks", "pip", ("openai==3.49.0", "anthropic==2.8.0", "google-genai==3.1.0"))
+
+CLIENT_PACKAGES: tuple[Package, ...] = (
+    CLAUDE_CODE,
+    CODEX,
+    GEMINI_CLI,
+    KIMI_CODE,
+    QWEN_CODE,
+    OPENCODE,
+    AI_SDK,
+    PYTHON_SDKS,
+)
+PACKAGES: tuple[Package, ...] = (NODE22, *CLIENT_PACKAGES)

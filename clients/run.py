@@ -1,0 +1,161 @@
+"""Run real clients through Wireglot, each with an upstream of each dialect, and print what became of it.
+
+    python -m clients.run                             # all clients, the demo provider as the upstream
+    python -m clients.run --only 'codex|gemini' --upstream gemini --trace
+    python -m clients.run --double FILE               # and once more with a provider double over HTTP
+    python -m clients.run --direct http://127.0.0.1:8790     # no gateway: is the client itself in order?
+
+Logs of the last run stay in `clients/.runs`. The exit code is 1 if a client failed, 2 if nothing could run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from clients.catalog import CLIENTS, Client
+from clients.install import is_there
+from clients.packages import HERE
+from clients.recorder import Recorder
+from clients.report import Table, line, page, plain
+from clients.seat import Outcome, Seat
+from clients.servers import UPSTREAMS, DidNotStart, gateway, provider_double, shared_double
+
+RUNS = HERE / ".runs"
+
+
+def one(client: Client, base: str, key: str, folder: Path, trace: bool) -> Outcome:
+    """Run one client in a place of its own."""
+    with _recorded(base, folder / "wire", trace) as url, Seat(url or base, key, folder) as seat:
+        return seat.run(client.launch(seat), finals=client.finals, timeout=client.timeout)
+
+
+def column(
+    clients: Sequence[Client], upstream: str, base: str, key: str, folder: Path, options: argparse.Namespace
+) -> dict[tuple[str, str], Outcome]:
+    """Run all clients against one address, some at a time."""
+
+    def run(client: Client) -> tuple[tuple[str, str], Outcome]:
+        outcome = one(client, base, key, folder / client.name, options.trace)
+        print(line(client, upstream, outcome), flush=True)
+        return (client.name, upstream), outcome
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        return dict(pool.map(run, clients))
+
+
+def through_gateway(
+    heading: str,
+    about: str,
+    double: str | None,
+    folder: Path,
+    clients: Sequence[Client],
+    options: argparse.Namespace,
+) -> Table:
+    """Every client with every upstream dialect, one run of the gateway per dialect."""
+    cells: dict[tuple[str, str], Outcome] = {}
+    print(f"\n{heading}", flush=True)
+    for upstream in options.upstream:
+        place = folder / upstream
+        with (
+            _recorded(double, place / "upstream-wire", options.trace) as address,
+            gateway(upstream, address, place) as (base, key),
+        ):
+            cells |= column(clients, upstream, base, key, place, options)
+    return Table(heading, about, clients, options.upstream, cells)
+
+
+def tables(clients: Sequence[Client], options: argparse.Namespace) -> Iterator[Table]:
+    """What was asked for, table by table."""
+    if options.direct:
+        cells = column(clients, "direct", options.direct.rstrip("/"), "sk-none", RUNS / "direct", options)
+        yield Table("Without a gateway", "", clients, ["direct"], cells)
+        return
+    if options.upstream_url is None:
+        about = "Upstream: the provider `demo`, which lives in the gateway's process."
+        yield through_gateway("The demo provider", about, None, RUNS / "demo", clients, options)
+    about = "Upstream: a provider double over HTTP, written without knowledge of Wireglot."
+    heading, folder = "A provider double", RUNS / "double"
+    if options.upstream_url is not None:
+        yield through_gateway(heading, about, options.upstream_url, folder, clients, options)
+    elif options.double is not None:
+        with provider_double(options.double, folder) as address:
+            yield through_gateway(heading, about, address, folder, clients, options)
+
+
+def main(arguments: list[str]) -> int:
+    """Run what was asked for, print the tables, write the page."""
+    options = _options(arguments)
+    clients = [client for client in CLIENTS if re.search(options.only, client.name)]
+    if options.list:
+        print("\n".join(client.name for client in clients))
+        return 0
+    missing = {c.package.name for c in clients if not is_there(c.package)}
+    if missing or not clients:
+        print(f"not installed: {', '.join(sorted(missing))}" if missing else "no client has such a name")
+        return 2
+    try:
+        finished = list(tables(clients, options))
+    except DidNotStart as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    for table in finished:
+        print(f"\n{plain(table)}")
+    failures = sum(table.failures() for table in finished)
+    total = sum(len(table.cells) for table in finished)
+    print(f"\n{total - failures} of {total} passed" + (f"; logs in {RUNS}" if failures else ""))
+    if options.write:
+        options.write.write_text(page(finished, _node()))
+    return 1 if failures else 0
+
+
+@contextmanager
+def _recorded(url: str | None, folder: Path, trace: bool) -> Iterator[str | None]:
+    if url is None or not trace:
+        yield url
+        return
+    with Recorder(url, folder) as recorder:
+        yield recorder.url
+
+
+def _node() -> str:
+    return subprocess.run(["node", "--version"], capture_output=True, text=True).stdout.strip().lstrip("v")
+
+
+def _double(text: str) -> Path:
+    path = shared_double() if text == "shared" else Path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"there is no {path}")
+    return path
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="clients.run", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", default="", metavar="REGEX", help="clients whose name matches")
+    parser.add_argument(
+        "--upstream", action="append", choices=UPSTREAMS, help="this upstream dialect (again for more; all)"
+    )
+    parser.add_argument(
+        "--double", type=_double, metavar="FILE", help="a provider double to start ('shared')"
+    )
+    parser.add_argument("--upstream-url", metavar="URL", help="a provider double that runs, instead of demo")
+    parser.add_argument("--direct", metavar="URL", help="no gateway: the clients call this address")
+    parser.add_argument("--jobs", type=int, default=2, help="clients at once (2)")
+    parser.add_argument("--trace", action="store_true", help="keep every byte on the wire in clients/.runs")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the page of the documentation")
+    parser.add_argument("--list", action="store_true", help="only name the clients")
+    options = parser.parse_args(arguments)
+    if options.write and (options.only or options.upstream or options.direct):
+        parser.error("--write needs the whole table")
+    options.upstream = options.upstream or list(UPSTREAMS)
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,131 @@
+"""The processes beside a client: the gateway on a free port, and a provider double to stand behind it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from clients.packages import ROOT
+
+# What stands before the dialect's own paths in a base URL.
+_PREFIX = {"anthropic": "", "openai-chat": "/v1", "openai-responses": "/v1", "gemini": "/v1beta"}
+UPSTREAMS: tuple[str, ...] = tuple(_PREFIX)
+
+_PATIENCE = 30.0
+_NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class DidNotStart(Exception):
+    """A server ended or stayed silent; carries the end of its log."""
+
+
+def configuration(port: int, key: str, upstream: str, double: str | None) -> str:
+    """The gateway's file: every model name goes to one upstream, which speaks one dialect."""
+    if double is None:
+        provider, model = "[providers.demo]", f"demo/demo-{upstream}"
+    else:
+        # A TOML basic string reads like a JSON string.
+        url = json.dumps(double.rstrip("/") + _PREFIX[upstream])
+        provider = f'[providers.double]\ndialect = "{upstream}"\nbase_url = {url}\napi_key = "none"'
+        model = "double/scripted"
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    return f"""\
+[server]
+port = {port}
+log = "json"
+
+{provider}
+
+[models]
+"*" = "{model}"
+
+[keys]
+clients = "sha256:{digest}"
+"""
+
+
+@contextmanager
+def gateway(upstream: str, double: str | None, folder: Path) -> Iterator[tuple[str, str]]:
+    """Run `wireglot serve` in front of one upstream; gives its URL and a client key."""
+    folder.mkdir(parents=True, exist_ok=True)
+    port, key = _free_port(), f"client-{secrets.token_hex(16)}"
+    file = folder / "wireglot.toml"
+    file.write_text(configuration(port, key, upstream, double))
+    command = [sys.executable, "-m", "wireglot.cli", "serve", "--config", str(file)]
+    # Without the caller's variables: a provider key found there would switch that provider on.
+    env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "PYTHONUNBUFFERED": "1"}
+    url = f"http://127.0.0.1:{port}"
+    with _process(command, env, folder / "gateway.log") as process:
+        _wait(process, folder / "gateway.log", lambda: _answers(f"{url}/healthz"))
+        yield url, key
+
+
+@contextmanager
+def provider_double(script: Path, folder: Path) -> Iterator[str]:
+    """Run a provider double: a program that takes `--port 0 --port-file FILE --log FILE`. Gives its URL."""
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen = folder / "port"
+    chosen.unlink(missing_ok=True)
+    log = folder / "double.log"
+    command = [sys.executable, str(script), "--port", "0", "--port-file", str(chosen)]
+    command += ["--log", str(folder / "requests.jsonl")]
+    with _process(command, dict(os.environ), log) as process:
+        _wait(process, log, chosen.is_file)
+        yield f"http://127.0.0.1:{int(chosen.read_text())}"
+
+
+def shared_double() -> Path:
+    """The double that lives beside a working copy, where there is one."""
+    return ROOT.parent / "shared" / "clients" / "fake_provider.py"
+
+
+@contextmanager
+def _process(command: list[str], env: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as sink:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait(process: subprocess.Popen[bytes], log: Path, ready: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while not ready():
+        if process.poll() is not None or time.monotonic() > deadline:
+            tail = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+            state = "ended" if process.poll() is not None else f"is silent after {_PATIENCE:.0f} s"
+            raise DidNotStart(f"{process.args!r} {state}:\n{tail}")
+        time.sleep(0.05)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with _NO_PROXY.open(url, timeout=2) as response:
+            return bool(response.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,320 @@
+"""The application behind the HTTP server: lets requests in, has them answered, tells how it went."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from typing import Final
+
+import msgspec
+
+from wireglot.dialects.registry import dialect
+from wireglot.gateway import faults, guard, listing, operations
+from wireglot.gateway.admission import Gate, shed
+from wireglot.gateway.attempt import ThreadUnsupported
+from wireglot.gateway.counting import Counting
+from wireglot.gateway.exchange import Head, Headers, Refusal, Reply
+from wireglot.gateway.failures import Failed
+from wireglot.gateway.faults import Fault
+from wireglot.gateway.guard import Caller, Gatekeeper
+from wireglot.gateway.health import Health
+from wireglot.gateway.job import Job, common_headers
+from wireglot.gateway.listing import ListedModel
+from wireglot.gateway.observe import Observer
+from wireglot.gateway.record import Record
+from wireglot.gateway.relay import Relay
+from wireglot.gateway.routes import Asked, NoRoute, dialect_of, match
+from wireglot.gateway.routing import Target, Unroutable, has_effort_rules, route
+from wireglot.gateway.settings import Settings
+from wireglot.gateway.upstream import Transport
+from wireglot.gateway.workers import Siblings
+from wireglot.ir.errors import ApiError
+from wireglot.ir.stream import Failure
+from wireglot.wire.json import encode
+
+_ROUTES: Final = 4096
+_WITH_BODY: Final = frozenset({"generate", "count", "assist"})
+
+
+class _Admitted(msgspec.Struct, frozen=True):
+    asked: Asked
+    caller: Caller
+    settings: Settings
+    request_id: str
+
+
+class Gateway:
+    """`settings` may be exchanged at any time: a request keeps those it came in under."""
+
+    def __init__(self, settings: Settings, transports: dict[str, Transport], observer: Observer) -> None:
+        self.settings = settings
+        self.observer = observer
+        self.health = Health()
+        self.relay = Relay(transports, self.health)
+        self.counting = Counting(self.relay)
+        self.draining = False
+        self._gatekeeper = Gatekeeper(time.monotonic)
+        self._routes: dict[tuple[str, str, str], tuple[Target, ...]] = {}
+        limits = settings.guard
+        self._all = Gate(limits.requests, limits.queue, limits.queue_time)
+        self._per_key: dict[str, Gate] = {}
+        self._per_provider: dict[str, Gate] = {}
+        self._effort_rules = has_effort_rules(settings)
+        self._models: tuple[Settings, tuple[ListedModel, ...]] | None = None
+        self.siblings: Siblings | None = None
+        operations.publish(self)
+
+    def adopt(self, settings: Settings) -> None:
+        """Go over to new settings. Running requests keep theirs."""
+        self.settings = settings
+        self.observer.adopt(settings)
+        self._routes = {}
+        self._effort_rules = has_effort_rules(settings)
+        limits = settings.guard
+        for gate in (self._all, *self._per_provider.values()):
+            gate.adapt(limits.requests, limits.queue, limits.queue_time)
+        for gate in self._per_key.values():
+            gate.adapt(limits.requests_per_key, limits.queue, limits.queue_time)
+
+    @property
+    def in_flight(self) -> int:
+        return self._all.inside
+
+    @property
+    def waiting(self) -> int:
+        return self._all.waiting
+
+    async def scrape(self) -> bytes:
+        """The metrics of this process, with those of its sibling workers where there are any."""
+        if self.siblings is not None:
+            return await self.siblings.gather()
+        return self.observer.metrics.render()
+
+    # What the server asks before it reads a body.
+
+    def admit(self, head: Head) -> Refusal | None:
+        settings = self.settings
+        request_id = f"req_{secrets.token_hex(12)}"
+        try:
+            guard.check_host(head, settings.server)
+            guard.check_origin(head, settings.server)
+            preflight = operations.preflight(head, settings)
+            if preflight is not None:
+                return preflight
+            asked = match(head)
+            if asked.operation in _WITH_BODY and head.method == "POST":
+                guard.check_body_form(head)
+            caller = guard.LOCAL if asked.open else self._gatekeeper.caller(head, asked, settings)
+            head.admission = _Admitted(asked, caller, settings, request_id)
+            return None
+        except NoRoute as nowhere:
+            return self._refused(head, operations.nowhere(head, nowhere), request_id, nowhere.dialect)
+        except Fault as fault:
+            return self._refused(head, fault, request_id, dialect_of(head))
+
+    def body_limit(self, head: Head) -> int:
+        limits = self.settings.guard
+        return limits.anthropic_body if "/v1/messages" in head.path else limits.body
+
+    def too_large(self, head: Head, limit: int) -> Refusal:
+        fault = Fault("too_large", f"the body is larger than {limit} bytes")
+        return self._refused(head, fault, f"req_{secrets.token_hex(12)}", dialect_of(head), close=True)
+
+    def stalled(self, head: Head) -> Refusal:
+        fault = Fault("bad", "the body stopped arriving", code="request_timeout")
+        refused = self._refused(head, fault, f"req_{secrets.token_hex(12)}", dialect_of(head), close=True)
+        return msgspec.structs.replace(refused, status=408)
+
+    def _refused(
+        self, head: Head, fault: Fault, request_id: str, dialect_name: str, *, close: bool = False
+    ) -> Refusal:
+        record = self._record(head, request_id, dialect_name)
+        _note(record, fault.error)
+        refused = faults.refusal(fault.error, dialect_name, request_id, final=fault.final, close=close)
+        record.status = refused.status
+        self.observer.begin(record)
+        self.observer.finish(record)
+        names: Headers = [("x-wireglot-request-id", request_id), ("x-request-id", request_id)]
+        return msgspec.structs.replace(refused, headers=[*refused.headers, *names])
+
+    # A whole request.
+
+    async def handle(self, head: Head, body: bytes, reply: Reply) -> None:
+        admitted: _Admitted = head.admission
+        asked = admitted.asked
+        if asked.operation in ("health", "ready", "metrics", "stub"):
+            await operations.answer(self, head, asked, reply)
+            return
+        record = self._record(head, admitted.request_id, asked.dialect)
+        record.operation, record.caller = asked.operation, admitted.caller.name
+        self.observer.begin(record)
+        job: Job | None = None
+        try:
+            if asked.operation in ("models", "model", "assist", "operation"):
+                models = self._listed(admitted.settings)
+                operations.describe(models, admitted.caller, head, asked, body, reply, record)
+                return
+            job = Job(admitted.settings, head, body, asked, admitted.caller, record, reply, int(time.time()))
+            record.model, record.stream = job.model, job.stream
+            await self._answer(job)
+        except Fault as fault:
+            self._tell(job, record, reply, fault.error, final=fault.final)
+        except Failed as failed:
+            self._tell_upstream(job, record, reply, failed)
+        except ThreadUnsupported:
+            self._send(record, reply, 400, [], encode({**ThreadUnsupported.BODY, "request_id": record.id}))
+            record.outcome, record.error_kind = "error", "invalid_request"
+        except asyncio.CancelledError:
+            self._cancelled(job, record, reply)
+            raise
+        except Exception as bug:
+            self.observer.note(
+                "error", "bug", id=record.id, type=type(bug).__name__, where=operations.place(bug)
+            )
+            self._tell(job, record, reply, Fault("internal", "an internal error; it has been logged").error)
+        finally:
+            if job is not None and job.client is not None:
+                job.client.close()
+                record.first_byte = job.client.first
+            self.observer.finish(record)
+
+    async def _answer(self, job: Job) -> None:
+        if self.draining:
+            raise shed("the gateway is shutting down")
+        listing.check_permitted(job.caller.key, job.model)
+        targets = self._targets(job)
+        gates = self._gates(job, targets)
+        entered = []
+        try:
+            for gate in gates:
+                if not gate.try_enter():
+                    await gate.enter()
+                entered.append(gate)
+            if job.asked.operation == "count":
+                await self.counting.answer(job, targets)
+            else:
+                self.counting.learn(job, await self.relay.answer(job, targets))
+        finally:
+            for gate in entered:
+                gate.leave()
+
+    def _listed(self, settings: Settings) -> tuple[ListedModel, ...]:
+        if self._models is None or self._models[0] is not settings:
+            self._models = (settings, listing.models(settings))
+        return self._models[1]
+
+    def _targets(self, job: Job) -> tuple[Target, ...]:
+        effort = ""
+        if self._effort_rules:
+            effort = job.request().thinking.effort or ""
+        settings = job.settings
+        if settings is not self.settings:  # reloaded since it came in: its own routes hold
+            return _route(settings, job.model, job.dialect, effort)
+        key = (job.model, job.dialect, effort)
+        found = self._routes.get(key)
+        if found is None:
+            found = _route(settings, job.model, job.dialect, effort)
+            if len(self._routes) >= _ROUTES:  # model names are clients' words
+                self._routes.clear()
+            self._routes[key] = found
+        return found
+
+    def _gates(self, job: Job, targets: tuple[Target, ...]) -> list[Gate]:
+        limits = job.settings.guard
+        gates = [self._all]
+        if job.caller.key is not None and limits.requests_per_key:
+            gates.append(self._gate(self._per_key, job.caller.name, limits.requests_per_key, job.settings))
+        provider = targets[0].provider
+        if provider.concurrency:
+            gates.append(self._gate(self._per_provider, provider.name, provider.concurrency, job.settings))
+        return gates
+
+    def _gate(self, gates: dict[str, Gate], name: str, limit: int, settings: Settings) -> Gate:
+        found = gates.get(name)
+        if found is None:
+            found = gates[name] = Gate(limit, settings.guard.queue, settings.guard.queue_time)
+        return found
+
+    # How it went.
+
+    def _record(self, head: Head, request_id: str, dialect_name: str) -> Record:
+        return Record(
+            request_id,
+            time.monotonic(),
+            dialect_name,
+            path=head.path,
+            agent=head.headers.get("user-agent", ""),
+            traceparent=head.headers.get("traceparent", ""),
+        )
+
+    def _tell_upstream(self, job: Job | None, record: Record, reply: Reply, failed: Failed) -> None:
+        """An upstream's error. In its own dialect it goes on as it came, but for secrets."""
+        redactor = self.observer.redactor
+        error = msgspec.structs.replace(
+            failed.error,
+            message=redactor.text(failed.error.message),
+            retry_after=failed.wait if failed.wait is not None else failed.error.retry_after,
+        )
+        final = record.attempts > 1 or failed.blame in ("credential", "quota")
+        opened = job is not None and job.client is not None and job.client.opened
+        if failed.body is not None and failed.blame != "credential" and not opened:
+            assert job is not None
+            _note(record, error)
+            headers = faults.error_headers(error, final=final)
+            self._send(
+                record, reply, failed.status, [*headers, *common_headers(job)], redactor.data(failed.body)
+            )
+        else:
+            self._tell(job, record, reply, msgspec.structs.replace(error, extra=None), final=final)
+
+    def _tell(
+        self, job: Job | None, record: Record, reply: Reply, error: ApiError, *, final: bool = False
+    ) -> None:
+        _note(record, error)
+        client = job.client if job is not None else None
+        if client is not None and client.opened:
+            self._tell_in_stream(job, record, error)
+            return
+        refused = faults.refusal(error, record.dialect, record.id, final=final)
+        headers = common_headers(job) if job is not None else [("x-wireglot-request-id", record.id)]
+        self._send(record, reply, refused.status, [*refused.headers[1:], *headers], refused.body)
+
+    def _tell_in_stream(self, job: Job | None, record: Record, error: ApiError) -> None:
+        """Only keep-alives have gone out: the status is spent, the stream says what happened."""
+        assert job is not None
+        assert job.client is not None
+        record.status = 200
+        error = msgspec.structs.replace(error, request_id=record.id)
+        writer = dialect(job.dialect).stream_writer(job.context, None)
+        job.client.write(writer.write([Failure(error)]))
+        job.client.end()
+
+    def _cancelled(self, job: Job | None, record: Record, reply: Reply) -> None:
+        """The client left, or the process must: then whoever still listens is told."""
+        if not self.draining:
+            record.outcome = "client_abort"
+            record.status = record.status or 499
+            return
+        error = Fault("shed", "the gateway is shutting down", retry_after=1).error
+        if job is not None and job.client is not None and job.client.opened:
+            self._tell_in_stream(job, record, error)
+        elif not reply.started:
+            self._tell(job, record, reply, error)
+        record.outcome = "gateway_abort"
+
+    def _send(self, record: Record, reply: Reply, status: int, headers: Headers, body: bytes) -> None:
+        record.status = status
+        reply.send(status, [("content-type", "application/json"), *headers], body)
+
+
+def _route(settings: Settings, model: str, dialect_name: str, effort: str) -> tuple[Target, ...]:
+    try:
+        return route(settings, model, dialect_name, effort)
+    except Unroutable as nowhere:
+        raise Fault("not_found", f"model: {nowhere}", param="model") from None
+
+
+def _note(record: Record, error: ApiError) -> None:
+    record.outcome = "error"
+    record.error_kind, record.error_code, record.error_message = error.kind, error.code, error.message

@@ -1,0 +1,210 @@
+"""One request made ready for one upstream: passed through as it is, or translated."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect
+from wireglot.gateway.exchange import Headers
+from wireglot.gateway.faults import Fault
+from wireglot.gateway.job import Job, with_faults_told
+from wireglot.gateway.routing import Target
+from wireglot.gateway.settings import Credential
+from wireglot.gateway.upstream import Outbound
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request
+from wireglot.providers.aliases import Aliases
+from wireglot.providers.endpoints import NoEndpoint, Operation, endpoint
+from wireglot.translate import plan
+from wireglot.wire.json import encode
+from wireglot.wire.splice import splice
+
+ANTHROPIC_VERSION: Final = "2023-06-01"
+USER_AGENT: Final = "wireglot"
+
+_PASSED: Final[dict[str, tuple[str, ...]]] = {
+    "anthropic": ("anthropic-version", "anthropic-beta"),
+    "openai-chat": ("openai-beta",),
+    "openai-responses": ("openai-beta",),
+    "gemini": (),
+    "code-assist": (),
+}
+"""Client headers that belong to the dialect and go on with it. No other header of a client does."""
+
+_AUTH: Final = {
+    "bearer": ("authorization", "Bearer "),
+    "x-api-key": ("x-api-key", ""),
+    "x-goog-api-key": ("x-goog-api-key", ""),
+}
+_MODEL_IN_PATH: Final = frozenset({"gemini"})
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """`raw`: body and answer pass through as bytes; `request` and `aliases` are the way back otherwise."""
+
+    outbound: Outbound
+    stream: bool
+    """Whether the upstream streams, whatever the client asked for."""
+    raw: bool
+    context: Context
+    losses: tuple[Loss, ...] = ()
+    request: Request | None = None
+    aliases: Aliases = Aliases()
+
+
+def prepare(job: Job, target: Target, credential: Credential | None) -> Prepared:
+    spec = target.provider.spec
+    stream = job.stream if spec.streams == "both" else spec.streams == "only"
+    context = msgspec.structs.replace(
+        job.context,
+        provider=target.provider.name,
+        model=target.model,
+        account=credential.account if credential is not None else "",
+    )
+    same = target.dialect == job.dialect and stream == job.stream
+    if same and target.plain and not job.sealed:
+        return _raw(job, target, credential, context)
+    _refuse_thread(job)
+    return _translated(job, target, credential, context, stream, same)
+
+
+def _raw(job: Job, target: Target, credential: Credential | None, context: Context) -> Prepared:
+    body = job.body
+    if target.dialect not in _MODEL_IN_PATH:
+        changes: dict[str, bytes] = {}
+        if target.model != job.model:
+            changes["model"] = encode(target.model)
+        project = _project(target)
+        if project:
+            changes["project"] = encode(project)
+        if changes:
+            body = splice(body, changes)
+    outbound = _outbound(job, target, credential, "stream" if job.stream else "generate", body, True)
+    return Prepared(outbound, job.stream, True, context)
+
+
+def _translated(
+    job: Job, target: Target, credential: Credential | None, context: Context, stream: bool, same: bool
+) -> Prepared:
+    request = job.request()
+    asked = request if stream == request.stream else msgspec.structs.replace(request, stream=stream)
+    planned = with_faults_told(
+        lambda: plan(
+            asked,
+            source=job.dialect,
+            target=target.dialect,
+            model=target.model,
+            provider=target.provider.name,
+            limits=target.limits,
+            context=context,
+        )
+    )
+    untouched = same and not planned.losses and not planned.aliases and not job.sealed
+    if untouched and planned.upstream == msgspec.structs.replace(asked, model=target.model):
+        return _raw(job, target, credential, context)
+    rendered = with_faults_told(
+        lambda: dialect(target.dialect).render_request(planned.upstream, planned.context)
+    )
+    losses = planned.losses + planned.retraced(rendered.losses)
+    _refuse_losses(job, target, losses)
+    value: dict[str, Any] = rendered.value
+    project = _project(target)
+    if project:
+        value["project"] = project
+    outbound = _outbound(
+        job,
+        target,
+        credential,
+        "stream" if stream else "generate",
+        encode(value),
+        target.dialect == job.dialect,
+    )
+    return Prepared(outbound, stream, False, planned.context, losses, request, planned.aliases)
+
+
+def policy_of(job: Job, target: Target) -> str:
+    return job.policy or target.losses or job.settings.losses
+
+
+def _refuse_losses(job: Job, target: Target, losses: tuple[Loss, ...]) -> None:
+    if losses and policy_of(job, target) == "strict":
+        first = losses[0]
+        place = first.path.removeprefix("$").removeprefix(".")
+        more = f" (and {len(losses) - 1} more)" if len(losses) > 1 else ""
+        raise Fault(
+            "bad",
+            f"{place}: {first.feature} would be {first.action}: {first.detail}{more}",
+            code="loss_refused",
+            param=place,
+        )
+
+
+def _refuse_thread(job: Job) -> None:
+    if job.thread and job.dialect == "anthropic":
+        raise ThreadUnsupported
+
+
+class ThreadUnsupported(Exception):
+    """Turns kept by Anthropic: its SDK goes on without them when it is told so in exactly these words."""
+
+    BODY: Final[dict[str, Any]] = {
+        "type": "error",
+        "error": {
+            "type": "invalid_request_error",
+            "message": "thread: this model keeps no conversation on the server; send the whole history",
+            "details": {"error_code": "thread_unsupported_request", "unsupported": ["thread"]},
+        },
+    }
+
+
+def _project(target: Target) -> str:
+    return target.provider.variables.get("project", "") if target.dialect == "code-assist" else ""
+
+
+def outbound(
+    job: Job,
+    target: Target,
+    credential: Credential | None,
+    operation: Operation,
+    body: bytes,
+) -> Outbound:
+    return _outbound(job, target, credential, operation, body, target.dialect == job.dialect)
+
+
+def _outbound(
+    job: Job,
+    target: Target,
+    credential: Credential | None,
+    operation: Operation,
+    body: bytes,
+    same: bool,
+) -> Outbound:
+    provider = target.provider
+    try:
+        url = endpoint(provider.spec, target.dialect, operation, target.model, provider.variables)
+    except NoEndpoint as fault:
+        raise Fault("bad", f"model: {fault}", param="model") from None
+    if same and job.framing == "json-array" and job.dialect in ("gemini", "code-assist"):
+        url = url.removesuffix("?alt=sse")
+    incoming = job.head.headers
+    headers: Headers = [
+        ("content-type", "application/json"),
+        ("accept", "text/event-stream" if operation == "stream" else "application/json"),
+        ("accept-encoding", "identity"),
+        # Some hosts admit only the agents they know: the client's own name goes on, never another's.
+        ("user-agent", incoming.get("user-agent", USER_AGENT)),
+    ]
+    if credential is not None and provider.spec.auth != "none":
+        name, prefix = _AUTH[provider.spec.auth]
+        headers.append((name, prefix + credential.secret.value))
+    if same:
+        headers.extend((name, incoming[name]) for name in _PASSED[target.dialect] if name in incoming)
+    if target.dialect == "anthropic" and not (same and "anthropic-version" in incoming):
+        headers.append(("anthropic-version", ANTHROPIC_VERSION))
+    headers.extend(provider.spec.headers.items())
+    headers.extend(provider.headers)
+    account = credential.account if credential is not None else ""
+    return Outbound("POST", url, headers, body, f"{provider.name}\x1f{account}", provider.proxy)

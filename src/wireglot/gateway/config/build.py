@@ -1,0 +1,85 @@
+"""The one door: file, environment and command line in; one Settings or all problems at once out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from wireglot.gateway.config import providers as providing
+from wireglot.gateway.config import read
+from wireglot.gateway.config.environment import data_dir, overlaid
+from wireglot.gateway.config.keys import read_keys
+from wireglot.gateway.config.models import read_rules
+from wireglot.gateway.config.problems import Problems
+from wireglot.gateway.config.references import References
+from wireglot.gateway.config.server import read_guard, read_server, refuse_open_door
+from wireglot.gateway.config.table import Table
+from wireglot.gateway.settings import Provider, Settings
+
+_ONLY_DEMO: Final = (
+    "only the embedded demo provider is on: no wireglot.toml, no provider's key in the environment"
+)
+_NONE_ON: Final = "no provider is on: add a [providers.NAME] table, or [providers.demo] to try it out"
+
+
+def load(
+    path: Path | None,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    overrides: Mapping[str, Any] | None = None,
+    create_secret: bool = True,
+) -> Settings:
+    """The settings of a file (or of none), the environment laid over it and `overrides` over both.
+
+    `create_secret` off leaves no trace on the disk: for looking only.
+    """
+    document = read.document(path) if path is not None else {}
+    source = str(path) if path is not None else ""
+    problems = Problems()
+    notes: list[str] = []
+    document = read.with_overrides(overlaid(document, environ, problems), overrides or {})
+    references = References(environ, path.parent if path is not None else Path(), problems, notes)
+    whole = Table(document, "", problems)
+
+    table = whole.table("server")
+    server = read_server(table, references, data_dir(environ), create=create_secret)
+    guard = read_guard(whole.table("limits"))
+    keys = read_keys(_given(whole, "keys"), problems)
+    if not problems.found or not _touched(problems, "keys"):
+        refuse_open_door(server, len(keys), table)
+    providers = providing.read_providers(_given(whole, "providers"), references, notes)
+    if not providers:
+        providers = _fallback(path, problems, notes)
+    named = {*providers, *_names(whole.values.get("providers"))}
+    rules = read_rules(_given(whole, "models"), providers, named, problems)
+    losses = whole.choice("losses", providing.LOSSES, "warn")
+    whole.close()
+    problems.raise_any(source)
+    return Settings(server, guard, providers, rules, keys, losses, source, tuple(dict.fromkeys(notes)))
+
+
+def _given(whole: Table, name: str) -> Any:
+    value = whole.raw(name)
+    return {} if value is None else value
+
+
+def _names(value: object) -> Iterable[str]:
+    return value if isinstance(value, Mapping) else ()
+
+
+def _touched(problems: Problems, table: str) -> bool:
+    """A key that is only misspelt must not be reported as a missing one, too."""
+    return any(problem.path.startswith((table, "WIREGLOT_KEYS")) for problem in problems.found)
+
+
+def _fallback(path: Path | None, problems: Problems, notes: list[str]) -> dict[str, Provider]:
+    """Nothing is on. A newcomer gets the demo; a file that names no provider gets what it says."""
+    if problems.found:
+        return {}
+    if path is None:
+        notes.append(_ONLY_DEMO)
+        return {providing.DEMO: providing.demo()}
+    notes.append(_NONE_ON)
+    return {}

@@ -1,0 +1,146 @@
+"""[models] -> rules, with aliases of aliases followed to the end and every target checked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.gateway.config.problems import Problems, key_path, kind, meant, shown
+from wireglot.gateway.config.providers import LOSSES
+from wireglot.gateway.config.table import Table
+from wireglot.gateway.settings import Provider, Rule
+from wireglot.ir.request import EFFORTS
+from wireglot.providers import spec as catalog
+
+_FORMS: Final = '"provider/model", a list of them, or tables { to = ... }'
+
+
+def read_rules(
+    value: object, providers: Mapping[str, Provider], named: Collection[str], problems: Problems
+) -> tuple[Rule, ...]:
+    """`named` are the providers of the file, the broken ones among them: those have a problem already."""
+    if not isinstance(value, Mapping):
+        problems.add("models", "a table", kind(value))
+        return ()
+    placed = [(path, rule) for match, given in value.items() for path, rule in _read(match, given, problems)]
+    _refuse_twins(placed, problems)
+    aliases = {rule.match: rule for _, rule in reversed(placed) if not rule.effort}
+    return tuple(
+        msgspec.structs.replace(rule, targets=targets)
+        for path, rule in placed
+        if (targets := _Chain(path, aliases, providers, named, problems).followed(rule))
+    )
+
+
+def _read(match: str, given: Any, problems: Problems) -> list[tuple[str, Rule]]:
+    path = key_path("models", match)
+    if not match or not match.isprintable() or " " in match:
+        problems.add(path, "a model name or a pattern", "a name with spaces, or none")
+        return []
+    if isinstance(given, Mapping):
+        return _table(match, given, path, problems)
+    if type(given) is list and given and all(isinstance(one, Mapping) for one in given):
+        return [
+            read
+            for number, one in enumerate(given)
+            for read in _table(match, one, f"{path}[{number}]", problems)
+        ]
+    targets = _targets(given, path, problems)
+    return [(path, Rule(match, targets))] if targets else []
+
+
+def _table(match: str, given: Mapping[str, Any], path: str, problems: Problems) -> list[tuple[str, Rule]]:
+    table = Table(given, path, problems)
+    targets = _targets(table.raw("to"), table.at("to"), problems)
+    efforts = table.texts("effort", "a list of efforts")
+    for effort in efforts:
+        if effort not in EFFORTS:
+            table.wrong("effort", f"efforts out of {', '.join(EFFORTS)}", shown(effort))
+    losses = table.choice("losses", LOSSES, None)
+    table.close()
+    return [(path, Rule(match, targets, efforts, losses))] if targets else []
+
+
+def _targets(given: Any, path: str, problems: Problems) -> tuple[str, ...]:
+    listed = [given] if type(given) is str else given
+    if type(listed) is not list or not listed:
+        problems.add(path, _FORMS, kind(given))
+        return ()
+    for number, one in enumerate(listed):
+        if type(one) is not str or not one or not one.isprintable() or " " in one:
+            problems.add(f"{path}[{number}]" if type(given) is list else path, _FORMS, shown(one))
+            return ()
+    return tuple(listed)
+
+
+def _refuse_twins(placed: list[tuple[str, Rule]], problems: Problems) -> None:
+    """Two rules for one name that hold for the same requests: the second would never be reached."""
+    seen: dict[tuple[str, str], str] = {}
+    for path, rule in placed:
+        for effort in rule.effort or ("",):
+            earlier = seen.setdefault((rule.match, effort), path)
+            if earlier != path:
+                when = f"for effort {effort}" if effort else "for every effort"
+                problems.add(path, f"one rule {when}", f"a second one beside {earlier}")
+                break
+
+
+class _Chain:
+    """Follows the targets of one rule until each is a provider's model."""
+
+    def __init__(
+        self,
+        path: str,
+        aliases: Mapping[str, Rule],
+        providers: Mapping[str, Provider],
+        named: Collection[str],
+        problems: Problems,
+    ) -> None:
+        self.path = path
+        self.aliases = aliases
+        self.providers = providers
+        self.named = named
+        self.problems = problems
+
+    def followed(self, rule: Rule) -> tuple[str, ...]:
+        targets = [end for target in rule.targets for end in self._ends(target, rule.match, (rule.match,))]
+        return tuple(dict.fromkeys(targets))
+
+    def _ends(self, target: str, match: str, trail: tuple[str, ...]) -> list[str]:
+        prefix, slash, model = target.partition("/")
+        if slash and prefix in self.named:
+            return [target] if self._sound(target, model, match) else []
+        alias = self.aliases.get(target)
+        if alias is not None and target in trail:
+            if target == trail[0]:  # who merely leads into the ring is not to blame for it
+                self.problems.add(self.path, "names that lead to a provider", " -> ".join((*trail, target)))
+            return []
+        if alias is not None:
+            return [end for one in alias.targets for end in self._ends(one, target, (*trail, target))]
+        if "*" in target and "*" in match and not slash:
+            return [target]  # what it stands for is known when a request comes
+        if any(provider.spec.knows(target) for provider in self.providers.values()):
+            return [target]
+        if len(trail) == 1:  # that of a further one is reported at its own place
+            self._report_unknown(target, prefix if slash else "")
+        return []
+
+    def _sound(self, target: str, model: str, match: str) -> bool:
+        if not model:
+            self.problems.add(self.path, "provider/model", shown(target))
+        elif model.count("*") > match.count("*"):
+            self.problems.add(self.path, f'a "*" only for each one of {shown(match)}', shown(target))
+        else:
+            return True
+        return False
+
+    def _report_unknown(self, target: str, prefix: str) -> None:
+        on = ", ".join(self.providers) or "none"
+        if prefix and prefix in catalog.names():
+            expected = f"a provider that is on ({on}); [providers.{prefix}] turns it on"
+        else:
+            names = [*self.providers, *self.aliases]
+            expected = f"provider/model of a provider that is on ({on}){meant(prefix or target, names)}"
+        self.problems.add(self.path, expected, shown(target))

@@ -1,0 +1,86 @@
+"""The configuration file: where it is, and its text as a document."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from wireglot.gateway.config.environment import CONFIG_FILE, config_dir
+from wireglot.gateway.config.problems import ConfigError, ConfigProblem
+
+_POSITION: Final = re.compile(r"\s*\(at (line \d+, column \d+|end of document)\)$")
+
+
+def find(environ: Mapping[str, str] = os.environ) -> Path | None:
+    """$WIREGLOT_CONFIG (which must then exist), ./wireglot.toml, or the one in the user's configuration."""
+    named = environ.get("WIREGLOT_CONFIG", "")
+    if named:
+        return Path(named)
+    here = Path(CONFIG_FILE)
+    if here.is_file():
+        return here
+    directory = config_dir(environ)
+    theirs = directory / CONFIG_FILE if directory else None
+    return theirs if theirs is not None and theirs.is_file() else None
+
+
+def document(path: Path) -> dict[str, Any]:
+    """The file as TOML says it; a ConfigError where it cannot be read."""
+    try:
+        return parse(path.read_bytes(), str(path))
+    except OSError as fault:
+        problem = ConfigProblem(str(path), "a file that can be read", fault.strerror or "an error")
+        raise ConfigError([problem], str(path)) from None
+
+
+def parse(content: bytes, source: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as fault:
+        line = content.count(b"\n", 0, fault.start) + 1
+        column = fault.start - content.rfind(b"\n", 0, fault.start)
+        problem = ConfigProblem(f"line {line}, column {column}", "text in UTF-8", "other bytes")
+    except tomllib.TOMLDecodeError as fault:
+        message = str(fault)
+        position = _POSITION.search(message)
+        place = position[1] if position else source
+        said = _POSITION.sub("", message)
+        # The parser quotes no values; a name it cannot redefine is the most it tells.
+        problem = ConfigProblem(place, "valid TOML", said[:1].lower() + said[1:])
+    except RecursionError:
+        problem = ConfigProblem(source, "valid TOML", "tables or lists nested too deep")
+    raise ConfigError([problem], source) from None
+
+
+def with_overrides(below: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Overrides are nested tables or dotted paths: {"server": {"port": 1}} or {"server.port": 1}."""
+    merged = dict(below)
+    for name, value in overrides.items():
+        if value is None:
+            continue
+        head, dotted, rest = name.partition(".")
+        if dotted:
+            value = {rest: value}
+        if isinstance(value, Mapping):
+            under = merged.get(head)
+            merged[head] = with_overrides(under if isinstance(under, Mapping) else {}, value)
+        else:
+            merged[head] = value
+    return merged
+
+
+def referred_files(value: Any, base: Path) -> Iterator[Path]:
+    """The files that `file:` references anywhere in a document name."""
+    match value:
+        case str() if value.startswith("file:"):
+            yield base / Path(value[5:]).expanduser()
+        case list():
+            for one in value:
+                yield from referred_files(one, base)
+        case Mapping():
+            for one in value.values():
+                yield from referred_files(one, base)

@@ -1,0 +1,67 @@
+"""Values that may stand elsewhere: `env:NAME`, `file:PATH`, or the value itself."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from wireglot.gateway.config.problems import Problems, kind
+from wireglot.gateway.settings import Secret
+
+_FILE_MAX: Final = 64 * 1024
+EXPECTED: Final = '"env:NAME", "file:PATH" or the value itself'
+
+
+class References:
+    """Resolves, and notes what a person should know of the files it read."""
+
+    def __init__(self, environ: Mapping[str, str], base: Path, problems: Problems, notes: list[str]) -> None:
+        self.environ = environ
+        self.base = base
+        self.problems = problems
+        self.notes = notes
+
+    def secret(self, value: object, path: str, *, source: str = "config") -> Secret | None:
+        """None, and a problem, where there is no value. The value is never part of the problem."""
+        if type(value) is not str or not value:
+            self.problems.add(path, EXPECTED, kind(value))
+            return None
+        if value.startswith("env:"):
+            return self._variable(value[4:], path)
+        if value.startswith("file:"):
+            return self._file(value[5:], path)
+        return Secret(value, source)
+
+    def _variable(self, name: str, path: str) -> Secret | None:
+        value = self.environ.get(name, "")
+        if value.strip():
+            return Secret(value.strip(), f"env:{name}")
+        found = "an empty one" if name in self.environ else "none"
+        self.problems.add(path, f"the environment variable {name or 'that is named'} to be set", found)
+        return None
+
+    def _file(self, name: str, path: str) -> Secret | None:
+        place = self.base / Path(name).expanduser()
+        try:
+            with place.open("rb") as file:
+                mode = os.fstat(file.fileno()).st_mode
+                content = file.read(_FILE_MAX + 1)
+            text = content.decode("utf-8")
+        except (OSError, UnicodeDecodeError) as fault:
+            reason = fault.strerror if isinstance(fault, OSError) else "bytes that are not text"
+            self.problems.add(path, f"a text file at {place}", reason or "an error")
+            return None
+        text = text.rstrip("\r\n")
+        if not text or len(content) > _FILE_MAX:
+            self.problems.add(path, f"a key in {place}", "an empty file" if not text else "a file too large")
+            return None
+        self.warn_if_open(place, mode)
+        return Secret(text, f"file:{name}")
+
+    def warn_if_open(self, place: Path, mode: int) -> None:
+        """A note and no refusal: secrets that containers mount are often readable to all inside."""
+        if os.name == "posix" and mode & (stat.S_IRGRP | stat.S_IROTH):
+            self.notes.append(f"{place} holds a secret and others on this machine can read it: chmod 600 it")

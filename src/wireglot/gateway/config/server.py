@@ -1,0 +1,68 @@
+"""[server] and [limits]."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from wireglot.gateway.config.problems import kind, shown
+from wireglot.gateway.config.references import References
+from wireglot.gateway.config.secret import server_secret
+from wireglot.gateway.config.table import Table
+from wireglot.gateway.config.urls import is_loopback, split
+from wireglot.gateway.settings import Guard, ServerSettings
+
+_HOST: Final = re.compile(r"[A-Za-z0-9.:_%\[\]-]+")
+_LOGS: Final = ("auto", "json", "pretty", "off")
+
+
+def read_server(table: Table, references: References, home: Path | None, *, create: bool) -> ServerSettings:
+    default = ServerSettings()
+    host = table.text("host", default.host)
+    if "host" in table and type(table.raw("host")) is str and not _HOST.fullmatch(host):
+        table.wrong("host", "an address or a host name", shown(host))
+        host = default.host
+    server = ServerSettings(
+        host=host,
+        port=table.whole("port", default.port, 0, 65535),
+        workers=table.whole("workers", default.workers, 1, 256),
+        hosts=_hosts(table),
+        origins=_origins(table),
+        secret=server_secret(table.raw("secret"), table.at("secret"), references, home, create),
+        log=table.choice("log", _LOGS, default.log),
+        telemetry=table.flag("telemetry", default.telemetry),
+    )
+    table.close()
+    return server
+
+
+def refuse_open_door(server: ServerSettings, keys: int, table: Table) -> None:
+    """Whoever can reach it could spend the providers' keys."""
+    if not keys and not is_loopback(server.host):
+        expected = "127.0.0.1, ::1 or localhost, or at least one client key in [keys]"
+        table.wrong("host", expected, f"{shown(server.host)} and no keys")
+
+
+def read_guard(table: Table) -> Guard:
+    return table.over(Guard())
+
+
+def _hosts(table: Table) -> tuple[str, ...]:
+    hosts = table.texts("hosts", "a list of host names")
+    for host in hosts:
+        if not _HOST.fullmatch(host):
+            table.wrong("hosts", "host names, without scheme or path", shown(host))
+    return tuple(host.lower() for host in hosts)
+
+
+def _origins(table: Table) -> tuple[str, ...]:
+    origins = table.texts("origins", "a list of origins")
+    for origin in origins:
+        parts = split(origin)
+        plain = parts is not None and parts.scheme and parts.netloc and f"{parts.scheme}://{parts.netloc}"
+        if not plain or plain != origin or "*" in origin or "@" in origin:
+            table.wrong(
+                "origins", "origins like https://app.example.com", shown(origin) if plain else kind(origin)
+            )
+    return tuple(origin.lower() for origin in origins)

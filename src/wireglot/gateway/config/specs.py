@@ -1,0 +1,210 @@
+"""A provider's table -> its spec: a catalog entry as it is, one with fields replaced, or a new one."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.gateway.config.problems import key_path, kind, one_of, shown
+from wireglot.gateway.config.table import Table
+from wireglot.gateway.config.urls import base_url
+from wireglot.providers import spec as catalog
+from wireglot.providers.limits import Limits
+from wireglot.providers.spec import ModelSpec, ProviderSpec
+
+DIALECTS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini", "code-assist")
+"""Those an upstream can speak."""
+
+AUTHS: Final = ("bearer", "x-api-key", "x-goog-api-key", "none")
+_USUAL_AUTH: Final = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_OURS: Final = frozenset(
+    {
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+
+
+def read_spec(name: str, table: Table) -> ProviderSpec | None:
+    """None, with a problem noted, where nothing tells who it is and how it speaks."""
+    entry = _entry(name, table)
+    if entry is None and "catalog" in table:
+        return None
+    known = entry is not None
+    start = entry or ProviderSpec(name=name, title=name, dialects=(), base_url="", auth="none")
+    dialects = _dialects(table)
+    url = base_url(table, "base_url", (dialects or start.dialects or ("",))[0])
+    others = _base_urls(table)
+    if not known and not dialects:
+        if not any(field in table for field in ("dialect", "dialects")):
+            expected = (
+                f"the name of a catalog entry ({one_of(catalog.names(), name)}), or dialect and base_url"
+            )
+            table.problems.add(table.path, expected, "neither")
+        return None
+    if not known and not url:
+        if "base_url" not in table:
+            table.wrong("base_url", "the URL of the provider's API", "nothing")
+        return None
+    spec = msgspec.structs.replace(
+        start,
+        name=name,
+        title=table.text("title", start.title if known else name),
+        **_where(start, dialects, url, others),
+    )
+    spec = msgspec.structs.replace(
+        spec,
+        auth=table.choice("auth", AUTHS, _auth(spec, table, known)),
+        home=table.flag("home", spec.home),
+        streams=table.choice("streams", ("both", "only", "never"), spec.streams),
+        counts=_counts(table, spec),
+        limits={**spec.limits, **_limits(table)},
+    )
+    return msgspec.structs.replace(spec, models=_models(table, spec))
+
+
+def _entry(name: str, table: Table) -> ProviderSpec | None:
+    wanted = table.text("catalog")
+    if not wanted:
+        return catalog.provider(name) if name in catalog.names() else None
+    if wanted in catalog.names():
+        return catalog.provider(wanted)
+    table.wrong("catalog", one_of(catalog.names(), wanted), shown(wanted))
+    return None
+
+
+def _dialects(table: Table) -> tuple[str, ...]:
+    several = table.texts("dialects", "a list of dialects")
+    one = table.text("dialect")
+    if one and several:
+        table.wrong("dialect", "either dialect or dialects", "both")
+    for field, spoken in (("dialect", (one,) if one else ()), ("dialects", several)):
+        for dialect in spoken:
+            if dialect not in DIALECTS:
+                table.wrong(field, one_of(DIALECTS, dialect), shown(dialect))
+    spoken = several or ((one,) if one else ())
+    return tuple(dict.fromkeys(dialect for dialect in spoken if dialect in DIALECTS))
+
+
+def _base_urls(table: Table) -> dict[str, str]:
+    urls = table.table("base_urls")
+    for dialect in urls.values:
+        if dialect not in DIALECTS:
+            urls.wrong(dialect, one_of(DIALECTS, dialect), "another name")
+    return {dialect: base_url(urls, dialect, dialect) for dialect in DIALECTS if dialect in urls}
+
+
+def _where(
+    start: ProviderSpec, dialects: tuple[str, ...], url: str, others: dict[str, str]
+) -> dict[str, Any]:
+    """Dialects and URLs together. With a `base_url` of its own nothing goes to the entry's other hosts:
+    what lives beside it (an Anthropic form without `/v1`) moves along, what lives elsewhere is off."""
+    if not url:
+        spoken = dialects or start.dialects
+        return {"dialects": spoken, "base_urls": {**start.base_urls, **others}}
+    moved: dict[str, str] = {}
+    for dialect in dialects or start.dialects:
+        beside = start.base_urls.get(dialect)
+        if dialect == "anthropic" and url.endswith("/v1") and (beside is None or _root(start) == beside):
+            moved[dialect] = url.removesuffix("/v1")
+    spoken = dialects or tuple(
+        dialect
+        for dialect in start.dialects
+        if dialect not in start.base_urls or dialect in moved or dialect in others
+    )
+    return {"dialects": spoken, "base_url": url, "base_urls": {**moved, **others}}
+
+
+def _root(spec: ProviderSpec) -> str:
+    return spec.base_url.removesuffix("/v1")
+
+
+def _auth(spec: ProviderSpec, table: Table, known: bool) -> str:
+    keyed = "api_key" in table or "api_keys" in table
+    if known and (spec.auth != "none" or not keyed):
+        return spec.auth
+    return _USUAL_AUTH.get(spec.dialects[0], "bearer") if keyed else "none"
+
+
+def _counts(table: Table, spec: ProviderSpec) -> tuple[str, ...]:
+    if "counts" not in table:
+        return tuple(dialect for dialect in spec.counts if dialect in spec.dialects)
+    given = table.texts("counts", "a list of its dialects")
+    for dialect in given:
+        if dialect not in spec.dialects:
+            table.wrong("counts", one_of(spec.dialects, dialect), shown(dialect))
+    return given
+
+
+def _limits(table: Table) -> dict[str, Any]:
+    """Fields of `Limits`, as in a catalog file."""
+    given = table.table("limits")
+    read: dict[str, Any] = {}
+    for field in msgspec.structs.fields(Limits):
+        value = given.raw(field.name)
+        if value is None:
+            continue
+        try:
+            msgspec.convert(value, field.type)
+            read[field.name] = value
+        except msgspec.ValidationError as fault:
+            given.wrong(field.name, str(fault).partition(",")[0].removeprefix("Expected "), shown(value))
+    given.close()
+    return read
+
+
+def _models(table: Table, spec: ProviderSpec) -> tuple[ModelSpec, ...]:
+    """`models` lists what is served: those names and no others, each with what the entry knows of it."""
+    value = table.raw("models")
+    if value is None:
+        return spec.models
+    if type(value) is not list or not value:
+        table.wrong("models", "a list of model names", kind(value))
+        return spec.models
+    read: dict[str, ModelSpec] = {}
+    for number, name in enumerate(value):
+        path = key_path(table.path, "models") + f"[{number}]"
+        if type(name) is not str or not name or not name.isprintable() or " " in name:
+            table.problems.add(path, "the name of a model", shown(name))
+        elif name in read:
+            table.problems.add(path, "each name once", f"{shown(name)} again")
+        else:
+            read[name] = _resolved(spec, name)
+    return tuple(read.values())
+
+
+def _resolved(spec: ProviderSpec, name: str) -> ModelSpec:
+    entries = [entry for entry in spec.models if entry.covers(name)]
+    limits: dict[str, Any] = {}
+    for entry in entries:
+        limits.update(entry.limits)
+    last = entries[-1] if entries else ModelSpec(match=name)
+    dialects = tuple(dialect for dialect in last.dialects if dialect in spec.dialects)
+    return msgspec.structs.replace(
+        last, match=name, limits=limits, dialects=dialects, retired=False, successor=""
+    )
+
+
+def read_headers(table: Table) -> dict[str, Any]:
+    """Header names that may be set; the values are still references."""
+    given = table.table("headers")
+    for name in given.values:
+        if not _HEADER.fullmatch(name):
+            given.wrong(name, "the name of a header", "another text")
+        elif name.lower() in _OURS:
+            given.wrong(name, "a header that the gateway does not set itself", name.lower())
+    return {name: value for name, value in given.values.items() if _HEADER.fullmatch(name)}

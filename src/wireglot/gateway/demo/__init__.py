@@ -1,0 +1,27 @@
+"""The embedded demo provider: a scripted model that lives in the process and speaks every dialect.
+
+It says what it is, repeats what it was told, thinks when thinking is asked for, calls the tools it is offered
+and quotes their results, fills JSON schemas, and fails on request. The same request always gets the same
+answer. What else it should do stands in the last user text, as directives:
+
+| directive | effect |
+|---|---|
+| `[[demo:echo]]` | answers with the user's own words and nothing else |
+| `[[demo:text N]]` | answers with N words |
+| `[[demo:think]]` | thinks, whether or not the request asks for it |
+| `[[demo:tool NAME {json}]]` | calls that tool, with these arguments if given |
+| `[[demo:tools N]]` | calls tools N times in one turn |
+| `[[demo:refuse]]` | refuses to answer |
+| `[[demo:slow 50ms]]` | waits so long between two pieces of a stream |
+| `[[demo:fail 429 retry-after=2]]` | answers with this error status |
+| `[[demo:fail-midstream]]` | ends the stream with an error event, half way |
+| `[[demo:cut]]` | ends the stream half way without any terminal event |
+| `[[demo:hang]]` | never answers |
+| `[[demo:hang-midstream]]` | falls silent half way |
+| `[[demo:strict]]` | from there on answers 400 to a signature of its own that comes back changed |
+
+A prompt that names a file as `[[marker-file:/path]]` makes it read that file with one of the offered tools
+and answer `FINAL-OK NONCE-...` with the nonce it finds in the tool's result: a whole tool loop in two turns.
+
+`script` decides what to say, `service` puts it into a dialect, `transport` carries it like a provider would.
+"""

@@ -1,0 +1,56 @@
+"""The demo model's signatures on its reasoning: who signs where, and whether they came back unchanged."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Any, Final
+
+from wireglot.ir.content import Message, Reasoning, Text, ToolCall
+from wireglot.ir.errors import ApiError
+from wireglot.ir.request import Request
+
+SIGNERS: Final = {
+    "anthropic": "anthropic",
+    "openai-responses": "openai-responses",
+    "gemini": "gemini",
+    "code-assist": "gemini",
+}
+"""Dialects that sign reasoning, and under whose name. Chat does not."""
+
+
+def wants_state(request: Request) -> bool:
+    """Whether a Responses client asked for the encrypted reasoning."""
+    extra = request.extra
+    include: Any = None
+    if extra is not None:
+        include = extra.fields.get("include", extra.form.get("include"))
+    return isinstance(include, list) and "reasoning.encrypted_content" in include
+
+
+def digest(*material: str) -> str:
+    return hashlib.blake2b("\x1f".join(material).encode("utf-8", "replace"), digest_size=12).hexdigest()
+
+
+def seal(text: str) -> str:
+    """The signature of a text: whoever changes one of both is found out by `[[demo:strict]]`."""
+    return b64encode(b"wireglot-demo:" + bytes.fromhex(digest("signature", text))).decode()
+
+
+def signed_text(part: ToolCall | Text) -> str:
+    return part.name if isinstance(part, ToolCall) else part.text
+
+
+def changed_signature(messages: Sequence[Message]) -> ApiError | None:
+    for number, message in enumerate(messages):
+        for position, part in enumerate(message.content):
+            if message.role != "assistant" or not isinstance(part, Reasoning | ToolCall | Text):
+                continue
+            if part.signature is None:
+                continue
+            signed = part.text if isinstance(part, Reasoning) else signed_text(part)
+            if part.signature.data != seal(signed):
+                place = f"messages.{number}.content.{position}"
+                return ApiError("invalid_request", f"{place}: Invalid `signature` in `thinking` block", 400)
+    return None

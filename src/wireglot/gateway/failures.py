@@ -1,0 +1,111 @@
+"""Why an attempt failed, in terms of what may be done about it."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from wireglot.gateway.faults import FaultClass, legible
+from wireglot.gateway.upstream import TransportFault, TransportProblem
+from wireglot.ir.errors import ApiError, ErrorKind
+
+Blame = Literal["request", "credential", "quota", "rate", "model", "upstream", "connection", "timeout"]
+"""Who is to blame decides what comes next: nothing helps a bad request, another key helps a rejected one."""
+
+_BLAME: Final[dict[ErrorKind, Blame]] = {
+    "invalid_request": "request",
+    "context_overflow": "request",
+    "content_policy": "request",
+    "too_large": "request",
+    "conflict": "request",
+    "auth": "credential",
+    "permission": "credential",
+    "billing": "quota",
+    "not_found": "model",
+    "rate_limit": "rate",
+    "overloaded": "upstream",
+    "server": "upstream",
+    "timeout": "upstream",
+}
+
+_PROBLEMS: Final[dict[TransportProblem, tuple[Blame, FaultClass]]] = {
+    "dns": ("connection", "upstream_down"),
+    "connect": ("connection", "upstream_down"),
+    "tls": ("timeout", "upstream_down"),  # trying again would show the key to the same stranger
+    "broken": ("connection", "upstream_bad"),
+    "protocol": ("connection", "upstream_bad"),
+    "too_large": ("timeout", "upstream_bad"),
+    "first_byte_timeout": ("timeout", "upstream_timeout"),
+    "idle_timeout": ("timeout", "upstream_timeout"),
+    "total_timeout": ("timeout", "upstream_timeout"),
+}
+
+_CLASSES: Final[dict[FaultClass, tuple[ErrorKind, int, str]]] = {
+    "upstream_down": ("server", 503, "upstream_unavailable"),
+    "upstream_bad": ("server", 502, "upstream_error"),
+    "upstream_timeout": ("timeout", 504, "upstream_timeout"),
+}
+
+HELPED_BY_RETRY: Final[frozenset[Blame]] = frozenset({"rate", "upstream", "connection"})
+COUNTED: Final[frozenset[Blame]] = frozenset({"upstream", "connection", "timeout"})
+"""What a breaker counts: failures of the upstream, not of a request or a key."""
+
+
+class Failed(Exception):
+    """An attempt that failed before any of its answer reached the client.
+
+    `body`: the upstream's own error, for a client of the same dialect. `wait`: what it asked to wait.
+    """
+
+    def __init__(
+        self,
+        error: ApiError,
+        blame: Blame,
+        *,
+        wait: float | None = None,
+        body: bytes | None = None,
+        status: int = 0,
+    ) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.blame: Blame = blame
+        self.wait = wait
+        self.body = body
+        self.status = status
+
+
+def of_transport(fault: TransportFault) -> Failed:
+    blame, kind = _PROBLEMS[fault.problem]
+    return Failed(transport_error(fault, kind), blame)
+
+
+def transport_error(fault: TransportFault, kind: FaultClass | None = None) -> ApiError:
+    error_kind, status, code = _CLASSES[kind or _PROBLEMS[fault.problem][1]]
+    return ApiError(error_kind, legible(fault.message), status=status, code=code)
+
+
+def of_error(error: ApiError, status: int, wait: float | None = None, body: bytes | None = None) -> Failed:
+    blame = _BLAME[error.kind]
+    if error.status == 0 and status:
+        error = msgspec.structs.replace(error, status=status)
+    return Failed(
+        error, blame, wait=wait if wait is not None else error.retry_after, body=body, status=status
+    )
+
+
+def unreadable(message: str) -> Failed:
+    """An answer that is none: HTML, half a document, a redirect."""
+    return Failed(ApiError("server", message, status=502, code="upstream_error"), "upstream")
+
+
+def credential_rejected(failed: Failed) -> Failed:
+    """Never the client's 401: it would throw away its own key."""
+    told = f": {failed.error.message}" if failed.error.kind == "permission" else ""
+    error = ApiError(
+        "server",
+        legible(f"upstream credential rejected{told}"),
+        status=502,
+        code="upstream_auth_failed",
+    )
+    return Failed(error, "credential")

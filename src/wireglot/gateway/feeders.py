@@ -1,0 +1,258 @@
+"""Upstream bytes in, client bytes out, as they arrive: passed through, translated, or collected.
+
+A feeder is called from the socket's own read, so it never waits. Until its answer has begun a failure is
+raised (`Refused`): another attempt may follow. After that a failure is told in the stream.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from wireglot.dialects.base import StreamReader, StreamWriter
+from wireglot.dialects.registry import dialect
+from wireglot.gateway.attempt import Prepared
+from wireglot.gateway.client_stream import ClientStream
+from wireglot.gateway.job import Job
+from wireglot.gateway.record import Record, UsageSource
+from wireglot.gateway.tap import Tap, tap
+from wireglot.ir.errors import ApiError
+from wireglot.ir.outcome import Response, Usage
+from wireglot.ir.stream import Event, Failure, Finish, Start, StreamFailed, UsageReport, fold
+from wireglot.providers.aliases import EventRestorer
+
+_TRUNCATED = ApiError(
+    "server", "the upstream stream ended before it was complete", status=502, code="upstream_error"
+)
+_GAPS = (b"\n\n", b"\r\n\r\n", b"\r\r")
+
+
+class Refused(Exception):
+    """The upstream's stream is an error before it is an answer."""
+
+    def __init__(self, error: ApiError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class Feeder(Protocol):
+    ended: bool
+    """Nothing more will come that the client should see."""
+
+    def feed(self, data: bytes) -> None: ...
+
+    def finish(self) -> None:
+        """The upstream's end: a stream that is not complete is told as broken."""
+        ...
+
+    def fail(self, error: ApiError) -> None:
+        """The upstream failed after the answer had begun."""
+        ...
+
+
+class Passthrough:
+    """The stream as it is. Whole frames only: half a frame of a stream that breaks is never sent."""
+
+    def __init__(self, job: Job, prepared: Prepared, client: ClientStream, max_frame: int) -> None:
+        self.ended = False
+        self._job = job
+        self._client = client
+        self._held = b""
+        self._framed = job.framing == "sse"
+        self._tap: Tap = tap(job.dialect, max_frame)
+        self._opening: StreamReader | None = dialect(job.dialect).stream_reader(prepared.context)
+        self._max_frame = max_frame
+
+    def feed(self, data: bytes) -> None:
+        if self._opening is not None:
+            self._open(data)
+            return
+        self._take(data)
+
+    def finish(self) -> None:
+        if self.ended:
+            return
+        self.ended = True
+        opening = self._opening
+        if opening is not None:
+            _begins(opening.end())  # raises unless it is an answer after all
+            self._tap.feed(self._held)
+        self._settle()
+        if self._tap.complete or not self._framed:
+            if self._held:
+                self._client.write(self._held)
+            self._client.end()
+        else:
+            self.fail(_TRUNCATED)
+
+    def fail(self, error: ApiError) -> None:
+        self.ended = True
+        self._settle()
+        _note_failure(self._job.record, error)
+        if self._tap.complete:  # all of the answer is there; what broke was its epilogue
+            self._job.record.outcome = "ok"
+            self._client.end()
+        elif self._framed:
+            writer = dialect(self._job.dialect).stream_writer(self._job.context, None)
+            self._client.write(writer.write([Failure(error)]))
+            self._client.end()
+        else:
+            self._client.abort()  # there is no telling where in the array it broke
+
+    def _open(self, data: bytes) -> None:
+        """Hold everything back until the first event that is part of an answer."""
+        assert self._opening is not None
+        self._held += data
+        events = self._opening.read(data)
+        if not _begins(events):
+            return
+        self._opening = None
+        held, self._held = self._held, b""
+        self._take(held)
+
+    def _take(self, data: bytes) -> None:
+        self._tap.feed(data)
+        self._forward(data)
+        if self._tap.ended:
+            self.finish()  # the client need not wait for the upstream to close
+
+    def _forward(self, data: bytes) -> None:
+        if not self._framed or (data[-2:] == b"\n\n" and not self._held) or data[-4:] == b"\r\n\r\n":
+            self._client.write(self._held + data if self._held else data)
+            self._held = b""
+            return
+        data = self._held + data
+        cut = _last_frame_end(data)
+        self._held = data[cut:]
+        if cut:
+            self._client.write(data[:cut])
+
+    def _settle(self) -> None:
+        record = self._job.record
+        record.usage = self._tap.usage
+        record.stop = self._tap.stop
+        record.usage_source = _source(record.usage, self._tap.complete)
+        if self._tap.error is not None:
+            _note_failure(record, self._tap.error)
+
+
+def _last_frame_end(data: bytes) -> int:
+    """Where the last whole frame ends, whatever line ends the server uses."""
+    return max((at + len(gap) for gap in _GAPS if (at := data.rfind(gap)) >= 0), default=0)
+
+
+class Translation:
+    """Events of one dialect written in another."""
+
+    def __init__(self, job: Job, target_dialect: str, prepared: Prepared, client: ClientStream) -> None:
+        self.ended = False
+        self.writer: StreamWriter = dialect(job.dialect).stream_writer(prepared.context, prepared.request)
+        self._job = job
+        self._client = client
+        self._reader = dialect(target_dialect).stream_reader(prepared.context)
+        self._restorer = EventRestorer(prepared.aliases) if prepared.aliases else None
+        self._held: list[Event] = []
+        self._begun = False
+        self._usage: Usage | None = None
+
+    def feed(self, data: bytes) -> None:
+        events = self._reader.read(data)
+        if events:
+            self._take(events)
+
+    def finish(self) -> None:
+        if not self.ended:
+            self._take(self._reader.end())
+
+    def fail(self, error: ApiError) -> None:
+        if not self.ended:
+            self._take([Failure(error)])
+
+    def events(self, events: list[Event]) -> None:
+        """Events that came by another way than the wire (an answer that was not streamed)."""
+        self._take(events)
+
+    def _take(self, events: list[Event]) -> None:
+        if self.ended:
+            return
+        if not self._begun:
+            self._held += events
+            if not _begins(events):
+                return
+            self._begun = True
+            events, self._held = self._held, []
+        for event in events:
+            kind = type(event)
+            if kind is UsageReport or kind is Finish or kind is Start:
+                self._usage = event.usage or self._usage  # type: ignore[union-attr]  # the three that have it
+        last = events[-1]
+        if self._restorer is not None:
+            events = self._restorer.events(events)
+        data = self.writer.write(events)
+        if data:
+            self._client.write(data)
+        if type(last) is Finish or type(last) is Failure:
+            self._end(last)
+
+    def _end(self, last: Finish | Failure) -> None:
+        self.ended = True
+        record = self._job.record
+        record.usage = self._usage
+        record.usage_source = _source(self._usage, type(last) is Finish)
+        record.losses = [*record.losses, *self.writer.losses]
+        if type(last) is Finish:
+            record.stop = last.stop.reason
+        elif type(last) is Failure:
+            _note_failure(record, last.error)
+        self._client.end()
+
+
+class Collection:
+    """A stream for a client that wants one answer: collected, then folded."""
+
+    def __init__(self, target_dialect: str, prepared: Prepared) -> None:
+        self.ended = False
+        self._reader = dialect(target_dialect).stream_reader(prepared.context)
+        self._events: list[Event] = []
+
+    def feed(self, data: bytes) -> None:
+        events = self._reader.read(data)
+        if events:
+            self._events += events
+            self.ended = type(events[-1]) is Finish or type(events[-1]) is Failure
+
+    def finish(self) -> None:
+        if not self.ended:
+            self._events += self._reader.end()
+            self.ended = True
+
+    def fail(self, error: ApiError) -> None:
+        raise Refused(error)
+
+    def response(self) -> Response:
+        try:
+            return fold(self._events)
+        except StreamFailed as failed:
+            raise Refused(failed.error) from None
+
+
+def _begins(events: list[Event]) -> bool:
+    """Whether an answer has begun. `Start` alone is a promise, which overload can still break."""
+    for event in events:
+        if type(event) is Failure:
+            raise Refused(event.error)
+        if type(event) is not Start and type(event) is not UsageReport:
+            return True
+    return False
+
+
+def _source(usage: Usage | None, complete: bool) -> UsageSource:
+    if usage is None:
+        return "none"
+    return "provider" if complete else "partial"
+
+
+def _note_failure(record: Record, error: ApiError) -> None:
+    record.outcome = "error"
+    record.error_kind = error.kind
+    record.error_code = error.code
+    record.error_message = error.message

@@ -1,0 +1,162 @@
+"""Who may come in, decided on the head of a request: host, origin, content type, key."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import socket
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import lru_cache
+
+import msgspec
+
+from wireglot.gateway.exchange import Head
+from wireglot.gateway.faults import Fault
+from wireglot.gateway.routes import Asked, query_value
+from wireglot.gateway.settings import ClientKey, ServerSettings, Settings
+
+_LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+_WINDOW = 60.0
+_PEERS = 10_000
+_KEY_MAX = 4096
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who asks. Without client keys everyone is the same caller, "local"."""
+
+    name: str
+    key: ClientKey | None = None
+
+
+LOCAL = Caller("local")
+
+
+@lru_cache(maxsize=1024)
+def host_name(value: str) -> str:
+    """The name in a Host header, without port and brackets, in lower case."""
+    if value.startswith("["):
+        return value[1:].partition("]")[0].lower()
+    return value.rpartition(":")[0].lower() if value.count(":") == 1 else value.lower()
+
+
+@lru_cache(maxsize=4096)
+def is_loopback(address: str) -> bool:
+    if address in ("", "localhost"):
+        return True
+    parsed = _address(address)
+    return parsed is not None and parsed.is_loopback
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        parsed = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    return mapped or parsed
+
+
+def check_host(head: Head, server: ServerSettings) -> None:
+    """A page that rebinds its name to this machine still sends its own name as Host."""
+    name = host_name(head.headers.get("host", ""))
+    if name in server.hosts:
+        return
+    if is_loopback(head.peer):
+        allowed = name in _LOCAL_NAMES or (is_loopback(name) and bool(name))
+    else:
+        # An address cannot be rebound; a name must be one of ours.
+        allowed = name == server.host.lower() or _address(name) is not None or name == _own_name()
+    if not allowed:
+        raise Fault(
+            "permission", "this Host is not served here: add it to server.hosts", code="host_not_allowed"
+        )
+
+
+@lru_cache(maxsize=1)
+def _own_name() -> str:
+    return socket.gethostname().lower()
+
+
+def check_origin(head: Head, server: ServerSettings) -> None:
+    origin = head.headers.get("origin")
+    if origin is not None and origin not in server.origins:
+        host = head.headers.get("host", "")
+        if origin not in (f"http://{host}", f"https://{host}"):
+            raise Fault(
+                "permission", "this Origin may not call: add it to server.origins", code="origin_not_allowed"
+            )
+    if head.headers.get("sec-fetch-site") == "cross-site" and origin not in server.origins:
+        raise Fault("permission", "cross-site requests are refused", code="origin_not_allowed")
+
+
+def check_body_form(head: Head) -> None:
+    """JSON only: a page can post text/plain to us without asking, never application/json."""
+    kind, _, rest = head.headers.get("content-type", "").partition(";")
+    if kind.strip().lower() != "application/json":
+        raise Fault("media", "content-type: expected application/json", code="unsupported_media_type")
+    charset = rest.lower().partition("charset=")[2].strip(' "')
+    if charset and charset not in ("utf-8", "utf8"):
+        raise Fault("media", "content-type: expected UTF-8", code="unsupported_media_type")
+    if head.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise Fault(
+            "media", "content-encoding: compressed requests are not taken", code="unsupported_media_type"
+        )
+
+
+class Gatekeeper:
+    """Finds the caller of a request. Knows the keys by their digests only."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._failures: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        self._keys: dict[str, ClientKey] = {}
+        self._of: Settings | None = None
+
+    def caller(self, head: Head, asked: Asked, settings: Settings) -> Caller:
+        if not settings.keys:
+            return LOCAL
+        if self._of is not settings:
+            self._keys = {key.digest: key for key in settings.keys}
+            self._of = settings
+        self._check_failures(head.peer, settings.guard.auth_failures)
+        for offered in _offered(head, asked):
+            digest = hashlib.sha256(offered.encode("utf-8", "replace")).hexdigest()
+            key = self._keys.get(digest)
+            # Found by a digest nobody can steer; compared once more so that no part of it can be timed.
+            if key is not None and hmac.compare_digest(key.digest, digest):
+                return Caller(key.name, key)
+        self._failed(head.peer)
+        raise Fault("auth", "missing or unknown API key: send the key this gateway was given for you")
+
+    def _check_failures(self, peer: str, limit: int) -> None:
+        since, count = self._failures.get(peer, (0.0, 0))
+        left = since + _WINDOW - self._now()
+        if count >= limit and left > 0:
+            raise Fault("rate", "too many requests with a wrong key", retry_after=left)
+
+    def _failed(self, peer: str) -> None:
+        now = self._now()
+        since, count = self._failures.pop(peer, (now, 0))
+        if now - since > _WINDOW:
+            since, count = now, 0
+        self._failures[peer] = (since, count + 1)
+        if len(self._failures) > _PEERS:
+            self._failures.popitem(last=False)
+
+
+def _offered(head: Head, asked: Asked) -> list[str]:
+    """Every key the request carries: clients with two settings send both."""
+    headers = head.headers
+    offered = []
+    authorization = headers.get("authorization", "")
+    if authorization[:7].lower() == "bearer ":
+        offered.append(authorization[7:].strip())
+    for name in ("x-api-key", "x-goog-api-key"):
+        value = headers.get(name)
+        if value:
+            offered.append(value.strip())
+    if not offered and asked.dialect in ("gemini", "gemini-simple", "code-assist"):
+        offered.append(query_value(head.query, "key"))
+    return [key for key in offered if key and len(key) <= _KEY_MAX]

@@ -1,0 +1,144 @@
+"""What the gateway remembers about its upstreams: cool-downs, rejected keys, open breakers.
+
+The clock is handed in; nothing here waits or does I/O.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from wireglot.gateway.retry import RetryBudget
+from wireglot.gateway.settings import BreakerPolicy, Credential
+
+QUARANTINE = 60.0
+_MOST = 50_000
+
+
+class Breaker:
+    """Closed until failures pile up; then open, with one probe at a time at growing intervals."""
+
+    def __init__(self) -> None:
+        self._recent: deque[tuple[float, bool]] = deque()
+        self._in_a_row = 0
+        self._open_until: float | None = None
+        self._pause = 0.0
+        self._probing = False
+
+    @property
+    def is_open(self) -> bool:
+        return self._open_until is not None
+
+    def wait(self, now: float) -> float:
+        """Seconds until a request may go through; 0: it may now."""
+        if self._open_until is None:
+            return 0.0
+        left = self._open_until - now
+        if left > 0:
+            return left
+        return 1.0 if self._probing else 0.0
+
+    def begin(self, now: float) -> None:
+        if self._open_until is not None and now >= self._open_until:
+            self._probing = True
+
+    def release(self) -> None:
+        """The request ended without telling anything (its client left)."""
+        self._probing = False
+
+    def succeeded(self, policy: BreakerPolicy, now: float) -> None:
+        self._probing = False
+        self._in_a_row = 0
+        self._open_until = None
+        self._pause = 0.0
+        if self._recent:
+            self._note(policy, now, True)
+
+    def failed(self, policy: BreakerPolicy, now: float) -> None:
+        self._in_a_row += 1
+        self._note(policy, now, False)
+        if self._probing or self._open_until is not None:
+            self._probing = False
+            self._pause = min(policy.probe_cap, self._pause * 2)
+            self._open_until = now + self._pause
+        elif self._in_a_row >= policy.consecutive or self._too_many(policy):
+            self._pause = policy.probe_after
+            self._open_until = now + self._pause
+
+    def _note(self, policy: BreakerPolicy, now: float, ok: bool) -> None:
+        recent = self._recent
+        recent.append((now, ok))
+        while recent and (recent[0][0] < now - policy.window or len(recent) > 1000):
+            recent.popleft()
+
+    def _too_many(self, policy: BreakerPolicy) -> bool:
+        total = len(self._recent)
+        bad = sum(1 for _, ok in self._recent if not ok)
+        return total >= policy.minimum and bad >= policy.ratio * total
+
+
+class Health:
+    """One process's memory of its upstreams, keyed so that one exhausted model parks no other."""
+
+    def __init__(self) -> None:
+        self._cool: dict[tuple[str, str, str], float] = {}
+        self._rejected: dict[tuple[str, str], float] = {}
+        self._breakers: dict[str, Breaker] = {}
+        self._budgets: dict[str, RetryBudget] = {}
+
+    def breaker(self, provider: str) -> Breaker:
+        found = self._breakers.get(provider)
+        return found if found is not None else self._breakers.setdefault(provider, Breaker())
+
+    def breakers(self) -> dict[str, bool]:
+        """Which providers are given a rest."""
+        return {name: breaker.is_open for name, breaker in self._breakers.items()}
+
+    def budget(self, provider: str) -> RetryBudget:
+        found = self._budgets.get(provider)
+        return found if found is not None else self._budgets.setdefault(provider, RetryBudget())
+
+    def cool(self, provider: str, account: str, model: str, until: float) -> None:
+        if len(self._cool) >= _MOST:  # model names come from clients
+            self._cool.clear()
+        key = (provider, account, model)
+        self._cool[key] = max(until, self._cool.get(key, 0.0))
+
+    def reject(self, provider: str, account: str, now: float) -> None:
+        self._rejected[provider, account] = now + QUARANTINE
+
+    def usable_at(self, provider: str, account: str, model: str, now: float) -> float:
+        """When a key may be used for a model: `now` or later."""
+        if not self._cool and not self._rejected:
+            return now
+        cool = self._cool.get((provider, account, model), 0.0)
+        if 0.0 < cool <= now:
+            del self._cool[provider, account, model]
+        return max(now, cool, self._rejected.get((provider, account), 0.0))
+
+    def is_rejected(self, provider: str, account: str, now: float) -> bool:
+        return self._rejected.get((provider, account), 0.0) > now
+
+    def order(
+        self,
+        provider: str,
+        pool: Sequence[Credential],
+        model: str,
+        now: float,
+        *,
+        minted_by: Iterable[str] = (),
+        conversation: str = "",
+    ) -> list[Credential]:
+        """The keys of a pool in the order to try them: first the one that minted the reasoning of old turns,
+        then always the same one for the same conversation; those that must rest come last."""
+        if len(pool) < 2:
+            return list(pool)
+        minters = set(minted_by)
+
+        def rank(credential: Credential) -> tuple[float, bool, bytes]:
+            ready = self.usable_at(provider, credential.account, model, now)
+            draw = hashlib.blake2b(f"{conversation}\x1f{credential.account}".encode(), digest_size=8).digest()
+            return (ready, credential.account not in minters, draw)
+
+        return sorted(pool, key=rank)

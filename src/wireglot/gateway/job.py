@@ -1,0 +1,251 @@
+"""One request on its way through the gateway: what was asked, by whom, read once and kept."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect
+from wireglot.gateway.client_stream import ClientStream
+from wireglot.gateway.count import Estimator
+from wireglot.gateway.exchange import Head, Headers, Reply
+from wireglot.gateway.faults import Fault
+from wireglot.gateway.guard import Caller
+from wireglot.gateway.record import Record
+from wireglot.gateway.routes import Asked
+from wireglot.gateway.settings import LossPolicy, Settings
+from wireglot.ir.errors import ClientFault, Unsupported, WireglotError
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request
+from wireglot.wire.json import BadJson, decode
+from wireglot.wire.splice import peek, repeated_keys
+
+_PEEKED: Final = ("model", "stream", "thread")
+_SESSION_HEADERS: Final = (
+    "x-wireglot-session",
+    "x-claude-code-session-id",
+    "x-session-affinity",
+    "x-session-id",
+    "session-id",
+    "session_id",
+)
+_SEALED: Final = b'"V0cx'  # how our envelopes begin, base64 of their magic
+_POLICIES: Final = frozenset({"strict", "warn", "silent"})
+
+
+class Job:
+    """Everything a request needs on its way. It keeps the settings it came in under, whatever is reloaded."""
+
+    __slots__ = (
+        "_document",
+        "_request",
+        "asked",
+        "body",
+        "caller",
+        "client",
+        "context",
+        "dialect",
+        "framing",
+        "head",
+        "losses",
+        "model",
+        "policy",
+        "record",
+        "reply",
+        "session",
+        "settings",
+        "stream",
+        "thread",
+        "timeout",
+    )
+
+    def __init__(
+        self,
+        settings: Settings,
+        head: Head,
+        body: bytes,
+        asked: Asked,
+        caller: Caller,
+        record: Record,
+        reply: Reply,
+        now: int,
+    ) -> None:
+        self.settings = settings
+        self.head = head
+        self.body = body
+        self.asked = asked
+        self.caller = caller
+        self.record = record
+        self.reply = reply
+        self.dialect = asked.dialect
+        self.client: ClientStream | None = None
+        self.losses: tuple[Loss, ...] = ()
+        self.thread = False
+        self._document: dict[str, Any] | None = None
+        self._request: Request | None = None
+        sse = (asked.dialect != "gemini" and asked.dialect != "code-assist") or "alt=sse" in head.query
+        self.framing: Final = "sse" if sse else "json-array"
+        self._glance()
+        self.session = next((head.headers[name] for name in _SESSION_HEADERS if name in head.headers), "")
+        self.policy = self._asked_policy()
+        self.timeout = self._asked_timeout()
+        self.context = Context(
+            secret=settings.server.secret.value.encode() or b"wireglot",
+            seed=record.id,
+            now=now,
+            call_prefix="toolu" if asked.dialect == "anthropic" else "call",
+            framing="sse" if sse else "json-array",
+        )
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the conversation carries state that other providers minted."""
+        return _SEALED in self.body
+
+    def document(self) -> dict[str, Any]:
+        if self._document is None:
+            value = _decoded(self.body)
+            if not isinstance(value, dict):
+                raise Fault("bad", "expected a JSON object", code="invalid_type")
+            self._document = value
+        return self._document
+
+    def request(self) -> Request:
+        """The body in neutral terms, with what the path says about it."""
+        if self._request is None:
+            with_faults_told(self._parse)
+        assert self._request is not None
+        return self._request
+
+    def conversation(self) -> str:
+        """What stays the same over the turns of one conversation and differs between callers."""
+        return Estimator.conversation(self.request(), self.session, self.caller.name)
+
+    @property
+    def is_parsed(self) -> bool:
+        return self._request is not None
+
+    def _parse(self) -> None:
+        request = dialect(self.dialect).parse_request(self.document(), self.context)
+        self._request = msgspec.structs.replace(
+            request, model=self.model or request.model, stream=self.stream
+        )
+
+    def _glance(self) -> None:
+        """The model and the stream flag, without decoding the whole body."""
+        asked = self.asked
+        if asked.dialect == "gemini":
+            self.model, self.stream = asked.model, bool(asked.stream)
+            if not self.body:
+                raise Fault("bad", "the body is empty: expected a JSON object", code="invalid_json")
+            return
+        if not self.body:
+            raise Fault("bad", "the body is empty: expected a JSON object", code="invalid_json")
+        found = _peeked(self.body)
+        model = found.get("model")
+        if model is not None and type(model) is not str:
+            raise Fault("bad", "model: expected a string", code="invalid_type", param="model")
+        stream = found.get("stream")
+        if stream is not None and type(stream) is not bool:
+            raise Fault("bad", "stream: expected true or false", code="invalid_type", param="stream")
+        if asked.dialect == "code-assist" and not model:
+            model = _wrapped_model(self.document())
+        self.model = (model or "").removeprefix("models/") if asked.dialect == "code-assist" else model or ""
+        self.stream = asked.stream if asked.stream is not None else bool(stream)
+        self.thread = found.get("thread") is not None
+
+    def _asked_policy(self) -> LossPolicy | None:
+        """The caller's own wish, by header, then its key's."""
+        wish = self.head.headers.get("x-wireglot-loss-policy")
+        if wish is not None:
+            wish = wish.strip().lower()
+            if wish not in _POLICIES:
+                raise Fault("bad", "x-wireglot-loss-policy: expected strict, warn or silent")
+            return wish  # type: ignore[return-value]  # one of the three, checked above
+        return self.caller.key.losses if self.caller.key is not None else None
+
+    def _asked_timeout(self) -> float | None:
+        wish = self.head.headers.get("x-wireglot-timeout")
+        if wish is None:
+            return None
+        try:
+            seconds = float(wish)
+        except ValueError:
+            seconds = -1.0
+        if not 0 < seconds <= 24 * 3600:
+            raise Fault("bad", "x-wireglot-timeout: expected seconds, more than 0")
+        return seconds
+
+
+def with_faults_told(action: Any) -> Any:
+    """Run a translation; what is wrong with the request becomes a fault that names the place."""
+    try:
+        return action()
+    except Unsupported as fault:
+        raise Fault("bad", _told(fault), code="unsupported", param=_place(fault.path)) from None
+    except ClientFault as fault:
+        raise Fault("bad", _told(fault), code="invalid_value", param=_place(fault.path)) from None
+
+
+def _place(path: str) -> str:
+    return path.removeprefix("$").removeprefix(".")
+
+
+def _told(fault: WireglotError) -> str:
+    place = _place(fault.path)
+    return f"{place}: {fault.message}" if place else fault.message
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return decode(body)
+    except BadJson as problem:
+        raise _bad_json(problem) from None
+
+
+def _bad_json(problem: BadJson) -> Fault:
+    if problem.reason == "nested too deeply":
+        return Fault("bad", "the JSON is nested too deeply", code="json_too_deep")
+    code = "invalid_utf8" if problem.reason == "invalid UTF-8" else "invalid_json"
+    return Fault("bad", f"the body is not JSON: {problem}", code=code)
+
+
+def _peeked(body: bytes) -> dict[str, Any]:
+    try:
+        found = peek(body, _PEEKED)
+    except BadJson as problem:
+        if not isinstance(_decoded(body), dict):
+            raise Fault("bad", "expected a JSON object", code="invalid_type") from None
+        raise _bad_json(problem) from None
+    # Whoever checks the first of two equal keys and sends the second is fooled: such a body is refused.
+    if body.count(b'"model"') > 1 or body.count(b'"stream"') > 1:
+        for key in repeated_keys(body):
+            if key in _PEEKED:
+                raise Fault("bad", f"{key}: stands twice in the body", code="duplicate_key", param=key)
+    return found
+
+
+def _wrapped_model(document: dict[str, Any]) -> str:
+    """countTokens names the model inside the wrapped request."""
+    inner = document.get("request")
+    model = inner.get("model") if isinstance(inner, dict) else None
+    return model if isinstance(model, str) else ""
+
+
+def common_headers(job: Job) -> Headers:
+    """What every answer tells about itself."""
+    record = job.record
+    headers: Headers = [("x-wireglot-request-id", record.id), ("x-request-id", record.id)]
+    if job.dialect == "anthropic":
+        headers.append(("request-id", record.id))
+    if record.provider:
+        headers.append(("x-wireglot-route", f"{record.provider}/{record.upstream_model}"))
+    origin = job.head.headers.get("origin")
+    if origin is not None and origin in job.settings.server.origins:
+        headers += (("access-control-allow-origin", origin), ("vary", "origin"))
+    if job.losses:
+        features = ",".join(dict.fromkeys(loss.feature for loss in job.losses))
+        headers.append(("x-wireglot-losses", features))
+    return headers

@@ -1,0 +1,265 @@
+"""One line for each request, failures too, and notes of the process: JSON, or pretty on a terminal.
+
+Whatever a client, a model or a provider wrote is redacted, cut to a length and stripped of control and
+bidirectional characters before it enters a line, so that no one else can forge a record or drive a terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from wireglot.gateway.faults import legible
+from wireglot.gateway.record import Record
+from wireglot.gateway.redact import Redactor
+from wireglot.ir.outcome import Usage
+from wireglot.wire.json import mend_text
+
+Level = Literal["debug", "info", "warn", "error"]
+
+MODEL_MAX: Final = 128
+PATH_MAX: Final = 512
+AGENT_MAX: Final = 256
+TEXT_MAX: Final = 512
+_NAME_MAX: Final = 256
+_ITEMS_MAX: Final = 64
+_MEMORY: Final = 1024
+
+_encode = msgspec.json.Encoder().encode
+
+_COLOURS: Final[dict[str, str]] = {"debug": "2", "info": "32", "warn": "33", "error": "31", "dim": "2"}
+
+
+def wants_colour(fd: int) -> bool:
+    """See no-color.org: set to anything but nothing, it forbids."""
+    return os.isatty(fd) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+class Cleaner:
+    """Makes foreign text fit for a line. Names come again and again: their clean form is remembered."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._known: dict[str, str] = {}
+
+    def name(self, text: str, limit: int = _NAME_MAX) -> str:
+        clean = self._known.get(text)
+        if clean is None:
+            clean = self.text(text, limit)
+            if len(text) <= limit:
+                if len(self._known) >= _MEMORY:
+                    self._known.clear()
+                self._known[text] = clean
+        return clean
+
+    def text(self, text: str, limit: int = TEXT_MAX) -> str:
+        # Cut once before the work, with room for what the second cut, of the clean text, takes away.
+        clean = self._redactor.text(text[: 2 * limit + 64])
+        return legible(clean if clean.isascii() else mend_text(clean), limit)
+
+    def value(self, value: Any) -> Any:
+        """A field of a note, whatever it is."""
+        match value:
+            case str():
+                return self.text(value)
+            case bool() | int() | float() | None:
+                return value
+            case Mapping():
+                return {
+                    self.text(str(key)): self.value(item) for key, item in list(value.items())[:_ITEMS_MAX]
+                }
+            case list() | tuple() | set() | frozenset():
+                return [self.value(item) for item in list(value)[:_ITEMS_MAX]]
+            case _:
+                return self.text(str(value))
+
+
+class JsonLines:
+    def __init__(self, redactor: Redactor, clock: Callable[[], float] = time.time) -> None:
+        self._clean = Cleaner(redactor)
+        self._values = redactor.values
+        self._clock = clock
+        self._second = -1
+        self._prefix = ""
+
+    def request(self, record: Record) -> bytes:
+        name = self._clean.name
+        line: dict[str, Any] = {
+            "ts": self._time(),
+            "level": level_of(record),
+            "event": "request",
+            "id": record.id,
+        }
+        if record.caller:
+            line["key"] = name(record.caller)
+        line["dialect"] = record.dialect
+        if record.operation:
+            line["operation"] = record.operation
+        line["model"] = name(record.model, MODEL_MAX)
+        if record.provider:
+            line["route"] = name(f"{record.provider}/{record.upstream_model}")
+        line["stream"] = record.stream
+        line["status"] = record.status
+        line["outcome"] = record.outcome
+        if record.stop:
+            line["stop"] = name(record.stop)
+        if record.usage is not None:
+            line["tokens"] = tokens_of(record.usage)
+            if record.usage_source != "provider":
+                line["tokens_source"] = record.usage_source
+        line["ms"] = _milliseconds(record.finished - record.started)
+        if record.first_byte is not None:
+            line["first_byte_ms"] = _milliseconds(record.first_byte - record.started)
+        line["attempts"] = record.attempts
+        if record.losses:
+            line["losses"] = features_of(record)
+        if record.outcome == "ok" and record.status < 400 and not record.notes and not record.fallbacks:
+            # All foreign text in it has been cleaned, once for many requests.
+            return _encode(line) + b"\n"
+        self._tell_more(record, line)
+        return self._values(_encode(line)) + b"\n"
+
+    def _tell_more(self, record: Record, line: dict[str, Any]) -> None:
+        clean = self._clean.text
+        if record.fallbacks:
+            line["fallbacks"] = [clean(target, _NAME_MAX) for target in record.fallbacks[:_ITEMS_MAX]]
+        if record.notes:
+            line["notes"] = [clean(note) for note in record.notes[:_ITEMS_MAX]]
+        for field, text, limit in (
+            ("path", record.path, PATH_MAX),
+            ("agent", record.agent, AGENT_MAX),
+            ("account", record.account, _NAME_MAX),
+            ("upstream_id", record.upstream_request_id, _NAME_MAX),
+        ):
+            if text:
+                line[field] = clean(text, limit)
+        if record.error_kind or record.error_message:
+            line["error"] = {
+                "kind": record.error_kind,
+                "code": clean(record.error_code, MODEL_MAX),
+                "message": clean(record.error_message),
+            }
+
+    def note(self, level: Level, event: str, fields: Mapping[str, Any]) -> bytes:
+        line = {"ts": self._time(), "level": level, "event": event}
+        for field, value in fields.items():
+            line[field if field not in line else f"{field}_"] = self._clean.value(value)
+        return self._values(_encode(line)) + b"\n"
+
+    def _time(self) -> str:
+        now = self._clock()
+        second = int(now)
+        if second != self._second:
+            self._second = second
+            self._prefix = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+        return f"{self._prefix}.{int((now - second) * 1000):03d}Z"
+
+
+class PrettyLines:
+    """For a person at a terminal; columns line up while names stay within their usual length."""
+
+    def __init__(
+        self, redactor: Redactor, clock: Callable[[], float] = time.time, *, colour: bool = False
+    ) -> None:
+        self._clean = Cleaner(redactor)
+        self._values = redactor.values
+        self._clock = clock
+        self._colour = colour
+
+    def request(self, record: Record) -> bytes:
+        clean = self._clean.name
+        asked, route = clean(record.model, MODEL_MAX), clean(record.route)
+        what = (f"{asked} -> {route}" if route else asked) or self._clean.text(record.path, PATH_MAX)
+        parts = [
+            self._paint("dim", self._time()),
+            self._paint(level_of(record), f"{record.status or '---'}"),
+            f"{record.dialect or '-':<16}",
+            f"{what:<52}",
+            f"{'stream' if record.stream else 'whole':<6}",
+            f"{_tokens(record.usage, record.usage_source):>16}",
+            f"{_duration(record.seconds):>8}",
+        ]
+        if record.first_byte is not None:
+            parts.append(self._paint("dim", f"first {_duration(record.first_byte - record.started)}"))
+        parts += self._remarks(record)
+        return self._line(parts)
+
+    def _remarks(self, record: Record) -> list[str]:
+        clean, remarks = self._clean.text, []
+        if record.caller:
+            remarks.append(self._paint("dim", f"key {clean(record.caller, _NAME_MAX)}"))
+        if record.stop:
+            remarks.append(clean(record.stop, _NAME_MAX))
+        if record.attempts > 1:
+            remarks.append(f"attempts {record.attempts}")
+        if record.fallbacks:
+            remarks.append("after " + ", ".join(clean(target, _NAME_MAX) for target in record.fallbacks))
+        if record.losses:
+            remarks.append(self._paint("warn", "losses " + ",".join(features_of(record))))
+        if record.outcome in ("client_abort", "gateway_abort"):
+            remarks.append(self._paint("warn", record.outcome.replace("_", " ")))
+        if record.error_kind or record.error_message:
+            said = f"{record.error_kind}: {clean(record.error_message)}"
+            remarks.append(self._paint(level_of(record), said))
+        return remarks + [clean(note) for note in record.notes]
+
+    def note(self, level: Level, event: str, fields: Mapping[str, Any]) -> bytes:
+        said = [f"{key}={_plain(self._clean.value(value))}" for key, value in fields.items()]
+        return self._line([self._paint("dim", self._time()), self._paint(level, event), *said])
+
+    def _line(self, parts: list[str]) -> bytes:
+        return self._values(" ".join(parts).rstrip().encode("utf-8", "replace")) + b"\n"
+
+    def _time(self) -> str:
+        return time.strftime("%H:%M:%S", time.localtime(self._clock()))
+
+    def _paint(self, colour: str, text: str) -> str:
+        return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self._colour else text
+
+
+Lines = JsonLines | PrettyLines
+
+
+def level_of(record: Record) -> Level:
+    if record.outcome == "ok" and record.status < 400:
+        return "info"
+    return "warn" if record.outcome == "client_abort" or 400 <= record.status < 500 else "error"
+
+
+def features_of(record: Record) -> list[str]:
+    return list(dict.fromkeys([loss.feature for loss in record.losses]))
+
+
+def tokens_of(usage: Usage) -> dict[str, int]:
+    """The numbers never overlap; see `ir.outcome.Usage`."""
+    return {
+        "input": usage.input + usage.tool_prompt,
+        "output": usage.output,
+        "cache_read": usage.cache_read,
+        "cache_write": usage.cache_write + usage.cache_write_long,
+        "reasoning": usage.reasoning or 0,
+    }
+
+
+def _tokens(usage: Usage | None, source: str) -> str:
+    if usage is None:
+        return "-"
+    mark = "~" if source == "estimated" else ""
+    return f"{mark}{usage.total_input} -> {mark}{usage.total_output}"
+
+
+def _milliseconds(seconds: float) -> float:
+    # Clocks of different grain may put an end before its start. A third of the time of round().
+    return int(seconds * 10_000) / 10 if seconds > 0 else 0.0
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms" if seconds < 10 else f"{seconds:.1f} s"
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else _encode(value).decode()

@@ -1,0 +1,340 @@
+"""Counters of one process, in Prometheus's text format.
+
+Labels stay few whatever clients send: a model's name becomes a label only if the configuration knows it or a
+provider has answered it, and only MODELS of them; the rest is "other".
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Literal
+
+from wireglot.gateway.record import Record, UsageSource
+from wireglot.ir.outcome import Usage
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+MODELS: Final = 200
+OTHER: Final = "other"
+
+SECONDS: Final = (
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    120.0,
+    300.0,
+    600.0,
+)
+
+Labels = tuple[str, ...]
+Readings = Mapping[Labels, float]
+
+
+class Cell:
+    """One number of a metric. Who counts it often keeps the cell, which spares the look-up by labels."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: float = 0
+
+
+class Counter:
+    """`kind` is "gauge" for a number that also falls."""
+
+    def __init__(
+        self, name: str, about: str, labels: Labels = (), kind: Literal["counter", "gauge"] = "counter"
+    ) -> None:
+        self.name = name
+        self._head = _head(name, about, kind)
+        self._labels = labels
+        self._cells: dict[Labels, Cell] = {}
+        if not labels:
+            self.cell(())  # there from the start, so that an alert has a zero to begin from
+
+    def cell(self, labels: Labels) -> Cell:
+        found = self._cells.get(labels)
+        if found is None:
+            found = self._cells[labels] = Cell()
+        return found
+
+    def add(self, labels: Labels = (), by: float = 1) -> None:
+        self.cell(labels).value += by
+
+    def value(self, labels: Labels = ()) -> float:
+        found = self._cells.get(labels)
+        return found.value if found is not None else 0
+
+    def render(self, out: list[str]) -> None:
+        out.append(self._head)
+        for labels, cell in self._cells.items():
+            out.append(f"{self.name}{_braces(self._labels, labels)} {number_text(cell.value)}\n")
+
+
+class Reading:
+    """Numbers that someone else keeps, read when they are asked for. One that fails is left out."""
+
+    def __init__(
+        self,
+        name: str,
+        about: str,
+        labels: Labels,
+        read: Callable[[], Readings],
+        kind: Literal["counter", "gauge"] = "gauge",
+    ) -> None:
+        self.name = name
+        self._head = _head(name, about, kind)
+        self._labels = labels
+        self._read = read
+
+    def render(self, out: list[str]) -> None:
+        lines = [
+            f"{self.name}{_braces(self._labels, key)} {number_text(n)}\n" for key, n in self._read().items()
+        ]
+        out += [self._head, *lines]
+
+
+class Spread:
+    """One series of a histogram."""
+
+    __slots__ = ("bounds", "counts", "sum")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.sum += value
+
+
+class Histogram:
+    def __init__(self, name: str, about: str, labels: Labels, bounds: tuple[float, ...] = SECONDS) -> None:
+        self.name = name
+        self._head = _head(name, about, "histogram")
+        self._labels = labels
+        self._bounds = bounds
+        self._spreads: dict[Labels, Spread] = {}
+
+    def spread(self, labels: Labels) -> Spread:
+        found = self._spreads.get(labels)
+        if found is None:
+            found = self._spreads[labels] = Spread(self._bounds)
+        return found
+
+    def render(self, out: list[str]) -> None:
+        out.append(self._head)
+        names = (*self._labels, "le")
+        bounds = (*map(number_text, self._bounds), "+Inf")
+        for labels, spread in self._spreads.items():
+            total = 0
+            for bound, count in zip(bounds, spread.counts, strict=True):
+                total += count
+                out.append(f"{self.name}_bucket{_braces(names, (*labels, bound))} {total}\n")
+            own = _braces(self._labels, labels)
+            out.append(f"{self.name}_sum{own} {number_text(spread.sum)}\n{self.name}_count{own} {total}\n")
+
+
+class ModelNames:
+    """Which models have a label of their own."""
+
+    def __init__(self, known: Iterable[str], clean: Callable[[str], str], limit: int = MODELS) -> None:
+        self._clean = clean
+        self._left = limit
+        self._names = {name: clean(name) for name in known}
+
+    def label(self, model: str, answered: bool) -> str:
+        name = self._names.get(model)
+        if name is not None:
+            return name
+        if not model:
+            return ""
+        if not answered or self._left <= 0:
+            return OTHER
+        self._left -= 1
+        return self._names.setdefault(model, self._clean(model))
+
+    def know(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._names.setdefault(name, self._clean(name))
+
+
+class Metrics:
+    def __init__(
+        self, models: Iterable[str] = (), clean: Callable[[str], str] = str, version: str = ""
+    ) -> None:
+        self.models = ModelNames(models, clean)
+        self.requests = Counter(
+            "wireglot_requests_total",
+            "Requests answered.",
+            ("dialect", "provider", "model", "status", "outcome"),
+        )
+        self.tokens = Counter(
+            "wireglot_tokens_total",
+            "Tokens by kind; the kinds do not overlap.",
+            ("provider", "model", "kind"),
+        )
+        self.usage = Counter(
+            "wireglot_usage_total",
+            "Answers by where their token counts come from.",
+            ("provider", "source"),
+        )
+        self.seconds = Histogram(
+            "wireglot_request_seconds",
+            "From the request's head to the end of its answer.",
+            ("dialect", "provider"),
+        )
+        self.first_byte = Histogram(
+            "wireglot_first_byte_seconds",
+            "From the request's head to the answer's first byte.",
+            ("dialect", "provider"),
+        )
+        self.in_flight = Counter("wireglot_requests_in_flight", "Requests being answered.", (), "gauge")
+        self.retries = Counter("wireglot_retries_total", "Further attempts at a target.", ("provider",))
+        self.fallbacks = Counter(
+            "wireglot_fallbacks_total", "Requests that went on from this provider to the next.", ("provider",)
+        )
+        self.losses = Counter("wireglot_losses_total", "Requests in which a feature was bent.", ("feature",))
+        self.upstream_errors = Counter(
+            "wireglot_upstream_errors_total", "Attempts that a provider failed.", ("provider", "kind")
+        )
+        self.reload_failures = Counter(
+            "wireglot_config_reload_failures_total", "New configurations that were refused."
+        )
+        self.sink_failures = Counter(
+            "wireglot_sink_failures_total",
+            "Records that a sink of logs, metrics or traces failed.",
+            ("sink",),
+        )
+        self._build = Counter("wireglot_build_info", "The running version.", ("version",), "gauge")
+        self._build.add((version,))
+        self._in_flight = self.in_flight.cell(())
+        self._routes: dict[Labels, _Route] = {}
+        self._all: list[Counter | Histogram | Reading] = [
+            self.requests, self.tokens, self.usage, self.seconds, self.first_byte, self.in_flight,
+            self.retries, self.fallbacks, self.losses, self.upstream_errors, self.reload_failures,
+            self.sink_failures, self._build,
+        ]  # fmt: skip
+
+    def read(
+        self,
+        name: str,
+        about: str,
+        read: Callable[[], Readings],
+        labels: Labels = (),
+        kind: Literal["counter", "gauge"] = "gauge",
+    ) -> None:
+        """Show numbers kept elsewhere (connections, the queue, breakers) under `wireglot_` + name."""
+        self._all.append(Reading(f"wireglot_{name}", about, labels, read, kind))
+
+    def begin(self) -> None:
+        self._in_flight.value += 1
+
+    def finish(self, record: Record) -> None:
+        self._in_flight.value -= 1
+        model = self.models.label(record.upstream_model, record.outcome == "ok" and record.status < 400)
+        labels = (record.dialect, record.provider, model)
+        route = self._routes.get(labels)
+        if route is None:
+            route = self._routes[labels] = _Route(self, labels)
+        route.count(record)
+        if record.attempts > 1 or record.fallbacks:
+            self._count_attempts(record)
+        for feature in {loss.feature for loss in record.losses} if record.losses else ():
+            self.losses.add((feature,))
+
+    def _count_attempts(self, record: Record) -> None:
+        for target in record.fallbacks:
+            self.fallbacks.add((target.partition("/")[0],))
+        again = record.attempts - 1 - len(record.fallbacks)
+        if again > 0:
+            self.retries.add((record.provider,), again)
+
+    def render(self) -> bytes:
+        out: list[str] = []
+        for metric in self._all:
+            try:
+                metric.render(out)
+            except Exception:  # numbers kept elsewhere that cannot be read must not hide all others
+                self.sink_failures.add(("metrics",))
+        return "".join(out).encode("utf-8", "replace")
+
+
+class _Route:
+    """The cells that the requests of one dialect to one model share."""
+
+    __slots__ = (
+        "cache_read", "cache_write", "first_byte", "input", "labels", "metrics", "outcomes", "output",
+        "reasoning", "seconds", "sources",
+    )  # fmt: skip
+
+    def __init__(self, metrics: Metrics, labels: Labels) -> None:
+        dialect, provider, model = labels
+        self.metrics = metrics
+        self.labels = labels
+        self.seconds = metrics.seconds.spread((dialect, provider))
+        self.first_byte = metrics.first_byte.spread((dialect, provider))
+        self.outcomes: dict[tuple[int, str], Cell] = {}
+        self.sources: dict[str, Cell] = {}
+        tokens = metrics.tokens.cell
+        self.input = tokens((provider, model, "input"))
+        self.output = tokens((provider, model, "output"))
+        self.reasoning = tokens((provider, model, "reasoning"))
+        self.cache_read = tokens((provider, model, "cache_read"))
+        self.cache_write = tokens((provider, model, "cache_write"))
+
+    def count(self, record: Record) -> None:
+        ending = (record.status, record.outcome)
+        cell = self.outcomes.get(ending)
+        if cell is None:
+            labels = (*self.labels, str(record.status), record.outcome)
+            cell = self.outcomes[ending] = self.metrics.requests.cell(labels)
+        cell.value += 1
+        started = record.started
+        self.seconds.observe(record.finished - started)
+        if record.first_byte is not None:
+            self.first_byte.observe(record.first_byte - started)
+        if record.usage is not None:
+            self._count_tokens(record.usage, record.usage_source)
+
+    def _count_tokens(self, usage: Usage, source: UsageSource) -> None:
+        self.input.value += usage.input + usage.tool_prompt
+        self.output.value += usage.output
+        self.reasoning.value += usage.reasoning or 0
+        self.cache_read.value += usage.cache_read
+        self.cache_write.value += usage.cache_write + usage.cache_write_long
+        cell = self.sources.get(source)
+        if cell is None:
+            cell = self.sources[source] = self.metrics.usage.cell((self.labels[1], source))
+        cell.value += 1
+
+
+def _head(name: str, about: str, kind: str) -> str:
+    return f"# HELP {name} {about}\n# TYPE {name} {kind}\n"
+
+
+def _braces(names: Labels, values: Labels) -> str:
+    if not names:
+        return ""
+    return (
+        "{" + ",".join(f'{name}="{_quoted(value)}"' for name, value in zip(names, values, strict=True)) + "}"
+    )
+
+
+def _quoted(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def number_text(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)

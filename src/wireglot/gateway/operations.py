@@ -1,0 +1,126 @@
+"""The small answers: health, metrics, model lists, Code Assist's questions, what clients merely probe."""
+
+from __future__ import annotations
+
+import traceback
+from typing import TYPE_CHECKING, Any, Final
+
+from wireglot.gateway import code_assist, listing, stubs
+from wireglot.gateway.exchange import Head, Headers, Refusal, Reply
+from wireglot.gateway.faults import Fault
+from wireglot.gateway.guard import Caller
+from wireglot.gateway.listing import ListedModel
+from wireglot.gateway.record import Record
+from wireglot.gateway.routes import Asked, NoRoute
+from wireglot.gateway.settings import Settings
+from wireglot.ir.errors import ClientFault
+from wireglot.wire.json import BadJson, decode, encode
+
+if TYPE_CHECKING:
+    from wireglot.gateway.app import Gateway
+
+_JSON: Final = ("content-type", "application/json")
+_METRICS: Final = ("content-type", "text/plain; version=0.0.4; charset=utf-8")
+
+
+def publish(gateway: Gateway) -> None:
+    """Numbers that live in the gateway's parts, for whoever scrapes them."""
+    read = gateway.observer.metrics.read
+    read("queue", "Requests waiting for their turn.", lambda: {(): gateway.waiting})
+    read(
+        "breaker_open",
+        "Whether a provider is given a rest.",
+        lambda: {(name,): int(state) for name, state in gateway.health.breakers().items()},
+        ("provider",),
+    )
+
+
+def preflight(head: Head, settings: Settings) -> Refusal | None:
+    """A browser's question whether a page may call; only pages that were named are told that they may."""
+    origin = head.headers.get("origin")
+    if head.method != "OPTIONS" or origin is None or origin not in settings.server.origins:
+        return None
+    headers: Headers = [
+        ("access-control-allow-origin", origin),
+        ("access-control-allow-methods", "GET, POST"),
+        ("access-control-allow-headers", head.headers.get("access-control-request-headers", "content-type")),
+        ("access-control-max-age", "600"),
+        ("vary", "origin"),
+    ]
+    return Refusal(204, headers, b"")
+
+
+def nowhere(head: Head, problem: NoRoute) -> Fault:
+    if "upgrade" in head.headers and head.path.startswith("/v1/responses"):
+        # Codex then speaks plain HTTP at once; any other status costs it seconds.
+        fault = Fault("bad", "WebSocket is not spoken here: use POST", code="upgrade_required")
+        return fault.with_status(426)
+    if problem.allowed:
+        allowed = ", ".join(problem.allowed)
+        return Fault("bad", f"{head.path} takes {allowed}", code="method_not_allowed").with_status(405)
+    return Fault("not_found", f"there is nothing at {head.method} {head.path}", code="unknown_url")
+
+
+async def answer(gateway: Gateway, head: Head, asked: Asked, reply: Reply) -> None:
+    match asked.operation:
+        case "health":
+            reply.send(200, [_JSON], encode({"status": "ok"}))
+        case "ready":
+            ready = not gateway.draining
+            reply.send(200 if ready else 503, [_JSON], encode({"status": "ready" if ready else "draining"}))
+        case "metrics":
+            reply.send(200, [_METRICS], await gateway.scrape())
+        case _:
+            found = stubs.stub(head.method, head.path)
+            reply.send(200, [_JSON], encode(found.body if found is not None else {}))
+
+
+def describe(
+    known: tuple[ListedModel, ...],
+    caller: Caller,
+    head: Head,
+    asked: Asked,
+    body: bytes,
+    reply: Reply,
+    record: Record,
+) -> None:
+    """Models, and what Gemini CLI asks before it begins."""
+    models = listing.permitted(known, caller.key)
+    document: dict[str, Any] | None
+    try:
+        match asked.operation:
+            case "models":
+                document = listing.render_list(asked.dialect, models, head.query)
+            case "model":
+                record.model = asked.model
+                document = listing.render_one(asked.dialect, models, asked.model)
+                if document is None:
+                    raise Fault("not_found", f"model: there is no {asked.model!r} here", param="model")
+            case "operation":
+                document = code_assist.operation(asked.verb)
+            case _:
+                document = code_assist.answer(asked.verb, _object(body), models)
+    except ClientFault as fault:
+        raise Fault("bad", str(fault).removeprefix("$.")) from None
+    if document is None:
+        raise Fault("not_found", f"there is nothing at {head.path}", code="unknown_url")
+    record.status = 200
+    names: Headers = [("x-wireglot-request-id", record.id), ("x-request-id", record.id)]
+    reply.send(200, [_JSON, *names], encode(document))
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        value = decode(body) if body else {}
+    except BadJson as problem:
+        raise Fault("bad", f"the body is not JSON: {problem}", code="invalid_json") from None
+    if not isinstance(value, dict):
+        raise Fault("bad", "expected a JSON object", code="invalid_type")
+    return value
+
+
+def place(bug: BaseException) -> str:
+    """Where it happened: file and line of our innermost frame; never a value."""
+    frames = traceback.extract_tb(bug.__traceback__)
+    ours = [frame for frame in frames if "wireglot" in frame.filename] or frames
+    return " < ".join(f"{f.filename.rpartition('wireglot/')[2]}:{f.lineno}" for f in ours[-1:-5:-1])

@@ -1,0 +1,372 @@
+"""The one loop of the gateway: targets, keys, attempts, until a client has its answer or its error."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from typing import Final
+
+import msgspec
+
+from wireglot.dialects.registry import dialect
+from wireglot.gateway import failures
+from wireglot.gateway.attempt import Prepared, policy_of, prepare
+from wireglot.gateway.client_stream import ClientStream
+from wireglot.gateway.failures import Failed
+from wireglot.gateway.feeders import Collection, Feeder, Passthrough, Refused, Translation
+from wireglot.gateway.health import Health
+from wireglot.gateway.job import Job, common_headers
+from wireglot.gateway.retry import advised_wait, wait_before
+from wireglot.gateway.routing import Target
+from wireglot.gateway.settings import Credential
+from wireglot.gateway.tap import glance
+from wireglot.gateway.upstream import Answer, Outbound, Timeouts, Transport, TransportFault
+from wireglot.ir.content import Reasoning, Text, ToolCall
+from wireglot.ir.errors import ApiError, UpstreamFault
+from wireglot.ir.outcome import Response
+from wireglot.ir.stream import unfold
+from wireglot.wire.json import BadJson, decode, encode
+
+_LINGER: Final = 2.0
+"""Seconds an upstream may take to close a stream whose end has been seen."""
+_COOL_UNADVISED: Final = 1.0
+_PASSED_BACK: Final = ("x-ratelimit-", "anthropic-ratelimit-", "openai-processing-ms")
+_UPSTREAM_IDS: Final = ("request-id", "x-request-id", "x-goog-request-id", "msh-request-id")
+
+
+class Relay:
+    """Carries requests to providers. Holds what is remembered about them, and nothing about any request."""
+
+    def __init__(self, transports: dict[str, Transport], health: Health) -> None:
+        self._transports = transports
+        self._health = health
+        self.retries = 0
+
+    async def answer(self, job: Job, targets: tuple[Target, ...]) -> Target:
+        """Answer from the first target that can, and tell which did. Raises the last one's Failed."""
+        if job.stream:
+            job.client = ClientStream(
+                job.reply,
+                job.dialect,
+                job.framing,
+                job.settings.guard.ping,
+                lambda: common_headers(job),
+                asyncio.get_running_loop(),
+            )
+        last = len(targets) - 1
+        for place, target in enumerate(targets):
+            try:
+                await self._at_target(job, target, is_last=place == last)
+                return target
+            except Failed as failed:
+                if failed.blame == "credential":
+                    failed = failures.credential_rejected(failed)
+                if failed.blame == "request" or place == last:
+                    raise failed from None
+                job.record.fallbacks = [*job.record.fallbacks, target.name]
+        raise AssertionError("a route has at least one target")
+
+    async def ask(self, job: Job, target: Target, outbound: Outbound) -> bytes:
+        """One question beside the conversation, asked once."""
+        try:
+            answer = await self._transport(outbound).send(outbound, target.provider.timeouts)
+            if answer.status != 200:
+                raise await self._failure(job, target, answer)
+            return await answer.read(job.settings.guard.response)
+        except TransportFault as fault:
+            raise failures.of_transport(fault) from None
+
+    def _transport(self, outbound: Outbound) -> Transport:
+        return self._transports[outbound.url.partition(":")[0]]
+
+    async def _at_target(self, job: Job, target: Target, *, is_last: bool) -> None:
+        """Try the keys of one target, and again where that can help."""
+        provider, health = target.provider, self._health
+        loop = asyncio.get_running_loop()
+        breaker, budget = health.breaker(provider.name), health.budget(provider.name)
+        budget.request()
+        tried = 0
+        while True:
+            closed_for = breaker.wait(loop.time())
+            if closed_for > 0:
+                raise _resting(provider.name, closed_for)
+            credential = await self._credential(job, target, is_last)
+            breaker.begin(loop.time())
+            tried += 1
+            try:
+                await self._attempt(job, target, credential)
+            except Failed as failed:
+                account = credential.account if credential is not None else ""
+                now = loop.time()
+                if failed.blame in failures.COUNTED:
+                    breaker.failed(provider.breaker, now)
+                else:
+                    breaker.succeeded(provider.breaker, now)
+                wait = self._after(failed, target, account, tried, now)
+                if wait is None or (failed.blame != "credential" and not budget.spend()):
+                    raise
+                self.retries += 1
+                if wait > 0:
+                    await asyncio.sleep(wait)
+            except BaseException:
+                breaker.release()
+                raise
+            else:
+                breaker.succeeded(provider.breaker, loop.time())
+                return
+
+    def _after(self, failed: Failed, target: Target, account: str, tried: int, now: float) -> float | None:
+        """Seconds until the next attempt at this target; None: there is none."""
+        provider, health = target.provider, self._health
+        others = [
+            credential
+            for credential in provider.credentials
+            if credential.account != account
+            and health.usable_at(provider.name, credential.account, target.model, now) <= now
+        ]
+        match failed.blame:
+            case "credential":
+                if account:
+                    health.reject(provider.name, account, now)
+                return 0.0 if others else None
+            case "quota":
+                health.cool(provider.name, account, target.model, now + 60.0)
+                return 0.0 if others else None
+            case "rate":
+                rest = failed.wait if failed.wait is not None else _COOL_UNADVISED
+                if provider.retry.schedule is None:
+                    health.cool(provider.name, account, target.model, now + rest)
+                if others:
+                    return 0.0
+            case "connection":
+                if not provider.retry.connection_errors:
+                    return None
+        if failed.blame not in failures.HELPED_BY_RETRY:
+            return None
+        return wait_before(provider.retry, tried, failed.wait, random.random())
+
+    async def _credential(self, job: Job, target: Target, is_last: bool) -> Credential | None:
+        """The key to use now. Waits for one that rests only where there is nowhere else to go."""
+        provider, health = target.provider, self._health
+        pool = provider.credentials
+        if not pool:
+            return None
+        now = asyncio.get_running_loop().time()
+        chosen = pool[0]
+        if len(pool) > 1:
+            chosen = health.order(
+                provider.name,
+                pool,
+                target.model,
+                now,
+                minted_by=_minters(job) if job.sealed else (),
+                conversation=job.conversation(),
+            )[0]
+        ready = health.usable_at(provider.name, chosen.account, target.model, now)
+        if ready <= now:
+            return chosen
+        if health.is_rejected(provider.name, chosen.account, now):
+            raise failures.credential_rejected(Failed(ApiError("auth", ""), "credential"))
+        wait = ready - now
+        if not is_last or wait > provider.retry.wait_max:
+            raise Failed(
+                ApiError("rate_limit", f"{provider.name} asked to wait", status=429, retry_after=wait),
+                "rate",
+                wait=wait,
+            )
+        await asyncio.sleep(wait)
+        return chosen
+
+    async def _attempt(self, job: Job, target: Target, credential: Credential | None) -> None:
+        prepared = prepare(job, target, credential)
+        record = job.record
+        record.attempts += 1
+        record.provider, record.upstream_model = target.provider.name, target.model
+        record.upstream_dialect, record.passthrough = target.dialect, prepared.raw
+        record.upstream_url = prepared.outbound.url
+        record.account = credential.account if credential is not None else ""
+        record.losses = list(prepared.losses)
+        job.losses = prepared.losses if policy_of(job, target) != "silent" else ()
+        timeouts = target.provider.timeouts
+        if job.timeout is not None:
+            timeouts = msgspec.structs.replace(
+                timeouts,
+                total=min(timeouts.total, job.timeout),
+                first_byte=min(timeouts.first_byte, job.timeout),
+            )
+        answer = await self._send(prepared, timeouts)
+        try:
+            record.upstream_request_id = next(
+                (answer.headers[name] for name in _UPSTREAM_IDS if name in answer.headers), ""
+            )
+            if answer.status != 200:
+                raise await self._failure(job, target, answer)
+            if not prepared.stream:
+                await self._whole(job, target, prepared, answer)
+            else:
+                await self._streamed(job, target, prepared, answer)
+        except TransportFault as fault:
+            raise failures.of_transport(fault) from None
+        except Refused as refused:
+            raise failures.of_error(refused.error, refused.error.status) from None
+        except BaseException:
+            answer.abort()
+            raise
+
+    async def _send(self, prepared: Prepared, timeouts: Timeouts) -> Answer:
+        try:
+            return await self._transport(prepared.outbound).send(prepared.outbound, timeouts)
+        except TransportFault as fault:
+            raise failures.of_transport(fault) from None
+
+    async def _failure(self, job: Job, target: Target, answer: Answer) -> Failed:
+        """What an answer that is no 200 means."""
+        status = answer.status
+        if status < 400:
+            return failures.unreadable(f"the upstream answered with status {status}")
+        body = await answer.read(job.settings.guard.error_body)
+        try:
+            document = decode(body)
+        except BadJson:
+            document = body
+        error = dialect(target.dialect).parse_error(document, status)
+        if error is None:
+            return failures.unreadable(f"the upstream answered with status {status}")
+        readable = not isinstance(document, bytes)
+        wait = advised_wait(answer.headers, time.time())
+        return failures.of_error(
+            error, status, wait, body if readable and target.dialect == job.dialect else None
+        )
+
+    async def _whole(self, job: Job, target: Target, prepared: Prepared, answer: Answer) -> None:
+        """An answer in one piece, for a client that wants it so or for one that wants a stream."""
+        body = await answer.read(job.settings.guard.response)
+        record = job.record
+        if prepared.raw:
+            try:
+                seen = glance(target.dialect, body)
+            except BadJson:
+                raise failures.unreadable("the upstream's answer is not JSON") from None
+            record.usage, record.stop = seen.usage, seen.stop
+            record.usage_source = "provider" if seen.usage is not None else "none"
+            self._send_whole(job, body, answer)
+            return
+        response = self._parsed(target, prepared, body)
+        if job.client is not None:
+            Translation(job, target.dialect, prepared, job.client).events(list(unfold(response)))
+            return
+        self._render(job, prepared, response, answer)
+
+    def _parsed(self, target: Target, prepared: Prepared, body: bytes) -> Response:
+        upstream = dialect(target.dialect)
+        try:
+            document = decode(body)
+            if isinstance(document, list) and len(document) == 1:
+                document = document[0]  # how Gemini wraps an error
+            if not isinstance(document, dict):
+                raise BadJson("expected a JSON object")
+            error = upstream.parse_error(document)
+            if error is not None:
+                raise failures.of_error(error, error.status)
+            return upstream.parse_response(document, prepared.context)
+        except BadJson:
+            raise failures.unreadable("the upstream's answer is not JSON") from None
+        except UpstreamFault as fault:
+            raise failures.unreadable(f"the upstream's answer cannot be read: {fault.message}") from None
+
+    def _render(self, job: Job, prepared: Prepared, response: Response, answer: Answer) -> None:
+        record = job.record
+        aliases = prepared.aliases
+        if aliases:
+            restored = tuple(aliases.restore(part) for part in response.content)
+            response = msgspec.structs.replace(response, content=restored)
+        rendered = dialect(job.dialect).render_response(response, prepared.context, prepared.request)
+        record.usage, record.stop = response.usage, response.stop.reason
+        record.usage_source = "provider" if response.usage is not None else "none"
+        record.response_model = response.model
+        if rendered.losses:
+            record.losses = [*record.losses, *rendered.losses]
+            if job.losses or job.policy != "silent":
+                job.losses = (*job.losses, *rendered.losses)
+        self._send_whole(job, encode(rendered.value), answer)
+
+    def _send_whole(self, job: Job, body: bytes, answer: Answer) -> None:
+        headers = [("content-type", "application/json"), *common_headers(job)]
+        headers.extend(
+            (name, value) for name, value in answer.headers.items() if name.startswith(_PASSED_BACK)
+        )
+        job.record.status = 200
+        job.record.first_byte = asyncio.get_running_loop().time()
+        job.reply.send(200, headers, body)
+
+    async def _streamed(self, job: Job, target: Target, prepared: Prepared, answer: Answer) -> None:
+        client = job.client
+        is_stream = answer.headers.get("content-type", "").startswith("text/event-stream")
+        feeder: Feeder
+        if client is None:
+            feeder = Collection(target.dialect, prepared)
+        elif prepared.raw and (is_stream or job.framing != "sse"):
+            feeder = Passthrough(job, prepared, client, job.settings.guard.event)
+        else:
+            feeder = Translation(job, target.dialect, prepared, client)
+        job.reply.on_pressure(answer.pause, answer.resume)
+        try:
+            await _pumped(answer, feeder)
+        except TransportFault as fault:
+            if client is None or not client.begun:
+                raise
+            feeder.fail(failures.transport_error(fault))
+            self._health.breaker(target.provider.name).failed(
+                target.provider.breaker, asyncio.get_running_loop().time()
+            )
+        job.record.status = 200
+        if isinstance(feeder, Collection):
+            self._render(job, prepared, feeder.response(), answer)
+
+
+async def _pumped(answer: Answer, feeder: Feeder) -> None:
+    """Feed an answer to its end. One whose end was seen is not waited for long."""
+    loop = asyncio.get_running_loop()
+    lingering: list[asyncio.TimerHandle] = []
+
+    def feed(data: bytes) -> None:
+        if lingering:
+            return
+        feeder.feed(data)
+        if feeder.ended:
+            lingering.append(loop.call_later(_LINGER, answer.abort))
+
+    try:
+        await answer.pump(feed)
+    except TransportFault:
+        if not feeder.ended:
+            raise
+    finally:
+        for timer in lingering:
+            timer.cancel()
+    feeder.finish()
+
+
+def _resting(provider: str, seconds: float) -> Failed:
+    return Failed(
+        ApiError(
+            "server",
+            f"{provider} has failed repeatedly and is given a rest",
+            status=503,
+            code="upstream_unavailable",
+            retry_after=seconds,
+        ),
+        "timeout",
+        wait=seconds,
+    )
+
+
+def _minters(job: Job) -> set[str]:
+    """The accounts whose reasoning state the conversation carries."""
+    accounts = set()
+    for message in job.request().messages:
+        for part in message.content:
+            if isinstance(part, Reasoning | ToolCall | Text) and part.signature is not None:
+                accounts.add(part.signature.origin.account)
+    return accounts

@@ -1,0 +1,112 @@
+"""Model names -> where requests for them go. Pure: a function of one settings snapshot."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import msgspec
+
+from wireglot.gateway.settings import LossPolicy, Provider, Rule, Settings
+from wireglot.providers.limits import BASE, Limits
+from wireglot.providers.spec import limits_of
+
+
+class Target(msgspec.Struct, frozen=True):
+    """One upstream: a provider, the model there, and the dialect to speak with it."""
+
+    provider: Provider
+    model: str
+    dialect: str
+    limits: Limits
+    plain: bool
+    """Nothing can need fitting: the dialect's own vendor, or a server we know no limits of."""
+    losses: LossPolicy | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.provider.name}/{self.model}"
+
+
+class Unroutable(Exception):
+    """No provider for a model; the message tells the user what would help."""
+
+
+class Retired(Unroutable):
+    pass
+
+
+_MODEL_MAX = 256
+_CONTROL = re.compile(r"[\x00-\x20\x7f]")
+
+
+def route(settings: Settings, model: str, dialect: str, effort: str = "") -> tuple[Target, ...]:
+    """The upstreams for a model, in the order they are to be tried."""
+    if not model:
+        raise Unroutable("no model was named")
+    if len(model) > _MODEL_MAX or _CONTROL.search(model):
+        raise Unroutable("a model name has no spaces or control characters and at most 256 letters")
+    rule, named = _rule_for(settings, model, effort)
+    if rule is not None:
+        return tuple(_target(settings, name, dialect, rule.losses) for name in named)
+    return (_target(settings, model, dialect, None),)
+
+
+def has_effort_rules(settings: Settings) -> bool:
+    return any(rule.effort for rule in settings.rules)
+
+
+def _rule_for(settings: Settings, model: str, effort: str) -> tuple[Rule | None, list[str]]:
+    """The rule that holds: an exact name before patterns, patterns in the order of the file."""
+    exact = [rule for rule in settings.rules if rule.match == model]
+    patterns = [rule for rule in settings.rules if rule.match != model and "*" in rule.match]
+    for rule in (*exact, *patterns):
+        if rule.effort and effort not in rule.effort:
+            continue
+        found = _pattern(rule.match).fullmatch(model)
+        if found is not None:
+            caught = found.groups()
+            return rule, [_filled(target, caught) for target in rule.targets]
+    return None, []
+
+
+@lru_cache(maxsize=1024)
+def _pattern(match: str) -> re.Pattern[str]:
+    """`*` catches what it stands for; nothing else is special."""
+    return re.compile("(.*)".join(re.escape(piece) for piece in match.split("*")), re.DOTALL)
+
+
+def _filled(target: str, caught: tuple[str, ...]) -> str:
+    for text in caught:
+        target = target.replace("*", text, 1)
+    return target
+
+
+def _target(settings: Settings, name: str, dialect: str, losses: LossPolicy | None) -> Target:
+    provider, model = _provider_of(settings, name)
+    entry = provider.spec.model(model)
+    if entry is not None and entry.retired:
+        instead = f": use {entry.successor}" if entry.successor else ""
+        raise Retired(f"{provider.name} has retired {model}{instead}")
+    spoken = (entry.dialects if entry is not None and entry.dialects else None) or provider.spec.dialects
+    family = {"gemini-simple": "gemini"}.get(dialect, dialect)
+    chosen = family if family in spoken else spoken[0]
+    limits = limits_of(provider.spec, chosen, model)
+    plain = provider.spec.home or limits == BASE[chosen]
+    return Target(provider, model, chosen, limits, plain, losses or provider.losses)
+
+
+def _provider_of(settings: Settings, name: str) -> tuple[Provider, str]:
+    prefix, slash, rest = name.partition("/")
+    if slash and prefix in settings.providers and rest:
+        return settings.providers[prefix], rest
+    if slash and prefix == "models" and rest:  # Gemini's long form
+        return _provider_of(settings, rest)
+    for provider in settings.providers.values():
+        if provider.spec.knows(name):
+            return provider, name
+    on = ", ".join(settings.providers) or "none"
+    raise Unroutable(
+        f"no provider here knows the model {name!r}: name it as provider/model or add a line to [models] "
+        f"(providers that are on: {on})"
+    )

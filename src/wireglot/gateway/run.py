@@ -1,0 +1,175 @@
+"""The running process: one gateway in one event loop, its signals, its reloads, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from wireglot import __version__
+from wireglot.gateway.app import Gateway
+from wireglot.gateway.config import ConfigError, Watcher
+from wireglot.gateway.demo.transport import DemoTransport
+from wireglot.gateway.observe import Observer
+from wireglot.gateway.server import HttpServer
+from wireglot.gateway.settings import Settings
+from wireglot.gateway.transport import HttpTransport
+from wireglot.gateway.workers import Siblings
+
+T = TypeVar("T")
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a worker stands among its siblings; `directory` is where they find one another."""
+
+    index: int = 0
+    directory: str = ""
+
+
+def run_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end on the fastest loop there is."""
+    try:
+        import uvloop
+    except ImportError:  # Windows has none
+        return asyncio.run(work)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work)
+
+
+class Process:
+    """A gateway that listens. `address` is known once `start` has returned."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        path: Path | None = None,
+        overrides: Mapping[str, Any] | None = None,
+        place: Place | None = None,
+        log_fd: int = 2,
+    ) -> None:
+        self._path = path
+        self._overrides = overrides
+        self._place = place
+        self._log_fd = log_fd
+        self._settings = settings
+        self._stopping = asyncio.Event()
+        self._drains: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self.address = ("", 0)
+
+    async def start(self) -> None:
+        settings = self._settings
+        self.observer = Observer(settings, fd=self._log_fd)
+        if settings.server.telemetry:
+            from wireglot.gateway.telemetry import opentelemetry  # an extra, loaded where it is asked for
+
+            self.observer.attach(opentelemetry(self.observer.metrics.models, self.observer.note))
+        self._http = HttpTransport(lambda: self.gateway.settings.guard)
+        demo = DemoTransport()
+        self.gateway = Gateway(
+            settings, {"http": self._http, "https": self._http, "demo": demo}, self.observer
+        )
+        self.server = HttpServer(self.gateway, lambda: self.gateway.settings.guard)
+        self._publish()
+        if self._place is not None:
+            self.gateway.siblings = Siblings(
+                self._place.directory, self._place.index, self.observer.metrics.render
+            )
+            await self.gateway.siblings.start()
+        server = settings.server
+        self.address = await self.server.listen(server.host, server.port, reuse_port=self._place is not None)
+        self._watcher = Watcher(self._path, self._changed, self._refused, overrides=self._overrides)
+        self._tasks.append(asyncio.create_task(self._watcher.run()))
+        if self._place is None or self._place.index == 0:
+            self._announce()
+
+    async def serve(self, ready: Callable[[str, int], None] | None = None) -> None:
+        """Start, answer until told to stop, and end in good order."""
+        await self.start()
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(name, self.stop)
+        with contextlib.suppress(AttributeError):  # Windows has no SIGHUP
+            loop.add_signal_handler(signal.SIGHUP, self._watcher.now)
+        if ready is not None:
+            ready(*self.address)
+        await self._stopping.wait()
+        await asyncio.gather(*self._drains)
+        await self.close()
+
+    def stop(self) -> None:
+        """Asked once: let requests finish. Asked again: tell them, and end."""
+        guard = self.gateway.settings.guard
+        again = self.gateway.draining
+        self.gateway.draining = True
+        seconds = guard.drain_again if again else guard.drain
+        self.observer.note("info", "draining", seconds=seconds, requests=self.server.requests)
+        self._drains.append(asyncio.create_task(self.server.drain(seconds)))
+        self._stopping.set()
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if not self.gateway.draining:
+            self.gateway.draining = True
+            await self.server.drain(0)
+        if self.gateway.siblings is not None:
+            await self.gateway.siblings.close()
+        await self._http.close()
+        self.observer.note("info", "stopped")
+        self.observer.close()
+
+    def _changed(self, settings: Settings) -> None:
+        server = self.gateway.settings.server
+        if (settings.server.host, settings.server.port) != (server.host, server.port):
+            self.observer.note("warn", "reload", detail="server.host and server.port need a restart")
+        # What seals reasoning state must not change under running conversations.
+        kept = msgspec.structs.replace(settings.server, secret=server.secret)
+        self.gateway.adopt(msgspec.structs.replace(settings, server=kept))
+        self.observer.note("info", "reloaded", providers=list(settings.providers))
+
+    def _refused(self, error: ConfigError) -> None:
+        self.observer.metrics.reload_failures.add()
+        for problem in error.problems:
+            self.observer.note(
+                "error", "reload refused", path=problem.path, expected=problem.expected, found=problem.found
+            )
+
+    def _announce(self) -> None:
+        settings = self.gateway.settings
+        host, port = self.address
+        shown = f"[{host}]" if ":" in host else host
+        self.observer.note(
+            "info",
+            "listening",
+            url=f"http://{shown}:{port}",
+            version=__version__,
+            providers=list(settings.providers),
+            config=settings.source or "none",
+            keys=len(settings.keys),
+        )
+        for note in settings.notes:
+            self.observer.note("info", "note", text=note)
+
+    def _publish(self) -> None:
+        read = self.observer.metrics.read
+        read("connections", "Open connections of clients.", lambda: {(): self.server.connections})
+        read(
+            "upstream_connections",
+            "Connections to providers.",
+            lambda: {
+                ("open",): self._http.open_connections,
+                ("idle",): self._http.idle_connections,
+            },
+            ("state",),
+        )
+        started = time.time()
+        read("start_time_seconds", "When the process started.", lambda: {(): started})

@@ -1,0 +1,251 @@
+"""Traces and metrics for OpenTelemetry, by its conventions for generative AI. An extra: `wireglot[otel]`.
+
+One span for each request that asks a model, and the four client metrics. Where they go is said by the usual
+`OTEL_*` variables. Neither prompts nor answers nor error texts are told, only what was asked of whom, what it
+cost and how it ended. The conventions: github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from wireglot import __version__
+from wireglot.gateway.config.problems import ConfigError, ConfigProblem
+from wireglot.gateway.log import MODEL_MAX, Cleaner, features_of
+from wireglot.gateway.metrics import ModelNames
+from wireglot.gateway.record import Record
+from wireglot.gateway.redact import Redactor
+from wireglot.ir.outcome import Usage
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.trace import TracerProvider
+
+Attributes = dict[str, str | int | float | bool | list[str]]
+
+CLOSE_TIME: Final = 2.0
+_PORTS: Final = {"https": 443, "http": 80}
+_TOLD: Final = frozenset({"generate", "count"})
+
+_NAMES: Final = {
+    "code-assist": "gcp.gen_ai",
+    "gemini": "gcp.gemini",
+    "kimi": "moonshot_ai",
+    "kimi-anthropic": "moonshot_ai",
+    "kimi-coding": "moonshot_ai",
+    "mistral": "mistral_ai",
+    "vertex": "gcp.vertex_ai",
+    "xai": "x_ai",
+}
+"""Catalog names where the conventions have another one; any other provider is called as it is."""
+
+_OPERATIONS: Final = {"gemini": "generate_content", "code-assist": "generate_content"}
+"""By the upstream's dialect; else "chat"."""
+
+_TOKENS: Final = tuple(4**power for power in range(14))
+_SECONDS: Final = tuple(round(0.01 * 2**power, 2) for power in range(14))
+
+
+class OpenTelemetry:
+    def __init__(
+        self,
+        traces: TracerProvider,
+        meters: MeterProvider,
+        models: ModelNames,
+        wall: Callable[[], int] = time.time_ns,
+    ) -> None:
+        from opentelemetry.trace import SpanKind, Status, StatusCode
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        self._providers = (traces, meters)
+        self._models = models
+        self._wall = wall
+        self._kind = SpanKind.CLIENT
+        self._failed = Status(StatusCode.ERROR)
+        self._parents = TraceContextTextMapPropagator()
+        self._tracer = traces.get_tracer("wireglot", __version__)
+        meter = meters.get_meter("wireglot", __version__)
+        self._tokens = meter.create_histogram(
+            "gen_ai.client.token.usage",
+            "{token}",
+            "Number of input and output tokens used.",
+            explicit_bucket_boundaries_advisory=_TOKENS,
+        )
+        self._duration = meter.create_histogram(
+            "gen_ai.client.operation.duration",
+            "s",
+            "GenAI operation duration.",
+            explicit_bucket_boundaries_advisory=_SECONDS,
+        )
+        self._first = meter.create_histogram(
+            "gen_ai.client.operation.time_to_first_chunk",
+            "s",
+            "Time to the first chunk of a streamed answer.",
+            explicit_bucket_boundaries_advisory=_SECONDS,
+        )
+        self._cleaner = Cleaner(Redactor())
+        self._redactor: Redactor | None = None
+
+    def finish(self, record: Record, redactor: Redactor) -> None:
+        if record.operation not in _TOLD:
+            return
+        if redactor is not self._redactor:  # a new configuration
+            self._redactor, self._cleaner = redactor, Cleaner(redactor)
+        common = self._common(record)
+        parent = self._parent(record)
+        self._trace(record, common, parent)
+        self._measure(record, common, parent)
+
+    def close(self) -> None:
+        """Flush, but not for long: an exporter whose target is down would wait for half a minute."""
+        flush = threading.Thread(target=self._shut_down, name="wireglot-telemetry-end", daemon=True)
+        flush.start()
+        flush.join(CLOSE_TIME)
+
+    def _shut_down(self) -> None:
+        for provider in self._providers:
+            provider.shutdown()
+
+    def _parent(self, record: Record) -> Context | None:
+        return self._parents.extract({"traceparent": record.traceparent}) if record.traceparent else None
+
+    def _common(self, record: Record) -> Attributes:
+        """What span and metrics have in common: few values each, whatever clients send."""
+        told: Attributes = {
+            "gen_ai.operation.name": _operation(record),
+            "gen_ai.provider.name": _NAMES.get(record.provider, record.provider) or "wireglot",
+        }
+        answered = record.outcome == "ok" and record.status < 400
+        if model := self._models.label(record.upstream_model, answered):
+            told["gen_ai.request.model"] = model
+        if record.upstream_url:
+            place = urlsplit(record.upstream_url)
+            if place.hostname:
+                told["server.address"] = place.hostname
+                told["server.port"] = place.port or _PORTS.get(place.scheme, 443)
+        return told
+
+    def _trace(self, record: Record, common: Attributes, parent: Context | None) -> None:
+        name = self._cleaner.name
+        attributes = {**common, "wireglot.request.id": record.id, "wireglot.dialect": record.dialect}
+        if model := name(record.upstream_model or record.model, MODEL_MAX):
+            attributes["gen_ai.request.model"] = model
+        optional: dict[str, Any] = {
+            "gen_ai.request.stream": record.stream,
+            "gen_ai.response.model": name(record.response_model, MODEL_MAX),
+            "gen_ai.response.finish_reasons": [record.stop] if record.stop else None,
+            "gen_ai.response.time_to_first_chunk": _first(record),
+            "error.type": _error_type(record),
+            "http.response.status_code": record.status,
+            "wireglot.asked.model": name(record.model, MODEL_MAX),
+            "wireglot.key": name(record.caller),
+            "wireglot.outcome": record.outcome,
+            "wireglot.attempts": record.attempts,
+            "wireglot.losses": features_of(record),
+        }
+        attributes.update({key: value for key, value in optional.items() if value or value is False})
+        if record.usage is not None:
+            attributes.update(_usage(record.usage))
+            attributes["wireglot.usage.source"] = record.usage_source
+        ended = self._wall()
+        span = self._tracer.start_span(
+            f"{attributes['gen_ai.operation.name']} {model}".rstrip(),
+            context=parent,
+            kind=self._kind,
+            attributes=attributes,
+            start_time=ended - int(record.seconds * 1e9),
+        )
+        if record.outcome in ("error", "gateway_abort"):
+            span.set_status(self._failed)
+        span.end(ended)
+
+    def _measure(self, record: Record, common: Attributes, parent: Context | None) -> None:
+        kind = _error_type(record)
+        self._duration.record(
+            max(0.0, record.seconds), {**common, "error.type": kind} if kind else common, parent
+        )
+        first = _first(record)
+        if first is not None:
+            self._first.record(first, common, parent)
+        usage = record.usage
+        # The conventions want what was billed, not what was guessed.
+        if usage is not None and record.usage_source in ("provider", "partial"):
+            self._tokens.record(usage.total_input, {**common, "gen_ai.token.type": "input"}, parent)
+            self._tokens.record(usage.total_output, {**common, "gen_ai.token.type": "output"}, parent)
+
+
+def _operation(record: Record) -> str:
+    if record.operation == "count":
+        return "count_tokens"
+    return _OPERATIONS.get(record.upstream_dialect or record.dialect, "chat")
+
+
+def _error_type(record: Record) -> str:
+    if record.outcome == "ok" and record.status < 400:
+        return ""
+    return record.error_kind or (record.outcome if record.outcome != "ok" else str(record.status))
+
+
+def _first(record: Record) -> float | None:
+    if not record.stream or record.first_byte is None:
+        return None
+    return max(0.0, record.first_byte - record.started)
+
+
+def _usage(usage: Usage) -> Attributes:
+    """Here the parts are included in the whole, unlike in our own account."""
+    told: Attributes = {
+        "gen_ai.usage.input_tokens": usage.total_input,
+        "gen_ai.usage.output_tokens": usage.total_output,
+        "gen_ai.usage.cache_read.input_tokens": usage.cache_read,
+        "gen_ai.usage.cache_creation.input_tokens": usage.cache_write + usage.cache_write_long,
+    }
+    if usage.reasoning is not None:
+        told["gen_ai.usage.reasoning.output_tokens"] = usage.reasoning
+    return told
+
+
+class _Notes(logging.Handler):
+    """What the SDK has to say (its target is down) goes out as a line like any other."""
+
+    def __init__(self, note: Callable[..., None]) -> None:
+        super().__init__(logging.WARNING)
+        self._note = note
+
+    def emit(self, record: logging.LogRecord) -> None:
+        level = "error" if record.levelno >= logging.ERROR else "warn"
+        self._note(level, "telemetry", source=record.name, message=record.getMessage())
+
+
+def opentelemetry(models: ModelNames, note: Callable[..., None]) -> OpenTelemetry:
+    """With OTLP over HTTP, set up by the environment. Raises ConfigError where the extra is not installed."""
+    try:
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as missing:
+        expected = "OpenTelemetry to be installed (pip install 'wireglot[otel]') or telemetry to be off"
+        problem = ConfigProblem("server.telemetry", expected, f"no module {missing.name}")
+        raise ConfigError([problem]) from missing
+    named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "wireglot"}
+    resource = Resource.create({**named, "service.version": __version__})
+    traces = TracerProvider(resource=resource, shutdown_on_exit=False)
+    traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    meters = MeterProvider(
+        [PeriodicExportingMetricReader(OTLPMetricExporter())], resource=resource, shutdown_on_exit=False
+    )
+    log = logging.getLogger("opentelemetry")
+    log.addHandler(_Notes(note))
+    log.propagate = False
+    return OpenTelemetry(traces, meters, models)

@@ -1,0 +1,175 @@
+"""`wireglot smoke` against a small HTTP server with the demo model behind it, whole and broken."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from tests.cli.running import complaint, run
+from wireglot.gateway import count, listing
+from wireglot.gateway.demo.service import Target, serve, target_of
+from wireglot.wire.json import encode
+
+MODELS = tuple(listing.ListedModel(name, "demo", "demo") for name in ("demo", "demo/demo"))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """`faults`: path -> (status, content type, body) in place of the true answer. `seen` grows."""
+
+    protocol_version = "HTTP/1.1"
+    faults: dict[str, tuple[int, str, bytes]]
+    seen: list[tuple[str, dict[str, str], bytes]]
+
+    def do_GET(self) -> None:
+        self.answer(b"")
+
+    def do_POST(self) -> None:
+        self.answer(self.rfile.read(int(self.headers.get("content-length", 0))))
+
+    def answer(self, body: bytes) -> None:
+        path, _, query = self.path.partition("?")
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.seen.append((self.path, headers, body))
+        if path in self.faults:
+            return self.reply(*self.faults[path])
+        if path.endswith("/models"):
+            name = "gemini" if "v1beta" in path else "openai-chat"
+            name = "anthropic" if "anthropic-version" in headers else name
+            return self.reply(200, "application/json", encode(listing.render_list(name, MODELS, query)))
+        target = (
+            Target("gemini-simple", "generate") if path == "/v1/gemini" else target_of(path, query, headers)
+        )
+        assert target is not None, path
+        served = serve(target, body)
+        if target.operation == "count":
+            name = target.dialect
+            return self.reply(200, "application/json", encode(count.render_count_answer(name, 7)))
+        kind = dict(served.headers)["content-type"]
+        return self.reply(served.status, kind, served.body)
+
+    def reply(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        for name, value in (
+            ("content-type", kind),
+            ("content-length", str(len(body))),
+            ("x-wireglot-route", "demo/demo"),
+            ("x-wireglot-losses", "max_tokens"),
+        ):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@contextmanager
+def _gateway(
+    **faults: tuple[int, str, bytes],
+) -> Iterator[tuple[str, list[tuple[str, dict[str, str], bytes]]]]:
+    seen: list[tuple[str, dict[str, str], bytes]] = []
+    handler = type("Handler", (_Handler,), {"faults": faults, "seen": seen})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", seen
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_sound_gateway_passes_every_check():
+    with _gateway() as (url, seen):
+        done = run("smoke", "--url", url, "--key", "secret")
+    told = done.stdout.decode()
+    assert done.returncode == 0, told
+    assert "31 checks passed, 0 failed" in told
+    assert told.count("PASS") == 31
+    assert told.count("demo/demo") == 31
+    assert "max_tokens" in told
+    assert all(headers["authorization"] == "Bearer secret" for _, headers, _ in seen)
+
+
+@pytest.mark.parametrize(
+    ("options", "model"),
+    [
+        ((), b'"demo"'),
+        (("--provider", "demo"), b'"demo/demo"'),
+        (("--model", "x"), b'"x"'),
+        (("--provider", "p", "--model", "x"), b'"p/x"'),
+    ],
+)
+def test_the_model_is_the_first_listed_or_the_one_named(options, model):
+    with _gateway() as (url, seen):
+        run("smoke", "--url", url, *options)
+    bodies = [body for path, _, body in seen if path == "/v1/messages"]
+    assert len(bodies) == 4
+    assert all(b'"model":' + model in body for body in bodies)
+    assert any(f"/models/{model.decode()[1:-1]}:streamGenerateContent?alt=sse" in path for path, _, _ in seen)
+
+
+JSON = "application/json"
+
+
+@pytest.mark.parametrize(
+    ("path", "fault", "failures", "told"),
+    [
+        ("/v1/messages", (529, JSON, b'{"type":"error","error":{"type":"o","message":"busy"}}'), 4, "busy"),
+        ("/v1/chat/completions", (200, JSON, b"{}"), 4, "FAIL"),
+        ("/v1/responses", (200, "text/html", b"<html>"), 4, "expected a stream, got text/html"),
+        ("/v1/gemini", (200, "text/event-stream", b"data: {"), 4, "FAIL"),
+        ("/v1internal:countTokens", (200, JSON, b'{"totalTokens":0}'), 1, "expected a count in totalTokens"),
+        ("/v1beta/models", (200, JSON, b'{"models":[]}'), 1, "the list is empty"),
+    ],
+)
+def test_failures_are_told_and_counted(path, fault, failures, told):
+    with _gateway(**{path: fault}) as (url, _):
+        done = run("smoke", "--url", url)
+    assert done.returncode == failures, done.stdout.decode()
+    assert done.stdout.decode().count("FAIL") == failures
+    assert told in done.stdout.decode()
+
+
+def test_a_model_that_ignores_the_tool_fails_the_tool_checks():
+    answer = {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "m",
+        "choices": [
+            {"index": 0, "message": {"role": "assistant", "content": "Sunny."}, "finish_reason": "stop"}
+        ],
+    }
+    with _gateway(**{"/v1/chat/completions": (200, JSON, encode(answer))}) as (url, _):
+        told = run("smoke", "--url", url).stdout.decode()
+    assert "the model did not call the tool" in told
+    assert told.count("expected a stream, got application/json") == 2
+
+
+def test_a_gateway_that_is_not_there_is_told_in_one_line():
+    with _gateway() as (url, _):
+        pass
+    assert complaint(run("smoke", "--url", url)).startswith(url)
+
+
+def test_a_gateway_that_refuses_the_key_is_told_in_one_line():
+    refused = b'{"error":{"message":"no such key","type":"authentication_error"}}'
+    with _gateway(**{"/v1/models": (401, JSON, refused)}) as (url, _):
+        assert "no such key" in complaint(run("smoke", "--url", url))
+
+
+def test_a_provider_without_models_needs_a_name():
+    with _gateway() as (url, _):
+        assert "--model" in complaint(run("smoke", "--url", url, "--provider", "nobody"))
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8484", "ftp://x", "http://", "http://h:99999", "http://[::1"])
+def test_an_unusable_url_is_refused(url):
+    assert complaint(run("smoke", "--url", url)).startswith("--url: ")

@@ -1,0 +1,260 @@
+"""One line a request, which no one outside can forge, colour or overfill."""
+
+import json
+import os
+import re
+
+import pytest
+
+from wireglot.gateway.log import JsonLines, PrettyLines, wants_colour
+from wireglot.gateway.record import Record
+from wireglot.gateway.redact import Redactor
+from wireglot.ir.loss import Loss
+from wireglot.ir.outcome import Usage
+
+NOON = 1_767_268_800.25
+SECRET = "Zq7rT0pL9vXw3KfJm2Hd8Bn5Cs1Gy6Ea"
+EVIL = 'a\x1b[31mred\x1b[0m\r\n{"event":"forged"}\x00\x7f\x9b2J\u202eabc\u2028\u2066\u200b'
+
+
+def clock() -> float:
+    return NOON
+
+
+def record(**fields) -> Record:
+    usual = {
+        "id": "req_1", "started": 100.0, "finished": 101.5, "first_byte": 100.25, "dialect": "anthropic",
+        "operation": "generate", "caller": "team-a", "model": "claude-sonnet-4-5", "stream": True,
+        "provider": "kimi", "upstream_model": "kimi-k3", "attempts": 1, "status": 200, "stop": "tool_calls",
+        "usage": Usage(input=10, cache_read=5, cache_write=3, cache_write_long=4, output=20, reasoning=7, tool_prompt=1),
+        "usage_source": "provider",
+    }  # fmt: skip
+    return Record(**{**usual, **fields})
+
+
+def line(lines, made: Record) -> dict:
+    told = lines.request(made)
+    assert told.endswith(b"\n")
+    assert told.count(b"\n") == 1
+    return json.loads(told)
+
+
+def test_a_request_is_one_json_line():
+    assert line(JsonLines(Redactor(), clock), record(losses=[_loss("thinking.budget"), _loss("cache_marker"), _loss("thinking.budget")])) == {
+        "ts": "2026-01-01T12:00:00.250Z", "level": "info", "event": "request", "id": "req_1", "key": "team-a",
+        "dialect": "anthropic", "operation": "generate", "model": "claude-sonnet-4-5", "route": "kimi/kimi-k3",
+        "stream": True, "status": 200, "outcome": "ok", "stop": "tool_calls",
+        "tokens": {"input": 11, "output": 20, "cache_read": 5, "cache_write": 7, "reasoning": 7},
+        "ms": 1500.0, "first_byte_ms": 250.0, "attempts": 1, "losses": ["thinking.budget", "cache_marker"],
+    }  # fmt: skip
+
+
+def _loss(feature) -> Loss:
+    return Loss("$", feature, "dropped")
+
+
+def test_a_failure_is_a_line_too_and_says_more():
+    made = record(
+        status=503, outcome="error", stop="", usage=None, first_byte=None, attempts=3, fallbacks=["openai/gpt-5"],
+        error_kind="overloaded", error_code="server_is_overloaded", error_message="try later", path="/v1/messages",
+        agent="curl/8", account="ab12", upstream_request_id="up_9", notes=["breaker open"],
+    )  # fmt: skip
+    told = line(JsonLines(Redactor(), clock), made)
+    assert told["level"] == "error"
+    assert told["error"] == {"kind": "overloaded", "code": "server_is_overloaded", "message": "try later"}
+    assert told["fallbacks"] == ["openai/gpt-5"]
+    assert told["notes"] == ["breaker open"]
+    assert (told["path"], told["agent"], told["account"], told["upstream_id"]) == (
+        "/v1/messages",
+        "curl/8",
+        "ab12",
+        "up_9",
+    )
+    assert "tokens" not in told
+    assert "first_byte_ms" not in told
+
+
+def test_a_request_refused_before_it_was_routed_has_no_route():
+    told = line(
+        JsonLines(Redactor(), clock),
+        Record("req_2", 1.0, finished=1.0, status=404, outcome="error", path="/x"),
+    )
+    assert "route" not in told
+    assert "key" not in told
+    assert (told["level"], told["path"], told["ms"]) == ("warn", "/x", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome", "level"),
+    [
+        (200, "ok", "info"),
+        (400, "error", "warn"),
+        (500, "error", "error"),
+        (200, "client_abort", "warn"),
+        (200, "error", "error"),
+        (200, "gateway_abort", "error"),
+    ],
+)
+def test_the_level_follows_the_ending(status, outcome, level):
+    assert line(JsonLines(Redactor(), clock), record(status=status, outcome=outcome))["level"] == level
+
+
+def test_estimated_tokens_say_so():
+    assert (
+        line(JsonLines(Redactor(), clock), record(usage_source="estimated"))["tokens_source"] == "estimated"
+    )
+
+
+TEXT_FIELDS = ("caller", "model", "provider", "upstream_model", "stop", "path", "agent", "account",
+               "error_message", "error_code", "upstream_request_id")  # fmt: skip
+LISTS = ("fallbacks", "notes")
+STYLES = {"json": JsonLines, "pretty": PrettyLines}
+
+
+def everywhere(text: str) -> Record:
+    fields: dict = {name: text for name in TEXT_FIELDS} | {name: [text] for name in LISTS}
+    return record(**fields, status=500, outcome="error", error_kind="server")
+
+
+@pytest.mark.parametrize("style", STYLES.values(), ids=STYLES)
+def test_no_one_forges_a_line_or_drives_the_terminal(style):
+    lines = style(Redactor(), clock)
+    for told in (
+        lines.request(everywhere(EVIL)),
+        lines.note("warn", "reload", {"why": EVIL, "all": [EVIL, {EVIL: EVIL}]}),
+    ):
+        text = told.decode()
+        assert text.endswith("\n")
+        assert text[:-1].isprintable()
+        assert "\\x1b" in text
+
+
+def test_an_escape_stays_one_after_the_json_is_read():
+    told = line(JsonLines(Redactor(), clock), record(model=EVIL))
+    assert told["model"].isprintable()
+
+
+@pytest.mark.parametrize("style", STYLES.values(), ids=STYLES)
+@pytest.mark.parametrize("field", [*TEXT_FIELDS, *LISTS])
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_secret_in_any_field_is_scrubbed(style, field, status):
+    value = f"x {SECRET} y"
+    made = record(
+        **{field: [value] if field in LISTS else value},
+        status=status,
+        outcome="ok" if status == 200 else "error",
+    )
+    told = style(Redactor([SECRET]), clock).request(made)
+    assert SECRET[:12].encode() not in told
+
+
+@pytest.mark.parametrize("style", STYLES.values(), ids=STYLES)
+def test_a_secret_in_a_note_is_scrubbed(style):
+    told = style(Redactor([SECRET]), clock).note(
+        "error", "config", {"path": SECRET, SECRET: 1, "deep": {"list": [SECRET]}, "odd": ValueError(SECRET)}
+    )
+    assert SECRET[:12].encode() not in told
+
+
+@pytest.mark.parametrize(("field", "limit"), [("model", 128), ("path", 512), ("agent", 256)])
+def test_long_fields_are_cut(field, limit):
+    told = line(
+        JsonLines(Redactor(), clock), record(**{field: "m" * 10_000_000}, status=400, outcome="error")
+    )
+    assert len(told[field]) == limit
+    assert told[field].endswith("…")
+
+
+def test_a_secret_across_the_cut_is_scrubbed():
+    told = JsonLines(Redactor([SECRET]), clock).request(record(model="m" * 120 + SECRET))
+    assert SECRET[:8].encode() not in told
+
+
+def test_half_a_character_does_not_break_a_line():
+    assert line(JsonLines(Redactor(), clock), record(model="a\ud800b"))["model"]
+    assert PrettyLines(Redactor(), clock).request(record(model="a\ud800b"))
+
+
+def test_a_note_keeps_its_own_names_apart_from_those_of_the_line():
+    told = json.loads(
+        JsonLines(Redactor(), clock).note(
+            "info", "start", {"port": 8484, "level": "x", "tls": False, "none": None}
+        )
+    )
+    assert told == {
+        "ts": "2026-01-01T12:00:00.250Z",
+        "level": "info",
+        "event": "start",
+        "port": 8484,
+        "level_": "x",
+        "tls": False,
+        "none": None,
+    }
+
+
+def test_pretty_tells_the_same_to_a_person():
+    made = record(
+        status=502,
+        outcome="error",
+        attempts=2,
+        fallbacks=["a/b"],
+        error_kind="server",
+        error_message="bad gateway",
+        losses=[_loss("tool.name")],
+        notes=["slow"],
+    )
+    told = PrettyLines(Redactor(), clock).request(made).decode()
+    for part in (
+        "502",
+        "anthropic",
+        "claude-sonnet-4-5 -> kimi/kimi-k3",
+        "stream",
+        "23 -> 27",
+        "1500 ms",
+        "first 250 ms",
+        "key team-a",
+        "tool_calls",
+        "attempts 2",
+        "after a/b",
+        "losses tool.name",
+        "server: bad gateway",
+        "slow",
+    ):
+        assert part in told
+
+
+def test_pretty_lines_up():
+    lines = PrettyLines(Redactor(), clock)
+    first = lines.request(record()).decode()
+    second = lines.request(
+        record(model="gpt-5", dialect="openai-responses", provider="x", usage=None)
+    ).decode()
+    assert first.index("stream") == second.index("stream")
+    assert first.index("1500 ms") == second.index("1500 ms")
+
+
+def test_colour_is_only_around_our_own_words():
+    told = PrettyLines(Redactor(), clock, colour=True).request(record(model=EVIL)).decode()
+    assert "\x1b[32m200\x1b[0m" in told
+    assert re.sub(r"\x1b\[\d+m", "", told)[:-1].isprintable()
+
+
+def test_colour_needs_a_terminal_that_wants_it(monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    main, other = os.openpty()
+    try:
+        assert wants_colour(other)
+        monkeypatch.setenv("NO_COLOR", "1")
+        assert not wants_colour(other)
+        monkeypatch.delenv("NO_COLOR")
+        monkeypatch.setenv("TERM", "dumb")
+        assert not wants_colour(other)
+    finally:
+        os.close(main)
+        os.close(other)
+    read, write = os.pipe()
+    monkeypatch.setenv("TERM", "xterm")
+    assert not wants_colour(write)
+    os.close(read)
+    os.close(write)

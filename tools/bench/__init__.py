@@ -1,0 +1,1 @@
+"""Measurements: `core` (translation alone), `gateway` (beside nginx), `soak` (hours of mixed traffic)."""

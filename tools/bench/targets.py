@@ -1,0 +1,187 @@
+"""Who is measured: Wireglot as it is run, nginx as a plain reverse proxy, and the mock upstream itself."""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import http.client
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from tools.bench import processes
+from tools.bench.bodies import body
+
+KEY = "bench-client-key"
+HEADERS = (f"Authorization: Bearer {KEY}",)
+_PATIENCE = 30.0
+
+PROVIDERS = {
+    "mine": ("openai-chat", "/v1"),
+    "resp": ("openai-responses", "/v1"),
+    "gem": ("gemini", "/v1beta"),
+    "ant": ("anthropic", ""),
+}
+"""Name in the configuration, dialect, and what stands in the base URL behind the port."""
+
+
+class Target:
+    """A server on a port of its own. `argv` is empty for the mock upstream, which runs already."""
+
+    def __init__(self, name: str, argv: list[str], port: int, log: Path) -> None:
+        self.name = name
+        self.port = port
+        self.process: subprocess.Popen[bytes] | None = None
+        self._argv = argv
+        self._log = log
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid if self.process else 0
+
+    def start(self, core: int | None) -> float:
+        """Seconds from the start of the process to its first good answer."""
+        began = time.monotonic()
+        self.process = processes.start(self._argv, self._log, core)
+        probe = body("openai-chat", "tiny", "mine/mock", stream=False)
+        problem = "no answer"
+        while time.monotonic() - began < _PATIENCE and self.process.poll() is None:
+            try:
+                status, text = _post(self.port, probe)
+            except OSError as fault:
+                problem = str(fault)
+                time.sleep(0.003)
+                continue
+            if status == 200:
+                return time.monotonic() - began
+            problem = f"status {status}: {text[:300]}"
+            time.sleep(0.02)
+        self.stop()
+        raise SystemExit(f"bench: {self.name} did not start: {problem}\n{self._last_words()}")
+
+    def stop(self) -> None:
+        if self.process is not None:
+            processes.stop(self.process)
+            self.process = None
+
+    def memory(self) -> processes.Memory:
+        return processes.memory(processes.family(self.pid))
+
+    def _last_words(self) -> str:
+        return self._log.read_text(errors="replace")[-2000:] if self._log.exists() else ""
+
+
+def wireglot(command: list[str], upstream: int, directory: Path, extra: str = "") -> Target:
+    """With a client key and log lines on."""
+    port = processes.free_port()
+    config = directory / "wireglot.toml"
+    config.write_text(wireglot_config(port, upstream) + extra, encoding="utf-8")
+    # Nobody's own settings or provider keys take part.
+    own = [name for name in os.environ if name.startswith("WIREGLOT_") or name.endswith("_API_KEY")]
+    argv = ["env", *(f"-u{name}" for name in own), *command, "serve", "--config", str(config)]
+    return Target("wireglot", argv, port, directory / "wireglot.log")
+
+
+def wireglot_config(port: int, upstream: int) -> str:
+    # Limits that would refuse so much of one client are raised, and the providers' connections are all kept,
+    # as nginx keeps its own.
+    digest = hashlib.sha256(KEY.encode()).hexdigest()
+    providers = "".join(provider(name, upstream) for name in PROVIDERS)
+    return f"""\
+[server]
+host = "127.0.0.1"
+port = {port}
+log = "json"
+secret = "a secret of the benchmark"
+
+[limits]
+requests_per_key = 1000
+connections_per_peer = 2000
+pool = 1000
+
+[keys]
+bench = "sha256:{digest}"
+
+{providers}"""
+
+
+def provider(name: str, upstream: int, called: str = "") -> str:
+    dialect, prefix = PROVIDERS[name]
+    base_url = f"http://127.0.0.1:{upstream}{prefix}"
+    return f"""\
+[providers.{called or name}]
+dialect = "{dialect}"
+base_url = "{base_url}"
+api_key = "upstream-key-of-the-bench"
+
+"""
+
+
+def nginx(upstream: int, directory: Path) -> Target | None:
+    """None where nginx is not installed."""
+    program = find_nginx()
+    if program is None:
+        return None
+    port = processes.free_port()
+    config = directory / "nginx.conf"
+    config.write_text(_nginx_config(port, upstream, directory), encoding="utf-8")
+    return Target("nginx", [program, "-p", str(directory), "-c", str(config)], port, directory / "nginx.log")
+
+
+def find_nginx() -> str | None:
+    return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+
+
+def _nginx_config(port: int, upstream: int, directory: Path) -> str:
+    # As quick as nginx is for this work: connections are kept for ever, bodies stay in memory, nothing is
+    # buffered before it is passed on. One log line a request, as Wireglot writes.
+    user = f"user {getpass.getuser()};" if os.geteuid() == 0 else ""
+    temporary = "".join(
+        f"    {kind}_temp_path {directory}/{kind};\n"
+        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    return f"""\
+{user}
+worker_processes 1;
+daemon off;
+pid {directory}/nginx.pid;
+error_log {directory}/nginx-error.log;
+events {{ worker_connections 4096; }}
+http {{
+    access_log {directory}/nginx-access.log;
+{temporary}
+    gzip off;
+    keepalive_requests 1000000000;
+    client_max_body_size 64m;
+    client_body_buffer_size 2m;
+    upstream mock {{
+        server 127.0.0.1:{upstream};
+        keepalive 512;
+        keepalive_requests 1000000000;
+    }}
+    server {{
+        listen 127.0.0.1:{port} backlog=4096;
+        location / {{
+            proxy_pass http://mock;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_buffering off;
+        }}
+    }}
+}}
+"""
+
+
+def _post(port: int, content: bytes) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    headers = {"content-type": "application/json", **dict(line.split(": ", 1) for line in HEADERS)}
+    try:
+        connection.request("POST", "/v1/chat/completions", content, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode(errors="replace")
+    except http.client.HTTPException as fault:
+        raise OSError(f"answer: {fault!r}") from fault
+    finally:
+        connection.close()
