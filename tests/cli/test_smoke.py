@@ -153,6 +153,25 @@ def test_a_model_that_ignores_the_tool_fails_the_tool_checks():
     assert told.count("expected a stream, got application/json") == 2
 
 
+def test_without_a_url_a_gateway_of_its_own_is_asked(tmp_path, monkeypatch):
+    """A configuration that turns on nothing but the demo, wherever the tests run."""
+    (tmp_path / "wireglot.toml").write_text("[providers.demo]\n")
+    monkeypatch.chdir(tmp_path)
+    done = run("smoke", "--provider", "demo")
+    told = done.stdout.decode()
+    assert done.returncode == 0, told + done.stderr.decode()
+    assert "31 checks passed, 0 failed" in told
+    assert done.stderr == b""
+
+
+def test_without_a_url_a_broken_configuration_is_told(tmp_path, monkeypatch):
+    (tmp_path / "wireglot.toml").write_text("[server]\nprot = 1\n")
+    monkeypatch.chdir(tmp_path)
+    done = run("smoke")
+    assert done.returncode == 2
+    assert b"prot" in done.stderr
+
+
 def test_a_gateway_that_is_not_there_is_told_in_one_line():
     with _gateway() as (url, _):
         pass

@@ -94,7 +94,9 @@ class Client:
             while chunk := await self.chunk():
                 answer.body += chunk
         else:
-            answer.body = await asyncio.wait_for(self.reader.readexactly(int(answer.headers["content-length"])), 5)
+            answer.body = await asyncio.wait_for(
+                self.reader.readexactly(int(answer.headers["content-length"])), 5
+            )
         return answer
 
     async def chunk(self) -> bytes:
@@ -158,7 +160,10 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def post(path: str, body: bytes, *extra: str) -> bytes:
     lines = "".join(f"{line}\r\n" for line in extra)
-    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{lines}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{lines}Content-Length: {len(body)}\r\n\r\n".encode()
+        + body
+    )
 
 
 def get(path: str, *extra: str) -> bytes:

@@ -8,7 +8,7 @@ import pytest
 
 from wireglot.gateway.demo.directives import Directives, parse_directives, without_directives
 from wireglot.gateway.demo.script import Script, answer, count
-from wireglot.ir.content import Message, Part, Reasoning, Signature, Text, ToolCall, ToolResult
+from wireglot.ir.content import Extra, Message, Part, Reasoning, Signature, Text, ToolCall, ToolResult
 from wireglot.ir.request import OutputFormat, Request, Thinking, Tool, ToolChoice
 from wireglot.wire.json import decode
 
@@ -188,7 +188,8 @@ def test_gemini_signs_the_call_and_chat_signs_nothing() -> None:
 
 @pytest.mark.parametrize("dialect", ["anthropic", "openai-responses", "gemini"])
 def test_a_changed_signature_is_refused_where_it_is_told_to_look(dialect: str) -> None:
-    request = ask("[[demo:strict]] [[demo:think]] weather in Rome", tools=(WEATHER,))
+    state = Extra("openai-responses", {"include": ["reasoning.encrypted_content"]})
+    request = ask("[[demo:strict]] [[demo:think]] weather in Rome", tools=(WEATHER,), extra=state)
     script = answer(request, dialect=dialect)
     result = ToolResult(calls_of(script)[0].id, (Text("18"),))
     assert answer(follow(request, script, result), dialect=dialect).error is None

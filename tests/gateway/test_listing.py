@@ -72,6 +72,7 @@ def test_rules_come_first_then_each_provider_by_bare_and_qualified_name():
         "shared",
         "alpha/shared",
         "beta/shared",
+        "team/large",
         "beta/team/large",
         "effortful",
         "beta/effortful",
@@ -99,13 +100,15 @@ def test_a_name_that_a_pattern_catches_can_be_described_without_being_listed():
 
 
 def test_a_key_sees_what_it_may_ask_for():
-    assert [model.id for model in listing.permitted(MODELS, ("beta/*", "fast"))] == [
+    key = ClientKey("k", "00", models=("beta/*", "fast"))
+    assert [model.id for model in listing.permitted(MODELS, key)] == [
         "fast",
         "beta/shared",
         "beta/team/large",
         "beta/effortful",
     ]
-    assert listing.permitted(MODELS, ()) == MODELS
+    assert listing.permitted(MODELS, ClientKey("k", "00")) == MODELS
+    assert listing.permitted(MODELS, None) == MODELS
 
 
 def test_a_key_is_refused_what_it_may_not_ask_for():

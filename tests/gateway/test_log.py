@@ -36,7 +36,7 @@ def line(lines, made: Record) -> dict:
     told = lines.request(made)
     assert told.endswith(b"\n")
     assert told.count(b"\n") == 1
-    return json.loads(told)
+    return dict(json.loads(told))
 
 
 def test_a_request_is_one_json_line():
@@ -112,7 +112,7 @@ STYLES = {"json": JsonLines, "pretty": PrettyLines}
 
 
 def everywhere(text: str) -> Record:
-    fields: dict = {name: text for name in TEXT_FIELDS} | {name: [text] for name in LISTS}
+    fields: dict = dict.fromkeys(TEXT_FIELDS, text) | {name: [text] for name in LISTS}
     return record(**fields, status=500, outcome="error", error_kind="server")
 
 

@@ -76,6 +76,12 @@ def test_a_finished_request_is_logged_and_counted_once(pipe):
     assert (line["id"], line["ms"]) == ("r", 2500.0)
 
 
+def test_a_request_refused_at_once_was_never_in_flight(pipe):
+    observer = Observer(SETTINGS, fd=pipe.write_end)
+    observer.finish(done(status=401, outcome="error"))
+    assert observer.metrics.in_flight.value() == 0
+
+
 def test_a_note_is_a_line(pipe):
     observer = Observer(SETTINGS, fd=pipe.write_end)
     observer.note("warn", "breaker", provider="mine", message=f"refused {SECRET}")
@@ -146,6 +152,9 @@ def test_a_reader_that_never_reads_stalls_no_one(pipe):
     assert dropped > 0
     assert f"wireglot_log_dropped_total {dropped}".encode() in observer.metrics.render()
     observer.close(timeout=0.05)  # nor does the end wait for it
+    os.close(pipe.read_end)
+    pipe.read_end = -1
+    assert observer._sink._ended.wait(10)  # before the descriptor's number goes to someone else
 
 
 def test_a_reader_that_comes_back_gets_whole_lines(pipe):

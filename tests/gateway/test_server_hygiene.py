@@ -228,7 +228,9 @@ def test_good_targets_are_split_and_never_decoded(run: Run, target: str, path: s
     run(scenario())
 
 
-@pytest.mark.parametrize("host", ["localhost:8484", "127.0.0.1", "[::1]:8484", "my_host.example-1.com", "a" * 255])
+@pytest.mark.parametrize(
+    "host", ["localhost:8484", "127.0.0.1", "[::1]:8484", "my_host.example-1.com", "a" * 255]
+)
 def test_good_hosts_come_in(run: Run, host: str):
     async def scenario():
         async with serving() as served:
@@ -319,7 +321,11 @@ def test_a_body_over_its_limit_is_refused_as_soon_as_that_is_known(run: Run, dat
             client = await served.client()
             client.send(data)
             answer = await client.response()
-            assert (answer.status, answer.body, answer.headers["connection"]) == (413, b"over 100000", "close")
+            assert (answer.status, answer.body, answer.headers["connection"]) == (
+                413,
+                b"over 100000",
+                "close",
+            )
             assert await client.rest() == b""
             assert served.app.heads == []
             assert served.server.buffered == 0
@@ -389,7 +395,9 @@ def test_a_head_that_trickles_in_gets_no_more_time_for_it(run: Run):
     run(scenario())
 
 
-@pytest.mark.parametrize("head", [POST + b"Content-Length: 9\r\n\r\n", CHUNKED + b"9\r\n"], ids=["length", "chunks"])
+@pytest.mark.parametrize(
+    "head", [POST + b"Content-Length: 9\r\n\r\n", CHUNKED + b"9\r\n"], ids=["length", "chunks"]
+)
 @pytest.mark.parametrize(
     "guard", [Guard(body_idle=0.05), Guard(body_total=0.05)], ids=["without progress", "too slow overall"]
 )
@@ -457,7 +465,11 @@ def test_an_upgrade_is_ignored_and_its_tail_is_the_next_request(run: Run):
         async with serving() as served:
             for protocol in ("websocket", "h2c", "\x80\xff"):
                 client = await served.client()
-                lines = ["Connection: Upgrade, HTTP2-Settings", f"Upgrade: {protocol}", "HTTP2-Settings: AAMAAABk"]
+                lines = [
+                    "Connection: Upgrade, HTTP2-Settings",
+                    f"Upgrade: {protocol}",
+                    "HTTP2-Settings: AAMAAABk",
+                ]
                 client.send(get("/1", *lines).decode().encode("latin-1") + get("/2"))
                 assert (await client.response()).body == b"GET /1 "
                 assert (await client.response()).body == b"GET /2 "

@@ -26,6 +26,31 @@ from wireglot.gateway.upstream import Outbound, TransportFault
 OK = b"HTTP/1.1 200 OK\r\n"
 EVENTS = b"".join(b"data: %d\n\n" % n for n in range(20))
 
+NOT_HTTP = {
+    "html": b"<html>no</html>",
+    "no status": b"HTTP/1.1 banana\r\n\r\n",
+    "switching protocols": b"HTTP/1.1 101 Switching Protocols\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n",
+    "nine interims": b"HTTP/1.1 103 Early Hints\r\n\r\n" * 9 + answer(),
+    "two lengths": OK + b"content-length: 1\r\ncontent-length: 2\r\n\r\nab",
+    "length and chunked": OK + b"content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+    "coded transfer": OK + b"transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "unknown transfer": OK + b"transfer-encoding: gzip\r\n\r\n",
+    "negative length": OK + b"content-length: -1\r\n\r\n",
+    "bad chunk": OK + b"transfer-encoding: chunked\r\n\r\nxyz\r\n",
+    "brotli": OK + b"content-encoding: br\r\ncontent-length: 2\r\n\r\nab",
+    "zstd": OK + b"content-encoding: zstd\r\ncontent-length: 2\r\n\r\nab",
+    "twice coded": OK + b"content-encoding: gzip, gzip\r\ncontent-length: 2\r\n\r\nab",
+    "not gzip": OK + b"content-encoding: gzip\r\ncontent-length: 5\r\n\r\nplain",
+    "folded header": OK + b"a: b\r\n c: folded\r\ncontent-length: 0\r\n\r\n",
+    "too many headers": OK + b"".join(b"x-%d: y\r\n" % n for n in range(201)) + b"content-length: 0\r\n\r\n",
+    "too large headers": OK + b"x: " + b"y" * 70_000 + b"\r\ncontent-length: 0\r\n\r\n",
+    "too many trailers": OK
+    + b"transfer-encoding: chunked\r\n\r\n0\r\n"
+    + b"".join(b"t%d: y\r\n" % n for n in range(300)),
+    "too large trailer": OK + b"transfer-encoding: chunked\r\n\r\n0\r\nt: " + b"y" * 400_000,
+    "too large chunk extension": OK + b"transfer-encoding: chunked\r\n\r\n0;" + b"y" * 400_000,
+}
+
 
 @pytest.mark.parametrize(
     ("wire", "body"),
@@ -113,36 +138,12 @@ async def test_a_reset_does_not_end_a_body_without_a_length():
         assert caught.value.problem == "broken"
 
 
-@pytest.mark.parametrize(
-    "wire",
-    [
-        b"<html>no</html>",
-        b"HTTP/1.1 banana\r\n\r\n",
-        b"HTTP/1.1 101 Switching Protocols\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n",
-        b"HTTP/1.1 103 Early Hints\r\n\r\n" * 9 + answer(),
-        OK + b"content-length: 1\r\ncontent-length: 2\r\n\r\nab",
-        OK + b"content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
-        OK + b"transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-        OK + b"transfer-encoding: gzip\r\n\r\n",
-        OK + b"content-length: -1\r\n\r\n",
-        OK + b"transfer-encoding: chunked\r\n\r\nxyz\r\n",
-        OK + b"content-encoding: br\r\ncontent-length: 2\r\n\r\nab",
-        OK + b"content-encoding: zstd\r\ncontent-length: 2\r\n\r\nab",
-        OK + b"content-encoding: gzip, gzip\r\ncontent-length: 2\r\n\r\nab",
-        OK + b"content-encoding: gzip\r\ncontent-length: 5\r\n\r\nplain",
-        OK + b"a: b\r\n c: folded\r\ncontent-length: 0\r\n\r\n",
-        OK + b"".join(b"x-%d: y\r\n" % n for n in range(201)) + b"content-length: 0\r\n\r\n",
-        OK + b"x: " + b"y" * 70_000 + b"\r\ncontent-length: 0\r\n\r\n",
-        OK + b"transfer-encoding: chunked\r\n\r\n0\r\n" + b"".join(b"t%d: y\r\n" % n for n in range(300)),
-        OK + b"transfer-encoding: chunked\r\n\r\n0\r\nt: " + b"y" * 400_000,
-        OK + b"transfer-encoding: chunked\r\n\r\n0;" + b"y" * 400_000,
-    ],
-)
+@pytest.mark.parametrize("case", NOT_HTTP)
 @scenario
-async def test_what_is_not_http_as_we_speak_it_is_refused(wire: bytes):
+async def test_what_is_not_http_as_we_speak_it_is_refused(case: str):
     async def serve(peer: Peer) -> None:
         await peer.request()
-        await peer.send(wire)
+        await peer.send(NOT_HTTP[case])
         await peer.gone()
 
     async with Server(serve) as server, opened() as transport:
@@ -294,7 +295,11 @@ async def test_a_body_of_just_the_limit_is_read():
 @scenario
 async def test_a_large_body_is_read_whole():
     body = random.Random(3).randbytes(5 << 20)
-    for wire in (answer(body), chunked(body), chunked(*(body[n : n + 9999] for n in range(0, len(body), 9999)))):
+    for wire in (
+        answer(body),
+        chunked(body),
+        chunked(*(body[n : n + 9999] for n in range(0, len(body), 9999))),
+    ):
         async with Server(always(wire)) as server, opened() as transport:
             assert await fetch(transport, post(server)) == body
             assert transport.idle_connections == 1
@@ -320,7 +325,9 @@ async def test_a_compressed_answer_is_decompressed_wherever_it_is_cut(coding: st
     async def serve(peer: Peer) -> None:
         for cut in range(0, len(coded), 7):
             await peer.request()
-            await peer.send(chunked(*filter(None, [coded[:cut]]), headers=f"content-encoding: {coding}\r\n", end=b""))
+            await peer.send(
+                chunked(*filter(None, [coded[:cut]]), headers=f"content-encoding: {coding}\r\n", end=b"")
+            )
             await asyncio.sleep(0.0005)
             await peer.send(b"%x\r\n%s\r\n0\r\n\r\n" % (len(coded[cut:]), coded[cut:]))
         await peer.gone()
@@ -363,9 +370,12 @@ async def test_a_decompression_bomb_is_stopped(read: bool):
         nonlocal most
         most += len(data)
 
-    async with Server(always(answer(bomb, headers="content-encoding: gzip\r\n"))) as server, opened() as transport:
+    async with (
+        Server(always(answer(bomb, headers="content-encoding: gzip\r\n"))) as server,
+        opened() as transport,
+    ):
+        reply = await transport.send(post(server), QUICK)
         with pytest.raises(TransportFault) as caught:
-            reply = await transport.send(post(server), QUICK)
             await (reply.read(1 << 30) if read else reply.pump(feed))
         assert caught.value.problem == "too_large"
         assert most < 100 * len(bomb)

@@ -192,4 +192,5 @@ def scenario(test: Scenario) -> Callable[..., None]:
     on_loop.__name__ = test.__name__
     on_loop.__dict__.update(test.__dict__)
     on_loop.__dict__["__signature__"] = inspect.Signature([loop, *own])
-    return pytest.mark.parametrize("loop", ["asyncio", "uvloop"])(on_loop)
+    marked: Callable[..., None] = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])(on_loop)
+    return marked

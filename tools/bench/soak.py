@@ -1,8 +1,8 @@
 """Does it leak? Mixed traffic against one worker for a while, then a look at what stayed behind: `make soak`.
 
 Memory, open files and requests in flight are sampled throughout. At the end all clients are gone: no request
-may be in flight, no file open that was not before, memory not have grown beyond a bound, and no answer have been
-wrong on the way. Exit status 1 otherwise.
+may be in flight, no file open that was not before, memory not have grown beyond a bound, and no answer may have
+been wrong on the way. Exit status 1 otherwise.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ class Soak:
         self.samples.append(sample)
         print(
             f"{sample.at:7.0f} s  {sample.rss:6.1f} MiB  {sample.files:5d} files  {sample.in_flight:4.0f} "
-            f"in flight  {self.tally['requests']:8d} requests  {self.tally['left']} left  {self.tally['wrong']} wrong",
+            f"in flight  {self.tally['requests']:8d} requests  {self.tally['left']} left  "
+            f"{self.tally['wrong']} wrong",
             flush=True,
         )
         return sample

@@ -202,16 +202,15 @@ def _add_demo(commands: Any) -> None:
 def _add_smoke(commands: Any) -> None:
     parser = commands.add_parser(
         "smoke",
-        help="ask a running gateway everything once",
+        help="ask a gateway everything once",
         description="Exercise whole answers, streams, tools, model lists and token counts on every endpoint "
-        "of a running gateway, and print what passed, how long it took and what was lost. The exit status is "
-        "the number of failures.",
+        "of a gateway, and print what passed, how long it took and what was lost. The exit status is the "
+        "number of failures.",
     )
     parser.add_argument(
         "--url",
         metavar="URL",
-        default="http://127.0.0.1:8484",
-        help="where the gateway listens (default: http://127.0.0.1:8484)",
+        help="where a gateway listens (default: start one here, configured as `wireglot serve` would be)",
     )
     parser.add_argument("--key", metavar="KEY", help="a client key, where the gateway asks for one")
     parser.add_argument("--provider", metavar="NAME", help="test the first model listed for this provider")

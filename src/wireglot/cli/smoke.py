@@ -1,8 +1,9 @@
-"""`wireglot smoke`: asks a running gateway everything once, and tells what came of it."""
+"""`wireglot smoke`: asks a gateway everything once, and tells what came of it."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 from http.client import HTTPException
 from urllib.parse import urlsplit
@@ -14,12 +15,41 @@ _MOST_FAILURES = 100
 """Exit statuses above have other meanings to a shell."""
 
 
+_QUIET = {"server": {"host": "127.0.0.1", "port": 0, "workers": 1, "log": "off"}}
+
+
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.url is None:
+        return _own(arguments)
     problem = _unusable(arguments.url)
     if problem:
         print(f"wireglot: --url: {problem}", file=sys.stderr)
         return 2
     return smoke(Gateway(arguments.url, arguments.key or ""), arguments.provider, arguments.model)
+
+
+def _own(arguments: argparse.Namespace) -> int:
+    """A gateway in this process, with the configuration that `wireglot serve` would find."""
+    from wireglot.gateway import config
+    from wireglot.gateway.run import Process, run_loop
+
+    path = config.find()
+    try:
+        settings = config.load(path, overrides=_QUIET)
+    except config.ConfigError as error:
+        print(f"wireglot: {error}", file=sys.stderr)
+        return 2
+
+    async def work() -> int:
+        process = Process(settings, path=path, overrides=_QUIET)
+        await process.start()
+        try:
+            gateway = Gateway("http://{}:{}".format(*process.address), arguments.key or "")
+            return await asyncio.to_thread(smoke, gateway, arguments.provider, arguments.model)
+        finally:
+            await process.close()
+
+    return run_loop(work())
 
 
 def smoke(gateway: Gateway, provider: str | None = None, model: str | None = None) -> int:
@@ -45,7 +75,7 @@ def smoke(gateway: Gateway, provider: str | None = None, model: str | None = Non
     return min(failures, _MOST_FAILURES)
 
 
-_ROW = "{:<44} {:<20} {:<4} {:>7}  {:<28} {}"
+_ROW = "{:<50} {:<20} {:<4} {:>7}  {:<28} {}"
 
 
 def _line(result: Result, paint: Paint) -> str:
@@ -53,7 +83,7 @@ def _line(result: Result, paint: Paint) -> str:
     milliseconds = f"{result.seconds * 1000:.0f}"
     if result.fault:
         told = one_line(result.fault)[:200]
-        return f"{result.endpoint:<44} {result.check:<20} {verdict} {milliseconds:>7}  {told}"
+        return f"{result.endpoint:<50} {result.check:<20} {verdict} {milliseconds:>7}  {told}"
     line = _ROW.format(
         result.endpoint, result.check, verdict, milliseconds, one_line(result.route), one_line(result.losses)
     )

@@ -83,19 +83,19 @@ def listed(settings: Settings, name: str) -> ListedModel | None:
     )
 
 
-def permitted(listing: Iterable[ListedModel], patterns: Sequence[str]) -> tuple[ListedModel, ...]:
-    """What the patterns of a client key let it ask for; none: everything."""
-    return tuple(model for model in listing if may_ask(patterns, model.id))
+def permitted(listing: Iterable[ListedModel], key: ClientKey | None) -> tuple[ListedModel, ...]:
+    """What a client key may ask for."""
+    return tuple(model for model in listing if may_ask(key, model.id))
 
 
 def check_permitted(key: ClientKey | None, model: str) -> None:
-    if key is not None and not may_ask(key.models, model):
+    if not may_ask(key, model):
         raise Fault("permission", f"this key may not ask for the model {model!r}")
 
 
-def may_ask(patterns: Sequence[str], model: str) -> bool:
+def may_ask(key: ClientKey | None, model: str) -> bool:
     """By the name as the client says it: what a rule makes of it is the rule's business."""
-    return not patterns or any(_fits(model, pattern) for pattern in patterns)
+    return key is None or not key.models or any(_fits(model, pattern) for pattern in key.models)
 
 
 def _fits(name: str, pattern: str) -> bool:

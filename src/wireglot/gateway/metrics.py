@@ -241,8 +241,10 @@ class Metrics:
     def begin(self) -> None:
         self._in_flight.value += 1
 
-    def finish(self, record: Record) -> None:
+    def end(self) -> None:
         self._in_flight.value -= 1
+
+    def finish(self, record: Record) -> None:
         model = self.models.label(record.upstream_model, record.outcome == "ok" and record.status < 400)
         labels = (record.dialect, record.provider, model)
         route = self._routes.get(labels)

@@ -74,6 +74,8 @@ class Observer:
         self._telemetry = telemetry
 
     def begin(self, record: Record) -> None:
+        """Not for a request that is refused at once, which is only finished."""
+        record.begun = True
         self.metrics.begin()
 
     def finish(self, record: Record) -> None:
@@ -81,6 +83,8 @@ class Observer:
         if record.finished:
             return
         record.finished = self._clock()
+        if record.begun:
+            self.metrics.end()
         try:
             self.metrics.finish(record)
         except Exception:  # no sink may fail a request (fault 109)

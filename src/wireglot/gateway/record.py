@@ -58,6 +58,8 @@ class Record(msgspec.Struct):
 
     first_byte: float | None = None
     """When the first byte of the answer went to the client."""
+    begun: bool = False
+    """Set by `Observer.begin`: it counts among those in flight."""
     finished: float = 0.0
     """Set by `Observer.finish` where it is 0; not 0 also says that the request has been counted."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -51,11 +52,13 @@ class Process:
         *,
         path: Path | None = None,
         overrides: Mapping[str, Any] | None = None,
+        environ: Mapping[str, str] = os.environ,
         place: Place | None = None,
         log_fd: int = 2,
     ) -> None:
         self._path = path
         self._overrides = overrides
+        self._environ = environ
         self._place = place
         self._log_fd = log_fd
         self._settings = settings
@@ -85,7 +88,9 @@ class Process:
             await self.gateway.siblings.start()
         server = settings.server
         self.address = await self.server.listen(server.host, server.port, reuse_port=self._place is not None)
-        self._watcher = Watcher(self._path, self._changed, self._refused, overrides=self._overrides)
+        self._watcher = Watcher(
+            self._path, self._changed, self._refused, environ=self._environ, overrides=self._overrides
+        )
         self._tasks.append(asyncio.create_task(self._watcher.run()))
         if self._place is None or self._place.index == 0:
             self._announce()
@@ -97,12 +102,16 @@ class Process:
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, self.stop)
         with contextlib.suppress(AttributeError):  # Windows has no SIGHUP
-            loop.add_signal_handler(signal.SIGHUP, self._watcher.now)
+            loop.add_signal_handler(signal.SIGHUP, self.reload)
         if ready is not None:
             ready(*self.address)
         await self._stopping.wait()
         await asyncio.gather(*self._drains)
         await self.close()
+
+    def reload(self) -> None:
+        """Read the configuration again now."""
+        self._watcher.now()
 
     def stop(self) -> None:
         """Asked once: let requests finish. Asked again: tell them, and end."""

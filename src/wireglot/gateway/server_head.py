@@ -80,7 +80,7 @@ def read_head(raw: bytes, peer: str, guard: Guard) -> Inbound:
     fields = len(lines) - 1
     if raw.translate(None, _LEGAL) != b"\r\n" * fields:
         raise Malformed(400, "invalid_header", "a control character or a bare line end in the head")
-    if size > guard.header_line or size > guard.url:
+    if size > guard.url or size > guard.header_line or size > guard.header_total:
         _check_sizes(lines, size, guard)
     if fields > guard.header_count:
         raise Malformed(431, "headers_too_large", f"more than {guard.header_count} headers")

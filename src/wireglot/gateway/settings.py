@@ -69,6 +69,10 @@ class Provider(msgspec.Struct, frozen=True):
     variables: dict[str, str] = {}
     """Values for the `{placeholders}` of a base URL (project, location)."""
 
+    def __repr__(self) -> str:
+        """Headers and the proxy may hold secrets: they are not shown."""
+        return f"Provider({self.name}, {', '.join(self.spec.dialects)}, {len(self.credentials)} keys)"
+
 
 class Rule(msgspec.Struct, frozen=True):
     """One line of [models]: a name or a pattern, and where requests for it go, in order."""

@@ -1,6 +1,6 @@
 """Traces and metrics for OpenTelemetry, by its conventions for generative AI. An extra: `wireglot[otel]`.
 
-One span for each request that asks a model, and the four client metrics. Where they go is said by the usual
+One span for each request that asks a model, and three client metrics. Where they go is said by the usual
 `OTEL_*` variables. Neither prompts nor answers nor error texts are told, only what was asked of whom, what it
 cost and how it ended. The conventions: github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai.
 """
@@ -49,6 +49,7 @@ _NAMES: Final = {
 _OPERATIONS: Final = {"gemini": "generate_content", "code-assist": "generate_content"}
 """By the upstream's dialect; else "chat"."""
 
+_SDK_LOG: Final = logging.getLogger("opentelemetry")
 _TOKENS: Final = tuple(4**power for power in range(14))
 _SECONDS: Final = tuple(round(0.01 * 2**power, 2) for power in range(14))
 
@@ -60,6 +61,7 @@ class OpenTelemetry:
         meters: MeterProvider,
         models: ModelNames,
         wall: Callable[[], int] = time.time_ns,
+        notes: logging.Handler | None = None,
     ) -> None:
         from opentelemetry.trace import SpanKind, Status, StatusCode
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -67,6 +69,10 @@ class OpenTelemetry:
         self._providers = (traces, meters)
         self._models = models
         self._wall = wall
+        self._notes = notes
+        if notes is not None:
+            _SDK_LOG.addHandler(notes)
+            _SDK_LOG.propagate = False
         self._kind = SpanKind.CLIENT
         self._failed = Status(StatusCode.ERROR)
         self._parents = TraceContextTextMapPropagator()
@@ -108,6 +114,9 @@ class OpenTelemetry:
         flush = threading.Thread(target=self._shut_down, name="wireglot-telemetry-end", daemon=True)
         flush.start()
         flush.join(CLOSE_TIME)
+        if self._notes is not None:
+            _SDK_LOG.removeHandler(self._notes)
+            _SDK_LOG.propagate = True
 
     def _shut_down(self) -> None:
         for provider in self._providers:
@@ -245,7 +254,4 @@ def opentelemetry(models: ModelNames, note: Callable[..., None]) -> OpenTelemetr
     meters = MeterProvider(
         [PeriodicExportingMetricReader(OTLPMetricExporter())], resource=resource, shutdown_on_exit=False
     )
-    log = logging.getLogger("opentelemetry")
-    log.addHandler(_Notes(note))
-    log.propagate = False
-    return OpenTelemetry(traces, meters, models)
+    return OpenTelemetry(traces, meters, models, notes=_Notes(note))

@@ -38,6 +38,7 @@ class Dialer:
         self._loop = loop
         self._now = now
         self._context = context
+        self._getaddrinfo = loop.getaddrinfo
         self._lookups: dict[tuple[str, int], asyncio.Task[list[Address]]] = {}
 
     async def dial(self, origin: Origin, home: Home, timeouts: Timeouts) -> Connection:
@@ -102,7 +103,7 @@ class Dialer:
 
     async def _look_up(self, host: str, port: int) -> list[Address]:
         try:
-            found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found = await self._getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError):
             return []
         return [(family, str(where[0]), int(where[1])) for family, _, _, _, where in found]

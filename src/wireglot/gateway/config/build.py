@@ -56,6 +56,8 @@ def load(
     rules = read_rules(_given(whole, "models"), providers, named, problems)
     losses = whole.choice("losses", providing.LOSSES, "warn")
     whole.close()
+    if references.literal and path is not None and path.exists():
+        references.warn_if_open(path, path.stat().st_mode)
     problems.raise_any(source)
     return Settings(server, guard, providers, rules, keys, losses, source, tuple(dict.fromkeys(notes)))
 

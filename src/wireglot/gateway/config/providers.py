@@ -210,7 +210,7 @@ def _variables(table: Table, spec: ProviderSpec | None, references: References) 
         if value is None:
             references.problems.add(path, f"a value for {{{name}}} in the base URL", "nothing")
             continue
-        secret = references.secret(value, path)
+        secret = references.text(value, path)
         if secret is not None and not _VARIABLE.fullmatch(secret.value):
             references.problems.add(path, "letters, digits, '.', '_', ':' and '-'", kind(secret.value))
         elif secret is not None:
@@ -222,7 +222,7 @@ def _headers(table: Table, spec: ProviderSpec | None, references: References) ->
     headers = dict(spec.headers) if spec is not None else {}
     for name, value in read_headers(table).items():
         path = key_path(table.at("headers"), name)
-        secret = references.secret(value, path)
+        secret = references.text(value, path)
         if secret is not None and not _HEADER_VALUE.fullmatch(secret.value):
             references.problems.add(path, "text of printable ASCII characters", kind(secret.value))
         elif secret is not None:
@@ -241,7 +241,7 @@ def _retry(table: Table) -> RetryPolicy:
 def _proxy(table: Table, references: References) -> str:
     if "proxy" not in table:
         return ""
-    secret = references.secret(table.raw("proxy"), table.at("proxy"))
+    secret = references.text(table.raw("proxy"), table.at("proxy"))
     if secret is None:
         return ""
     fault = proxy_fault(secret.value)

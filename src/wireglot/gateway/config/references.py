@@ -23,8 +23,21 @@ class References:
         self.base = base
         self.problems = problems
         self.notes = notes
+        self.literal = False
+        """Whether the configuration itself holds a secret."""
 
-    def secret(self, value: object, path: str, *, source: str = "config") -> Secret | None:
+    def secret(self, value: object, path: str) -> Secret | None:
+        """As `text`, of a value that must be kept."""
+        found = self.text(value, path)
+        if found is None or found.source != "config":
+            return found
+        variable = self.problems.origins.get(path)
+        if variable is not None:
+            return Secret(found.value, f"env:{variable}")
+        self.literal = True
+        return found
+
+    def text(self, value: object, path: str) -> Secret | None:
         """None, and a problem, where there is no value. The value is never part of the problem."""
         if type(value) is not str or not value:
             self.problems.add(path, EXPECTED, kind(value))
@@ -33,7 +46,7 @@ class References:
             return self._variable(value[4:], path)
         if value.startswith("file:"):
             return self._file(value[5:], path)
-        return Secret(value, source)
+        return Secret(value, "config")
 
     def _variable(self, name: str, path: str) -> Secret | None:
         value = self.environ.get(name, "")

@@ -45,7 +45,7 @@ def _kept(place: Path, references: References, create: bool) -> Secret | None:
         text = _read(place, references)
         if text is None:
             if not create:
-                return None
+                return Secret(_passing(), f"file:{place}")  # what a start would make there
             _write(place)
             text = _read(place, references)
     except OSError as fault:

@@ -15,7 +15,6 @@ from wireglot.gateway.config.build import load
 from wireglot.gateway.config.problems import ConfigError
 from wireglot.gateway.settings import Settings
 
-Stamp = tuple[int, int, int]
 Print = tuple[bytes, ...]
 
 
@@ -43,7 +42,6 @@ class Watcher:
         self.overrides = overrides
         self.interval = interval
         self._files: tuple[Path, ...] = ()
-        self._stamps: tuple[Stamp, ...] = ()
         self._seen: Print = ()
         self._tried: Print = ()
         self._wake = asyncio.Event()
@@ -82,26 +80,14 @@ class Watcher:
             self.on_change(settings)
 
     def _look(self) -> bool:
-        """Whether the files differ from the last look. Contents are read only if a stamp moved."""
+        """Whether the files differ from the last look. They are small, and a time stamp can miss a change."""
         if self.path is None:
-            return False
-        stamps = tuple(_stamp(file) for file in (self.path, *self._files))
-        if stamps == self._stamps and self._seen == self._tried:
             return False
         content = _content(self.path)
         self._files = _referred(self.path, content, self._files)
-        self._stamps = tuple(_stamp(file) for file in (self.path, *self._files))
         seen = (_digest(content), *(_digest(_content(file)) for file in self._files))
         changed, self._seen = seen != self._seen, seen
         return changed
-
-
-def _stamp(file: Path) -> Stamp:
-    try:
-        about = file.stat()
-    except OSError:
-        return (0, 0, 0)
-    return (about.st_mtime_ns, about.st_size, about.st_ino)
 
 
 def _content(file: Path) -> bytes | None:
