@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --root-user-a
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types contracts docs docs-check bench clean
+.PHONY: help setup demo test lint format types contracts docs docs-check bench bench-core soak clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -56,8 +56,17 @@ docs: $(VENV)/.dev ## Write the generated pages anew
 docs-check: $(VENV)/.dev ## Fail if a generated page is out of date
 	$(BIN)/python -m tools.generate_docs --check
 
-bench: $(VENV)/.dev ## Measure speed against a plain msgspec round trip
-	$(BIN)/python tools/bench.py
+# nginx is the yardstick. Where it cannot be installed the figures come without ratios.
+bench: $(VENV)/.dev ## Measure the gateway beside nginx (ARGS=--quick, --only A,DC, --write docs/performance.md)
+	@command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
+		|| { apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq nginx-light >/dev/null; } || true
+	$(BIN)/python -m tools.bench.gateway $(ARGS)
+
+bench-core: $(VENV)/.dev ## Measure translation against a plain msgspec round trip
+	$(BIN)/python -m tools.bench.core $(ARGS)
+
+soak: $(VENV)/.dev ## Look for leaks under mixed traffic (ARGS="--minutes 60")
+	$(BIN)/python -m tools.bench.soak $(ARGS)
 
 clean: ## Remove the environment, caches and build output
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import anthropic
 import openai
@@ -13,7 +14,11 @@ from google.genai import types
 
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
-SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+SCHEMA: dict[str, object] = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -181,16 +186,16 @@ class TestResponses:
         assert reasoning.encrypted_content
         assert call.type == "function_call"
         replayed = [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in first.output]
-        later = [
+        later: Any = [
             {"role": "user", "content": "[[demo:strict]] Weather in Rome?"},
             *replayed,
             {"type": "function_call_output", "call_id": call.call_id, "output": "18 degrees"},
         ]
-        second = gpt.responses.create(model="demo", input=later, tools=self.TOOLS)  # type: ignore[call-overload] # plain dicts
+        second = gpt.responses.create(model="demo", input=later, tools=self.TOOLS)
         assert "18 degrees" in second.output_text
         replayed[0]["encrypted_content"] = "forged"
         with pytest.raises(openai.BadRequestError, match="signature"):
-            gpt.responses.create(model="demo", input=later, tools=self.TOOLS)  # type: ignore[call-overload] # as above
+            gpt.responses.create(model="demo", input=later, tools=self.TOOLS)
 
     def test_counting(self, upstream: ScriptedUpstream, gpt: openai.OpenAI) -> None:
         assert gpt.responses.input_tokens.count(model="demo", input="hello").input_tokens > 0

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
@@ -34,10 +35,7 @@ def outbound(name: str, operation: Operation, body: dict[str, Any]) -> Outbound:
 
 
 def body_of(name: str, request: Request, stream: bool) -> dict[str, Any]:
-    body = dialect(name).render_request(request, Context()).value
-    if name in ("anthropic", "openai-chat", "openai-responses"):
-        body["stream"] = stream
-    return body
+    return dialect(name).render_request(replace(request, stream=stream), Context()).value
 
 
 async def send(name: str, request: Request, stream: bool, timeouts: Timeouts | None = None) -> Answer:
@@ -57,9 +55,7 @@ def run(name: str, request: Request, stream: bool) -> Response:
         answer = await send(name, request, stream)
         assert answer.status == 200
         if stream:
-            pieces = await pieces_of(answer)
-            assert len(pieces) > 5
-            return fold(read_stream(dialect(name), pieces))
+            return fold(read_stream(dialect(name), await pieces_of(answer)))
         assert answer.headers["content-type"] == "application/json"
         return dialect(name).parse_response(decode(await answer.read(1 << 20)), Context())
 
@@ -127,7 +123,13 @@ class TestEveryDialect:
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-class TestBrokenStreams:
+class TestStreams:
+    def test_words_come_one_by_one(self, name: str) -> None:
+        async def go() -> int:
+            return len(await pieces_of(await send(name, ask("[[demo:text 30]]"), stream=True)))
+
+        assert asyncio.run(go()) > 30
+
     def test_a_failure_half_way_is_the_dialects_own(self, name: str) -> None:
         events = asyncio.run(self._events(name, "[[demo:fail-midstream]]"))
         assert isinstance(events[-1], Failure)

@@ -165,6 +165,12 @@ def test_long_fields_are_cut(field, limit):
     assert told[field].endswith("…")
 
 
+def test_a_name_remembered_under_one_limit_is_cut_under_another():
+    name = "n" * 200
+    told = line(JsonLines(Redactor(), clock), record(caller=name, model=name))
+    assert (len(told["key"]), len(told["model"])) == (200, 128)
+
+
 def test_a_secret_across_the_cut_is_scrubbed():
     told = JsonLines(Redactor([SECRET]), clock).request(record(model="m" * 120 + SECRET))
     assert SECRET[:8].encode() not in told

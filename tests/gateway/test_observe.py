@@ -80,6 +80,7 @@ def test_a_request_refused_at_once_was_never_in_flight(pipe):
     observer = Observer(SETTINGS, fd=pipe.write_end)
     observer.finish(done(status=401, outcome="error"))
     assert observer.metrics.in_flight.value() == 0
+    assert len(lines_of(pipe, observer)) == 1
 
 
 def test_a_note_is_a_line(pipe):

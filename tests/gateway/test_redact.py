@@ -199,6 +199,16 @@ def test_of_a_service_account_only_the_secret_fields_count():
     )
 
 
+def test_a_json_object_without_a_secret_field_is_a_secret_as_a_whole():
+    odd = '{"weird": "abcdefghijklmnop"}'
+    assert Redactor([odd]).text(f"got {odd}") == "got [redacted]"
+
+
+def test_a_hostile_text_takes_no_more_than_its_length():
+    text = "eyJ" * 20_000 + " authorization:" + " " * 60_000
+    assert Redactor([PLAIN]).text(text) == text
+
+
 def test_every_secret_of_a_configuration_is_known():
     spec = ProviderSpec("mine", "Mine", ("openai-chat",), "http://127.0.0.1:1/v1")
     provider = Provider(

@@ -66,6 +66,7 @@ MALFORMED: dict[str, tuple[bytes, int]] = {
     "chunk longer than told": (CHUNKED + b"5\r\nhello!\r\n0\r\n\r\n", 400),
     "chunk extension with LF": (CHUNKED + b"5;a=\nb\r\nhello\r\n0\r\n\r\n", 400),
     "chunk extension with NUL": (CHUNKED + b"5;a=\0b\r\nhello\r\n0\r\n\r\n", 400),
+    "chunk extension empty": (CHUNKED + b"5;\r\nhello\r\n0\r\n\r\n", 400),
     "chunk extension endless": (CHUNKED + b"5;" + b"a" * 300, 400),
     "chunk size of 17 digits": (CHUNKED + b"0" * 16 + b"5\r\nhello\r\n0\r\n\r\n", 400),
     "last chunk with LF only": (CHUNKED + b"0\n\n", 400),
@@ -271,7 +272,8 @@ def test_limits_of_the_head_hold_to_the_byte(run: Run, make, limit: int, status:
                 else:
                     client.send(make(size))
                 assert (await client.response()).status == expected
-            assert await client.rest() == b""
+                if expected != 200:
+                    assert await client.rest() == b""
 
     run(scenario())
 

@@ -20,7 +20,9 @@ from tests.gateway.transport_kit import (
     opened,
     post,
     scenario,
+    until,
 )
+from wireglot.gateway.settings import Guard
 from wireglot.gateway.transport_dial import default_context
 from wireglot.gateway.upstream import Timeouts, TransportFault
 
@@ -125,16 +127,92 @@ async def test_a_server_that_does_not_speak_tls_is_a_tls_fault():
         assert (await _fault(transport, post(server.url.replace("http:", "https:")))).problem == "tls"
 
 
+@pytest.mark.parametrize("ending", ["reset", "no notify", "notify"])
 @scenario
-async def test_a_tls_stream_cut_without_its_end_is_broken():
+async def test_a_tls_stream_cut_without_its_end_is_broken(ending: str):
     async def serve(peer: Peer) -> None:
         await peer.request()
         await peer.send(chunked(b"a", end=b""))
         await asyncio.sleep(0.005)
-        peer.reset()
+        if ending == "reset":
+            peer.reset()
+        elif ending == "notify":
+            peer.writer.close()
+            await peer.gone()
 
     async with Server(serve, serving("127.0.0.1")) as server, opened(ssl_context=trusting()) as transport:
         assert (await _fault(transport, post(server))).problem == "broken"
+
+
+@scenario
+async def test_a_tls_connection_closed_while_idle_leaves_the_pool():
+    async def serve(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(answer())
+        peer.writer.close()
+        await peer.gone()
+
+    async with (
+        Server(serve, serving("127.0.0.1")) as server,
+        opened(ssl_context=trusting()) as transport,
+    ):
+        for _ in range(2):
+            assert await fetch(transport, post(server)) == b"ok"
+            await until(lambda: transport.open_connections == 0)
+
+
+@scenario
+async def test_a_tls_stream_can_be_paused():
+    async def serve(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(chunked(end=b""))
+        while True:
+            await peer.send(b"10000\r\n" + bytes(65536) + b"\r\n")
+            peer.number += 1
+
+    async with (
+        Server(serve, serving("127.0.0.1")) as server,
+        opened(ssl_context=trusting()) as transport,
+    ):
+        got = 0
+
+        def feed(data: bytes) -> None:
+            nonlocal got
+            got += len(data)
+
+        reply = await transport.send(post(server), QUICK)
+        pumping = asyncio.create_task(reply.pump(feed))
+        await until(lambda: got > 1 << 20)
+        reply.pause()
+        seen = -1
+        while seen != server.peers[0].number:
+            seen = server.peers[0].number
+            await asyncio.sleep(0.03)
+        held = got
+        reply.resume()
+        await until(lambda: got > held + (1 << 20))
+        reply.abort()
+        with pytest.raises(TransportFault):
+            await pumping
+
+
+@scenario
+async def test_a_tls_connection_given_up_at_any_moment_leaves_nothing_behind():
+    async with (
+        Server(always(answer()), serving("127.0.0.1")) as server,
+        opened(Guard(pool=1), ssl_context=trusting()) as transport,
+    ):
+        for steps in range(60):
+            task = asyncio.create_task(fetch(transport, post(server)))
+            for _ in range(steps):
+                await asyncio.sleep(0.0001)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            if not task.cancelled():
+                assert task.result() == b"ok"
+                break
+            assert transport.open_connections == 0
+        assert await fetch(transport, post(server)) == b"ok"
 
 
 @scenario
@@ -207,6 +285,17 @@ async def test_a_name_server_that_stalls_is_asked_once_and_given_up():
         )
         assert {getattr(result, "problem", result) for result in results} == {"dns"}
         assert names.asked == 1
+
+
+@scenario
+async def test_closing_during_a_lookup_is_a_fault_and_not_a_cancellation():
+    async with opened() as transport:
+        _resolve_with(transport, Names(None))
+        waiting = asyncio.create_task(fetch(transport, post("http://upstream.example/")))
+        await asyncio.sleep(0.005)
+        await transport.close()
+        with pytest.raises(TransportFault):
+            await waiting
 
 
 @scenario

@@ -1,8 +1,15 @@
 """The catalog: every file loads, its limits exist, and models meet the right ones."""
 
+import re
+from typing import get_args
+from urllib.parse import urlsplit
+
 import pytest
+from anthropic.types.model import Model as ClaudeModel
+from openai.types.shared import AllModels, ChatModel
 
 from wireglot.dialects.registry import NAMES
+from wireglot.providers.endpoints import endpoint, placeholders
 from wireglot.providers.limits import BASE, Limits
 from wireglot.providers.spec import UnknownProvider, limits_for, names, provider, provider_for
 
@@ -90,3 +97,145 @@ def test_a_dressed_up_name_is_the_same_model(name: str) -> None:
     assert limits.thinking == "budget"
     assert limits.prefill
     assert "temperature" in limits.sampling
+
+
+REQUIRED = [
+    "anthropic",
+    "openai",
+    "gemini",
+    "vertex",
+    "kimi",
+    "kimi-cn",
+    "kimi-anthropic",
+    "kimi-anthropic-cn",
+    "kimi-coding",
+    "deepseek",
+    "openrouter",
+    "groq",
+    "xai",
+    "mistral",
+    "qwen",
+    "zai",
+    "minimax",
+    "together",
+    "fireworks",
+    "ollama",
+    "vllm",
+    "llama-cpp",
+    "code-assist",
+    "demo",
+]
+
+
+def entries():
+    return [(name, entry) for name in names() for entry in provider(name).models]
+
+
+def test_the_catalog_names_everyone_promised() -> None:
+    assert set(REQUIRED) <= set(names())
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_url_of_a_file_is_one_that_may_be_called(name: str) -> None:
+    spec = provider(name)
+    for dialect in spec.dialects:
+        for operation in ("generate", "stream", *(("count",) if dialect in spec.counts else ())):
+            variables = dict.fromkeys(placeholders(spec.base_urls.get(dialect, spec.base_url)), "x")
+            url = urlsplit(endpoint(spec, dialect, operation, "m", variables))
+            if name == "demo":
+                assert url.scheme == "demo"
+                continue
+            local = url.hostname == "127.0.0.1"
+            assert url.scheme == ("http" if local else "https")
+            assert url.hostname
+            assert "{" not in url.geturl()
+            assert "/v1/v1" not in url.path
+            assert local == (spec.auth == "none")
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_fields_of_a_file_fit_together(name: str) -> None:
+    spec = provider(name)
+    for spoken in (spec.base_urls, spec.dialect_limits, spec.counts):
+        assert set(spoken) <= set(spec.dialects)
+    assert bool(spec.api_key_env) == (spec.auth != "none")
+    assert set(spec.variables) <= set(placeholders(spec.base_url))
+    assert all(set(entry.dialects) <= set(spec.dialects) for entry in spec.models)
+    known = set(Limits.__struct_fields__)
+    for limits in (spec.limits, *spec.dialect_limits.values(), *(entry.limits for entry in spec.models)):
+        assert set(limits) <= known
+    for variable in spec.api_key_env:
+        assert re.fullmatch(r"[A-Z][A-Z0-9_]+", variable)
+
+
+def test_no_key_of_the_environment_reaches_the_hosts_of_two_companies() -> None:
+    """A key turns on every provider that names its variable."""
+    hosts: dict[str, set[str]] = {}
+    for name in names():
+        spec = provider(name)
+        for variable in spec.api_key_env:
+            for url in (spec.base_url, *spec.base_urls.values()):
+                hosts.setdefault(variable, set()).add(urlsplit(url).hostname or "")
+    assert [variable for variable, reached in hosts.items() if len(reached) > 1] == []
+
+
+def test_every_entry_is_reached_and_says_one_thing() -> None:
+    for name, entry in entries():
+        assert entry.match.strip() == entry.match != ""
+        assert entry.context >= entry.output >= 0 or not entry.context
+        if entry.is_name:
+            assert provider(name).model(entry.match) is entry, (name, entry.match)
+    for name in names():
+        matches = [entry.match for entry in provider(name).models]
+        assert len(matches) == len(set(matches)), name
+
+
+def test_every_successor_is_known_and_in_service() -> None:
+    for name, entry in entries():
+        if entry.successor:
+            assert entry.retired, (name, entry.match)
+            successor = provider(name).model(entry.successor)
+            assert successor is not None, (name, entry.successor)
+            assert successor.is_name, (name, entry.successor)
+            assert not successor.retired, (name, entry.successor)
+
+
+def test_names_of_the_sdks_are_current_ones() -> None:
+    """The vendor's own SDK is the judge of a name."""
+    claude = {*get_args(get_args(ClaudeModel)[0])}
+    listed = {entry.match for entry in provider("anthropic").models if entry.is_name and not entry.retired}
+    assert listed <= claude
+    assert claude - listed == {"claude-mythos-preview"}
+    gpt = {*get_args(ChatModel), *get_args(get_args(AllModels)[-1])}
+    listed = {entry.match for entry in provider("openai").models if entry.is_name}
+    assert listed <= gpt
+
+
+@pytest.mark.parametrize(
+    ("dialect", "model", "expected"),
+    [
+        ("openai-chat", "gpt-6-sol", "openai"),
+        ("openai-chat", "deepseek-flash", "deepseek"),
+        ("openai-chat", "mistral-large-latest", "mistral"),
+        ("openai-chat", "qwen3-max", "qwen"),
+        ("openai-chat", "glm-5.3", "zai"),
+        ("anthropic", "MiniMax-M3", "minimax"),
+        ("openai-responses", "grok-4.7", "xai"),
+        ("openai-chat", "openai/gpt-oss-120b", "groq"),
+        ("openai-chat", "zai-org/GLM-5.3", "together"),
+        ("openai-chat", "accounts/fireworks/models/glm-5p3", "fireworks"),
+        ("openai-chat", "x-ai/grok-4.7", "openrouter"),
+        ("anthropic", "demo-anthropic", "demo"),
+    ],
+)
+def test_a_name_belongs_to_its_vendor_or_to_the_reseller_it_is_spelled_for(
+    dialect: str, model: str, expected: str
+) -> None:
+    spec = provider_for(dialect, model)
+    assert spec is not None
+    assert spec.name == expected
+
+
+def test_a_dialect_has_limits_of_its_own() -> None:
+    assert limits_for("openai-chat", "deepseek-flash", "deepseek").output_formats == ("json",)
+    assert limits_for("anthropic", "deepseek-flash", "deepseek").output_formats == ()

@@ -104,12 +104,21 @@ def stop(process: subprocess.Popen[bytes], patience: float = 3.0) -> None:
         for pid in reversed(pids):
             with suppress(OSError):
                 os.kill(pid, sent)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(patience)
+        end = time.monotonic() + patience
+        while time.monotonic() < end:
+            process.poll()
             # A master may be gone before its worker.
-            pids = [pid for pid in pids[1:] if (_PROC / str(pid)).exists()]
+            pids = [pid for pid in pids if lives(pid)]
             if not pids:
                 return
+            time.sleep(0.01)
+
+
+def lives(pid: int) -> bool:
+    try:
+        return _stat(pid)[0] not in ("Z", "X")
+    except OSError:
+        return False
 
 
 def answers(port: int, within: float) -> bool:

@@ -1,8 +1,8 @@
 """Does it leak? Mixed traffic against one worker for a while, then a look at what stayed behind: `make soak`.
 
 Memory, open files and requests in flight are sampled throughout. At the end all clients are gone: no request
-may be in flight, no file open that was not before, memory not have grown beyond a bound, and no answer may have
-been wrong on the way. Exit status 1 otherwise.
+may be in flight, no file open that was not before, memory not have grown beyond a bound, no answer have been
+wrong on the way. Exit status 1 otherwise.
 """
 
 from __future__ import annotations

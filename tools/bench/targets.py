@@ -78,6 +78,7 @@ def wireglot(command: list[str], upstream: int, directory: Path, extra: str = ""
     port = processes.free_port()
     config = directory / "wireglot.toml"
     config.write_text(wireglot_config(port, upstream) + extra, encoding="utf-8")
+    config.chmod(0o600)  # it names a key, and Wireglot would remark on it
     # Nobody's own settings or provider keys take part.
     own = [name for name in os.environ if name.startswith("WIREGLOT_") or name.endswith("_API_KEY")]
     argv = ["env", *(f"-u{name}" for name in own), *command, "serve", "--config", str(config)]

@@ -41,7 +41,7 @@ def _print_summary(settings: Settings, paint: Paint) -> None:
     host = f"[{server.host}]" if ":" in server.host else server.host
     workers = f", {server.workers} workers" if server.workers > 1 else ""
     print(f"listens on http://{host}:{server.port}{workers}; losses: {settings.losses}")
-    sections = {
+    sections: dict[str, list[tuple[str, ...]]] = {
         "providers": [_provider_row(provider) for provider in settings.providers.values()],
         "models": [_rule_row(rule) for rule in settings.rules],
         "keys": [(key.name, ", ".join(key.models) or "all models") for key in settings.keys],

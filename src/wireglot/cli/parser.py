@@ -104,8 +104,8 @@ def _add_config(commands: Any) -> None:
     parser = commands.add_parser(
         "config",
         help="check a configuration",
-        description="Check a configuration: tell every problem with its place and what was expected there, or "
-        "what the gateway would do with it. The exit status is 1 if there are problems.",
+        description="Check a configuration: tell every problem with its place and what was expected there, "
+        "or what the gateway would do with it. The exit status is 1 if there are problems.",
     )
     parser.add_argument("action", choices=("check",), help="what to do with it")
     parser.add_argument(

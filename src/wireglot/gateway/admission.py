@@ -18,7 +18,7 @@ class Gate:
         self._limit = limit
         self._queue = queue
         self._seconds = seconds
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[asyncio.Future[bool]] = deque()
 
     @property
     def waiting(self) -> int:
@@ -39,28 +39,37 @@ class Gate:
             return
         if len(self._waiting) >= self._queue:
             raise shed("too many requests at once")
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[bool] = loop.create_future()
         self._waiting.append(turn)
+        # Not `wait_for`: in Python 3.11 it forgets a cancellation that meets the turn in the same step.
+        timer = loop.call_later(self._seconds, _expire, turn)
         try:
-            await asyncio.wait_for(turn, self._seconds)
-        except TimeoutError:
-            raise shed("too many requests at once, and the queue does not move") from None
+            is_ours = await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # the place was given just as its owner left
-                self.leave()
+            if turn.done() and not turn.cancelled() and turn.result():
+                self.leave()  # the place was given just as its owner left
             raise
         finally:
+            timer.cancel()
             if turn in self._waiting:
                 self._waiting.remove(turn)
+        if not is_ours:
+            raise shed("too many requests at once, and the queue does not move")
 
     def leave(self) -> None:
         """Give the place to whoever has waited longest."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
-                turn.set_result(None)
+                turn.set_result(True)
                 return
         self.inside -= 1
+
+
+def _expire(turn: asyncio.Future[bool]) -> None:
+    if not turn.done():
+        turn.set_result(False)
 
 
 def shed(message: str) -> Fault:

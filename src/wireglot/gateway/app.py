@@ -153,7 +153,9 @@ class Gateway:
         try:
             if asked.operation in ("models", "model", "assist", "operation"):
                 models = self._listed(admitted.settings)
-                operations.describe(models, admitted.caller, head, asked, body, reply, record)
+                operations.describe(
+                    admitted.settings, models, admitted.caller, head, asked, body, reply, record
+                )
                 return
             job = Job(admitted.settings, head, body, asked, admitted.caller, record, reply, int(time.time()))
             record.model, record.stream = job.model, job.stream

@@ -6,17 +6,20 @@ from wireglot.gateway import failures
 from wireglot.gateway.attempt import outbound
 from wireglot.gateway.count import (
     Estimator,
+    can_count,
     parse_count_answer,
     parse_count_request,
     render_count_answer,
     render_count_request,
 )
+from wireglot.gateway.exchange import Headers
 from wireglot.gateway.failures import Failed
 from wireglot.gateway.job import Job, common_headers, with_faults_told
 from wireglot.gateway.relay import Relay
 from wireglot.gateway.routing import Target
 from wireglot.ir.errors import UpstreamFault
 from wireglot.ir.request import Request
+from wireglot.providers.spec import names
 from wireglot.translate import plan
 from wireglot.wire.json import BadJson, decode, encode
 from wireglot.wire.splice import splice
@@ -28,11 +31,12 @@ class Counting:
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
         self._estimator = Estimator()
+        self._without: set[tuple[str, str]] = set()
 
-    def learn(self, job: Job, target: Target | None) -> None:
+    def learn(self, job: Job, target: Target) -> None:
         """What a provider reported for a conversation makes the next estimate for it better."""
         usage = job.record.usage
-        if target is None or target.provider.spec.counts or usage is None or not job.is_parsed:
+        if usage is None or not can_count(job.dialect) or self._may_count(target):
             return
         self._estimator.learn(
             target.provider.name, target.model, job.conversation(), job.request(), usage.total_input
@@ -42,14 +46,18 @@ class Counting:
         target = targets[0]
         record = job.record
         record.provider, record.upstream_model = target.provider.name, target.model
-        headers = []
-        try:
-            body = await self._counted(job, target)
-        except Failed as failed:
-            if failed.blame == "request":
-                raise
-            record.notes = [*record.notes, f"counting failed: {failed.error.message}"]
-            body = None
+        record.upstream_dialect = target.dialect
+        headers: Headers = []
+        body: bytes | None = None
+        if self._may_count(target):
+            try:
+                body = await self._counted(job, target)
+            except Failed as failed:
+                if failed.blame == "request":
+                    raise
+                if failed.blame == "model" and not target.provider.spec.counts:
+                    self._without.add((target.provider.name, target.dialect))
+                record.notes = [*record.notes, f"counting failed: {failed.error.message}"]
         if body is None:
             body = self._estimated(job, target)
             record.usage_source = "estimated"
@@ -57,25 +65,30 @@ class Counting:
         record.status = 200
         job.reply.send(200, [("content-type", "application/json"), *common_headers(job), *headers], body)
 
-    async def _counted(self, job: Job, target: Target) -> bytes | None:
-        """The provider's own count; None where it has none."""
-        counts = target.provider.spec.counts
-        if not counts:
-            return None
-        same = job.dialect in counts and target.dialect == job.dialect
-        if same and not job.sealed:
+    def _may_count(self, target: Target) -> bool:
+        """Whether the upstream has an endpoint for it. One that the catalog does not know is asked once."""
+        provider = target.provider
+        if target.dialect in provider.spec.counts:
+            return True
+        unknown = not provider.spec.counts and provider.spec.name not in names()
+        return unknown and can_count(target.dialect) and (provider.name, target.dialect) not in self._without
+
+    async def _counted(self, job: Job, target: Target) -> bytes:
+        """The provider's own count."""
+        named_inside = job.dialect in ("gemini", "code-assist")
+        if (
+            target.dialect == job.dialect
+            and not job.sealed
+            and not (named_inside and target.model != job.model)
+        ):
             body = job.body
-            if job.dialect != "gemini" and target.model != job.model and job.dialect != "code-assist":
+            if target.model != job.model:
                 body = splice(body, {"model": encode(target.model)})
             answer = await self._ask(job, target, body)
             self._read(target.dialect, answer)  # whatever cannot be read is estimated instead
             return answer
-        if target.dialect not in counts:
-            return None
-        body = encode(self._request_for(job, target))
-        return encode(
-            render_count_answer(job.dialect, self._read(target.dialect, await self._ask(job, target, body)))
-        )
+        answer = await self._ask(job, target, encode(self._request_for(job, target)))
+        return encode(render_count_answer(job.dialect, self._read(target.dialect, answer)))
 
     async def _ask(self, job: Job, target: Target, body: bytes) -> bytes:
         credential = target.provider.credentials[0] if target.provider.credentials else None

@@ -50,7 +50,7 @@ class Cleaner:
         clean = self._known.get(text)
         if clean is None:
             clean = self.text(text, limit)
-            if len(text) <= limit:
+            if len(text) <= MODEL_MAX and len(clean) <= MODEL_MAX:  # within every limit
                 if len(self._known) >= _MEMORY:
                     self._known.clear()
                 self._known[text] = clean

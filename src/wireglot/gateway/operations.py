@@ -76,6 +76,7 @@ async def answer(gateway: Gateway, head: Head, asked: Asked, reply: Reply) -> No
 
 
 def describe(
+    settings: Settings,
     known: tuple[ListedModel, ...],
     caller: Caller,
     head: Head,
@@ -95,7 +96,7 @@ def describe(
                 record.model = asked.model
                 document = listing.render_one(asked.dialect, models, asked.model)
                 if document is None:
-                    raise Fault("not_found", f"model: there is no {asked.model!r} here", param="model")
+                    document = _unlisted(settings, caller, asked)
             case "operation":
                 document = code_assist.operation(asked.verb)
             case _:
@@ -107,6 +108,14 @@ def describe(
     record.status = 200
     names: Headers = [("x-wireglot-request-id", record.id), ("x-request-id", record.id)]
     reply.send(200, [_JSON, *names], encode(document))
+
+
+def _unlisted(settings: Settings, caller: Caller, asked: Asked) -> dict[str, Any]:
+    """A name that only a pattern of [models] or a provider's prefix leads on."""
+    found = listing.listed(settings, asked.model.removeprefix("models/"))
+    if found is None or not listing.may_ask(caller.key, found.id):
+        raise Fault("not_found", f"model: there is no {asked.model!r} here", param="model")
+    return listing.render_model(asked.dialect, found)
 
 
 def _object(body: bytes) -> dict[str, Any]:

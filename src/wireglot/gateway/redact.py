@@ -58,7 +58,8 @@ _PATTERNS: Final[tuple[tuple[tuple[bytes, ...], re.Pattern[bytes]], ...]] = tupl
         ((b"hf_",), rb"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{20,}"),
         ((b"ya29.",), rb"ya29\.[A-Za-z0-9_\-.]{16,}"),
         ((b"AKIA",), rb"(?<![A-Z0-9])AKIA[A-Z0-9]{16}"),
-        ((b"eyJ",), rb"eyJ" + _KEY + rb"{8,}\." + _KEY + rb"{8,}(?:\." + _KEY + rb"*)?"),
+        # Only at the start of a run: each "eyJ" of a long one would read it to its end.
+        ((b"eyJ",), rb"(?<![A-Za-z0-9_\-])eyJ" + _KEY + rb"{8,}\." + _KEY + rb"{8,}(?:\." + _KEY + rb"*)?"),
     )
 )
 # The value of a credential that is named: only the value is replaced. `=` and the quotes of JSON may stand
@@ -198,10 +199,11 @@ def _values(secret: str) -> Iterator[str]:
             fields = json.loads(secret)
         except ValueError:
             fields = {}
-        for name, value in fields.items():
-            if isinstance(value, str) and _NAMED_FIELD.search(name):
-                yield from _values(value)
-        if fields:
+        named = [value for name, value in fields.items() if _NAMED_FIELD.search(name)]
+        parts = [value for value in named if isinstance(value, str) and value]
+        for part in parts:
+            yield from _values(part)
+        if parts:
             return
     if "-----BEGIN" in secret:
         yield from (line for line in secret.splitlines() if line and not line.startswith("-----"))

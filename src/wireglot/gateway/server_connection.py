@@ -8,7 +8,7 @@ import struct
 from typing import Final, cast
 
 from wireglot.gateway.exchange import Refusal
-from wireglot.gateway.server_chunks import ChunkedBody, TooLarge
+from wireglot.gateway.server_body import ChunkedBody, SizedBody, TooLarge
 from wireglot.gateway.server_head import CHUNKED, Inbound, Malformed, check_partial, read_head
 from wireglot.gateway.server_hub import Hub
 from wireglot.gateway.server_render import CONTINUE, plain_refusal
@@ -18,13 +18,12 @@ from wireglot.gateway.settings import Guard
 _HEAD: Final = 0
 """Waiting for a head, or within one."""
 _BODY: Final = 1
-_CHUNKS: Final = 2
-_ANSWERING: Final = 3
-_SKIPPING: Final = 4
+_ANSWERING: Final = 2
+_SKIPPING: Final = 3
 """Reading past the rest of a body whose request has been refused."""
-_LINGERING: Final = 5
+_LINGERING: Final = 4
 """The last answer is out; what still arrives is thrown away, so that the client can read the answer."""
-_CLOSING: Final = 6
+_CLOSING: Final = 5
 
 _QUEUE: Final = 64 * 1024
 """Bytes of following requests that are taken in while one is being answered."""
@@ -39,8 +38,8 @@ _EXTRA: Final = 64
 
 class Connection(asyncio.Protocol):
     __slots__ = (
-        "_begun", "_chunks", "_drained", "_flushed", "_have", "_heard", "_held", "_inbound", "_left",
-        "_parts", "_pending", "_phase", "_reading", "_reply", "_scanned", "_task", "_transport", "_written",
+        "_begun", "_body", "_drained", "_flushed", "_have", "_heard", "_held", "_inbound", "_left",
+        "_pending", "_phase", "_reading", "_reply", "_scanned", "_task", "_transport", "_written",
         "hub", "peer", "pressed",
     )  # fmt: skip
 
@@ -55,8 +54,7 @@ class Connection(asyncio.Protocol):
         self._held = b""
         self._scanned = 0
         self._inbound: Inbound | None = None
-        self._parts: list[bytes] = []
-        self._chunks: ChunkedBody | None = None
+        self._body: SizedBody | ChunkedBody | None = None
         self._have = 0
         self._left = 0
         self._reply: ServerReply | None = None
@@ -89,8 +87,6 @@ class Connection(asyncio.Protocol):
             self._take_requests(self._held + data if self._held else data)
         elif phase == _BODY:
             self._take_body(data)
-        elif phase == _CHUNKS:
-            self._take_chunks(data)
         elif phase == _ANSWERING:
             self._held += data
             if len(self._held) > _QUEUE and self._reading and self._transport is not None:
@@ -177,7 +173,7 @@ class Connection(asyncio.Protocol):
                     self._close()
             elif now - self._begun > guard.header_time:
                 self._refuse_plainly(408, "request_timeout", "the head of the request took too long")
-        elif self._phase in (_BODY, _CHUNKS, _SKIPPING):
+        elif self._phase in (_BODY, _SKIPPING):
             self._sweep_body(now, guard)
         elif self._phase == _LINGERING and now - self._begun > _LINGER_TIME:
             self._close()
@@ -249,21 +245,20 @@ class Connection(asyncio.Protocol):
             refusal = plain_refusal(500, "internal_error", "internal error")
         if refusal is not None:
             return self._turn_away(inbound, refusal, data)
-        if length == CHUNKED:
-            self._expect_body(inbound, data)
-            self._chunks = ChunkedBody(limit)
-            self._phase = _CHUNKS
-            self._take_chunks(data)
-        elif len(data) == length:
+        if len(data) == length:
             self._answer(inbound, data)
-        elif len(data) > length:
-            self._held = data[length:]
-            self._answer(inbound, data[:length])
-        else:
-            self._expect_body(inbound, data)
-            self._phase = _BODY
-            self._left = length
-            self._take_body(data)
+            return None
+        if not length:
+            self._held = data
+            self._answer(inbound, b"")
+            return None
+        self._inbound = inbound
+        self._body = ChunkedBody(limit) if length == CHUNKED else SizedBody(length)
+        self._phase = _BODY
+        self._begun = self._heard
+        if inbound.expects_continue and not data:
+            self.write(CONTINUE)
+        self._take_body(data)
         return None
 
     def _turn_away(self, inbound: Inbound, refusal: Refusal, data: bytes) -> bytes | None:
@@ -284,37 +279,14 @@ class Connection(asyncio.Protocol):
             return None
         return data[inbound.length :]
 
-    def _expect_body(self, inbound: Inbound, data: bytes) -> None:
-        self._inbound = inbound
-        self._begun = self._heard
-        self._have = 0
-        if inbound.expects_continue and not data:
-            self.write(CONTINUE)
-
     def _take_body(self, data: bytes) -> None:
-        self._have += len(data)
-        self.hub.buffered += len(data)
-        self._parts.append(data)
-        if self._have < self._left:
-            self._shed_if_full()
-            return
-        body = b"".join(self._parts)
-        inbound = self._inbound
-        self._drop_body()
-        if inbound is not None:
-            if len(body) > inbound.length:
-                self._held = body[inbound.length :]
-                body = body[: inbound.length]
-            self._answer(inbound, body)
-
-    def _take_chunks(self, data: bytes) -> None:
-        chunks, inbound = self._chunks, self._inbound
-        if chunks is None or inbound is None:
+        body, inbound = self._body, self._inbound
+        if body is None or inbound is None:
             return
         self._have += len(data)
         self.hub.buffered += len(data)
         try:
-            chunks.feed(data)
+            body.feed(data)
         except Malformed as problem:
             self._refuse_plainly(problem.status, problem.code, problem.message)
             return
@@ -322,13 +294,12 @@ class Connection(asyncio.Protocol):
             head = inbound.head
             self._refuse(self.hub.app.too_large(head, self.hub.app.body_limit(head)))
             return
-        if chunks.rest is None:
+        if body.rest is None:
             self._shed_if_full()
             return
-        self._held = chunks.rest
-        body = chunks.body()
+        self._held = body.rest
         self._drop_body()
-        self._answer(inbound, body)
+        self._answer(inbound, body.body())
 
     def _shed_if_full(self) -> None:
         if self.hub.buffered > self.hub.guard().buffered:
@@ -338,9 +309,7 @@ class Connection(asyncio.Protocol):
         if self._inbound is not None:
             self.hub.buffered -= self._have
             self._have = 0
-            self._inbound = None
-            self._chunks = None
-            self._parts = []
+            self._inbound = self._body = None
 
     def _skip(self, data: bytes) -> None:
         self._left -= len(data)

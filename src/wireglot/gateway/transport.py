@@ -10,17 +10,18 @@ from typing import Final
 
 from wireglot.gateway.settings import Guard
 from wireglot.gateway.transport_answer import HttpAnswer
+from wireglot.gateway.transport_connection import Connection
 from wireglot.gateway.transport_dial import Dialer
 from wireglot.gateway.transport_pool import Pool
 from wireglot.gateway.transport_proxy import proxy_authorization
-from wireglot.gateway.transport_request import Origin, opening, parse_url, render_head
+from wireglot.gateway.transport_request import Heads, Origin, opening, parse_url
 from wireglot.gateway.upstream import Outbound, Timeouts, TransportFault
 
 _BODILESS: Final = frozenset({"GET", "HEAD"})
 _ROUTES: Final = 1024
 """URLs remembered with what was made of them (a URL may hold a model's name, so there is no end of them)."""
 
-_Route = tuple[Pool, str]
+_Route = tuple[Pool, Heads]
 
 
 class HttpTransport:
@@ -44,35 +45,35 @@ class HttpTransport:
     async def send(self, request: Outbound, timeouts: Timeouts) -> HttpAnswer:
         """Send a request; return when the head of its answer is there."""
         key = (request.method, request.url, request.proxy, request.pool)
-        pool, start = self._routes.get(key) or self._route(key)
+        pool, heads = self._routes.get(key) or self._route(key)
         bodiless = request.method in _BODILESS and not request.body
-        head = render_head(start, request.headers, None if bodiless else len(request.body))
+        head = heads.render(request.headers, None if bodiless else len(request.body))
         room = self._guard().write_pending
-        connection = pool.take() or await pool.obtain(timeouts)
-        answer = connection.start(head, request.body, timeouts, room, bodiless=request.method == "HEAD")
-        await answer.wait()
-        if answer.status:
-            return answer
-        assert answer.error is not None
-        if not connection.stale:
-            raise answer.error
-        return await self._again(pool, head, request, timeouts, room)
+        retry = False
+        while True:
+            connection = None if retry else pool.take()
+            if connection is None:
+                connection = await self._obtain(pool, timeouts, retry)
+            answer = connection.start(head, request.body, timeouts, room, bodiless=request.method == "HEAD")
+            try:
+                await answer.expect()
+            except BaseException:
+                answer.abort()
+                raise
+            if answer.status:
+                return answer
+            assert answer.error is not None
+            if retry or not connection.stale:
+                raise answer.error
+            # The server had closed a connection of the pool, and we learned of it only by using it.
+            retry = True
 
-    async def _again(
-        self, pool: Pool, head: bytes, request: Outbound, timeouts: Timeouts, room: int
-    ) -> HttpAnswer:
-        """The server had closed a connection from the pool, and we learned of it only by using it."""
+    async def _obtain(self, pool: Pool, timeouts: Timeouts, retry: bool) -> Connection:
         try:
-            connection = await pool.obtain(timeouts, fresh=True)
+            return await pool.obtain(timeouts, fresh=retry)
         except TransportFault as fault:
-            fault.sent = True  # by the first attempt, for all we know
+            fault.sent = retry  # by the first attempt, for all we know
             raise
-        answer = connection.start(head, request.body, timeouts, room, bodiless=request.method == "HEAD")
-        await answer.wait()
-        if answer.status:
-            return answer
-        assert answer.error is not None
-        raise answer.error
 
     async def close(self) -> None:
         """Close every connection, in use or not."""
@@ -116,7 +117,7 @@ class HttpTransport:
         pool = self._pools.get(origin)
         if pool is None:
             pool = self._pools[origin] = Pool(self._guard, partial(self._dialing().dial, origin))
-        route = pool, opening(method, origin, target, proxy_authorization(origin.proxy))
+        route = pool, Heads(opening(method, origin, target, proxy_authorization(origin.proxy)))
         self._routes[key] = route
         return route
 

@@ -73,9 +73,12 @@ class HttpAnswer:
         if self._size > limit or self._announced() > limit:
             self.abort()
             raise _too_large()
-        self._reading = True
-        self._room = limit
-        await self._end()
+        if not self._ended:
+            self._reading = True
+            self._room = limit
+            await self._rest()
+        if self.error is not None:
+            raise self.error
         pieces = self._pieces
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
@@ -90,8 +93,11 @@ class HttpAnswer:
             except BaseException:
                 self.abort()
                 raise
-        self._feed = feed
-        await self._end()
+        if not self._ended:
+            self._feed = feed
+            await self._rest()
+        if self.error is not None:
+            raise self.error
 
     def pause(self) -> None:
         self._paused = True
@@ -108,24 +114,21 @@ class HttpAnswer:
             self._line.drop()
             self.end(TransportFault("broken", "the exchange was aborted"))
 
-    async def _end(self) -> None:
-        if not self._ended:
-            if self._full:
-                self._full = False
-                if self._line is not None and not self._paused:
-                    self._line.unhold()
-            await self.wait()
-        if self.error is not None:
-            raise self.error
-
-    async def wait(self) -> None:
-        """Until the head is there, or later the end: whoever is cancelled here takes the connection along."""
-        self._waiter = self._loop.create_future()
+    async def _rest(self) -> None:
+        if self._full:
+            self._full = False
+            if self._line is not None and not self._paused:
+                self._line.unhold()
         try:
-            await self._waiter
+            await self.expect()
         except BaseException:
             self.abort()
             raise
+
+    def expect(self) -> asyncio.Future[None]:
+        """Done when the head is there; asked again, at the end. Who is cancelled meanwhile must abort."""
+        self._waiter = self._loop.create_future()
+        return self._waiter
 
     def _announced(self) -> int:
         # llhttp has checked that it is a number. Decoding removes the header: it counts coded bytes.

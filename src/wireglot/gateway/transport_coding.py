@@ -48,8 +48,8 @@ class Decoder:
 
     def _decode(self, data: bytes) -> bytes:
         if self._inflate is None:
-            raw = data[:1] and data[0] & 0x0F != 8
-            self._inflate = zlib.decompressobj(-zlib.MAX_WBITS if raw else zlib.MAX_WBITS)
+            headed = data[0] & 0x0F == 8
+            self._inflate = zlib.decompressobj(zlib.MAX_WBITS if headed else -zlib.MAX_WBITS)
         inflate = self._inflate
         pieces: list[bytes] = []
         while data:

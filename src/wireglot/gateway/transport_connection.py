@@ -52,7 +52,6 @@ class Connection(asyncio.Protocol):
         "_pieces",
         "_quiet",
         "_refused",
-        "_size",
         "_transport",
         "_watch",
         "_whole",
@@ -83,7 +82,6 @@ class Connection(asyncio.Protocol):
     def _rewind(self) -> None:
         self._headers: dict[str, str] = {}
         self._fields = 0
-        self._size = 0
         self._quiet = 0
         self._interim = 0
         self._head_done = False
@@ -97,9 +95,10 @@ class Connection(asyncio.Protocol):
         return not self._closed and self._transport is not None and not self._transport.is_closing()
 
     @property
-    def overdue(self) -> bool:
-        """In the pool for too long (the timer may be late)."""
-        return self._watch.overdue
+    def fit(self) -> bool:
+        """Usable, and not in the pool for too long (the timer may be late)."""
+        transport = self._transport
+        return not (self._closed or transport is None or transport.is_closing() or self._watch.overdue())
 
     @property
     def stale(self) -> bool:
@@ -181,8 +180,13 @@ class Connection(asyncio.Protocol):
         self._watch.touch()
         had_head = self._head_done
         try:
+            if not had_head and len(data) > HEAD_SIZE:
+                self._parser.feed_data(data[:HEAD_SIZE])
+                if not self._head_done:
+                    self._refuse(_head_too_large())
+                data = data[HEAD_SIZE:]
             self._parser.feed_data(data)
-        except (HttpParserError, HttpParserUpgrade):
+        except (HttpParserError, HttpParserUpgrade, TransportFault):
             if not self._whole:
                 self._fail(self._refused or _not_http())
                 return
@@ -238,12 +242,11 @@ class Connection(asyncio.Protocol):
             raise _not_http()  # bytes behind the answer: stop here, data_received closes
         if self._interim:
             self._headers = {}
-            self._fields = self._size = 0
+            self._fields = 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._fields += 1
-        self._size += len(name) + len(value)
-        if self._fields > HEAD_FIELDS or self._size > HEAD_SIZE:
+        if self._fields > HEAD_FIELDS:
             self._refuse(_head_too_large())
         if self._head_done:
             return  # trailers are counted, not kept

@@ -95,8 +95,12 @@ class Dialer:
         try:
             async with asyncio.timeout(seconds):
                 addresses = await asyncio.shield(lookup)
-        except (OSError, UnicodeError, TimeoutError):
+        except TimeoutError:
             addresses = []
+        except asyncio.CancelledError:
+            if not lookup.cancelled():
+                raise
+            addresses = []  # not we were cancelled but the lookup, by close
         if not addresses:
             raise TransportFault("dns", "could not resolve the upstream's name", sent=False) from None
         return addresses
@@ -132,18 +136,27 @@ class Dialer:
         raise _unreachable()
 
     async def _secure(self, sock: socket.socket, origin: Origin, home: Home, seconds: float) -> Connection:
-        def factory() -> Connection:
-            return Connection(home, self._loop, self._now)
+        connection = Connection(home, self._loop, self._now)
+        try:
+            if origin.tls:
+                await self._handshake(sock, origin, connection, seconds)
+            else:
+                await self._loop.create_connection(lambda: connection, sock=sock)
+        except BaseException:
+            # Made and given up in the same moment: asyncio would see a TLS connection off politely, and wait.
+            connection.drop()
+            raise
+        return connection
 
-        if not origin.tls:
-            _, connection = await self._loop.create_connection(factory, sock=sock)
-            return connection
+    async def _handshake(
+        self, sock: socket.socket, origin: Origin, connection: Connection, seconds: float
+    ) -> None:
         if self._context is None:
             self._context = default_context()
         try:
             async with asyncio.timeout(seconds):
-                _, connection = await self._loop.create_connection(
-                    factory, sock=sock, ssl=self._context, server_hostname=origin.host
+                await self._loop.create_connection(
+                    lambda: connection, sock=sock, ssl=self._context, server_hostname=origin.host
                 )
         except ssl.SSLError:
             raise TransportFault("tls", "upstream TLS verification failed", sent=False) from None
@@ -151,7 +164,6 @@ class Dialer:
             raise TransportFault("tls", "the upstream's TLS handshake took too long", sent=False) from None
         except OSError:
             raise TransportFault("tls", "the upstream ended the TLS handshake", sent=False) from None
-        return connection
 
 
 def _unreachable() -> TransportFault:

@@ -47,7 +47,7 @@ class Pool:
         idle = self._idle
         while idle:
             connection = idle.pop()
-            if connection.usable and not connection.overdue:
+            if connection.fit:
                 return connection
             connection.drop()
         return None
@@ -101,7 +101,7 @@ class Pool:
                 given = waiter.result()
                 if given is None:
                     self._free()
-                else:
+                elif given.usable:
                     self.release(given)
             raise
         if self._closed:
@@ -110,11 +110,12 @@ class Pool:
 
     def release(self, connection: Connection) -> None:
         """A connection whose exchange is over, fit for another."""
-        if self._closed or not connection.usable or self._slots > self._guard().pool:
+        guard = self._guard()
+        if self._closed or self._slots > guard.pool:
             connection.drop()
             return
-        connection.rest(self._guard().pool_idle)
-        waiter = self._next()
+        connection.rest(guard.pool_idle)
+        waiter = self._next() if self._waiters else None
         if waiter is not None:
             waiter.set_result(connection)
         else:

@@ -16,6 +16,9 @@ _OURS: Final = frozenset({
 })  # fmt: skip
 """What frames a message is ours to say: a second opinion on it would let one request hide another."""
 
+_HEADS: Final = 64
+"""Heads kept for one URL: headers that are new each time must not fill the memory."""
+
 _PORTS: Final = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
 
@@ -99,12 +102,31 @@ def opening(method: str, origin: Origin, target: str, proxy_authorization: str) 
     return "\r\n".join(lines) + "\r\n"
 
 
-def render_head(start: str, headers: Headers, length: int | None) -> bytes:
-    """`length` None: a method that has no body."""
+class Heads:
+    """The heads of requests to one URL. Most differ in nothing but the length, so the rest is kept."""
+
+    __slots__ = ("_known", "_start")
+
+    def __init__(self, start: str) -> None:
+        self._start = start
+        self._known: dict[tuple[tuple[str, str], ...], bytes] = {}
+
+    def render(self, headers: Headers, length: int | None) -> bytes:
+        """`length` None: a method that has no body."""
+        key = tuple(headers)
+        head = self._known.get(key)
+        if head is None:
+            if len(self._known) >= _HEADS:
+                self._known.clear()
+            head = self._known[key] = _render(self._start, headers)
+        return head + b"\r\n" if length is None else b"%bcontent-length: %d\r\n\r\n" % (head, length)
+
+
+def _render(start: str, headers: Headers) -> bytes:
     lines = [f"{name}: {value}\r\n" for name, value in headers if name not in _OURS]
-    text = f"{start}{''.join(lines)}" + ("\r\n" if length is None else f"content-length: {length}\r\n\r\n")
-    # Counting what we wrote is cheaper than looking into each value for a line break smuggled in.
-    wrote = start.count("\n") + len(lines) + (1 if length is None else 2)
+    text = start + "".join(lines)
+    # Counting what we wrote finds a line break smuggled in by any of the values.
+    wrote = start.count("\n") + len(lines)
     if text.count("\n") != wrote or text.count("\r") != wrote or "\0" in text:
         raise TransportFault("protocol", "a request header holds a control character", sent=False)
     try:

@@ -58,7 +58,6 @@ class Watch:
         self._blocked = False
         self._unsent = 0
 
-    @property
     def overdue(self) -> bool:
         return self._now() >= self._expiry
 

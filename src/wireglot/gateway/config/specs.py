@@ -40,41 +40,37 @@ _OURS: Final = frozenset(
 
 
 def read_spec(name: str, table: Table) -> ProviderSpec | None:
-    """None, with a problem noted, where nothing tells who it is and how it speaks."""
+    """None, with a problem noted, where nothing tells who it is and how it speaks. Every field is read all
+    the same: its problems are to be told in the same run."""
     entry = _entry(name, table)
-    if entry is None and "catalog" in table:
-        return None
-    known = entry is not None
     start = entry or ProviderSpec(name=name, title=name, dialects=(), base_url="", auth="none")
     dialects = _dialects(table)
     url = base_url(table, "base_url", (dialects or start.dialects or ("",))[0])
-    others = _base_urls(table)
-    if not known and not dialects:
-        if not any(field in table for field in ("dialect", "dialects")):
-            expected = (
-                f"the name of a catalog entry ({one_of(catalog.names(), name)}), or dialect and base_url"
-            )
-            table.problems.add(table.path, expected, "neither")
-        return None
-    if not known and not url:
-        if "base_url" not in table:
-            table.wrong("base_url", "the URL of the provider's API", "nothing")
-        return None
-    spec = msgspec.structs.replace(
-        start,
-        name=name,
-        title=table.text("title", start.title if known else name),
-        **_where(start, dialects, url, others),
-    )
+    where = _where(start, dialects, url, _base_urls(table))
+    title = table.text("title", start.title)
+    spec = msgspec.structs.replace(start, name=name, title=title, **where)
     spec = msgspec.structs.replace(
         spec,
-        auth=table.choice("auth", AUTHS, _auth(spec, table, known)),
+        auth=table.choice("auth", AUTHS, _auth(spec, table, entry is not None)),
         home=table.flag("home", spec.home),
         streams=table.choice("streams", ("both", "only", "never"), spec.streams),
         counts=_counts(table, spec),
         limits={**spec.limits, **_limits(table)},
     )
-    return msgspec.structs.replace(spec, models=_models(table, spec))
+    spec = msgspec.structs.replace(spec, models=_models(table, spec))
+    return spec if entry is not None or _stands_alone(spec, table) else None
+
+
+def _stands_alone(spec: ProviderSpec, table: Table) -> bool:
+    """Whether a provider that no catalog knows says how and where it is spoken to."""
+    if "catalog" in table:
+        return False  # an unknown one, which is a problem already
+    if not spec.dialects and not any(field in table for field in ("dialect", "dialects")):
+        meant = one_of(catalog.names(), spec.name)
+        table.problems.add(table.path, f"a catalog entry ({meant}), or dialect and base_url", "neither")
+    elif not spec.base_url and "base_url" not in table:
+        table.wrong("base_url", "the URL of the provider's API", "nothing")
+    return bool(spec.dialects and spec.base_url)
 
 
 def _entry(name: str, table: Table) -> ProviderSpec | None:
@@ -137,7 +133,8 @@ def _auth(spec: ProviderSpec, table: Table, known: bool) -> str:
     keyed = "api_key" in table or "api_keys" in table
     if known and (spec.auth != "none" or not keyed):
         return spec.auth
-    return _USUAL_AUTH.get(spec.dialects[0], "bearer") if keyed else "none"
+    spoken = spec.dialects[0] if spec.dialects else ""
+    return _USUAL_AUTH.get(spoken, "bearer") if keyed else "none"
 
 
 def _counts(table: Table, spec: ProviderSpec) -> tuple[str, ...]:

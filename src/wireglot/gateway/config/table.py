@@ -107,7 +107,8 @@ class Table:
         for name in self.values:
             if name not in self._known:
                 hint = meant(name, self._known)
-                self.wrong(name, one_of(self._known) + hint, "a field of that name")
+                expected = f"a field that exists{hint}" if hint else one_of(self._known)
+                self.wrong(name, expected, "a field of that name")
 
     def _take(self, name: str, default: T, expected: str, fits: Callable[[object], bool]) -> T:
         value = self.raw(name)

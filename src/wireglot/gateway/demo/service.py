@@ -29,7 +29,6 @@ from wireglot.wire.json import BadJson, decode, encode
 MODELS: Final = ("demo",)
 """What it lists. It answers to every name."""
 
-_ARGUMENT_PIECE = 12
 _JSON: Final = "application/json"
 _SSE: Final = "text/event-stream"
 
@@ -196,7 +195,7 @@ def small_deltas(response: Response) -> list[Event]:
         elif not isinstance(event, Delta):
             events.append(event)
         elif event.index in calls:
-            events += [Delta(event.index, bit) for bit in words.even_pieces(event.text, _ARGUMENT_PIECE)]
+            events += [Delta(event.index, bit) for bit in words.even_pieces(event.text)]
         else:
             events += [Delta(event.index, bit) for bit in words.word_pieces(event.text)]
     return events

@@ -34,8 +34,12 @@ def digest(*material: str) -> str:
 
 
 def seal(text: str) -> str:
-    """The signature of a text: whoever changes one of both is found out by `[[demo:strict]]`."""
-    return b64encode(b"wireglot-demo:" + bytes.fromhex(digest("signature", text))).decode()
+    """The signature of a text: whoever changes one of both is found out by `[[demo:strict]]`.
+
+    Base64 of hexadecimal digits in whole groups: clients that decode it and encode it again, in whichever
+    alphabet and padding, send back the same.
+    """
+    return b64encode(f"wireglot-demo-1{digest('signature', text)}".encode()).decode()
 
 
 def signed_text(part: ToolCall | Text) -> str:

@@ -35,6 +35,7 @@ _SENTENCE: Final = (
 
 QUOTED_MAX = 2_000
 HEARD_MAX = 400
+PIECE_MAX = 12
 
 
 def language_of(text: str) -> str:
@@ -89,11 +90,11 @@ def first_tokens(text: str, count: int) -> str:
 
 
 def word_pieces(text: str) -> Iterator[str]:
-    """The text word by word."""
+    """The text word by word; long words, such as compact JSON, in several pieces."""
     for found in _PIECE.finditer(text):
-        yield found[0]
+        yield from even_pieces(found[0], PIECE_MAX)
 
 
-def even_pieces(text: str, size: int) -> Iterator[str]:
+def even_pieces(text: str, size: int = PIECE_MAX) -> Iterator[str]:
     for at in range(0, len(text), size):
         yield text[at : at + size]

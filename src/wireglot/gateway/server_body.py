@@ -1,4 +1,4 @@
-"""A chunked request body, read strictly and without trust in its sizes."""
+"""The bodies of requests as they arrive: of a known length, or in chunks, which are read strictly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Final
 
 from wireglot.gateway.server_head import Malformed
 
-_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;[\t -~]*)?")
+_TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_EXTENSION: Final = rb";" + _TOKEN + rb"(?:=(?:" + _TOKEN + rb'|"[\t !#-\[\]-~]*"))?'
+_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,16})(?:" + _EXTENSION + rb")*")
 _LINE_MAX: Final = 256
 _FREE_CHUNKS: Final = 16_384
 _MEAN_CHUNK: Final = 128
@@ -23,10 +25,35 @@ class TooLarge(Exception):
     """The body has passed its limit."""
 
 
-class ChunkedBody:
-    """Feed it what arrives; when `rest` is not None the body is whole and those bytes come after it."""
+class SizedBody:
+    """A body whose length was declared, and is within its limit."""
 
-    __slots__ = ("_chunks", "_held", "_left", "_limit", "_parts", "_place", "rest", "size")
+    __slots__ = ("_length", "_parts", "_size", "rest")
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+        self._parts: list[bytes] = []
+        self._size = 0
+        self.rest: bytes | None = None
+        """Once the body is whole: the bytes after it."""
+
+    def body(self) -> bytes:
+        return b"".join(self._parts)
+
+    def feed(self, data: bytes) -> None:
+        missing = self._length - self._size
+        if len(data) < missing:
+            self._parts.append(data)
+            self._size += len(data)
+        else:
+            self._parts.append(data[:missing])
+            self.rest = data[missing:]
+
+
+class ChunkedBody:
+    """A body of unknown length: bad chunks are `Malformed`, too many bytes `TooLarge`."""
+
+    __slots__ = ("_chunks", "_held", "_left", "_limit", "_parts", "_place", "_size", "rest")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -35,8 +62,9 @@ class ChunkedBody:
         self._place = _AT_SIZE
         self._left = 0
         self._chunks = 0
-        self.size = 0
+        self._size = 0
         self.rest: bytes | None = None
+        """Once the body is whole: the bytes after it."""
 
     def body(self) -> bytes:
         return b"".join(self._parts)
@@ -69,10 +97,10 @@ class ChunkedBody:
             raise _malformed("a chunk size that is not one")
         size = int(match[1], 16)
         self._chunks += 1
-        if self._chunks > _FREE_CHUNKS + self.size // _MEAN_CHUNK:
+        if self._chunks > _FREE_CHUNKS + self._size // _MEAN_CHUNK:
             raise _malformed("too many small chunks")
         # Judged by what the chunk announces: there is no need to see it arrive.
-        if self.size + size > self._limit:
+        if self._size + size > self._limit:
             raise TooLarge
         self._left = size
         self._place = _IN_DATA if size else _AT_END
@@ -82,7 +110,7 @@ class ChunkedBody:
         part = data[at : at + self._left] if at or len(data) > self._left else data
         if part:
             self._parts.append(part)
-            self.size += len(part)
+            self._size += len(part)
             self._left -= len(part)
         if self._left:
             return -1

@@ -1,0 +1,114 @@
+"""A gateway, the upstream behind it and the vendors' SDKs before it, for the tests that join all three."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Mapping
+from functools import cached_property
+from types import TracebackType
+from typing import Any
+
+import anthropic
+import msgspec
+import openai
+from google import genai
+from google.genai import types
+
+from wireglot.testing.live_gateway import BASES, LiveGateway
+from wireglot.testing.scripted_upstream import ScriptedUpstream
+
+UPSTREAMS = ("anthropic", "openai-chat", "openai-responses", "gemini", "code-assist")
+
+MODEL = "m1"
+FRAIL = "frail-m1"
+"""Leads to a provider that is asked once and never given a rest: its errors arrive as they are."""
+LOCKED = "locked-m1"
+"""Leads to a provider whose only key is set aside by the test that uses it."""
+UNLISTED = "nobody-m1"
+"""Leads nowhere: there is no such provider."""
+
+WEATHER: dict[str, Any] = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+STRICT = "[[demo:strict]]"
+"""Has the scripted model refuse any conversation in which a signature came back changed."""
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+"""A picture of one point, in base64."""
+
+
+class Exchanged(msgspec.Struct, frozen=True):
+    """An answer over plain HTTP. Header names are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Stage:
+    """The gateway before one upstream, with a client of each SDK. Nobody tries again but the gateway."""
+
+    def __init__(self, upstream_dialect: str) -> None:
+        self.dialect = upstream_dialect
+        self.upstream = ScriptedUpstream()
+        self._gateway: LiveGateway
+
+    def __enter__(self) -> Stage:
+        self.upstream.start()
+        self.gateway = LiveGateway(self._toml()).__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.gateway.__exit__(kind, problem, trace)
+        self.upstream.stop()
+
+    @property
+    def url(self) -> str:
+        return self.gateway.url
+
+    @cached_property
+    def claude(self) -> anthropic.Anthropic:
+        return anthropic.Anthropic(base_url=self.url, api_key="x", max_retries=0)
+
+    @cached_property
+    def gpt(self) -> openai.OpenAI:
+        return openai.OpenAI(base_url=f"{self.url}/v1", api_key="x", max_retries=0)
+
+    @cached_property
+    def gemini(self) -> genai.Client:
+        return genai.Client(api_key="x", http_options=types.HttpOptions(base_url=self.url))
+
+    def post(self, path: str, body: bytes, headers: Mapping[str, str] = {}) -> Exchanged:
+        """One request without any SDK, for what is compared byte by byte."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.gateway.port, timeout=10)
+        try:
+            connection.request("POST", path, body, {"content-type": "application/json", **headers})
+            return _exchanged(connection.getresponse())
+        finally:
+            connection.close()
+
+    def sent(self) -> Any:
+        """The last body that reached the upstream."""
+        return self.upstream.requests[-1].json
+
+    def _toml(self) -> str:
+        address = f'dialect = "{self.dialect}"\nbase_url = "{self.upstream.url}{BASES[self.dialect]}"\n'
+        key = 'api_key = "upstream-key-0123456789"\n'
+        once = "retry = {retries = 0}\nbreaker = {consecutive = 1000000, minimum = 1000000}\n"
+        return (
+            f"[providers.mine]\n{address}{key}"
+            f"[providers.frail]\n{address}{key}{once}"
+            f"[providers.locked]\n{address}{key}{once}"
+            '[models]\n"frail-*" = "frail/*"\n"locked-*" = "locked/*"\n"m*" = "mine/m*"\n'
+        )
+
+
+def _exchanged(answer: http.client.HTTPResponse) -> Exchanged:
+    headers = {name.lower(): value for name, value in answer.getheaders()}
+    return Exchanged(answer.status, headers, answer.read())
