@@ -50,12 +50,15 @@ class Exchanged(msgspec.Struct, frozen=True):
 
 
 class Stage:
-    """The gateway before one upstream, with a client of each SDK. Nobody tries again but the gateway."""
+    """The gateway before one upstream, with a client of each SDK. Nobody tries again but the gateway.
+
+    Nothing is encrypted here, so the clients load no certificates: that alone takes longer than a test.
+    """
 
     def __init__(self, upstream_dialect: str) -> None:
         self.dialect = upstream_dialect
         self.upstream = ScriptedUpstream()
-        self._gateway: LiveGateway
+        self.gateway: LiveGateway
 
     def __enter__(self) -> Stage:
         self.upstream.start()
@@ -74,15 +77,30 @@ class Stage:
 
     @cached_property
     def claude(self) -> anthropic.Anthropic:
-        return anthropic.Anthropic(base_url=self.url, api_key="x", max_retries=0)
+        return anthropic.Anthropic(
+            base_url=self.url,
+            api_key="x",
+            max_retries=0,
+            http_client=anthropic.DefaultHttpxClient(verify=False),
+        )
 
     @cached_property
     def gpt(self) -> openai.OpenAI:
-        return openai.OpenAI(base_url=f"{self.url}/v1", api_key="x", max_retries=0)
+        return openai.OpenAI(
+            base_url=f"{self.url}/v1",
+            api_key="x",
+            max_retries=0,
+            http_client=openai.DefaultHttpxClient(verify=False),
+        )
 
     @cached_property
     def gemini(self) -> genai.Client:
-        return genai.Client(api_key="x", http_options=types.HttpOptions(base_url=self.url))
+        return genai.Client(
+            api_key="x",
+            http_options=types.HttpOptions(
+                base_url=self.url, client_args={"verify": False}, async_client_args={"verify": False}
+            ),
+        )
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str] = {}) -> Exchanged:
         """One request without any SDK, for what is compared byte by byte."""
@@ -112,3 +130,22 @@ class Stage:
 def _exchanged(answer: http.client.HTTPResponse) -> Exchanged:
     headers = {name.lower(): value for name, value in answer.getheaders()}
     return Exchanged(answer.status, headers, answer.read())
+
+
+def reasoning_state(dialect: str, body: Any) -> list[str]:
+    """What a request gives back to its upstream of the reasoning that this upstream signed."""
+    match dialect:
+        case "anthropic":
+            blocks = [block for message in body["messages"] for block in _blocks(message["content"])]
+            return [block["signature"] for block in blocks if block["type"] == "thinking"]
+        case "openai-responses":
+            return [item["encrypted_content"] for item in body["input"] if item.get("type") == "reasoning"]
+        case "gemini" | "code-assist":
+            contents = body["request"]["contents"] if dialect == "code-assist" else body["contents"]
+            parts = [part for content in contents for part in content["parts"]]
+            return [part["thoughtSignature"] for part in parts if "thoughtSignature" in part]
+    return []
+
+
+def _blocks(content: Any) -> list[Any]:
+    return content if isinstance(content, list) else []

@@ -186,7 +186,7 @@ def test_a_reader_that_has_gone_is_counted(pipe):
 def test_a_descriptor_made_non_blocking_by_others_loses_nothing(pipe):
     os.set_blocking(pipe.write_end, False)
     sink = Sink(pipe.write_end, pause=0.001)
-    sent = [b"y" * 1000 + b"\n"] * 500
+    sent = [b"y" * 1000 + b"\n", b"z" * 200_000 + b"\n"] * 50
     for line in sent:
         sink.write(line)
     received: list[bytes] = []
@@ -230,7 +230,12 @@ def ran(then: str) -> list[dict]:
 
 
 def test_the_lines_before_a_crash_are_written():
-    assert [line["event"] for line in ran("raise RuntimeError('crash')")] == ["parent"]
+    then = """
+for number in range(2000):
+    observer.note("info", "last", number=number)
+raise RuntimeError("crash")
+"""
+    assert [line.get("number") for line in ran(then)] == [None, *range(2000)]
 
 
 def test_a_forked_worker_writes_its_own_lines_and_no_one_elses():

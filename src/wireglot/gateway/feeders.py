@@ -48,6 +48,10 @@ class Feeder(Protocol):
         """The upstream failed after the answer had begun."""
         ...
 
+    def abandon(self) -> None:
+        """The client has gone: keep the account of what it got."""
+        ...
+
 
 class Passthrough:
     """The stream as it is. Whole frames only: half a frame of a stream that breaks is never sent."""
@@ -97,6 +101,10 @@ class Passthrough:
             self._client.end()
         else:
             self._client.abort()  # there is no telling where in the array it broke
+
+    def abandon(self) -> None:
+        if not self.ended:
+            self._settle()
 
     def _open(self, data: bytes) -> None:
         """Hold everything back until the first event that is part of an answer."""
@@ -167,6 +175,11 @@ class Translation:
         if not self.ended:
             self._take([Failure(error)])
 
+    def abandon(self) -> None:
+        if not self.ended:
+            record = self._job.record
+            record.usage, record.usage_source = self._usage, _source(self._usage, False)
+
     def events(self, events: list[Event]) -> None:
         """Events that came by another way than the wire (an answer that was not streamed)."""
         self._take(events)
@@ -227,6 +240,9 @@ class Collection:
 
     def fail(self, error: ApiError) -> None:
         raise Refused(error)
+
+    def abandon(self) -> None:
+        """Nothing of it has reached the client."""
 
     def response(self) -> Response:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +20,7 @@ from wireglot.gateway.settings import LossPolicy, Settings
 from wireglot.ir.errors import ClientFault, Unsupported, WireglotError
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
-from wireglot.wire.json import BadJson, decode
+from wireglot.wire.json import BadJson, decode, exceeds_depth
 from wireglot.wire.splice import peek, repeated_keys
 
 _PEEKED: Final = ("model", "stream", "thread")
@@ -32,6 +33,9 @@ _SESSION_HEADERS: Final = (
     "session_id",
 )
 _SEALED: Final = b'"V0cx'  # how our envelopes begin, base64 of their magic
+_MEASURED: Final = 16 * 1024
+"""Larger bodies are held to the depth at which the parser itself gives up: measuring them costs too much."""
+_NO_NUMBER: Final = re.compile(rb"\W?-?(?:NaN|Infinity)")
 _POLICIES: Final = frozenset({"strict", "warn", "silent"})
 
 
@@ -88,6 +92,7 @@ class Job:
         sse = (asked.dialect != "gemini" and asked.dialect != "code-assist") or "alt=sse" in head.query
         self.framing: Final = "sse" if sse else "json-array"
         self._glance()
+        self._measure()
         self.session = next((head.headers[name] for name in _SESSION_HEADERS if name in head.headers), "")
         self.policy = self._asked_policy()
         self.timeout = self._asked_timeout()
@@ -138,12 +143,11 @@ class Job:
         asked = self.asked
         if asked.dialect == "gemini":
             self.model, self.stream = asked.model, bool(asked.stream)
-            if not self.body:
-                raise Fault("bad", "the body is empty: expected a JSON object", code="invalid_json")
-            return
         if not self.body:
             raise Fault("bad", "the body is empty: expected a JSON object", code="invalid_json")
         found = _peeked(self.body)
+        if asked.dialect == "gemini":
+            return
         model = found.get("model")
         if model is not None and type(model) is not str:
             raise Fault("bad", "model: expected a string", code="invalid_type", param="model")
@@ -155,6 +159,12 @@ class Job:
         self.model = (model or "").removeprefix("models/") if asked.dialect == "code-assist" else model or ""
         self.stream = asked.stream if asked.stream is not None else bool(stream)
         self.thread = found.get("thread") is not None
+
+    def _measure(self) -> None:
+        """Refuse what is nested so deeply that somebody behind us may break on it."""
+        depth = self.settings.guard.json_depth
+        if len(self.body) <= _MEASURED and exceeds_depth(self.body, depth):
+            raise Fault("bad", f"the JSON is nested more than {depth} deep", code="json_too_deep")
 
     def _asked_policy(self) -> LossPolicy | None:
         """The caller's own wish, by header, then its key's."""
@@ -202,10 +212,13 @@ def _decoded(body: bytes) -> Any:
     try:
         return decode(body)
     except BadJson as problem:
-        raise _bad_json(problem) from None
+        raise _bad_json(problem, body) from None
 
 
-def _bad_json(problem: BadJson) -> Fault:
+def _bad_json(problem: BadJson, body: bytes = b"") -> Fault:
+    at = problem.offset or 0
+    if _NO_NUMBER.match(body, max(0, at - 1)) or "out of range" in problem.reason:
+        return Fault("bad", f"the body holds a number that JSON has not: {problem}", code="invalid_number")
     if problem.reason == "nested too deeply":
         return Fault("bad", "the JSON is nested too deeply", code="json_too_deep")
     code = "invalid_utf8" if problem.reason == "invalid UTF-8" else "invalid_json"
@@ -218,7 +231,7 @@ def _peeked(body: bytes) -> dict[str, Any]:
     except BadJson as problem:
         if not isinstance(_decoded(body), dict):
             raise Fault("bad", "expected a JSON object", code="invalid_type") from None
-        raise _bad_json(problem) from None
+        raise _bad_json(problem, body) from None
     # Whoever checks the first of two equal keys and sends the second is fooled: such a body is refused.
     if body.count(b'"model"') > 1 or body.count(b'"stream"') > 1:
         for key in repeated_keys(body):

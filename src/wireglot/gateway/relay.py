@@ -313,6 +313,9 @@ class Relay:
         job.reply.on_pressure(answer.pause, answer.resume)
         try:
             await _pumped(answer, feeder)
+        except asyncio.CancelledError:
+            feeder.abandon()
+            raise
         except TransportFault as fault:
             if client is None or not client.begun:
                 raise

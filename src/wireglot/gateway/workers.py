@@ -46,8 +46,7 @@ class Siblings:
 
     async def start(self) -> None:
         _check_private(self._directory)
-        self._own.unlink(missing_ok=True)  # of a predecessor that died
-        loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()  # removes the socket of a predecessor that died
         self._server = await loop.create_unix_server(lambda: _Teller(self._render), str(self._own))
 
     async def close(self) -> None:

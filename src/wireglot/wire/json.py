@@ -6,12 +6,15 @@ conversation.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 _BOM = b"\xef\xbb\xbf"
 _REASON = re.compile(r"(?:JSON is malformed: )?(.*?)(?: \(byte (\d+)\))?", re.DOTALL)
@@ -78,6 +81,30 @@ def bad_json(data: bytes, fault: Exception) -> BadJson:
     if found is None or found[1] == "Input data was truncated":
         return BadJson("the text ends too early", len(data))
     return BadJson(found[1], int(found[2]) if found[2] else None)
+
+
+def exceeds_depth(data: bytes, limit: int) -> bool:
+    """Whether JSON (already found to be legal) is nested more than `limit` deep.
+
+    Level by level, and only into values that have enough opening brackets for it: a text full of brackets
+    costs one look.
+    """
+    pieces = [(data, limit)]
+    while pieces:
+        piece, room = pieces.pop()
+        if piece.count(b"{") + piece.count(b"[") <= room:
+            continue
+        opening = piece.lstrip(b" \t\r\n")[:1]
+        if opening == b"{":
+            values: Iterable[msgspec.Raw] = _decode_members(piece).values()
+        elif opening == b"[":
+            values = _decode_items(piece)
+        else:
+            continue
+        if not room:
+            return True
+        pieces += ((bytes(value), room - 1) for value in values)
+    return False
 
 
 def _decode_again(data: bytes | str | memoryview, fault: Exception) -> Any:
