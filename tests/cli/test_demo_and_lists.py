@@ -1,4 +1,4 @@
-"""`wireglot demo`, the lists, and the outside of the command."""
+"""`wireglot demo` and `pairs`, the lists, and the outside of the command."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.running import COMMAND, PLAIN, complaint, run
 from wireglot import __version__
-from wireglot.cli import demo, examples, main
+from wireglot.cli import demo, examples, main, pairs
 from wireglot.cli.outline import outline, side_by_side
 from wireglot.cli.paint import Paint
 from wireglot.dialects.registry import NAMES
@@ -18,8 +18,20 @@ from wireglot.ir.loss import FEATURES
 from wireglot.providers.spec import names
 
 
-def test_the_demo_shows_every_ordered_pair_and_one_request_beside_its_translation():
+def test_the_demo_answers_in_every_dialect_and_streams_a_tool_call():
     done = run("demo")
+    shown = done.stdout.decode()
+    assert done.returncode == 0, shown
+    for example in demo.EXAMPLES:
+        assert example.title in shown
+        assert f"route demo/{example.upstream}" in shown
+    assert shown.count("  200  ") == len(demo.EXAMPLES)
+    assert '"type":"tool_use"' in shown
+    assert "message_stop" in shown
+
+
+def test_pairs_shows_every_ordered_pair_and_one_request_beside_its_translation():
+    done = run("pairs")
     shown = done.stdout.decode()
     assert done.returncode == 0
     assert done.stderr == b""
@@ -33,24 +45,24 @@ def test_the_demo_shows_every_ordered_pair_and_one_request_beside_its_translatio
     assert '"contents": [' in shown
 
 
-def test_the_demo_shows_the_pair_that_is_asked_for():
-    shown = run("demo", "--from", "openai-responses", "--to", "openai-chat").stdout.decode()
+def test_pairs_shows_the_pair_that_is_asked_for():
+    shown = run("pairs", "--from", "openai-responses", "--to", "openai-chat").stdout.decode()
     assert "The request in openai-responses" in shown
     assert "the same in openai-chat" in shown
 
 
-def test_the_demo_refuses_a_dialect_without_an_example():
-    assert complaint(run("demo", "--to", "klingon")).startswith("--to: no example in dialect 'klingon'")
+def test_pairs_refuses_a_dialect_without_an_example():
+    assert complaint(run("pairs", "--to", "klingon")).startswith("--to: no example in dialect 'klingon'")
 
 
-def test_the_demo_fails_if_a_pair_fails(monkeypatch, capsys):
+def test_pairs_fails_if_a_pair_fails(monkeypatch, capsys):
     def cross(kind, source, target):
-        return demo.Crossing(
+        return pairs.Crossing(
             fault="$.tools: expected better" if (kind, target) == ("stream", "gemini") else ""
         )
 
-    monkeypatch.setattr(demo, "cross", cross)
-    assert main(["demo"]) == 1
+    monkeypatch.setattr(pairs, "cross", cross)
+    assert main(["pairs"]) == 1
     out, err = capsys.readouterr()
     assert "FAILED" in out
     assert "wireglot: anthropic to gemini, stream: $.tools: expected better" in err.splitlines()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from wireglot.gateway import demo
 from wireglot.gateway.demo.directives import Directives, parse_directives, without_directives
 from wireglot.gateway.demo.script import Script, answer, count
 from wireglot.ir.content import Extra, Message, Part, Reasoning, Signature, Text, ToolCall, ToolResult
@@ -270,3 +273,25 @@ def test_usage_adds_up_and_counts_what_was_cached() -> None:
 
 def test_a_request_without_words_is_answered() -> None:
     assert "no words" in text_of(answer(Request("demo", ())))
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "demo.md"
+
+
+@pytest.mark.parametrize(
+    "text", [DOCS.read_text(encoding="utf-8"), demo.__doc__ or ""], ids=["docs", "module"]
+)
+def test_every_directive_is_documented(text: str) -> None:
+    """Those the page shows are understood, and no other is."""
+    shown = re.findall(r"^\| `(\[\[demo:.+?\]\])` \|", text.replace("N]]", "3]]"), re.MULTILINE)
+    changed: set[str] = set()
+    for directive in shown:
+        found = parse_directives(directive)
+        names = {
+            name
+            for name in Directives.__struct_fields__
+            if getattr(found, name) != getattr(Directives(), name)
+        }
+        assert names, f"{directive} is not understood"
+        changed |= names
+    assert changed == set(Directives.__struct_fields__)

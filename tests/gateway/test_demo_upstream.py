@@ -6,12 +6,14 @@ import gzip
 import http.client
 import json
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import trustme
 
 from wireglot.testing.scripted_upstream import FAULTS, Behaviour, Fault, ScriptedUpstream
 
@@ -287,6 +289,26 @@ def test_gemini_cli_finds_what_it_asks_before_its_first_turn(upstream: ScriptedU
     received = raw(upstream, {}, "/v1internal:loadCodeAssist")
     assert b"cloudaicompanionProject" in received
     assert raw(upstream, {}, "/elsewhere").startswith(b"HTTP/1.1 404")
+
+
+def test_a_websocket_is_refused_with_the_status_that_makes_codex_go_on(upstream: ScriptedUpstream) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", upstream.port, timeout=5)
+    connection.request("GET", "/v1/responses", headers={"Upgrade": "websocket", "Connection": "Upgrade"})
+    assert connection.getresponse().status == 426
+    connection.close()
+
+
+def test_it_speaks_tls_with_a_certificate_of_the_tests_own() -> None:
+    authority = trustme.CA()
+    ours, theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("localhost", "127.0.0.1").configure_cert(ours)
+    authority.configure_trust(theirs)
+    with ScriptedUpstream(tls=ours) as upstream:
+        assert upstream.url.startswith("https://")
+        connection = http.client.HTTPSConnection("127.0.0.1", upstream.port, timeout=5, context=theirs)
+        connection.request("GET", "/v1/models")
+        assert connection.getresponse().status == 200
+        connection.close()
 
 
 def test_a_port_in_use_is_an_error(upstream: ScriptedUpstream) -> None:

@@ -202,12 +202,18 @@ def test_models_that_no_one_answers_make_no_new_series():
 def test_without_the_extra_the_configuration_is_at_fault(monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(ConfigError, match=r"server\.telemetry: .*pip install 'wireglot\[otel\]'"):
-        Observer(Settings(server=ServerSettings(log="off", telemetry=True)))
+        opentelemetry(ModelNames((), str), print)
 
 
 def test_it_is_not_loaded_unless_it_is_asked_for(monkeypatch):
     monkeypatch.setitem(sys.modules, "wireglot.gateway.telemetry", None)
     Observer(Settings(server=ServerSettings(log="off"))).finish(Record("r", 1.0))
+
+
+def exporting() -> Observer:
+    observer = Observer(Settings(server=ServerSettings(log="off")))
+    observer.attach(opentelemetry(observer.metrics.models, observer.note))
+    return observer
 
 
 class Collector(BaseHTTPRequestHandler):
@@ -229,7 +235,7 @@ def test_everything_reaches_a_collector_before_the_end(monkeypatch):
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-    observer = Observer(Settings(server=ServerSettings(log="off", telemetry=True)))
+    observer = exporting()
     observer.finish(Record("r", 1.0, operation="generate", provider="kimi", upstream_model="k", status=200))
     observer.close()
     server.shutdown()
@@ -256,7 +262,7 @@ def test_a_target_that_is_down_does_not_hold_up_the_end(monkeypatch):
     with HTTPServer(("127.0.0.1", 0), Collector) as unused:
         port = unused.server_port
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
-    observer = Observer(Settings(server=ServerSettings(log="off", telemetry=True)))
+    observer = exporting()
     record = Record("r", 1.0, operation="generate", provider="kimi", upstream_model="k", status=200)
     observer.finish(record)
     observer.close()

@@ -169,6 +169,7 @@ async def test_a_tls_stream_can_be_paused():
         while True:
             await peer.send(b"10000\r\n" + bytes(65536) + b"\r\n")
             peer.number += 1
+            await asyncio.sleep(0)  # a write that does not block would keep the loop to itself
 
     async with (
         Server(serve, serving("127.0.0.1")) as server,
@@ -211,7 +212,8 @@ async def test_a_tls_connection_given_up_at_any_moment_leaves_nothing_behind():
             if not task.cancelled():
                 assert task.result() == b"ok"
                 break
-            assert transport.open_connections == 0
+            # Whole before we gave up: then it is idle, and may be used again.
+            assert transport.open_connections == transport.idle_connections
         assert await fetch(transport, post(server)) == b"ok"
 
 

@@ -25,7 +25,7 @@ def worker(requests: int, breaker: float = 0.0) -> Metrics:
     for _ in range(requests):
         metrics.finish(done())
     metrics.begin()
-    metrics.read("breaker_state", "Of a provider.", lambda: {("kimi",): breaker}, ("provider",))
+    metrics.read("breaker_open", "Of a provider.", lambda: {("kimi",): breaker}, ("provider",))
     return metrics
 
 
@@ -44,7 +44,7 @@ def test_counters_gauges_and_histograms_add_up():
 
 def test_of_a_state_the_largest_counts():
     whole = read(merge([worker(0, 2.0).render(), worker(0, 1.0).render()]))
-    assert whole["wireglot_breaker_state", frozenset({("provider", "kimi")})] == 2
+    assert whole["wireglot_breaker_open", frozenset({("provider", "kimi")})] == 2
     assert whole["wireglot_build_info", frozenset({("version", "1")})] == 1
 
 

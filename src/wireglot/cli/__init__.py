@@ -63,6 +63,10 @@ def _run(argv: Sequence[str] | None) -> int:
             from wireglot.cli import demo
 
             return demo.run(arguments)
+        case "pairs":
+            from wireglot.cli import pairs
+
+            return pairs.run(arguments)
         case "smoke":
             from wireglot.cli import smoke
 

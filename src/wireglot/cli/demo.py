@@ -1,119 +1,170 @@
-"""`wireglot demo`: the bundled conversation in every direction, and one request beside its translation."""
+"""`wireglot demo`: a gateway with its embedded model answers a real request in every dialect."""
 
 from __future__ import annotations
 
 import argparse
-import shutil
+import asyncio
+import http.client
 import sys
+import time
+from typing import Any, Final
 
 import msgspec
 
-from wireglot.cli import examples
-from wireglot.cli.outline import outline, side_by_side
-from wireglot.cli.paint import Paint, count, loss_lines, one_line
-from wireglot.ir.errors import WireglotError
-from wireglot.ir.loss import Loss
-from wireglot.translate import StreamTranslator, translate_request, translate_response
+from wireglot.cli.paint import Paint, one_line
+from wireglot.wire.json import decode, encode
+from wireglot.wire.sse import SseDecoder
 
-_KINDS = ("request", "response", "stream")
+_SETTINGS: Final = {"server": {"host": "127.0.0.1", "port": 0, "workers": 1, "log": "off"}}
+_SAID: Final = "Hello! Which dialect am I speaking?"
+_CONTENTS: Final = {"contents": [{"role": "user", "parts": [{"text": _SAID}]}]}
+_WEATHER: Final = {
+    "name": "get_weather",
+    "description": "The weather in a city",
+    "input_schema": {
+        "type": "object",
+        "properties": {"city": {"type": "string", "enum": ["Oslo", "Lima"]}},
+        "required": ["city"],
+    },
+}
+_SHOWN: Final = 96
 
 
-class Crossing(msgspec.Struct, frozen=True):
-    """How one document fared: its losses, or why it failed."""
+class Example(msgspec.Struct, frozen=True):
+    """A request of one dialect, answered by a model that speaks another, and where its answer's text is."""
 
-    losses: tuple[Loss, ...] = ()
-    fault: str = ""
+    title: str
+    path: str
+    upstream: str
+    body: dict[str, Any]
+    text: tuple[str | int, ...]
+
+
+EXAMPLES: Final = (
+    Example(
+        "Anthropic Messages",
+        "/v1/messages",
+        "demo-gemini",
+        {"model": "demo-gemini", "max_tokens": 300, "messages": [{"role": "user", "content": _SAID}]},
+        ("content", 0, "text"),
+    ),
+    Example(
+        "OpenAI Chat Completions",
+        "/v1/chat/completions",
+        "demo-anthropic",
+        {"model": "demo-anthropic", "messages": [{"role": "user", "content": _SAID}]},
+        ("choices", 0, "message", "content"),
+    ),
+    Example(
+        "OpenAI Responses",
+        "/v1/responses",
+        "demo-openai-chat",
+        {"model": "demo-openai-chat", "input": _SAID},
+        ("output", 0, "content", 0, "text"),
+    ),
+    Example(
+        "Google Gemini",
+        "/v1beta/models/demo-openai-responses:generateContent",
+        "demo-openai-responses",
+        _CONTENTS,
+        ("candidates", 0, "content", "parts", 0, "text"),
+    ),
+    Example(
+        "Google Code Assist",
+        "/v1internal:generateContent",
+        "demo-anthropic",
+        {"model": "demo-anthropic", "request": _CONTENTS},
+        ("response", "candidates", 0, "content", "parts", 0, "text"),
+    ),
+    Example(
+        "Gemini, simplified",
+        "/v1/gemini",
+        "demo-openai-chat",
+        {"model": "demo-openai-chat", "input": _SAID},
+        ("candidates", 0, "content", "parts", 0, "text"),
+    ),
+)
+
+_STREAMED: Final = {
+    "model": "demo-gemini",
+    "max_tokens": 300,
+    "stream": True,
+    "tools": [_WEATHER],
+    "messages": [{"role": "user", "content": "How warm is it in Oslo? Ask the tool."}],
+}
 
 
 def run(arguments: argparse.Namespace) -> int:
-    for option, name in (("--from", arguments.source), ("--to", arguments.target)):
-        if name not in examples.MODELS:
-            expected = ", ".join(examples.MODELS)
-            print(
-                f"wireglot: {option}: no example in dialect {name!r}: expected one of {expected}",
-                file=sys.stderr,
-            )
-            return 2
+    from wireglot.gateway import config
+    from wireglot.gateway.run import Process, run_loop
+
+    settings = config.load(None, environ={}, overrides=_SETTINGS, create_secret=False)
+
+    async def work() -> int:
+        process = Process(settings, environ={}, overrides=_SETTINGS)
+        await process.start()
+        try:
+            return await asyncio.to_thread(show, *process.address)
+        finally:
+            await process.close()
+
+    return run_loop(work())
+
+
+def show(host: str, port: int) -> int:
+    """Ask, and print what was asked and answered. The number of failures is the exit status."""
     paint = Paint(sys.stdout)
-    print(paint("One coding-agent conversation, every direction", "bold"))
-    print(
-        "A number counts the losses: what the other dialect has no place for, named at the end of the row.\n"
-    )
-    faults = _table(paint)
-    print()
-    if faults:
-        print("\n".join(faults), file=sys.stderr)
-        return 1
-    _show(arguments.source, arguments.target, paint)
-    return 0
+    print(paint(f"A gateway at http://{host}:{port}, with a model that lives inside it", "bold"))
+    print("Each request below goes over HTTP in one dialect; the model behind it speaks another.\n")
+    failures = 0
+    for example in EXAMPLES:
+        failures += not _asked(host, port, example, paint)
+    print(paint("A streamed tool call: Anthropic client, Gemini upstream", "bold"))
+    failures += not _streamed(host, port, paint)
+    print("\nNow with your own client: `wireglot serve`, then see docs/clients.md for its settings.")
+    return min(failures, 100)
 
 
-def cross(kind: str, source: str, target: str) -> Crossing:
-    """Translate one bundled document. The client of a response or stream is the one who speaks `target`."""
+def _asked(host: str, port: int, example: Example, paint: Paint) -> bool:
+    began = time.perf_counter()
+    status, headers, body = _post(host, port, example.path, example.body)
+    spent = (time.perf_counter() - began) * 1000
+    print(f"{paint(example.title, 'bold')}  ->  {example.upstream}")
+    print(f"  POST {example.path}")
     try:
-        match kind:
-            case "request":
-                body = examples.document(source, "request")
-                return Crossing(
-                    translate_request(
-                        body, source=source, target=target, model=examples.MODELS[target]
-                    ).losses
-                )
-            case "response":
-                body = examples.document(source, "response")
-                asked = examples.document(target, "request")
-                return Crossing(translate_response(body, source=source, target=target, request=asked).losses)
-            case _:
-                translator = StreamTranslator(
-                    source=source, target=target, request=examples.document(target, "request")
-                )
-                translator.feed(examples.stream(source))
-                translator.close()
-                if translator.failed:
-                    return Crossing(fault="the stream ended in an error")
-                return Crossing(tuple(translator.losses))
-    except WireglotError as fault:
-        return Crossing(fault=str(fault))
+        text: Any = decode(body)
+        for step in example.text:
+            text = text[step]
+        fine = status == 200 and isinstance(text, str) and bool(text)
+    except (ValueError, LookupError, TypeError):
+        fine, text = False, body.decode("utf-8", "replace")
+    verdict = paint(str(status), "ok" if fine else "dropped")
+    route, losses = headers.get("x-wireglot-route", "-"), headers.get("x-wireglot-losses", "none")
+    print(f"  {verdict}  {spent:.0f} ms  route {route}  losses {losses}")
+    print(f"  {paint(_short(str(text)), 'dim')}\n")
+    return fine
 
 
-def _table(paint: Paint) -> list[str]:
-    """Print a row for each ordered pair; return what failed."""
-    row = "{:<17} {:<17} {:<9} {:<9} {:<9} {}"
-    print(paint(row.format("from", "to", *_KINDS, "not carried as it was"), "bold"))
-    faults = []
-    for source in examples.MODELS:
-        for target in examples.MODELS:
-            if source == target:
-                continue
-            crossings = {kind: cross(kind, source, target) for kind in _KINDS}
-            faults += [
-                f"wireglot: {source} to {target}, {kind}: {one_line(crossing.fault)}"
-                for kind, crossing in crossings.items()
-                if crossing.fault
-            ]
-            features = sorted({loss.feature for crossing in crossings.values() for loss in crossing.losses})
-            cells = [_cell(crossing, paint) for crossing in crossings.values()]
-            print(row.format(source, target, *cells, ", ".join(features)).rstrip())
-    return faults
+def _streamed(host: str, port: int, paint: Paint) -> bool:
+    status, _, body = _post(host, port, "/v1/messages", _STREAMED)
+    print(f"  POST /v1/messages  (stream, one tool)  {status}")
+    seen = []
+    for frame in SseDecoder().feed(body):
+        seen.append(frame.event)
+        print(f"  {frame.event:<22} {paint(_short(frame.data.decode('utf-8', 'replace')), 'dim')}")
+    return status == 200 and b'"tool_use"' in body and seen[-1:] == ["message_stop"]
 
 
-def _cell(crossing: Crossing, paint: Paint) -> str:
-    if crossing.fault:
-        return paint("FAILED".ljust(9), "dropped")
-    return paint((f"ok, {len(crossing.losses)}" if crossing.losses else "ok").ljust(9), "ok")
+def _post(host: str, port: int, path: str, body: Any) -> tuple[int, dict[str, str], bytes]:
+    connection = http.client.HTTPConnection(host, port, timeout=30)
+    try:
+        connection.request("POST", path, encode(body), {"content-type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+    finally:
+        connection.close()
 
 
-def _show(source: str, target: str, paint: Paint) -> None:
-    """One request beside its translation, and what the translation could not say."""
-    width = min(max((shutil.get_terminal_size((140, 24)).columns - 3) // 2, 40), 100)
-    body = examples.document(source, "request")
-    rendered = translate_request(body, source=source, target=target, model=examples.MODELS[target])
-    print(paint(f"{f'The request in {source}'.ljust(width)} | the same in {target}", "bold"))
-    print(f"{'-' * width}-+-{'-' * width}")
-    print("\n".join(side_by_side(outline(body, width), outline(rendered.value, width), width)))
-    print()
-    if rendered.losses:
-        print(paint(f"{count(len(rendered.losses), 'loss', 'losses')}:", "bold"))
-        print("\n".join(loss_lines(rendered.losses, paint)))
-    else:
-        print("No losses.")
+def _short(text: str) -> str:
+    text = one_line(text)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

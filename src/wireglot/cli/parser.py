@@ -30,6 +30,7 @@ exit status:
 _EXAMPLES = """\
 examples:
   wireglot demo
+  wireglot serve
   wireglot translate request --from anthropic --to gemini < in.json > out.json
   wireglot translate --jsonl < cases.jsonl > results.jsonl
   wireglot dialects
@@ -66,7 +67,13 @@ def build_parser() -> argparse.ArgumentParser:
     _add_serve(commands)
     _add_config(commands)
     _add_translate(commands)
-    _add_demo(commands)
+    commands.add_parser(
+        "demo",
+        help="see a gateway answer a real request in every dialect",
+        description="Start a gateway on a free port with the model that lives inside it, ask it over HTTP in "
+        "every dialect, stream a tool call, and show what went over the wire.",
+    )
+    _add_pairs(commands)
     _add_smoke(commands)
     commands.add_parser(
         "dialects", help="list the dialects", description="List the dialects that --from and --to take."
@@ -184,9 +191,9 @@ def _add_translate(commands: Any) -> None:
     )
 
 
-def _add_demo(commands: Any) -> None:
+def _add_pairs(commands: Any) -> None:
     parser = commands.add_parser(
-        "demo",
+        "pairs",
         help="translate a bundled conversation between all dialects and show it",
         description="Translate a bundled coding-agent conversation between all ordered pairs of the four "
         "main dialects, and show one request beside its translation.",

@@ -51,7 +51,11 @@ class Gateway:
         self.settings = settings
         self.observer = observer
         self.health = Health()
-        self.relay = Relay(transports, self.health)
+        self.relay = Relay(
+            transports,
+            self.health,
+            lambda provider, kind: observer.metrics.upstream_errors.add((provider, kind)),
+        )
         self.counting = Counting(self.relay)
         self.draining = False
         self._gatekeeper = Gatekeeper(time.monotonic)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -48,7 +49,7 @@ class ClientStream:
     def write(self, data: bytes) -> None:
         if not self.begun:
             self.begun = True
-            self.first = self._loop.time()
+            self.first = time.monotonic()
             self._open()
         self._last = self._loop.time()
         self._reply.write(data)

@@ -29,11 +29,7 @@ class Telemetry(Protocol):
 
 
 class Observer:
-    """A sink that fails is counted and never felt by the request.
-
-    Raises ConfigError where telemetry is asked for and not installed. A new configuration does not turn
-    telemetry on or off: its exporters live as long as the process.
-    """
+    """A sink that fails is counted and never felt by the request."""
 
     def __init__(
         self,
@@ -57,10 +53,6 @@ class Observer:
                           lambda: {(): self._sink.dropped}, kind="counter")  # fmt: skip
         self.metrics.read("log_failed_total", "Log lines that could not be written.",
                           lambda: {(): self._sink.failed}, kind="counter")  # fmt: skip
-        if telemetry is None and settings.server.telemetry:
-            from wireglot.gateway.telemetry import opentelemetry  # heavy, and an extra
-
-            self._telemetry = opentelemetry(self.metrics.models, self.note)
 
     def adopt(self, settings: Settings) -> None:
         """Take over a new configuration: its secrets, its models, its kind of log."""
@@ -70,7 +62,7 @@ class Observer:
         self.metrics.models.know(_models_of(settings))
 
     def attach(self, telemetry: Telemetry) -> None:
-        """Trace from now on."""
+        """Trace from now on. A new configuration does not turn it off: exporters live with the process."""
         self._telemetry = telemetry
 
     def begin(self, record: Record) -> None:

@@ -10,6 +10,7 @@ from wireglot.gateway.exchange import Head, Headers, Refusal, Reply
 from wireglot.gateway.faults import Fault
 from wireglot.gateway.guard import Caller
 from wireglot.gateway.listing import ListedModel
+from wireglot.gateway.metrics import CONTENT_TYPE
 from wireglot.gateway.record import Record
 from wireglot.gateway.routes import Asked, NoRoute
 from wireglot.gateway.settings import Settings
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from wireglot.gateway.app import Gateway
 
 _JSON: Final = ("content-type", "application/json")
-_METRICS: Final = ("content-type", "text/plain; version=0.0.4; charset=utf-8")
+_METRICS: Final = ("content-type", CONTENT_TYPE)
 
 
 def publish(gateway: Gateway) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -34,14 +35,17 @@ _COOL_UNADVISED: Final = 1.0
 _PASSED_BACK: Final = ("x-ratelimit-", "anthropic-ratelimit-", "openai-processing-ms")
 _UPSTREAM_IDS: Final = ("request-id", "x-request-id", "x-goog-request-id", "msh-request-id")
 
+CountError = Callable[[str, str], None]
+"""Told the provider and the kind of each attempt that failed."""
+
 
 class Relay:
     """Carries requests to providers. Holds what is remembered about them, and nothing about any request."""
 
-    def __init__(self, transports: dict[str, Transport], health: Health) -> None:
+    def __init__(self, transports: dict[str, Transport], health: Health, count_error: CountError) -> None:
         self._transports = transports
         self._health = health
-        self.retries = 0
+        self._count_error = count_error
 
     async def answer(self, job: Job, targets: tuple[Target, ...]) -> Target:
         """Answer from the first target that can, and tell which did. Raises the last one's Failed."""
@@ -97,6 +101,7 @@ class Relay:
             try:
                 await self._attempt(job, target, credential)
             except Failed as failed:
+                self._count_error(provider.name, failed.error.kind)
                 account = credential.account if credential is not None else ""
                 now = loop.time()
                 if failed.blame in failures.COUNTED:
@@ -106,7 +111,6 @@ class Relay:
                 wait = self._after(failed, target, account, tried, now)
                 if wait is None or (failed.blame != "credential" and not budget.spend()):
                     raise
-                self.retries += 1
                 if wait > 0:
                     await asyncio.sleep(wait)
             except BaseException:
@@ -297,7 +301,7 @@ class Relay:
             (name, value) for name, value in answer.headers.items() if name.startswith(_PASSED_BACK)
         )
         job.record.status = 200
-        job.record.first_byte = asyncio.get_running_loop().time()
+        job.record.first_byte = time.monotonic()
         job.reply.send(200, headers, body)
 
     async def _streamed(self, job: Job, target: Target, prepared: Prepared, answer: Answer) -> None:

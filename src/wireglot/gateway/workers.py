@@ -23,7 +23,7 @@ from wireglot.gateway.metrics import number_text
 TIMEOUT: Final = 1.0
 _LIMIT: Final = 16 * 1024 * 1024
 _END: Final = b"# END\n"
-_LARGEST: Final = frozenset({"wireglot_breaker_state", "wireglot_build_info"})
+_LARGEST: Final = frozenset({"wireglot_breaker_open", "wireglot_build_info"})
 """A breaker is open if it is open anywhere; two workers of version 1 are not version 2."""
 
 

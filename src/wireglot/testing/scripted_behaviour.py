@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -53,7 +53,7 @@ event. half-event: it ends inside an event. bad-json: one event is no JSON. erro
 dialect's own error event. endless-line: `size` bytes of an event that never ends.
 """
 
-FAULTS: tuple[Fault, ...] = Fault.__args__  # type: ignore[attr-defined] # what a Literal keeps
+FAULTS: tuple[Fault, ...] = get_args(Fault)
 
 _ENDLESS = 40 * 1024 * 1024
 _USUAL_SIZES: dict[Fault, int] = {"interim-flood": 1_000, "huge-headers": 64 * 1024, "endless-line": _ENDLESS}

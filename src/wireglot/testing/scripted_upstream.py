@@ -76,7 +76,7 @@ class ScriptedUpstream:
         self._queue: deque[Behaviour] = deque()
         self._open: set[Connection] = set()
         self._changed = threading.Condition()
-        self._loop = asyncio.new_event_loop()
+        self._loop = asyncio.SelectorEventLoop()  # whatever loop the tests themselves run on
         self._thread = threading.Thread(target=self._run, name="scripted-upstream", daemon=True)
         self._ready = threading.Event()
         self._problem: OSError | None = None
@@ -207,6 +207,9 @@ def answer_for(request: Recorded, behaviour: Behaviour) -> Served:
             return Served(200, [*_JSON], ())
         case "redirect":
             return Served(307, [("location", behaviour.location or "http://127.0.0.1:9/")], ())
+    if request.headers.get("upgrade", "").lower() == "websocket":
+        # Codex goes on over HTTP after this status, and only after this one at once.
+        return refused(name, ApiError("invalid_request", "There are no WebSockets here.", 426))
     if target is None:
         return _unknown(request)
     return _with(_spoiled(target, request, behaviour), behaviour)

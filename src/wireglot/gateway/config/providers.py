@@ -239,9 +239,10 @@ def _retry(table: Table) -> RetryPolicy:
 
 
 def _proxy(table: Table, references: References) -> str:
-    if "proxy" not in table:
+    value = table.raw("proxy")
+    if value is None:
         return ""
-    secret = references.text(table.raw("proxy"), table.at("proxy"))
+    secret = references.text(value, table.at("proxy"))
     if secret is None:
         return ""
     fault = proxy_fault(secret.value)

@@ -138,9 +138,9 @@ def _auth(spec: ProviderSpec, table: Table, known: bool) -> str:
 
 
 def _counts(table: Table, spec: ProviderSpec) -> tuple[str, ...]:
+    given = table.texts("counts", "a list of its dialects")
     if "counts" not in table:
         return tuple(dialect for dialect in spec.counts if dialect in spec.dialects)
-    given = table.texts("counts", "a list of its dialects")
     for dialect in given:
         if dialect not in spec.dialects:
             table.wrong("counts", one_of(spec.dialects, dialect), shown(dialect))

@@ -22,7 +22,7 @@ _COUNT: Final = re.compile(r"\d{1,6}")
 _TOOL: Final = re.compile(r"(\S+)\s*(.*)", re.DOTALL)
 
 
-class Directives(msgspec.Struct, frozen=True):
+class Directives(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`fail` is a status, `gap` in seconds, `tool` a name with the arguments as they were written."""
 
     echo: bool = False
@@ -61,7 +61,7 @@ def parse_directives(text: str) -> Directives:
         name = _NAME.match(inside)
         if name is not None:
             found |= _meaning(name[0], inside[name.end() :].strip())
-    return Directives(**found) if found else _NONE  # type: ignore[arg-type] # the table above types them
+    return msgspec.convert(found, Directives)
 
 
 def without_directives(text: str) -> str:
@@ -105,6 +105,3 @@ def _meaning(name: str, rest: str) -> dict[str, object]:
     if name == "tool" and (tool := _TOOL.match(rest)):
         return {"tool": tool[1], "arguments": tool[2].strip()}
     return {}
-
-
-_NONE: Final = Directives()

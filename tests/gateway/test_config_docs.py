@@ -1,0 +1,75 @@
+"""docs/configuration.md says what the configuration knows, and its examples load."""
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from tests.gateway.config_files import QUIET, loaded
+from wireglot.gateway.config.environment import _SCALARS
+from wireglot.gateway.config.problems import Problems
+from wireglot.gateway.config.providers import RETRIES
+from wireglot.gateway.config.specs import AUTHS, DIALECTS, read_headers, read_spec
+from wireglot.gateway.config.table import Table
+from wireglot.gateway.settings import BreakerPolicy, ClientKey, Guard, Provider, RetryPolicy, ServerSettings
+from wireglot.gateway.upstream import Timeouts
+
+PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+
+
+def section(heading: str) -> str:
+    return PAGE.split(f"## `[{heading}]`", 1)[1].split("\n## ", 1)[0]
+
+
+def documented(text: str) -> set[str]:
+    """Names in the first column of the tables."""
+    rows = re.findall(r"^\| (`.*?) \|", text, flags=re.MULTILINE)
+    return {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+
+
+def fields(struct: type[msgspec.Struct]) -> set[str]:
+    return set(struct.__struct_fields__)
+
+
+def test_every_setting_of_the_server_is_documented() -> None:
+    assert documented(section("server")) == fields(ServerSettings)
+
+
+def test_every_field_of_a_provider_is_documented() -> None:
+    table = Table({"dialect": "openai-chat", "base_url": "http://h/v1"}, "", Problems())
+    read_spec("x", table)
+    read_headers(table)
+    read = table._known | (fields(Provider) - {"name", "spec", "credentials"})
+    read |= {"api_key", "api_keys", "project", "location"}
+    assert documented(section("providers.NAME")) == read
+
+
+def test_every_choice_and_every_nested_field_is_documented() -> None:
+    about = section("providers.NAME")
+    for struct in (Timeouts, RetryPolicy, BreakerPolicy):
+        for field in fields(struct):
+            assert f"`{field}`" in about
+    for choice in (*DIALECTS, *AUTHS, *RETRIES):
+        assert choice in about
+    for field in fields(ClientKey) - {"name", "digest"}:
+        assert f"`{field}`" in section("keys")
+
+
+def test_every_limit_is_documented_with_its_default() -> None:
+    told = dict(re.findall(r"^\| `(\w+)` \| ([\d.]+) \|$", section("limits"), flags=re.MULTILINE))
+    assert {name: float(value) for name, value in told.items()} == {
+        field.name: float(field.default) for field in msgspec.structs.fields(Guard)
+    }
+
+
+def test_every_variable_is_documented() -> None:
+    known = {*_SCALARS, "WIREGLOT_CONFIG", "WIREGLOT_KEYS", "WIREGLOT_MODELS"}
+    assert set(re.findall(r"WIREGLOT_\w+", PAGE)) == known
+
+
+def test_the_examples_load(tmp_path: Path) -> None:
+    environ = dict.fromkeys(("MOONSHOT_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "GROQ_API_KEY"), "k")
+    first, second = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)
+    first = first.replace("sha256:...", "sha256:" + 64 * "0")
+    assert len(loaded(tmp_path, first, {**QUIET, **environ}).rules) == 2
+    assert len(loaded(tmp_path, first.split("[models]")[0] + second, {**QUIET, **environ}).rules) == 4
