@@ -254,6 +254,13 @@ def test_plain_http_beyond_the_own_network_is_noted(tmp_path: Path) -> None:
         assert any("over http" in note for note in settings.notes) is noted
 
 
+def test_a_rule_to_a_retired_model_is_noted(tmp_path: Path) -> None:
+    text = '[providers.kimi]\napi_key = "k"\n[models]\nold = "kimi/kimi-k2-0905-preview"\n'
+    (note,) = [note for note in loaded(tmp_path, text).notes if "retired" in note]
+    assert "old leads to kimi/kimi-k2-0905-preview" in note
+    assert "kimi-k3" in note
+
+
 def test_limits_are_the_guards_fields(tmp_path: Path) -> None:
     guard = loaded(tmp_path, "[limits]\nbody = 10\nping = 5\n[providers.demo]\n").guard
     assert guard == Guard(body=10, ping=5.0)

@@ -193,6 +193,13 @@ def test_dialects_and_placeholders_are_checked_against_the_provider(tmp_path: Pa
     }
 
 
+def test_a_dialect_the_entry_does_not_speak_needs_a_base_url(tmp_path: Path) -> None:
+    text = '[providers.kimi]\napi_key = "k"\ndialect = "anthropic"\n'
+    assert "or a base_url" in problems(tmp_path, text)["providers.kimi.dialect"]
+    placed = text + 'base_url = "https://api.moonshot.ai/anthropic"\n'
+    assert loaded(tmp_path, placed).providers["kimi"].spec.dialects == ("anthropic",)
+
+
 def test_no_problem_tells_a_secret(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     text = """

@@ -11,7 +11,7 @@ from wireglot.gateway.config import providers as providing
 from wireglot.gateway.config import read
 from wireglot.gateway.config.environment import data_dir, overlaid
 from wireglot.gateway.config.keys import read_keys
-from wireglot.gateway.config.models import read_rules
+from wireglot.gateway.config.models import read_rules, retired_targets
 from wireglot.gateway.config.problems import Problems
 from wireglot.gateway.config.references import References
 from wireglot.gateway.config.server import read_guard, read_server, refuse_open_door
@@ -54,6 +54,7 @@ def load(
         providers = _fallback(path, problems, notes)
     named = {*providers, *_names(whole.values.get("providers"))}
     rules = read_rules(_given(whole, "models"), providers, named, problems)
+    notes.extend(retired_targets(rules, providers))
     losses = whole.choice("losses", providing.LOSSES, "warn")
     whole.close()
     if references.literal and path is not None and path.exists():

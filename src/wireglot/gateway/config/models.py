@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -32,6 +32,17 @@ def read_rules(
         for path, rule in placed
         if (targets := _Chain(path, aliases, providers, named, problems).followed(rule))
     )
+
+
+def retired_targets(rules: Iterable[Rule], providers: Mapping[str, Provider]) -> Iterator[str]:
+    """Notes on rules that lead to a model its provider has switched off."""
+    for rule in rules:
+        for target in rule.targets:
+            prefix, _, model = target.partition("/")
+            entry = providers[prefix].spec.model(model) if prefix in providers else None
+            if entry is not None and entry.retired:
+                instead = f": {entry.successor} follows it" if entry.successor else ""
+                yield f"models: {rule.match} leads to {target}, which is retired{instead}"
 
 
 def _read(match: str, given: Any, problems: Problems) -> list[tuple[str, Rule]]:

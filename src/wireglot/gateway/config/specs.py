@@ -46,7 +46,10 @@ def read_spec(name: str, table: Table) -> ProviderSpec | None:
     start = entry or ProviderSpec(name=name, title=name, dialects=(), base_url="", auth="none")
     dialects = _dialects(table)
     url = base_url(table, "base_url", (dialects or start.dialects or ("",))[0])
-    where = _where(start, dialects, url, _base_urls(table))
+    others = _base_urls(table)
+    if entry is not None and "base_url" not in table:
+        _refuse_strange(table, entry, dialects, others)
+    where = _where(start, dialects, url, others)
     title = table.text("title", start.title)
     spec = msgspec.structs.replace(start, name=name, title=title, **where)
     spec = msgspec.structs.replace(
@@ -102,6 +105,17 @@ def _base_urls(table: Table) -> dict[str, str]:
         if dialect not in DIALECTS:
             urls.wrong(dialect, one_of(DIALECTS, dialect), "another name")
     return {dialect: base_url(urls, dialect, dialect) for dialect in DIALECTS if dialect in urls}
+
+
+def _refuse_strange(
+    table: Table, entry: ProviderSpec, dialects: tuple[str, ...], others: dict[str, str]
+) -> None:
+    """A dialect that the entry does not speak needs a place of its own."""
+    for dialect in dialects:
+        if dialect not in entry.dialects and dialect not in others:
+            field = "dialects" if "dialects" in table else "dialect"
+            expected = f"{one_of(entry.dialects)}, or a base_url for another"
+            table.wrong(field, expected, shown(dialect))
 
 
 def _where(

@@ -1,0 +1,310 @@
+"""Clients of every dialect over plain HTTP, before a gateway whose upstream misbehaves, and what §1 and §2 of
+the fault matrix demand of the answers, byte by byte."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.testing.live_gateway import BASES, LiveGateway
+from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from wireglot.wire.json import decode, encode
+
+KEY: Final = "upstream-key-0123456789"
+ONCE: Final = "retry = { retries = 0 }\nbreaker = { consecutive = 1000000, minimum = 1000000 }\n"
+"""A provider that is asked once and never given a rest: what happens to one request touches no other."""
+
+
+class Client(msgspec.Struct, frozen=True):
+    """`family` says whose error bodies and streams it reads: A, C, R or G."""
+
+    name: str
+    dialect: str
+    family: str
+
+    def path(self, model: str, stream: bool) -> str:
+        verb = "streamGenerateContent" if stream else "generateContent"
+        query = "?alt=sse" if stream and self.name != "gemini-array" else ""
+        return {
+            "anthropic": "/v1/messages",
+            "openai-chat": "/v1/chat/completions",
+            "openai-responses": "/v1/responses",
+            "gemini": f"/v1beta/models/{model}:{verb}{query}",
+            "code-assist": f"/v1internal:{verb}{query}",
+            "gemini-simple": "/v1/gemini",
+        }[self.dialect]
+
+    def body(self, model: str, text: str, stream: bool) -> dict[str, Any]:
+        turn = [{"role": "user", "content": text}]
+        contents = {"contents": [{"role": "user", "parts": [{"text": text}]}]}
+        match self.dialect:
+            case "anthropic":
+                return {"model": model, "max_tokens": 4096, "stream": stream, "messages": turn}
+            case "openai-chat":
+                return {"model": model, "stream": stream, "messages": turn}
+            case "openai-responses":
+                return {"model": model, "stream": stream, "input": text}
+            case "gemini":
+                return contents
+            case "code-assist":
+                return {"model": model, "project": "p", "request": contents}
+            case _:
+                return {"model": model, "stream": stream, "input": text}
+
+    @property
+    def is_array(self) -> bool:
+        return self.name == "gemini-array"
+
+
+CLIENTS: Final = (
+    Client("anthropic", "anthropic", "A"),
+    Client("openai-chat", "openai-chat", "C"),
+    Client("openai-responses", "openai-responses", "R"),
+    Client("gemini", "gemini", "G"),
+    Client("gemini-array", "gemini", "G"),
+    Client("code-assist", "code-assist", "G"),
+    Client("gemini-simple", "gemini-simple", "G"),
+)
+BY_NAME: Final = {client.name: client for client in CLIENTS}
+UPSTREAMS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini", "code-assist")
+PAIRS: Final = [(client, upstream) for client in CLIENTS for upstream in UPSTREAMS]
+
+
+def pair_name(value: Any) -> str:
+    return value.name if isinstance(value, Client) else str(value)
+
+
+def provider(name: str, upstream: ScriptedUpstream, dialect: str, lines: str = ONCE) -> str:
+    """A table of the configuration."""
+    key = "" if "api_key" in lines else f'api_key = "{KEY}"\n'
+    address = f'dialect = "{dialect}"\nbase_url = "{upstream.url}{BASES[dialect]}"\n'
+    return f"[providers.{name}]\n{address}{key}{lines}\n"
+
+
+def every_dialect(upstream: ScriptedUpstream, lines: str = ONCE) -> str:
+    """One provider for each dialect, named like it: `anthropic-up/m1`."""
+    return "".join(provider(f"{dialect}-up", upstream, dialect, lines) for dialect in UPSTREAMS)
+
+
+def model_at(dialect: str) -> str:
+    return f"{dialect}-up/m1"
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """`whole`: the answer ended as HTTP says that it should."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    whole: bool = True
+
+    @property
+    def json(self) -> Any:
+        return decode(self.body)
+
+
+class Call:
+    """A request that was sent, whose answer is read piece by piece, or not at all."""
+
+    def __init__(self, port: int, path: str, body: bytes, headers: Mapping[str, str] = {}) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        self._connection.request("POST", path, body, {"content-type": "application/json", **headers})
+        self._response: http.client.HTTPResponse | None = None
+
+    @property
+    def response(self) -> http.client.HTTPResponse:
+        if self._response is None:
+            self._response = self._connection.getresponse()
+        return self._response
+
+    def until(self, mark: bytes) -> bytes:
+        """What has come once `mark` stands in it."""
+        have = b""
+        while mark not in have:
+            piece = self.response.read1(65536)
+            assert piece, f"the answer ended without {mark!r}: {have!r}"
+            have += piece
+        return have
+
+    def rest(self) -> Answered:
+        response = self.response
+        headers = {name.lower(): value for name, value in response.getheaders()}
+        try:
+            return Answered(response.status, headers, response.read())
+        except http.client.IncompleteRead as cut:
+            return Answered(response.status, headers, cut.partial, whole=False)
+        except ConnectionResetError:
+            return Answered(response.status, headers, b"", whole=False)
+        finally:
+            self.leave()
+
+    def leave(self, *, reset: bool = False, half: bool = False) -> None:
+        sock = self._connection.sock or (self._response and _socket_of(self._response))
+        if half and sock:
+            sock.shutdown(socket.SHUT_WR)
+            return
+        if reset and sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if self._response is not None:
+            self._response.close()
+        self._connection.close()
+
+
+def _socket_of(response: http.client.HTTPResponse) -> socket.socket | None:
+    """A response that closes its connection keeps the socket to itself."""
+    raw = getattr(response.fp, "raw", None)
+    return getattr(raw, "_sock", None)
+
+
+def start(
+    gateway: LiveGateway,
+    client: Client,
+    model: str = "m1",
+    text: str = "hi",
+    *,
+    stream: bool = False,
+    headers: Mapping[str, str] = {},
+    **more: Any,
+) -> Call:
+    body = encode({**client.body(model, text, stream), **more})
+    return Call(gateway.port, client.path(model, stream), body, headers)
+
+
+def ask(gateway: LiveGateway, client: Client, model: str = "m1", text: str = "hi", **more: Any) -> Answered:
+    return start(gateway, client, model, text, **more).rest()
+
+
+def post(port: int, path: str, body: bytes, headers: Mapping[str, str] = {}) -> Answered:
+    return Call(port, path, body, headers).rest()
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What an error says, whatever its dialect. `type` is the status name for Gemini."""
+
+    type: str
+    code: Any
+    message: str
+    details: list[dict[str, Any]] = []
+
+
+def told(client: Client, answered: Answered) -> Told:
+    """An error before the stream has begun: checks the exact shape of §1 on the way."""
+    assert answered.headers["content-type"] == "application/json", answered
+    document = answered.json
+    if client.family == "A":
+        assert list(document) == ["type", "error", "request_id"], document
+        assert document["type"] == "error"
+        assert document["request_id"] == answered.headers["request-id"] == answered.headers["x-request-id"]
+        return _checked(Told(document["error"]["type"], None, document["error"]["message"]))
+    assert answered.headers["x-request-id"].startswith("req_")
+    assert list(document) == ["error"], document
+    error = document["error"]
+    if client.family == "G":
+        assert set(error) <= {"code", "message", "status", "details"}, error
+        assert error["code"] == answered.status
+        return _checked(Told(error["status"], error["code"], error["message"], error.get("details", [])))
+    assert set(error) == {"message", "type", "param", "code"}, error
+    return _checked(Told(error["type"], error["code"], error["message"]))
+
+
+def told_in_stream(client: Client, answered: Answered, *, begun: bool | None = None) -> Told:
+    """An error after the stream has begun: exactly one, in the exact form of §2, and nothing after it."""
+    assert answered.status == 200, answered
+    assert answered.whole, answered
+    body = answered.body
+    assert not invented_end(client, body), body[-300:]
+    if client.is_array:
+        return _told_in_array(body)
+    assert body.count(b'"error":{') - (client.family == "R") == 1 or client.family in "AR", body[-600:]
+    if client.family == "R":
+        return _told_in_responses(body)
+    if client.family == "A":
+        found = re.search(rb"(?:\A|\n\n)event: error\ndata: (\{[^\n]*\})\n\n\Z", body)
+        assert found and body.count(b"event: error") == 1, body[-600:]
+        document = decode(found[1])
+        assert list(document) == ["type", "error", "request_id"], document
+        assert document["type"] == "error"
+        return _checked(Told(document["error"]["type"], None, document["error"]["message"]))
+    gap = rb"\r\n\r\n" if client.family == "G" else rb"\n\n"
+    found = re.search(rb'(?:\A|\n)data: (\{"error":\{[^\n]*\}\})' + gap + rb"\Z", body)
+    assert found and body.count(b'data: {"error"') == 1, body[-600:]
+    error = decode(found[1])["error"]
+    if client.family == "G":
+        assert type(error["code"]) is int
+        return _checked(Told(error["status"], error["code"], error["message"]))
+    assert set(error) == {"message", "type", "param", "code"}, error
+    return _checked(Told(error["type"], error["code"], error["message"]))
+
+
+def _told_in_array(body: bytes) -> Told:
+    documents = decode(body)
+    assert type(documents) is list, body[-300:]
+    assert [list(document)[0] == "error" for document in documents].count(True) == 1, body[-600:]
+    error = documents[-1]["error"]
+    assert type(error["code"]) is int
+    return _checked(Told(error["status"], error["code"], error["message"]))
+
+
+def _told_in_responses(body: bytes) -> Told:
+    found = re.search(
+        rb"(?:\A|\n\n)event: error\ndata: (\{[^\n]*\})\n\nevent: response.failed\ndata: (\{[^\n]*\})\n\n\Z", body
+    )
+    assert found and body.count(b"event: error\n") == 1 and body.count(b"event: response.failed\n") == 1, body
+    error, failed = decode(found[1]), decode(found[2])
+    assert set(error) == {"type", "sequence_number", "code", "message", "param", "error"}, error
+    assert error["error"]["code"] == error["code"] and error["error"]["message"] == error["message"]
+    numbers = [int(number) for number in re.findall(rb'"sequence_number":(\d+)', body)]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), numbers
+    assert failed["response"]["status"] == "failed"
+    assert failed["response"]["error"]["message"] == error["message"]
+    return _checked(Told(error["error"]["type"], error["code"], error["message"]))
+
+
+_ENDS: Final = {
+    "A": (b"message_stop",),
+    "C": (b"[DONE]",),
+    "R": (b"response.completed", b"response.incomplete"),
+    "G": (b'"finishReason"', b"[DONE]"),
+}
+
+
+def invented_end(client: Client, body: bytes) -> bool:
+    """Whether a stream says that its answer is complete."""
+    return any(end in body for end in _ENDS[client.family])
+
+
+def is_complete(client: Client, answered: Answered) -> bool:
+    return answered.status == 200 and answered.whole and invented_end(client, answered.body)
+
+
+def _checked(told: Told) -> Told:
+    assert 0 < len(told.message) <= 512
+    assert told.message.isprintable(), told.message
+    for secret in (KEY, "127.0.0.1", "Traceback", ".py", " at 0x"):
+        assert secret not in told.message, told.message
+    return told
+
+
+def wait_until(look: Callable[[], Any], seconds: float = 5.0) -> None:
+    """Until it is so; not an assertion about time, only a bound on waiting."""
+    until = time.monotonic() + seconds
+    while not look():
+        assert time.monotonic() < until, "it never became so"
+        time.sleep(0.005)
+
+
+@contextmanager
+def behind(toml: Callable[[ScriptedUpstream], str]) -> Iterator[tuple[LiveGateway, ScriptedUpstream]]:
+    with ScriptedUpstream() as upstream, LiveGateway(toml(upstream)) as gateway:
+        yield gateway, upstream
+
+
+SLOWLY: Final = Behaviour(gap=0.02)
