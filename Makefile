@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --root-user-a
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types contracts docs docs-check bench bench-core soak clean
+.PHONY: help setup demo test lint format types contracts docs docs-check bench bench-core soak clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -67,6 +67,11 @@ bench-core: $(VENV)/.dev ## Measure translation against a plain msgspec round tr
 
 soak: $(VENV)/.dev ## Look for leaks under mixed traffic (ARGS="--minutes 60")
 	$(BIN)/python -m tools.bench.soak $(ARGS)
+
+# Needs Node 20 or newer with npm; the clients themselves go to clients/.installed.
+clients: $(VENV)/.package ## Run Claude Code, Codex, Gemini CLI and others through the gateway (ARGS="--only codex")
+	$(BIN)/python -m clients.install
+	$(BIN)/python -m clients.run $(ARGS)
 
 clean: ## Remove the environment, caches and build output
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -73,15 +74,15 @@ check_for_update_on_startup = false
 """
 
 
-def _codex(seat: Seat, config: str) -> Launch:
+def _codex(seat: Seat, config: str, hint: str = "") -> Launch:
     return Launch(
-        [CODEX.binaries / "codex", "exec", "--skip-git-repo-check", seat.prompt],
+        [CODEX.binaries / "codex", "exec", "--skip-git-repo-check", seat.prompt + hint],
         {"CODEX_HOME": str(seat.home / ".codex"), "WIREGLOT_KEY": seat.key, "CODEX_API_KEY": seat.key},
         {".codex/config.toml": config + "[analytics]\nenabled = false\n"},
     )
 
 
-def _codex_provider(model: str) -> Callable[[Seat], Launch]:
+def _codex_provider(model: str, hint: Callable[[Seat], str] = lambda _: "") -> Callable[[Seat], Launch]:
     """Codex with a provider entry of its own, the way docs/clients.md tells it."""
     return lambda seat: _codex(
         seat,
@@ -95,7 +96,19 @@ base_url = "{seat.base}/v1"
 env_key = "WIREGLOT_KEY"
 wire_api = "responses"
 """,
+        hint(seat),
     )
+
+
+def _codex_script(seat: Seat) -> str:
+    """Codex's code tool takes JavaScript; an upstream that knows only functions gets it as one argument.
+
+    A real model reads how from the description. For a double that does not, this spells out the call.
+    """
+    command = json.dumps(f"cat {seat.marker}")
+    script = f"const r = await tools.exec_command({{cmd: {command}}});\ntext(r.output);\n"
+    arguments = script if seat.upstream == "openai-chat" else json.dumps({"input": script})
+    return f" [[call-tool:functions__exec:{base64.b64encode(arguments.encode()).decode()}]]"
 
 
 def _codex_built_in(seat: Seat) -> Launch:
@@ -229,7 +242,13 @@ CLIENTS: tuple[Client, ...] = (
     # Codex shapes its requests by model name: functions for gpt-5.5, tools as an input item and a code
     # tool for its default, a namespace for a name it does not know.
     Client("codex", "Codex (gpt-5.5)", _RESPONSES, CODEX, _codex_provider("gpt-5.5")),
-    Client("codex-default", "Codex (gpt-6.1-sol)", _RESPONSES, CODEX, _codex_provider("gpt-6.1-sol")),
+    Client(
+        "codex-default",
+        "Codex (gpt-6.1-sol)",
+        _RESPONSES,
+        CODEX,
+        _codex_provider("gpt-6.1-sol", _codex_script),
+    ),
     Client("codex-unknown", "Codex (unknown model)", _RESPONSES, CODEX, _codex_provider("my-model")),
     Client("codex-built-in", "Codex (built-in provider)", _RESPONSES, CODEX, _codex_built_in),
     Client("gemini-cli", "Gemini CLI (API key)", _GEMINI, GEMINI_CLI, _gemini_key),

@@ -70,7 +70,8 @@ def page(tables: Sequence[Table], node: str) -> str:
         "its tool, sent the result back and printed the word. The SDKs do so twice, once with a whole answer",
         "and once streamed. Seconds are the client's whole run, start-up included.",
         "",
-        "`make clients` repeats it and writes this page.",
+        "`make clients` repeats it. To write this page:",
+        '`make clients ARGS="--double FILE --write docs/reference/clients.md"`.',
     ]
     for table in tables:
         lines += ["", f"## {table.heading}", "", table.about, "", *_markdown(table.rows())]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -30,9 +31,9 @@ from clients.servers import UPSTREAMS, DidNotStart, gateway, provider_double, sh
 RUNS = HERE / ".runs"
 
 
-def one(client: Client, base: str, key: str, folder: Path, trace: bool) -> Outcome:
+def one(client: Client, upstream: str, base: str, key: str, folder: Path, trace: bool) -> Outcome:
     """Run one client in a place of its own."""
-    with _recorded(base, folder / "wire", trace) as url, Seat(url or base, key, folder) as seat:
+    with _recorded(base, folder / "wire", trace) as url, Seat(url or base, key, folder, upstream) as seat:
         return seat.run(client.launch(seat), finals=client.finals, timeout=client.timeout)
 
 
@@ -42,7 +43,7 @@ def column(
     """Run all clients against one address, some at a time."""
 
     def run(client: Client) -> tuple[tuple[str, str], Outcome]:
-        outcome = one(client, base, key, folder / client.name, options.trace)
+        outcome = one(client, upstream, base, key, folder / client.name, options.trace)
         print(line(client, upstream, outcome), flush=True)
         return (client.name, upstream), outcome
 
@@ -100,6 +101,8 @@ def main(arguments: list[str]) -> int:
     if missing or not clients:
         print(f"not installed: {', '.join(sorted(missing))}" if missing else "no client has such a name")
         return 2
+    # As an exception, so that the servers and clients started here do not outlive it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         finished = list(tables(clients, options))
     except DidNotStart as problem:

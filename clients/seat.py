@@ -44,9 +44,10 @@ class Outcome:
 class Seat:
     """A place for one run of one client. The nonce is in the marker file and nowhere else."""
 
-    def __init__(self, base: str, key: str, logs: Path) -> None:
+    def __init__(self, base: str, key: str, logs: Path, upstream: str = "") -> None:
         self.base = base
         self.key = key
+        self.upstream = upstream
         self._logs = logs
         # Outside the repository, or a client would take its instructions and history for the project's.
         self._folder = Path(tempfile.mkdtemp(prefix="wireglot-client-")).resolve()

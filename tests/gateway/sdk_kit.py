@@ -35,9 +35,7 @@ WEATHER: dict[str, Any] = {
 }
 STRICT = "[[demo:strict]]"
 """Has the scripted model refuse any conversation in which a signature came back changed."""
-PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 """A picture of one point, in base64."""
 
 

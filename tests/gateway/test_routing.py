@@ -111,3 +111,8 @@ def test_geminis_long_form_of_a_name_is_understood():
     assert names(route(settings(catalogued("gemini")), "models/gemini-2.5-pro", "gemini")) == [
         "gemini/gemini-2.5-pro"
     ]
+
+
+def test_the_very_name_of_a_model_wins_over_anothers_pattern():
+    loose, exact = own("a", "gemini", ModelSpec("gpt-*")), own("b", "gemini", ModelSpec("gpt-oss"))
+    assert names(route(settings(loose, exact), "gpt-oss", "gemini")) == ["b/gpt-oss"]

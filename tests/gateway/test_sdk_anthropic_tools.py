@@ -85,9 +85,7 @@ def test_a_tool_loop_by_hand(stage: Stage) -> None:
 
 def test_a_streamed_call_is_the_same_call(stage: Stage) -> None:
     whole = stage.claude.messages.create(model=MODEL, max_tokens=500, tools=TOOLS, messages=[ASKED])
-    with stage.claude.messages.stream(
-        model=MODEL, max_tokens=500, tools=TOOLS, messages=[ASKED]
-    ) as stream:
+    with stage.claude.messages.stream(model=MODEL, max_tokens=500, tools=TOOLS, messages=[ASKED]) as stream:
         snapshots = [event.snapshot for event in stream if event.type == "input_json"]
         final = stream.get_final_message()
     assert snapshots[-1] == {"city": "Rome"}

@@ -9,10 +9,14 @@ from typing import Any
 
 import openai
 import pytest
-from openai.types.chat import ChatCompletion, ChatCompletionMessageFunctionToolCall, ChatCompletionMessageParam
+from openai.types.chat import (
+    ChatCompletion,
+    ChatCompletionMessageFunctionToolCall,
+    ChatCompletionMessageParam,
+)
 from pydantic import BaseModel
 
-from tests.gateway.sdk_kit import MODEL, PIXEL, UNLISTED, UPSTREAMS, WEATHER, Stage
+from tests.gateway.sdk_kit import MODEL, PIXEL, STRICT, UNLISTED, UPSTREAMS, WEATHER, Stage
 
 HELLO: list[ChatCompletionMessageParam] = [
     {"role": "system", "content": "You are terse."},
@@ -229,6 +233,33 @@ def test_effort_is_a_wish_to_think(stage: Stage) -> None:
     assert answer.usage is not None
     assert answer.usage.completion_tokens_details is not None
     assert answer.usage.completion_tokens_details.reasoning_tokens
+
+
+def test_thinking_of_a_tool_loop_is_accepted_again(stage: Stage) -> None:
+    asked: ChatCompletionMessageParam = {"role": "user", "content": f"{STRICT} What is the weather in Rome?"}
+    first = stage.gpt.chat.completions.create(
+        model=MODEL, messages=[asked], tools=TOOLS, reasoning_effort="high"
+    )
+    assert len(calls_of(first)) == 1
+    second = stage.gpt.chat.completions.create(
+        model=MODEL,
+        messages=[asked, *results(first, "18 degrees")],
+        tools=TOOLS,
+        reasoning_effort="high",
+    )
+    assert "18 degrees 0" in (second.choices[0].message.content or "")
+
+
+def test_a_refusal_is_an_answer_and_a_filter_a_broken_one(stage: Stage) -> None:
+    asked: list[ChatCompletionMessageParam] = [{"role": "user", "content": "[[demo:refuse]] x"}]
+    (choice,) = stage.gpt.chat.completions.create(model=MODEL, messages=asked).choices
+    chunks = list(stage.gpt.chat.completions.create(model=MODEL, messages=asked, stream=True))
+    streamed = "".join(chunk.choices[0].delta.refusal or "" for chunk in chunks)
+    if stage.dialect.startswith("openai"):
+        assert streamed == choice.message.refusal != ""
+        assert choice.finish_reason == chunks[-1].choices[0].finish_reason == "stop"
+    else:  # there is no telling a refusal from a filter
+        assert choice.finish_reason == chunks[-1].choices[0].finish_reason == "content_filter"
 
 
 def test_models_are_described(stage: Stage) -> None:

@@ -7,29 +7,20 @@ import contextvars
 import json
 import os
 import socket
-import struct
 
 import pytest
 
 from tests.gateway.server_kit import PLAIN, FakeApp, Run, echo, get, loops, post, runner, serving, until
 from wireglot.gateway.exchange import Head, Refusal, Reply
 from wireglot.gateway.server import HttpServer
+from wireglot.gateway.server_connection import Connection
+from wireglot.gateway.server_hub import Hub
 from wireglot.gateway.settings import Guard
 
 
 @pytest.fixture(params=loops())
 def run(request) -> Run:
     return runner(request.param)
-
-
-async def silent(head: Head, body: bytes, reply: Reply) -> None:
-    await asyncio.Event().wait()
-
-
-async def begun_and_silent(head: Head, body: bytes, reply: Reply) -> None:
-    reply.start(200, PLAIN)
-    reply.write(b"first")
-    await asyncio.Event().wait()
 
 
 def test_a_request_is_handed_over_with_everything_it_said(run: Run):
@@ -332,125 +323,6 @@ def test_continue_is_said_only_to_who_may_come_in(run: Run):
     run(scenario())
 
 
-def _fin(sock: socket.socket) -> None:
-    sock.close()
-
-
-def _reset(sock: socket.socket) -> None:
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    sock.close()
-
-
-def _half_close(sock: socket.socket) -> None:
-    sock.shutdown(socket.SHUT_WR)
-
-
-@pytest.mark.parametrize("handler", [silent, begun_and_silent])
-@pytest.mark.parametrize("leave", [_fin, _reset, _half_close])
-def test_a_client_that_leaves_cancels_its_handler_while_nothing_is_written(run: Run, handler, leave):
-    async def scenario():
-        app = FakeApp(handler)
-        async with serving(app) as served:
-            sock = socket.create_connection((served.host, served.port))
-            sock.sendall(post("/", b"abc"))
-            await until(lambda: served.server.requests == 1)
-            leave(sock)
-            await until(lambda: served.server.requests == 0)
-            assert app.cancelled == ["the client has gone"]
-            await until(lambda: served.server.connections == 0)
-            sock.close()
-
-    run(scenario())
-
-
-def test_a_request_cut_short_is_never_handled(run: Run):
-    async def scenario():
-        async with serving() as served:
-            for data in (
-                post("/", b"abc")[:-1],
-                get("/")[:-1],
-                b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
-            ):
-                client = await served.client()
-                client.send(data)
-                client.writer.write_eof()
-                assert await client.rest() == b""
-            await until(lambda: served.server.connections == 0)
-            assert served.app.heads == []
-            assert served.server.buffered == 0
-
-    run(scenario())
-
-
-def test_a_handler_is_left_alone_once_it_has_answered(run: Run):
-    async def scenario():
-        gone = asyncio.Event()
-
-        async def handler(head: Head, body: bytes, reply: Reply) -> None:
-            reply.start(200, PLAIN)
-            reply.end()
-            await gone.wait()
-            reply.write(b"nothing")
-
-        app = FakeApp(handler)
-        async with serving(app) as served:
-            client = await served.client()
-            client.send(get("/1"))
-            assert (await client.response()).status == 200
-            client.send(get("/2"))  # does not wait for what the first handler still has to do
-            assert (await client.response()).status == 200
-            await client.close()
-            await until(lambda: served.server.connections == 0)
-            assert served.server.requests == 2
-            gone.set()
-            await until(lambda: served.server.requests == 0)
-            assert (app.finished, app.cancelled) == (2, [])
-
-    run(scenario())
-
-
-def test_writing_to_a_client_that_has_gone_is_nothing(run: Run):
-    async def handler(head: Head, body: bytes, reply: Reply) -> None:
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            reply.start(200, PLAIN)
-            reply.write(b"too late")
-            reply.on_pressure(lambda: None, lambda: None)
-            reply.end()
-            reply.send(500, PLAIN, b"")
-            reply.abort()
-
-    async def scenario():
-        app = FakeApp(handler)
-        async with serving(app) as served:
-            client = await served.client()
-            client.send(get("/"))
-            await until(lambda: served.server.requests == 1)
-            await client.close()
-            await until(lambda: app.finished == 1)
-
-    run(scenario())
-
-
-def test_an_aborted_answer_is_not_whole(run: Run):
-    async def handler(head: Head, body: bytes, reply: Reply) -> None:
-        reply.start(200, PLAIN)
-        reply.write(b"half")
-        reply.abort()
-        reply.write(b"more")
-        reply.end()
-
-    async def scenario():
-        async with serving(FakeApp(handler)) as served:
-            client = await served.client()
-            client.send(get("/"))
-            assert (await client.head()).status == 200
-            assert await client.rest() == b"4\r\nhalf\r\n"
-
-    run(scenario())
-
-
 @pytest.mark.parametrize("fails", [True, False], ids=["raises", "returns"])
 def test_a_handler_that_does_not_answer_gets_its_client_a_500(run: Run, fails: bool):
     reported: list[object] = []
@@ -532,163 +404,95 @@ def test_headers_cannot_be_split_and_framing_is_the_servers(run: Run):
     run(scenario())
 
 
-def _slow_reader(served) -> socket.socket:
-    sock = socket.socket()
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    sock.connect((served.host, served.port))
-    sock.setblocking(False)
-    return sock
+class Recorder(asyncio.Transport):
+    """A transport that keeps each write apart."""
+
+    def __init__(self, peer: str = "127.0.0.1") -> None:
+        super().__init__({"peername": (peer, 1)})
+        self.writes: list[bytes] = []
+        self.aborted = False
+
+    def write(self, data) -> None:
+        self.writes.append(bytes(data))
+
+    def write_eof(self) -> None:
+        self.writes.append(b"EOF")
+
+    def is_closing(self) -> bool:
+        return self.aborted
+
+    def abort(self) -> None:
+        self.aborted = True
+
+    def set_write_buffer_limits(self, high=None, low=None) -> None:
+        self.high = high
 
 
-def test_a_slow_reader_is_felt_by_the_handler_and_so_is_its_catching_up(run: Run):
-    async def scenario():
-        events: list[str] = []
-        done = asyncio.Event()
-
-        async def handler(head: Head, body: bytes, reply: Reply) -> None:
-            reply.on_pressure(lambda: events.append("pause"), lambda: events.append("resume"))
-            reply.start(200, PLAIN)
-            written = 0
-            while not events:
-                reply.write(b"x" * 16_384)
-                written += 16_384
-                await asyncio.sleep(0)
-            # Registered late, it is told at once.
-            reply.on_pressure(lambda: events.append("pause again"), lambda: events.append("resume"))
-            await done.wait()
-            reply.end()
-
-        async with serving(FakeApp(handler)) as served:
-            sock = _slow_reader(served)
-            sock.sendall(get("/"))
-            await until(lambda: len(events) == 2)
-            assert events == ["pause", "pause again"]
-            loop = asyncio.get_running_loop()
-            while "resume" not in events:
-                assert await loop.sock_recv(sock, 65_536)
-            done.set()
-            tail = b""
-            while not tail.endswith(b"\r\n0\r\n\r\n"):
-                tail = (tail + await loop.sock_recv(sock, 65_536))[-16:]
-            sock.close()
-
-    run(scenario())
+def _connect(hub: Hub, peer: str = "127.0.0.1") -> tuple[Connection, Recorder]:
+    connection, transport = Connection(hub), Recorder(peer)
+    connection.connection_made(transport)
+    return connection, transport
 
 
-@pytest.mark.parametrize("whole", [True, False], ids=["whole", "stream"])
-def test_a_client_that_never_reads_is_cut_off(run: Run, whole: bool):
+def test_an_answer_is_one_write_and_so_is_each_part_of_a_stream(run: Run):
     async def handler(head: Head, body: bytes, reply: Reply) -> None:
-        if whole:
-            reply.send(200, PLAIN, b"x" * 20_000_000)
+        if head.path == "/whole":
+            reply.send(200, PLAIN, b"body")
             return
         reply.start(200, PLAIN)
-        reply.write(b"x" * 20_000_000)
-        await asyncio.Event().wait()
+        reply.write(b"one")
+        reply.write(b"two")
+        reply.end()
 
     async def scenario():
-        app = FakeApp(handler)
-        async with serving(app, Guard(write_stall=0.1)) as served:
-            sock = _slow_reader(served)
-            sock.sendall(get("/"))
-            await until(lambda: len(app.heads) == 1)
-            await until(lambda: served.server.connections == 0)
-            await until(lambda: served.server.requests == 0)
-            assert app.cancelled == ([] if whole else ["the client has gone"])
-            sock.close()
+        hub = Hub(FakeApp(handler), Guard)
+        hub.open()
+        connection, transport = _connect(hub)
+        assert transport.high == Guard().write_pending
+        connection.data_received(get("/whole"))
+        await until(lambda: not hub.tasks)
+        connection.data_received(get("/stream"))
+        await until(lambda: not hub.tasks)
+        whole, first, second, last = transport.writes
+        assert whole.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert whole.endswith(b"\r\n\r\nbody")
+        assert first.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert first.endswith(b"\r\n\r\n3\r\none\r\n")
+        assert (second, last) == (b"3\r\ntwo\r\n", b"0\r\n\r\n")
 
     run(scenario())
 
 
-def test_draining_lets_requests_finish_and_closes_idle_connections(run: Run):
+def test_connections_from_one_address_are_limited_but_not_those_of_this_machine(run: Run):
     async def scenario():
-        go_on = asyncio.Event()
-
-        async def handler(head: Head, body: bytes, reply: Reply) -> None:
-            if head.path == "/stream":
-                reply.start(200, PLAIN)
-                reply.write(b"one")
-            await go_on.wait()
-            if head.path == "/stream":
-                reply.write(b"two")
-                reply.end()
-            else:
-                reply.send(200, PLAIN, b"done")
-
-        app = FakeApp(handler)
-        async with serving(app) as served:
-            idle, stream, whole = [await served.client() for _ in range(3)]
-            stream.send(get("/stream"))
-            whole.send(get("/whole"))
-            await until(lambda: served.server.requests == 2)
-            drained = asyncio.ensure_future(served.server.drain(60))
-            assert await idle.rest() == b""
-            with pytest.raises(ConnectionRefusedError):
-                await served.client()
-            assert not drained.done()
-            go_on.set()
-            assert (await stream.response()).body == b"onetwo"
-            assert await stream.rest() == b""
-            answer = await whole.response()
-            assert (answer.body, answer.headers["connection"]) == (b"done", "close")
-            await drained
-            assert (served.server.connections, served.server.requests, app.cancelled) == (0, 0, [])
+        hub = Hub(FakeApp(), lambda: Guard(connections_per_peer=2))
+        hub.open()
+        for peer in ("127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1", ""):
+            assert all(_connect(hub, peer)[1].writes == [] for _ in range(3))
+        first, second, third = [_connect(hub, "192.0.2.1") for _ in range(3)]
+        assert (first[1].writes, second[1].writes) == ([], [])
+        assert third[1].writes[0].startswith(b"HTTP/1.1 503 ")
+        assert third[1].writes[1] == b"EOF"
+        assert _connect(hub, "192.0.2.2")[1].writes == []
+        for connection, _ in (first, third):
+            connection.connection_lost(None)
+        assert _connect(hub, "192.0.2.1")[1].writes == []
+        flood = [_connect(hub, "192.0.2.3")[1] for _ in range(100)]
+        assert [len(transport.writes) for transport in flood].count(2) == 64
+        assert sum(transport.aborted for transport in flood) == 34
 
     run(scenario())
 
 
-def test_at_the_end_of_a_drain_handlers_are_cancelled_and_may_still_end_their_answer(run: Run):
-    async def handler(head: Head, body: bytes, reply: Reply) -> None:
-        if head.path == "/stream":
-            reply.start(200, PLAIN)
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            if head.path == "/stream":
-                reply.write(b"error")
-                reply.end()
-            raise
-
+def test_small_writes_are_not_held_back_by_the_network_stack(run: Run):
     async def scenario():
-        app = FakeApp(handler)
-        async with serving(app) as served:
-            stream, whole = await served.client(), await served.client()
-            stream.send(get("/stream"))
-            whole.send(get("/whole"))
-            await until(lambda: served.server.requests == 2)
-            slow = asyncio.ensure_future(served.server.drain(60))
-            await asyncio.sleep(0)
-            await served.server.drain(0.01)  # overtakes the first
-            await slow
-            assert (await stream.response()).body == b"error"
-            assert (await whole.response()).status == 503
-            assert app.cancelled == ["the server is shutting down"] * 2
-            assert (served.server.connections, served.server.requests) == (0, 0)
-
-    run(scenario())
-
-
-def test_a_drain_cuts_handlers_that_do_not_heed_their_cancellation(run: Run):
-    async def scenario():
-        released = asyncio.Event()
-
-        async def handler(head: Head, body: bytes, reply: Reply) -> None:
-            reply.start(200, PLAIN)
-            reply.write(b"half")
-            while not released.is_set():
-                try:
-                    await released.wait()
-                except asyncio.CancelledError:
-                    continue
-
-        async with serving(FakeApp(handler), Guard(drain_again=0.05)) as served:
-            client = await served.client()
-            client.send(get("/"))
-            await client.head()
-            drained = asyncio.ensure_future(served.server.drain(0))
-            assert await client.rest() == b"4\r\nhalf\r\n"
-            released.set()
-            await drained
-            assert served.server.connections == 0
+        async with serving() as served:
+            await served.client()
+            await until(lambda: served.server.connections == 1)
+            (connection,) = served.server._hub.connections
+            assert connection._transport is not None
+            sock = connection._transport.get_extra_info("socket")
+            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
     run(scenario())
 
@@ -722,28 +526,5 @@ def test_workers_can_share_a_port(run: Run):
         assert await second.listen(host, port, reuse_port=True) == (host, port)
         await first.drain(0)
         await second.drain(0)
-
-    run(scenario())
-
-
-def test_a_thousand_clients_that_leave_at_any_point_leave_nothing_behind(run: Run):
-    async def handler(head: Head, body: bytes, reply: Reply) -> None:
-        await asyncio.sleep(0)
-        reply.start(200, PLAIN)
-        reply.write(b"x" * 1000)
-        await asyncio.sleep(0.001)
-        reply.end()
-
-    async def scenario():
-        data = post("/", b"x" * 200) + get("/2")
-        async with serving(FakeApp(handler)) as served:
-            for number in range(1000):
-                sock = socket.create_connection((served.host, served.port))
-                sock.sendall(data[: number % len(data) + 1])
-                for _ in range(number % 5):
-                    await asyncio.sleep(0)
-                (_fin, _reset)[number % 2](sock)
-            await until(lambda: served.server.connections == 0 and served.server.requests == 0)
-            assert served.server.buffered == 0
 
     run(scenario())

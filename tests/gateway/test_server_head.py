@@ -147,15 +147,15 @@ def test_chunks_we_accept_are_read_the_same_by_llhttp_however_cut(
     ]
     assert results[0] == results[1]
     if results[0] is not None:
-        body, rest = results[0]
+        whole, body, rest = results[0]
         seen = Seen(
             b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + raw[: len(raw) - len(rest)]
         )
-        assert (seen.body, seen.whole) == (body, 1)
+        assert (seen.body, seen.whole) == (body, whole)
 
 
-def _chunks(pieces: list[bytes]) -> tuple[bytes, bytes] | None:
-    """The body and what follows it, None for a refused one."""
+def _chunks(pieces: list[bytes]) -> tuple[bool, bytes, bytes] | None:
+    """Whether the body is whole, the body, and what follows it; None for a refused one."""
     reader = ChunkedBody(1000)
     rest = b""
     try:
@@ -166,7 +166,7 @@ def _chunks(pieces: list[bytes]) -> tuple[bytes, bytes] | None:
                 rest += piece
     except (Malformed, TooLarge):
         return None
-    return (reader.body(), reader.rest + rest) if reader.rest is not None else (b"incomplete", b"")
+    return reader.rest is not None, reader.body(), (reader.rest or b"") + rest
 
 
 def test_no_line_that_may_hold_a_secret_is_remembered():
@@ -188,10 +188,13 @@ def test_no_line_that_may_hold_a_secret_is_remembered():
 def test_the_memory_of_lines_is_bounded():
     for number in range(5000):
         read_head(
-            f"GET /{number} HTTP/1.1\r\nHost: h{number}\r\nUser-Agent: {'u' * 300}".encode(), "", Guard()
+            f"GET /{number} HTTP/1.1\r\nHost: h{number}\r\nUser-Agent: {'u' * 300}\r\nX-{number}: a".encode(),
+            "",
+            Guard(),
         )
     assert len(server_head._fields) <= 2048
     assert len(server_head._lines) <= 2048
+    assert len(server_head._names) <= 2048
     assert max(map(len, server_head._fields)) <= 256
 
 

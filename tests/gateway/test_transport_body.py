@@ -27,6 +27,7 @@ NOT_HTTP = {
     "html": b"<html>no</html>",
     "no status": b"HTTP/1.1 banana\r\n\r\n",
     "switching protocols": b"HTTP/1.1 101 Switching Protocols\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n",
+    "switching to nothing": b"HTTP/1.1 101 Switching Protocols\r\n\r\n" + answer(),
     "nine interims": b"HTTP/1.1 103 Early Hints\r\n\r\n" * 9 + answer(),
     "two lengths": OK + b"content-length: 1\r\ncontent-length: 2\r\n\r\nab",
     "length and chunked": OK + b"content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",

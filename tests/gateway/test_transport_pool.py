@@ -277,7 +277,7 @@ async def test_a_cancelled_exchange_never_leaks_into_another():
             whole += 1
 
     async with Server(serve) as server, opened(Guard(pool=8)) as transport:
-        for start in range(0, 4000, 40):
+        for start in range(0, 2000, 40):
             await asyncio.gather(*(exchange(transport, server, start + n) for n in range(40)))
     assert foreign == []
-    assert whole > 500
+    assert whole > 250

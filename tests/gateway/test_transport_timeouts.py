@@ -118,9 +118,9 @@ async def test_a_slow_upload_is_not_a_silent_server():
     """The wait for the first byte begins when the last one is sent."""
 
     async def serve(peer: Peer) -> None:
-        for _ in range(10):
+        for _ in range(6):
             await peer.reader.read(1 << 16)
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.1)
         while not (await peer.reader.read(1 << 20)).endswith(b"end"):
             pass
         await peer.send(answer())
@@ -129,7 +129,7 @@ async def test_a_slow_upload_is_not_a_silent_server():
     async with Server(serve) as server, opened() as transport:
         # More than the kernel's buffers hold, so that some of it is unsent while the server dawdles.
         body = bytes(24 << 20) + b"end"
-        assert await fetch(transport, post(server, body), only(first_byte=0.3)) == b"ok"
+        assert await fetch(transport, post(server, body), only(first_byte=0.5)) == b"ok"
 
 
 @scenario
@@ -144,7 +144,7 @@ async def test_a_stream_that_stops_is_an_idle_timeout():
 
     async with Server(serve) as server, opened() as transport:
         got: list[bytes] = []
-        reply = await transport.send(post(server), only(idle=0.08))
+        reply = await transport.send(post(server), only(idle=0.3))
         with pytest.raises(TransportFault) as caught:
             await reply.pump(got.append)
         assert caught.value.problem == "idle_timeout"
@@ -211,7 +211,7 @@ async def test_a_stream_that_never_ends_is_a_total_timeout(paused: bool):
             await asyncio.sleep(0.005)
 
     async with Server(serve) as server, opened() as transport:
-        reply = await transport.send(post(server), only(total=2 * SOON))
+        reply = await transport.send(post(server), only(total=0.2))
         if paused:
             reply.pause()
         with pytest.raises(TransportFault) as caught:
@@ -241,12 +241,12 @@ async def test_a_short_timeout_of_an_earlier_request_does_not_hit_a_later_one():
         await peer.request()
         await peer.send(answer())
         await peer.request()
-        await asyncio.sleep(4 * SOON)
+        await asyncio.sleep(0.3)
         await peer.send(answer(b"late"))
         await peer.gone()
 
     async with Server(serve) as server, opened() as transport:
-        await fetch(transport, post(server), only(first_byte=SOON))
+        await fetch(transport, post(server), only(first_byte=0.2))
         assert await fetch(transport, post(server), only()) == b"late"
 
 

@@ -9,16 +9,11 @@ import ssl
 import pytest
 import trustme
 
-from tests.gateway.transport_kit import (
-    QUICK,
-    fetch,
-)
+from tests.gateway.transport_kit import QUICK, fetch
 from wireglot.gateway.transport_dial import default_context
 from wireglot.gateway.upstream import Timeouts, TransportFault
 
 AUTHORITY = trustme.CA()
-
-
 KEY = [("authorization", "Bearer sk-secret")]
 
 

@@ -236,6 +236,13 @@ def test_a_name_belongs_to_its_vendor_or_to_the_reseller_it_is_spelled_for(
     assert spec.name == expected
 
 
+def test_an_entry_for_plain_names_does_not_swallow_the_names_of_resellers() -> None:
+    assert not provider("deepseek").knows("deepseek-ai/DeepSeek-V4-Pro")
+    assert provider("together").knows("deepseek-ai/DeepSeek-V4-Pro")
+    assert provider("anthropic").knows("anthropic/claude-sonnet-4.5")
+    assert not provider("openrouter").knows("claude-sonnet-4-5")
+
+
 def test_a_dialect_has_limits_of_its_own() -> None:
     assert limits_for("openai-chat", "deepseek-flash", "deepseek").output_formats == ("json",)
     assert limits_for("anthropic", "deepseek-flash", "deepseek").output_formats == ()

@@ -60,7 +60,10 @@ def models(settings: Settings) -> tuple[ListedModel, ...]:
     for provider in settings.providers.values():
         for entry in provider.spec.models:
             if entry.is_name and not entry.retired:
-                names += (entry.match, f"{provider.name}/{entry.match}")
+                # A bare name that begins like another provider's would be asked of that one.
+                if entry.match.partition("/")[0] not in settings.providers:
+                    names.append(entry.match)
+                names.append(f"{provider.name}/{entry.match}")
     found = (listed(settings, name) for name in dict.fromkeys(names))
     return tuple(model for model in found if model is not None)
 

@@ -102,6 +102,10 @@ def _provider_of(settings: Settings, name: str) -> tuple[Provider, str]:
         return settings.providers[prefix], rest
     if slash and prefix == "models" and rest:  # Gemini's long form
         return _provider_of(settings, rest)
+    # A provider that lists this very name knows better than one with a pattern that happens to fit it.
+    for provider in settings.providers.values():
+        if any(entry.match == name for entry in provider.spec.models):
+            return provider, name
     for provider in settings.providers.values():
         if provider.spec.knows(name):
             return provider, name

@@ -69,6 +69,8 @@ _LONGEST_REMEMBERED: Final = 256
 
 _fields: Final[dict[str, tuple[str, str]]] = {}
 """Header lines read before: most lines of a request are those of the last one."""
+_names: Final[dict[str, str]] = {}
+"""Header names as they were written, and in lower case."""
 _lines: Final[dict[str, tuple[str, str, str, str, int]]] = {}
 """Request lines read before; never one with a query, which may hold a key."""
 
@@ -189,10 +191,11 @@ def _own_path(target: str, host: str) -> tuple[str, str]:
 
 
 def _field(line: str) -> tuple[str, str]:
-    name, colon, value = line.partition(":")
-    if not colon or not _NAME.fullmatch(name):
+    written, colon, value = line.partition(":")
+    name = _names.get(written) or _name(written)
+    if not colon:
         raise Malformed(400, "invalid_header", "a header line that is not `name: value`")
-    name, value = name.lower(), value.strip(" \t")
+    value = value.strip(" \t")
     if name == "host" and not _HOST.fullmatch(value):
         raise Malformed(400, "invalid_host", "the Host header is not a host name and a port")
     if name == "content-length" and not _LENGTH.fullmatch(value):
@@ -202,6 +205,17 @@ def _field(line: str) -> tuple[str, str]:
             _fields.clear()
         _fields[line] = name, value
     return name, value
+
+
+def _name(written: str) -> str:
+    if not _NAME.fullmatch(written):
+        raise Malformed(400, "invalid_header", "a header line that is not `name: value`")
+    name = written.lower()
+    if len(written) <= _LONGEST_REMEMBERED:
+        if len(_names) >= _MEMORY:
+            _names.clear()
+        _names[written] = name
+    return name
 
 
 def _framing(headers: dict[str, str], minor: int) -> int:

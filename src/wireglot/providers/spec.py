@@ -41,8 +41,8 @@ class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         return not any(mark in self.match for mark in "*?[")
 
     def covers(self, model: str) -> bool:
-        """By the plain name, or by the whole one: resellers list `openai/gpt-oss-120b`."""
-        return fnmatchcase(plain_name(model), self.match) or fnmatchcase(model, self.match)
+        """By the plain name, or by the whole one where the entry has a whole one: `openai/gpt-oss-120b`."""
+        return fnmatchcase(model if "/" in self.match else plain_name(model), self.match)
 
 
 class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
