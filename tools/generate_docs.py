@@ -1,4 +1,4 @@
-"""Write the generated pages (reference and README), or with --check fail if one is out of date."""
+"""Write the generated pages and parts of pages, or with --check fail if one is out of date."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tools import readme_example
+from tools import config_tables, library_example, metric_table, provider_page
+from tools.blocks import filled
 from wireglot.ir.loss import FEATURES
 from wireglot.testing.matrix import DIRECTIONS, LETTERS, Grade, run_matrix, title
 
@@ -84,14 +85,25 @@ def _page(*lines: str) -> str:
     return "\n".join((_MARK, "", *lines)) + "\n"
 
 
+def parts() -> dict[str, dict[str, str]]:
+    """The generated parts of pages that people write."""
+    return {
+        "configuration.md": config_tables.blocks(),
+        "library.md": {"example": library_example.example()},
+        "operations.md": {"metrics": metric_table.metric_table()},
+    }
+
+
 def stale(check: bool) -> Iterable[str]:
     """Write the pages that differ (or only name them)."""
-    readme = ROOT / "README.md"
+    docs = ROOT / "docs"
     pages = {
-        ROOT / "docs" / "reference" / "losses.md": losses_page(),
-        ROOT / "docs" / "reference" / "matrix.md": matrix_page(),
-        readme: readme_example.filled(readme.read_text(encoding="utf-8")),
+        docs / "reference" / "losses.md": losses_page(),
+        docs / "reference" / "matrix.md": matrix_page(),
+        docs / "reference" / "providers.md": _page(*provider_page.page()),
     }
+    for name, blocks in parts().items():
+        pages[docs / name] = filled((docs / name).read_text(encoding="utf-8"), blocks)
     for path, text in pages.items():
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue

@@ -115,7 +115,7 @@ class Call:
     """A request that was sent, whose answer is read piece by piece, or not at all."""
 
     def __init__(self, port: int, path: str, body: bytes, headers: Mapping[str, str] = {}) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
         self._connection.request("POST", path, body, {"content-type": "application/json", **headers})
         self._response: http.client.HTTPResponse | None = None
 
@@ -299,6 +299,20 @@ def wait_until(look: Callable[[], Any], seconds: float = 5.0) -> None:
     while not look():
         assert time.monotonic() < until, "it never became so"
         time.sleep(0.005)
+
+
+def logged(gateway: LiveGateway, answered: Answered) -> dict[str, Any]:
+    """The log line of an answer; it is written by another thread, after the answer."""
+    request_id = answered.headers["x-wireglot-request-id"]
+    found: list[dict[str, Any]] = []
+
+    def look() -> bool:
+        found[:] = [line for line in gateway.log() if line["id"] == request_id]
+        return bool(found)
+
+    wait_until(look)
+    assert len(found) == 1, "a request is told exactly once"
+    return found[0]
 
 
 @contextmanager

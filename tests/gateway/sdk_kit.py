@@ -121,6 +121,8 @@ class Stage:
             f"[providers.mine]\n{address}{key}"
             f"[providers.frail]\n{address}{key}{once}"
             f"[providers.locked]\n{address}{key}{once}"
+            f'[providers.streamer]\n{address}{key}streams = "only"\n'
+            f'[providers.waiter]\n{address}{key}streams = "never"\n'
             '[models]\n"frail-*" = "frail/*"\n"locked-*" = "locked/*"\n"m*" = "mine/m*"\n'
         )
 

@@ -66,7 +66,7 @@ def test_a_stream_says_the_same_as_the_whole_answer(stage: Stage) -> None:
 
 
 def test_the_events_of_a_stream_come_in_their_order(stage: Stage) -> None:
-    kinds = [
+    kinds: list[str] = [
         event.type
         for event in stage.claude.messages.create(model=MODEL, max_tokens=100, messages=HELLO, stream=True)
     ]

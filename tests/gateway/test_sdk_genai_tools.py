@@ -176,7 +176,7 @@ def test_thoughts_are_counted_apart(stage: Stage) -> None:
     )
     answer = stage.gemini.models.generate_content(model=MODEL, contents="[[demo:echo]] Hello", config=config)
     assert answer.text == "Hello"
-    assert [part.thought for part in parts_of(answer)][0] is True
+    assert next(part.thought for part in parts_of(answer)) is True
     assert answer.usage_metadata is not None
     assert answer.usage_metadata.thoughts_token_count
 

@@ -229,7 +229,8 @@ def test_reasoning_comes_back_to_the_upstream_as_it_left(stage: Stage, streaming
     assert thought.summary[0].text.startswith("The user writes English")
     assert first.usage is not None
     assert first.usage.output_tokens_details.reasoning_tokens
-    second = stage.gpt.responses.create(input=[asked(text), *results(first, "18 degrees")], **options)
+    again: Any = [asked(text), *results(first, "18 degrees")]
+    second = stage.gpt.responses.create(input=again, **options)
     assert "18 degrees 0" in second.output_text
     signed = stage.dialect != "openai-chat"  # it signs nothing
     sealed = [item for item in first.output if getattr(item, "encrypted_content", None)]

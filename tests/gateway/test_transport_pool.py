@@ -19,7 +19,9 @@ from tests.gateway.transport_kit import (
     until,
 )
 from wireglot.gateway.settings import Guard
-from wireglot.gateway.upstream import TransportFault
+from wireglot.gateway.transport_connection import Connection
+from wireglot.gateway.transport_pool import Pool
+from wireglot.gateway.upstream import Timeouts, TransportFault
 
 
 @scenario
@@ -229,6 +231,37 @@ async def test_who_stops_waiting_takes_no_slot_along():
         ]  # fmt: skip
         assert await reply.read(10) == b"ok"
         assert await fetch(transport, post(server)) == b"ok"
+
+
+class Wire(asyncio.Transport):
+    """A transport that goes nowhere."""
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    def is_closing(self) -> bool:
+        return False
+
+    def abort(self) -> None: ...
+
+
+@scenario
+async def test_who_is_served_and_cancelled_at_once_passes_the_connection_on():
+    loop = asyncio.get_running_loop()
+
+    async def dial(home: Pool, _: Timeouts) -> Connection:
+        connection = Connection(home, loop, loop.time)
+        connection.connection_made(Wire())
+        return connection
+
+    pool = Pool(lambda: Guard(pool=1), dial)
+    only = await pool.obtain(QUICK)
+    first, second = (asyncio.create_task(pool.obtain(QUICK)) for _ in range(2))
+    await asyncio.sleep(0)
+    pool.release(only)
+    first.cancel()
+    assert await asyncio.wait_for(second, 5) is only
+    assert first.cancelled()
+    pool.close()
 
 
 @scenario

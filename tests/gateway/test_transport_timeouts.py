@@ -133,6 +133,17 @@ async def test_a_slow_upload_is_not_a_silent_server():
 
 
 @scenario
+async def test_a_server_silent_after_a_slow_upload_is_given_up_in_time():
+    async def serve(peer: Peer) -> None:
+        await asyncio.sleep(0.15)
+        await peer.gone()
+
+    async with Server(serve) as server, opened() as transport:
+        fault = await _fault(transport, post(server, bytes(24 << 20)), only(first_byte=0.1))
+        assert (fault.problem, fault.message) == ("first_byte_timeout", "the upstream did not answer in time")
+
+
+@scenario
 async def test_a_stream_that_stops_is_an_idle_timeout():
     async def serve(peer: Peer) -> None:
         await peer.request()
@@ -171,15 +182,16 @@ async def test_a_stream_paused_by_its_reader_is_not_idle():
         await peer.request()
         await peer.send(chunked(b"a", end=b""))
         await step.wait()
+        await asyncio.sleep(0.03)
         await peer.send(b"1\r\nb\r\n0\r\n\r\n")
         await peer.gone()
 
     async with Server(serve) as server, opened() as transport:
         got: list[bytes] = []
-        reply = await transport.send(post(server), only(idle=SOON))
+        reply = await transport.send(post(server), only(idle=0.3))
         reply.pause()
         pumping = asyncio.create_task(reply.pump(got.append))
-        await asyncio.sleep(4 * SOON)
+        await asyncio.sleep(0.4)
         assert not pumping.done()
         step.set()
         reply.resume()

@@ -15,6 +15,7 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Event
+from wireglot.wire.sse import MAX_FRAME
 
 T = TypeVar("T")
 
@@ -44,6 +45,10 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
     now: int = 0
     call_prefix: str = "call"
     framing: Literal["sse", "json-array"] = "sse"
+    max_frame: int = MAX_FRAME
+    """How much of one event of a stream is held before the stream is given up."""
+    first_event: int = 0
+    """The number of the first event, in a stream that others began (Responses counts its events)."""
 
     def new_id(self, prefix: str, *material: str) -> str:
         """An id that is the same for the same material, and recognisable as ours (see `is_minted`)."""

@@ -19,7 +19,7 @@ from wireglot.gateway.failures import Failed
 from wireglot.gateway.faults import Fault
 from wireglot.gateway.guard import Caller, Gatekeeper
 from wireglot.gateway.health import Health
-from wireglot.gateway.job import Job, common_headers
+from wireglot.gateway.job import Job, common_headers, identity
 from wireglot.gateway.listing import ListedModel
 from wireglot.gateway.observe import Observer
 from wireglot.gateway.record import Record
@@ -63,7 +63,6 @@ class Gateway:
         limits = settings.guard
         self._all = Gate(limits.requests, limits.queue, limits.queue_time)
         self._per_key: dict[str, Gate] = {}
-        self._per_provider: dict[str, Gate] = {}
         self._effort_rules = has_effort_rules(settings)
         self._models: tuple[Settings, tuple[ListedModel, ...]] | None = None
         self.siblings: Siblings | None = None
@@ -76,8 +75,7 @@ class Gateway:
         self._routes = {}
         self._effort_rules = has_effort_rules(settings)
         limits = settings.guard
-        for gate in (self._all, *self._per_provider.values()):
-            gate.adapt(limits.requests, limits.queue, limits.queue_time)
+        self._all.adapt(limits.requests, limits.queue, limits.queue_time)
         for gate in self._per_key.values():
             gate.adapt(limits.requests_per_key, limits.queue, limits.queue_time)
 
@@ -139,8 +137,8 @@ class Gateway:
         record.status = refused.status
         self.observer.begin(record)
         self.observer.finish(record)
-        names: Headers = [("x-wireglot-request-id", request_id), ("x-request-id", request_id)]
-        return msgspec.structs.replace(refused, headers=[*refused.headers, *names])
+        headers = [*refused.headers, *identity(request_id, dialect_name)]
+        return msgspec.structs.replace(refused, headers=headers)
 
     # A whole request.
 
@@ -169,7 +167,8 @@ class Gateway:
         except Failed as failed:
             self._tell_upstream(job, record, reply, failed)
         except ThreadUnsupported:
-            self._send(record, reply, 400, [], encode({**ThreadUnsupported.BODY, "request_id": record.id}))
+            body = encode({**ThreadUnsupported.BODY, "request_id": record.id})
+            self._send(record, reply, 400, identity(record.id, record.dialect), body)
             record.outcome, record.error_kind = "error", "invalid_request"
         except asyncio.CancelledError:
             self._cancelled(job, record, reply)
@@ -190,7 +189,7 @@ class Gateway:
             raise shed("the gateway is shutting down")
         listing.check_permitted(job.caller.key, job.model)
         targets = self._targets(job)
-        gates = self._gates(job, targets)
+        gates = self._gates(job)
         entered = []
         try:
             for gate in gates:
@@ -226,21 +225,14 @@ class Gateway:
             self._routes[key] = found
         return found
 
-    def _gates(self, job: Job, targets: tuple[Target, ...]) -> list[Gate]:
-        limits = job.settings.guard
-        gates = [self._all]
-        if job.caller.key is not None and limits.requests_per_key:
-            gates.append(self._gate(self._per_key, job.caller.name, limits.requests_per_key, job.settings))
-        provider = targets[0].provider
-        if provider.concurrency:
-            gates.append(self._gate(self._per_provider, provider.name, provider.concurrency, job.settings))
-        return gates
-
-    def _gate(self, gates: dict[str, Gate], name: str, limit: int, settings: Settings) -> Gate:
-        found = gates.get(name)
-        if found is None:
-            found = gates[name] = Gate(limit, settings.guard.queue, settings.guard.queue_time)
-        return found
+    def _gates(self, job: Job) -> list[Gate]:
+        limits, name = job.settings.guard, job.caller.name
+        if job.caller.key is None or not limits.requests_per_key:
+            return [self._all]
+        own = self._per_key.get(name)
+        if own is None:
+            own = self._per_key[name] = Gate(limits.requests_per_key, limits.queue, limits.queue_time)
+        return [self._all, own]
 
     # How it went.
 
@@ -260,7 +252,7 @@ class Gateway:
         error = msgspec.structs.replace(
             failed.error,
             message=redactor.text(failed.error.message),
-            retry_after=failed.wait if failed.wait is not None else failed.error.retry_after,
+            retry_after=failed.told_wait if failed.told_wait is not None else failed.error.retry_after,
         )
         final = record.attempts > 1 or failed.blame in ("credential", "quota")
         opened = job is not None and job.client is not None and job.client.opened
@@ -283,14 +275,17 @@ class Gateway:
             self._tell_in_stream(job, record, error)
             return
         refused = faults.refusal(error, record.dialect, record.id, final=final)
-        headers = common_headers(job) if job is not None else [("x-wireglot-request-id", record.id)]
+        headers = common_headers(job) if job is not None else identity(record.id, record.dialect)
         self._send(record, reply, refused.status, [*refused.headers[1:], *headers], refused.body)
 
     def _tell_in_stream(self, job: Job | None, record: Record, error: ApiError) -> None:
-        """Only keep-alives have gone out: the status is spent, the stream says what happened."""
+        """The status is spent: the stream says what happened."""
         assert job is not None
         assert job.client is not None
         record.status = 200
+        if job.client.begun and job.feeder is not None:
+            job.feeder.fail(error)
+            return
         error = msgspec.structs.replace(error, request_id=record.id)
         writer = dialect(job.dialect).stream_writer(job.context, None)
         job.client.write(writer.write([Failure(error)]))

@@ -47,6 +47,9 @@ _CLASSES: Final[dict[FaultClass, tuple[ErrorKind, int, str]]] = {
     "upstream_timeout": ("timeout", 504, "upstream_timeout"),
 }
 
+_DOWN_FOR: Final = 2.0
+"""Seconds a client is told to wait for an upstream that cannot be reached."""
+
 HELPED_BY_RETRY: Final[frozenset[Blame]] = frozenset({"rate", "upstream", "connection"})
 COUNTED: Final[frozenset[Blame]] = frozenset({"upstream", "connection", "timeout"})
 """What a breaker counts: failures of the upstream, not of a request or a key."""
@@ -55,7 +58,8 @@ COUNTED: Final[frozenset[Blame]] = frozenset({"upstream", "connection", "timeout
 class Failed(Exception):
     """An attempt that failed before any of its answer reached the client.
 
-    `body`: the upstream's own error, for a client of the same dialect. `wait`: what it asked to wait.
+    `body`: the upstream's own error, for a client of the same dialect. `wait`: what it asked to wait;
+    `told_wait`: what the client is told to.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class Failed(Exception):
         blame: Blame,
         *,
         wait: float | None = None,
+        told_wait: float | None = None,
         body: bytes | None = None,
         status: int = 0,
     ) -> None:
@@ -71,13 +76,15 @@ class Failed(Exception):
         self.error = error
         self.blame: Blame = blame
         self.wait = wait
+        self.told_wait = wait if wait is not None else told_wait
         self.body = body
         self.status = status
 
 
 def of_transport(fault: TransportFault) -> Failed:
     blame, kind = _PROBLEMS[fault.problem]
-    return Failed(transport_error(fault, kind), blame)
+    wait = _DOWN_FOR if kind == "upstream_down" else None
+    return Failed(transport_error(fault, kind), blame, told_wait=wait)
 
 
 def transport_error(fault: TransportFault, kind: FaultClass | None = None) -> ApiError:
@@ -92,6 +99,17 @@ def of_error(error: ApiError, status: int, wait: float | None = None, body: byte
     return Failed(
         error, blame, wait=wait if wait is not None else error.retry_after, body=body, status=status
     )
+
+
+def of_stream(error: ApiError) -> Failed:
+    """An error in place of a stream. What our reader could make nothing of is not our own fault."""
+    if error.kind == "server" and not error.status:
+        error = msgspec.structs.replace(error, status=502, code=error.code or "upstream_error")
+    return of_error(error, error.status)
+
+
+def is_counted(error: ApiError) -> bool:
+    return _BLAME[error.kind] in COUNTED
 
 
 def unreadable(message: str) -> Failed:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import msgspec
+
 from wireglot.dialects.base import StreamReader, StreamWriter
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.attempt import Prepared
@@ -37,6 +39,8 @@ class Refused(Exception):
 class Feeder(Protocol):
     ended: bool
     """Nothing more will come that the client should see."""
+    failure: ApiError | None
+    """Why the stream ended too early, where it did."""
 
     def feed(self, data: bytes) -> None: ...
 
@@ -58,9 +62,11 @@ class Passthrough:
 
     def __init__(self, job: Job, prepared: Prepared, client: ClientStream, max_frame: int) -> None:
         self.ended = False
+        self.failure: ApiError | None = None
         self._job = job
         self._client = client
         self._held = b""
+        self._sent = 0
         self._framed = job.framing == "sse"
         self._tap: Tap = tap(job.dialect, max_frame)
         self._opening: StreamReader | None = dialect(job.dialect).stream_reader(prepared.context)
@@ -81,7 +87,7 @@ class Passthrough:
             _begins(opening.end())  # raises unless it is an answer after all
             self._tap.feed(self._held)
         self._settle()
-        if self._tap.complete or not self._framed:
+        if self._tap.complete and (self._framed or self._tap.settled == self._sent):
             if self._held:
                 self._client.write(self._held)
             self._client.end()
@@ -91,16 +97,18 @@ class Passthrough:
     def fail(self, error: ApiError) -> None:
         self.ended = True
         self._settle()
+        if self._tap.complete and self._framed:  # all of the answer is there; what broke was its epilogue
+            self._client.end()
+            return
+        self.failure = error
         _note_failure(self._job.record, error)
-        if self._tap.complete:  # all of the answer is there; what broke was its epilogue
-            self._job.record.outcome = "ok"
-            self._client.end()
-        elif self._framed:
-            writer = dialect(self._job.dialect).stream_writer(self._job.context, None)
-            self._client.write(writer.write([Failure(error)]))
-            self._client.end()
-        else:
-            self._client.abort()  # there is no telling where in the array it broke
+        context = msgspec.structs.replace(self._job.context, first_event=self._tap.next_event)
+        writer = dialect(self._job.dialect).stream_writer(context, None)
+        data = writer.write([Failure(_signed(error, self._job.record))])
+        if not self._framed and self._sent:
+            data = b"," + data[data.index(b"{") :]  # the array has begun: its next element, and its end
+        self._client.write(data)
+        self._client.end()
 
     def abandon(self) -> None:
         if not self.ended:
@@ -124,7 +132,10 @@ class Passthrough:
             self.finish()  # the client need not wait for the upstream to close
 
     def _forward(self, data: bytes) -> None:
-        if not self._framed or (data[-2:] == b"\n\n" and not self._held) or data[-4:] == b"\r\n\r\n":
+        if not self._framed:
+            self._forward_elements(data)
+            return
+        if (data[-2:] == b"\n\n" and not self._held) or data[-4:] == b"\r\n\r\n":
             self._client.write(self._held + data if self._held else data)
             self._held = b""
             return
@@ -133,6 +144,14 @@ class Passthrough:
         self._held = data[cut:]
         if cut:
             self._client.write(data[:cut])
+
+    def _forward_elements(self, data: bytes) -> None:
+        self._held += data
+        whole = self._tap.settled - self._sent
+        if whole > 0:
+            self._client.write(self._held[:whole])
+            self._held = self._held[whole:]
+            self._sent += whole
 
     def _settle(self) -> None:
         record = self._job.record
@@ -153,6 +172,7 @@ class Translation:
 
     def __init__(self, job: Job, target_dialect: str, prepared: Prepared, client: ClientStream) -> None:
         self.ended = False
+        self.failure: ApiError | None = None
         self.writer: StreamWriter = dialect(job.dialect).stream_writer(prepared.context, prepared.request)
         self._job = job
         self._client = client
@@ -173,6 +193,7 @@ class Translation:
 
     def fail(self, error: ApiError) -> None:
         if not self.ended:
+            self._begun = True
             self._take([Failure(error)])
 
     def abandon(self) -> None:
@@ -198,6 +219,9 @@ class Translation:
             if kind is UsageReport or kind is Finish or kind is Start:
                 self._usage = event.usage or self._usage  # type: ignore[union-attr]  # the three that have it
         last = events[-1]
+        if type(last) is Failure:
+            last = Failure(_signed(last.error, self._job.record))
+            events = [*events[:-1], last]
         if self._restorer is not None:
             events = self._restorer.events(events)
         data = self.writer.write(events)
@@ -215,6 +239,7 @@ class Translation:
         if type(last) is Finish:
             record.stop = last.stop.reason
         elif type(last) is Failure:
+            self.failure = last.error
             _note_failure(record, last.error)
         self._client.end()
 
@@ -224,6 +249,7 @@ class Collection:
 
     def __init__(self, target_dialect: str, prepared: Prepared) -> None:
         self.ended = False
+        self.failure: ApiError | None = None
         self._reader = dialect(target_dialect).stream_reader(prepared.context)
         self._events: list[Event] = []
 
@@ -259,6 +285,11 @@ def _begins(events: list[Event]) -> bool:
         if type(event) is not Start and type(event) is not UsageReport:
             return True
     return False
+
+
+def _signed(error: ApiError, record: Record) -> ApiError:
+    """With our request id, which the log has too; the upstream's own is told there."""
+    return msgspec.structs.replace(error, request_id=record.id, extra=None)
 
 
 def _source(usage: Usage | None, complete: bool) -> UsageSource:

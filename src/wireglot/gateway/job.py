@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -22,6 +22,9 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 from wireglot.wire.json import BadJson, decode, exceeds_depth
 from wireglot.wire.splice import peek, repeated_keys
+
+if TYPE_CHECKING:
+    from wireglot.gateway.feeders import Feeder
 
 _PEEKED: Final = ("model", "stream", "thread")
 _SESSION_HEADERS: Final = (
@@ -51,6 +54,7 @@ class Job:
         "client",
         "context",
         "dialect",
+        "feeder",
         "framing",
         "head",
         "losses",
@@ -85,6 +89,7 @@ class Job:
         self.reply = reply
         self.dialect = asked.dialect
         self.client: ClientStream | None = None
+        self.feeder: Feeder | None = None
         self.losses: tuple[Loss, ...] = ()
         self.thread = False
         self._document: dict[str, Any] | None = None
@@ -102,6 +107,7 @@ class Job:
             now=now,
             call_prefix="toolu" if asked.dialect == "anthropic" else "call",
             framing="sse" if sse else "json-array",
+            max_frame=settings.guard.event,
         )
 
     @property
@@ -247,12 +253,18 @@ def _wrapped_model(document: dict[str, Any]) -> str:
     return model if isinstance(model, str) else ""
 
 
+def identity(request_id: str, dialect_name: str) -> Headers:
+    """Under which id an answer is found in the log, by every name that clients look for."""
+    headers: Headers = [("x-wireglot-request-id", request_id), ("x-request-id", request_id)]
+    if dialect_name == "anthropic":
+        headers.append(("request-id", request_id))
+    return headers
+
+
 def common_headers(job: Job) -> Headers:
     """What every answer tells about itself."""
     record = job.record
-    headers: Headers = [("x-wireglot-request-id", record.id), ("x-request-id", record.id)]
-    if job.dialect == "anthropic":
-        headers.append(("request-id", record.id))
+    headers = identity(record.id, job.dialect)
     if record.provider:
         headers.append(("x-wireglot-route", f"{record.provider}/{record.upstream_model}"))
     origin = job.head.headers.get("origin")

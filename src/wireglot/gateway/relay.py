@@ -12,13 +12,15 @@ import msgspec
 
 from wireglot.dialects.registry import dialect
 from wireglot.gateway import failures
+from wireglot.gateway.admission import Gate
 from wireglot.gateway.attempt import Prepared, policy_of, prepare
 from wireglot.gateway.client_stream import ClientStream
 from wireglot.gateway.failures import Failed
+from wireglot.gateway.faults import Fault
 from wireglot.gateway.feeders import Collection, Feeder, Passthrough, Refused, Translation
-from wireglot.gateway.health import Health
+from wireglot.gateway.health import Breaker, Health
 from wireglot.gateway.job import Job, common_headers
-from wireglot.gateway.retry import advised_wait, wait_before
+from wireglot.gateway.retry import RetryBudget, advised_wait, wait_before
 from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Credential
 from wireglot.gateway.tap import glance
@@ -46,6 +48,7 @@ class Relay:
         self._transports = transports
         self._health = health
         self._count_error = count_error
+        self._gates: dict[str, Gate] = {}
 
     async def answer(self, job: Job, targets: tuple[Target, ...]) -> Target:
         """Answer from the first target that can, and tell which did. Raises the last one's Failed."""
@@ -87,9 +90,36 @@ class Relay:
     async def _at_target(self, job: Job, target: Target, *, is_last: bool) -> None:
         """Try the keys of one target, and again where that can help."""
         provider, health = target.provider, self._health
-        loop = asyncio.get_running_loop()
         breaker, budget = health.breaker(provider.name), health.budget(provider.name)
         budget.request()
+        gate = await self._enter(job, target, is_last)
+        try:
+            await self._try(job, target, breaker, budget, is_last)
+        finally:
+            if gate is not None:
+                gate.leave()
+
+    async def _enter(self, job: Job, target: Target, is_last: bool) -> Gate | None:
+        """Wait for a place where a provider takes only so many requests at once."""
+        provider, guard = target.provider, job.settings.guard
+        if not provider.concurrency:
+            return None
+        gate = self._gates.get(provider.name)
+        if gate is None:
+            gate = self._gates[provider.name] = Gate(provider.concurrency, guard.queue, guard.queue_time)
+        gate.adapt(provider.concurrency, guard.queue, guard.queue_time)
+        try:
+            await gate.enter()
+        except Fault as shed:
+            if is_last:
+                raise
+            raise Failed(shed.error, "timeout") from None
+        return gate
+
+    async def _try(
+        self, job: Job, target: Target, breaker: Breaker, budget: RetryBudget, is_last: bool
+    ) -> None:
+        provider, loop = target.provider, asyncio.get_running_loop()
         tried = 0
         while True:
             closed_for = breaker.wait(loop.time())
@@ -99,7 +129,7 @@ class Relay:
             breaker.begin(loop.time())
             tried += 1
             try:
-                await self._attempt(job, target, credential)
+                whole = await self._attempt(job, target, credential)
             except Failed as failed:
                 self._count_error(provider.name, failed.error.kind)
                 account = credential.account if credential is not None else ""
@@ -117,7 +147,10 @@ class Relay:
                 breaker.release()
                 raise
             else:
-                breaker.succeeded(provider.breaker, loop.time())
+                if whole:
+                    breaker.succeeded(provider.breaker, loop.time())
+                else:
+                    breaker.failed(provider.breaker, loop.time())
                 return
 
     def _after(self, failed: Failed, target: Target, account: str, tried: int, now: float) -> float | None:
@@ -182,7 +215,8 @@ class Relay:
         await asyncio.sleep(wait)
         return chosen
 
-    async def _attempt(self, job: Job, target: Target, credential: Credential | None) -> None:
+    async def _attempt(self, job: Job, target: Target, credential: Credential | None) -> bool:
+        """Ask once. False: the answer broke off after it had begun, and the client has been told."""
         prepared = prepare(job, target, credential)
         record = job.record
         record.attempts += 1
@@ -208,12 +242,12 @@ class Relay:
                 raise await self._failure(job, target, answer)
             if not prepared.stream:
                 await self._whole(job, target, prepared, answer)
-            else:
-                await self._streamed(job, target, prepared, answer)
+                return True
+            return await self._streamed(job, target, prepared, answer)
         except TransportFault as fault:
             raise failures.of_transport(fault) from None
         except Refused as refused:
-            raise failures.of_error(refused.error, refused.error.status) from None
+            raise failures.of_stream(refused.error) from None
         except BaseException:
             answer.abort()
             raise
@@ -304,7 +338,7 @@ class Relay:
         job.record.first_byte = time.monotonic()
         job.reply.send(200, headers, body)
 
-    async def _streamed(self, job: Job, target: Target, prepared: Prepared, answer: Answer) -> None:
+    async def _streamed(self, job: Job, target: Target, prepared: Prepared, answer: Answer) -> bool:
         client = job.client
         is_stream = answer.headers.get("content-type", "").startswith("text/event-stream")
         feeder: Feeder
@@ -314,6 +348,7 @@ class Relay:
             feeder = Passthrough(job, prepared, client, job.settings.guard.event)
         else:
             feeder = Translation(job, target.dialect, prepared, client)
+        job.feeder = feeder
         job.reply.on_pressure(answer.pause, answer.resume)
         try:
             await _pumped(answer, feeder)
@@ -324,12 +359,10 @@ class Relay:
             if client is None or not client.begun:
                 raise
             feeder.fail(failures.transport_error(fault))
-            self._health.breaker(target.provider.name).failed(
-                target.provider.breaker, asyncio.get_running_loop().time()
-            )
         job.record.status = 200
         if isinstance(feeder, Collection):
             self._render(job, prepared, feeder.response(), answer)
+        return feeder.failure is None or not failures.is_counted(feeder.failure)
 
 
 async def _pumped(answer: Answer, feeder: Feeder) -> None:

@@ -34,6 +34,16 @@ class Tap(Protocol):
     @property
     def usage(self) -> Usage | None: ...
 
+    @property
+    def next_event(self) -> int:
+        """The number of the event that would come next, where the dialect counts them."""
+        ...
+
+    @property
+    def settled(self) -> int:
+        """How many bytes of a JSON array are whole elements."""
+        ...
+
     def feed(self, data: bytes) -> None: ...
 
 
@@ -51,6 +61,14 @@ class _SseTap:
     def feed(self, data: bytes) -> None:
         for frame in self._decoder.feed(data):
             self._frame(frame)
+
+    @property
+    def next_event(self) -> int:
+        return 0
+
+    @property
+    def settled(self) -> int:
+        return 0
 
     def _frame(self, frame: Frame) -> None:
         raise NotImplementedError
@@ -122,7 +140,17 @@ _RESPONSES_ENDS: Final = frozenset({"response.completed", "response.incomplete",
 class _ResponsesTap(_SseTap):
     dialect = "openai-responses"
 
+    def __init__(self, max_frame: int) -> None:
+        super().__init__(max_frame)
+        self._last = b""
+
+    @property
+    def next_event(self) -> int:
+        number = _object(self._last).get("sequence_number")
+        return number + 1 if type(number) is int else 0
+
     def _frame(self, frame: Frame) -> None:
+        self._last = frame.data
         name = frame.event
         if name not in _RESPONSES_ENDS and (name or _RESPONSES.search(frame.data) is None):
             return
@@ -152,7 +180,7 @@ class _GeminiTap:
         self.complete = False
         self.ended = False  # a chunk with usage may follow the one with the finish reason
         self.error: ApiError | None = None
-        self._framing = Framing()
+        self._framing = Framing(max_frame)
         self._last = b""
         self._wrapped = wrapped
 
@@ -162,6 +190,14 @@ class _GeminiTap:
             return None
         usage = self._inner(_object(self._last)).get("usageMetadata")
         return gemini.read_usage(usage) if type(usage) is dict else None
+
+    @property
+    def next_event(self) -> int:
+        return 0
+
+    @property
+    def settled(self) -> int:
+        return self._framing.settled
 
     def feed(self, data: bytes) -> None:
         for document in self._framing.feed(data):

@@ -80,6 +80,7 @@ class Watch:
         self._blocked = False
         if self._phase == "head":
             self._last = self._now()
+            self._arm(self._last + self._timeouts.first_byte)
 
     def touch(self) -> None:
         """A byte came. Before the head is whole that changes nothing: a head may not dribble for ever."""

@@ -25,7 +25,17 @@ class ArrayDecoder:
     Elements are found by their brackets and quotes; whether one is valid JSON is for the JSON decoder to say.
     """
 
-    __slots__ = ("_at", "_buffer", "_depth", "_fault", "_in_string", "_max_element", "_offset", "_place")
+    __slots__ = (
+        "_at",
+        "_buffer",
+        "_depth",
+        "_fault",
+        "_in_string",
+        "_max_element",
+        "_offset",
+        "_place",
+        "settled",
+    )
 
     def __init__(self, max_element: int = MAX_ELEMENT) -> None:
         self._max_element = max_element
@@ -33,6 +43,7 @@ class ArrayDecoder:
         self._at = 0  # where in the buffer to read on
         self._offset = 0  # where in the stream the buffer starts
         self._place: _Place = "opening"
+        self.settled = 0  # where in the stream the last whole element ends, or the array
         self._depth = 0
         self._in_string = False
         self._fault: BadJson | None = None
@@ -93,6 +104,7 @@ class ArrayDecoder:
                 self._place = "element"
             case "separator" | "first" if byte == b"]":
                 self._place = "end"
+                self.settled = self._offset + 1
             case "first" | "element" if byte not in b",]}:":
                 self._at = 0
                 self._place = "nested" if byte in b'{["' else "scalar"
@@ -162,6 +174,7 @@ class ArrayDecoder:
         elements.append(bytes(memoryview(self._buffer)[:end]))
         self._drop(end)
         self._place = "separator"
+        self.settled = self._offset
 
     def _drop(self, count: int) -> None:
         del self._buffer[:count]  # cheap: a bytearray only moves its start

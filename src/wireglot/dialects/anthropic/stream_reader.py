@@ -64,7 +64,7 @@ class MessageReader:
     )
 
     def __init__(self, context: Context) -> None:
-        self._decoder = SseDecoder()
+        self._decoder = SseDecoder(context.max_frame)
         self._parts = Parts(context)
         self._blocks: dict[Any, OpenBlock] = {}  # by wire index, in order of their start
         self._preset: list[Any] = []  # blocks that message_start gave, until it shows what they are

@@ -10,7 +10,7 @@ from typing import Literal
 
 from wireglot.ir.errors import UpstreamFault
 from wireglot.wire.json_array import ArrayDecoder
-from wireglot.wire.sse import SseDecoder
+from wireglot.wire.sse import MAX_FRAME, SseDecoder
 
 MAX_OBJECT = 64 * 1024 * 1024
 
@@ -21,13 +21,14 @@ _BOM = b"\xef\xbb\xbf"
 class Framing:
     """`kind` is known with the first byte that is no space. Any cutting gives the same documents."""
 
-    __slots__ = ("_array", "_pending", "_sse", "cut", "kind")
+    __slots__ = ("_array", "_pending", "_skipped", "_sse", "cut", "kind")
 
-    def __init__(self) -> None:
+    def __init__(self, max_frame: int = MAX_FRAME) -> None:
         self.kind: Literal["unknown", "sse", "array", "object"] = "unknown"
         self.cut = False  # after `close`: the bytes ended inside a frame or inside the array
-        self._sse = SseDecoder()
-        self._array = ArrayDecoder()
+        self._sse = SseDecoder(max_frame)
+        self._array = ArrayDecoder(max_frame)
+        self._skipped = 0  # spaces and such before the first document
         self._pending = bytearray()  # the object so far, or what may be the start of a byte-order mark
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -44,6 +45,16 @@ class Framing:
                 raise UpstreamFault(f"a body larger than {MAX_OBJECT} bytes")
         return []
 
+    @property
+    def settled(self) -> int:
+        """How many bytes of an array, from its start on, are whole elements (or all of it)."""
+        return self._skipped + self._array.settled
+
+    @property
+    def whole(self) -> bool:
+        """Whether an array has been closed."""
+        return self._array.complete
+
     def close(self) -> list[bytes]:
         """What the end of the bytes completes: a frame without its blank line, or the whole object."""
         if self.kind == "sse":
@@ -59,8 +70,10 @@ class Framing:
         data = bytes(self._pending) + data
         self._pending.clear()
         start = data.removeprefix(_BOM).lstrip(_SPACE)
-        if start and _BOM.startswith(start):
+        if not start or _BOM.startswith(start):
+            self._skipped += len(data) - len(start)
             self._pending += start
         elif start:
+            self._skipped += len(data) - len(start)
             self.kind = "array" if start[:1] == b"[" else "object" if start[:1] == b"{" else "sse"
         return start

@@ -66,7 +66,7 @@ class GeminiReader:
     def __init__(self, context: Context, unwrap: Unwrap | None = None) -> None:
         self._context = context
         self._unwrap = unwrap
-        self._framing = Framing()
+        self._framing = Framing(context.max_frame)
         self._done = False
         self._started = False
         self._parser = PartParser(context, UpstreamFault, context.origin(OWN))

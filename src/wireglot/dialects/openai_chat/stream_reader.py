@@ -43,7 +43,7 @@ _MAX_BODY = 64 * 1024 * 1024
 class ChatReader:
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._sse = SseDecoder()
+        self._sse = SseDecoder(context.max_frame)
         self._body: bytearray | None = (
             bytearray()
         )  # the start, then a body that is no stream; None: it is one

@@ -53,7 +53,7 @@ class ItemFrames:
     def __init__(self, context: Context) -> None:
         self.losses: list[Loss] = []
         self.out: list[bytes] = []
-        self.sequence = 0
+        self.sequence = context.first_event
         self.items: list[Item] = []
         self.ids = ItemIds("", context)
         self._context = context

@@ -60,7 +60,7 @@ _MAX_BODY = 64 * 1024 * 1024
 class ResponsesReader:
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._sse = SseDecoder()
+        self._sse = SseDecoder(context.max_frame)
         self._streaming = False
         self._opening = b""  # blanks, while it is not known whether a stream or a document follows
         self._body: bytearray | None = None  # a whole document instead of a stream

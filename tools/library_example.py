@@ -1,4 +1,4 @@
-"""The README's example: a request, its translation, and the losses, made by the library itself."""
+"""The example of docs/library.md: a request, its translation and the losses, made by the library itself."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import re
 from typing import Any
 
 import wireglot
-
-BEGIN, END = "<!-- generated: example -->", "<!-- end -->"
 
 REQUEST: dict[str, Any] = {
     "model": "claude-sonnet-4-5",
@@ -82,13 +80,6 @@ def _compact(text: str) -> str:
     for _ in range(4):
         text = shorter.sub(lambda found: found[1] + re.sub(r"\s*\n\s*", " ", found[2]) + found[3], text)
     return text
-
-
-def filled(readme: str) -> str:
-    """The README with a fresh example between its marks."""
-    before, _, rest = readme.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{example()}\n{END}{after}"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,90 @@
+"""What is asked: Anthropic's form or the neutral one in, Kimi's request out. The translation core does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect
+from wireglot.ir.content import Message, Text
+from wireglot.ir.errors import ClientFault
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request
+from wireglot.kimi.setup import DIALECT, PROVIDER
+from wireglot.translate import Plan, plan
+from wireglot.wire.json import encode
+
+SOURCE: Final = "anthropic"
+
+Turn = Mapping[str, Any] | Message
+"""A message as Anthropic writes it, or one of the neutral form (`wireglot.ir`), as a History keeps it."""
+
+_OWN: Final = ("model", "messages", "system", "tools", "max_tokens", "stream")
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """The arguments of a call, before anything is made of them."""
+
+    prompt: str | None
+    messages: Sequence[Turn] | None
+    system: str | Sequence[Mapping[str, Any]] | None
+    tools: Sequence[Mapping[str, Any]]
+    max_tokens: int | None
+    fields: Mapping[str, Any] | None
+    stream: bool
+
+
+class Question(msgspec.Struct, frozen=True):
+    """`body` goes out; `plan` knows the way back for what is answered."""
+
+    body: bytes
+    plan: Plan
+    losses: tuple[Loss, ...]
+
+
+def question(asked: Asked, model: str) -> Question:
+    request = _request(asked, model)
+    # Ids that we make up must differ from those of earlier turns of the same conversation.
+    context = Context(seed=str(len(request.messages)))
+    planned = plan(request, source=SOURCE, target=DIALECT, model=model, provider=PROVIDER, context=context)
+    rendered = dialect(DIALECT).render_request(planned.upstream, planned.context)
+    return Question(encode(rendered.value), planned, planned.losses + planned.retraced(rendered.losses))
+
+
+def _request(asked: Asked, model: str) -> Request:
+    turns = list(asked.messages or ())
+    if asked.prompt is not None:
+        turns.append(Message("user", (Text(asked.prompt),)))
+    if not turns:
+        raise TypeError("a prompt or messages must be given")
+    body = _document(asked, model, [dict(turn) for turn in turns if not isinstance(turn, Message)])
+    request = dialect(SOURCE).parse_request(body, Context())
+    return msgspec.structs.replace(request, messages=tuple(_in_place(request, turns, bool(asked.system))))
+
+
+def _document(asked: Asked, model: str, messages: list[dict[str, Any]]) -> dict[str, Any]:
+    body: dict[str, Any] = {"model": model, "messages": messages, "stream": asked.stream}
+    if asked.system:
+        system = asked.system
+        body["system"] = system if isinstance(system, str) else [dict(block) for block in system]
+    if asked.tools:
+        body["tools"] = [dict(tool) for tool in asked.tools]
+    if asked.max_tokens is not None:
+        body["max_tokens"] = asked.max_tokens
+    for name, value in (asked.fields or {}).items():
+        if name in _OWN:
+            raise ClientFault("has a parameter of its own", f"$.{name}")
+        body[name] = value
+    return body
+
+
+def _in_place(request: Request, turns: list[Turn], system: bool) -> Iterator[Message]:
+    """System text first; then every turn where it stood, parsed or as it was given."""
+    parsed = iter(request.messages)
+    if system:
+        yield next(parsed)
+    for turn in turns:
+        yield turn if isinstance(turn, Message) else next(parsed)

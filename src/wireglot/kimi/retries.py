@@ -1,0 +1,53 @@
+"""When a failed attempt is made again: by the contract's fixed schedule, or as one would today."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wireglot.gateway.retry import may_retry, wait_before
+from wireglot.gateway.settings import RetryPolicy
+from wireglot.ir.errors import ApiError
+from wireglot.kimi.errors import KimiConfigError
+from wireglot.kimi.seams import RetryPreset
+
+POLICIES: Final[dict[RetryPreset, RetryPolicy]] = {
+    "fixed-100ms": RetryPolicy(retries=3, schedule=(0.1, 0.2, 0.4), connection_errors=False),
+    "modern": RetryPolicy(),
+}
+
+
+class Failed(Exception):
+    """One attempt came to nothing. `status` None: there was no answer, and `lost` says that the connection
+    (not the provider's certificate, say) was the reason."""
+
+    def __init__(
+        self, error: ApiError, status: int | None, *, wait: float | None = None, lost: bool = False
+    ) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.status = status
+        self.wait = wait
+        self.lost = lost
+        self.trace_id = ""
+
+
+def policy_of(preset: RetryPreset) -> RetryPolicy:
+    policy = POLICIES.get(preset)
+    if policy is None:
+        raise KimiConfigError(f"unknown retry preset {preset!r}: expected one of {', '.join(POLICIES)}")
+    return policy
+
+
+def helps(policy: RetryPolicy, failed: Failed) -> bool:
+    """Whether another attempt could do better."""
+    if failed.status is None:
+        return policy.connection_errors and failed.lost
+    if policy.schedule is not None:
+        # The contract goes by the status alone. Its schedule is too short to wait for a quota anyway.
+        return failed.status == 429 or 500 <= failed.status <= 599
+    return may_retry(failed.error.kind)
+
+
+def next_wait(policy: RetryPolicy, failed: Failed, tried: int, chance: float) -> float | None:
+    """Seconds until the next attempt after `tried` of them; None: that was the last."""
+    return wait_before(policy, tried, failed.wait, chance) if helps(policy, failed) else None

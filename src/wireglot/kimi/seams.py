@@ -1,0 +1,28 @@
+"""What a caller may put in the place of the network, the log and the clock."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from wireglot.gateway.upstream import Transport as GatewayTransport
+
+HttpAnswer = tuple[int, Mapping[str, str], bytes | AsyncIterable[bytes]]
+"""Status, headers, and the body: whole, or in pieces as they arrive (which a stream wants)."""
+
+
+class HttpFunction(Protocol):
+    """One HTTP exchange. Whatever it raises is taken for a network failure."""
+
+    def __call__(
+        self, method: str, url: str, headers: dict[str, str], body: bytes, /
+    ) -> Awaitable[HttpAnswer]: ...
+
+
+Transport = HttpFunction | "GatewayTransport"
+Log = Callable[[str], object]
+Sleep = Callable[[float], Awaitable[object]]
+"""Takes seconds."""
+
+RetryPreset = Literal["fixed-100ms", "modern"]
