@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 _BLOCK = re.compile(r"<!-- generated: ([\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
 
@@ -17,12 +17,10 @@ def filled(page: str, blocks: Mapping[str, str]) -> str:
     found = _BLOCK.findall(page)
     if sorted(found) != sorted(blocks):
         raise NoBlock(f"expected the blocks {sorted(blocks)}, found {sorted(found)}")
-    return _BLOCK.sub(
-        lambda block: f"<!-- generated: {block[1]} -->\n{blocks[block[1]]}\n<!-- end -->", page
-    )
+    return _BLOCK.sub(lambda block: f"<!-- generated: {block[1]} -->\n{blocks[block[1]]}\n<!-- end -->", page)
 
 
-def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """A Markdown table; a `|` in a cell does not end it."""
     lines = [heads, tuple("---" for _ in heads), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)

@@ -11,14 +11,16 @@ _ABOUT = """\
 # Providers
 
 The catalog: what `[providers.NAME]` means without any further field. A provider is on when
-[the configuration](../configuration.md) names it, or when one of its key variables is set. Model names that are not
-listed here work too, as `provider/model`; those listed also work bare, at the first provider that is on and knows them
-(the model's vendor before resellers).
+[the configuration](../configuration.md) names it, or when one of its key variables is set. Model names that
+are not listed here work too, as `provider/model`; those listed also work bare, at the first provider that is
+on and knows them (the model's vendor before resellers).
 """
 
 _NOTES = """\
-**home**: the dialect's own vendor; requests in it [go there as they are](../gateway.md#passed-through-or-translated).
-**counts**: dialects in which it counts tokens itself; for others [the gateway estimates](../gateway.md#counting-tokens).
+**home**: the dialect's own vendor; requests in it
+[go there as they are](../gateway.md#passed-through-or-translated).
+**counts**: dialects in which it counts tokens itself; for others
+[the gateway estimates](../gateway.md#counting-tokens).
 """
 
 
@@ -48,7 +50,7 @@ def _section(spec: ProviderSpec) -> Iterator[str]:
     if spec.streams != "both":
         yield f"- streams: {spec.streams}"
     yield from _gone(spec)
-    listed = [_row(spec, entry) for entry in spec.models if entry.is_name and not entry.retired]
+    listed = [_row(entry) for entry in spec.models if entry.is_name and not entry.retired]
     if listed:
         heads = ("model", "title", "context", "output", "dialects")
         yield from ("", table(heads, listed))
@@ -62,7 +64,7 @@ def _bases(spec: ProviderSpec) -> str:
     return "base URL " + "; ".join([f"`{spec.base_url}`", *others])
 
 
-def _row(spec: ProviderSpec, entry: ModelSpec) -> tuple[str, ...]:
+def _row(entry: ModelSpec) -> tuple[str, ...]:
     return (
         f"`{entry.match}`",
         entry.title,

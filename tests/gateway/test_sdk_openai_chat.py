@@ -16,7 +16,7 @@ from openai.types.chat import (
 )
 from pydantic import BaseModel
 
-from tests.gateway.sdk_kit import MODEL, PIXEL, STRICT, UNLISTED, UPSTREAMS, WEATHER, Stage
+from tests.gateway.sdk_kit import MODEL, PIXEL, STRICT, UNLISTED, UPSTREAMS, WEATHER, Stage, reasoning_state
 
 HELLO: list[ChatCompletionMessageParam] = [
     {"role": "system", "content": "You are terse."},
@@ -235,19 +235,22 @@ def test_effort_is_a_wish_to_think(stage: Stage) -> None:
     assert answer.usage.completion_tokens_details.reasoning_tokens
 
 
-def test_thinking_of_a_tool_loop_is_accepted_again(stage: Stage) -> None:
+@pytest.mark.parametrize("streaming", [False, True])
+def test_reasoning_comes_back_to_the_upstream_as_it_left(stage: Stage, streaming: bool) -> None:
+    """Chat has no field for it: it travels beside the calls, for clients that send messages back whole."""
     asked: ChatCompletionMessageParam = {"role": "user", "content": f"{STRICT} What is the weather in Rome?"}
-    first = stage.gpt.chat.completions.create(
-        model=MODEL, messages=[asked], tools=TOOLS, reasoning_effort="high"
-    )
+    options: dict[str, Any] = {"model": MODEL, "tools": TOOLS, "reasoning_effort": "high"}
+    first: ChatCompletion
+    if streaming:
+        with stage.gpt.chat.completions.stream(messages=[asked], **options) as stream:
+            first = stream.get_final_completion()
+    else:
+        first = stage.gpt.chat.completions.create(messages=[asked], **options)
     assert len(calls_of(first)) == 1
-    second = stage.gpt.chat.completions.create(
-        model=MODEL,
-        messages=[asked, *results(first, "18 degrees")],
-        tools=TOOLS,
-        reasoning_effort="high",
-    )
+    again = [asked, *results(first, "18 degrees")]
+    second = stage.gpt.chat.completions.create(messages=again, **options)
     assert "18 degrees 0" in (second.choices[0].message.content or "")
+    assert len(reasoning_state(stage.dialect, stage.sent())) == (0 if stage.dialect == "openai-chat" else 1)
 
 
 def test_a_refusal_is_an_answer_and_a_filter_a_broken_one(stage: Stage) -> None:

@@ -126,6 +126,15 @@ def test_a_good_head_is_not_refused_while_it_is_still_arriving(raw: bytes, data:
         seen = cut
 
 
+@pytest.mark.parametrize(
+    "held", [b"GET / HTTP/1.1\r\nA: b\rc", b"GET / HTTP/1.1\r\nA: b\n", b"GET / HTTP/1.1\r\n\0"]
+)
+def test_a_line_end_cut_in_the_middle_is_judged_once_its_second_half_is_there(held: bytes):
+    check_partial(held[:-1], 0, Guard())
+    with pytest.raises(Malformed):
+        check_partial(held, len(held) - 1, Guard())
+
+
 CHUNK = st.one_of(
     st.binary(max_size=9).map(lambda data: b"%x\r\n%b\r\n" % (len(data), data) if data else b""),
     st.sampled_from([b"3;a=b\r\nabc\r\n", b"003\r\nabc\r\n", b"A\r\n0123456789\r\n"]),

@@ -141,6 +141,8 @@ def refusal(
     if request_id and not error.request_id:
         error = msgspec.structs.replace(error, request_id=request_id)
     status = status_of(error, dialect_name)
+    if error.status != status:
+        error = msgspec.structs.replace(error, status=status)
     body = encode(dialect(dialect_name).render_error(error, Context()).value)
     headers: Headers = [("content-type", "application/json"), *error_headers(error, final=final)]
     return Refusal(status, headers, body, close)

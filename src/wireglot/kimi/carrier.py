@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from wireglot.gateway.settings import Guard
 from wireglot.gateway.transport import HttpTransport
@@ -45,10 +45,10 @@ async def opened(transport: Transport | None) -> AsyncIterator[Send]:
     if transport is None:
         async with pooled() as own:
             yield partial(_send, own)
-    elif _is_gateway_transport(transport):
-        yield partial(_send, transport)
+    elif hasattr(transport, "send"):
+        yield partial(_send, cast("GatewayTransport", transport))
     else:
-        yield partial(_call, transport)
+        yield partial(_call, cast("HttpFunction", transport))
 
 
 @asynccontextmanager
@@ -64,10 +64,6 @@ async def pooled() -> AsyncIterator[HttpTransport]:
 def _tls() -> ssl.SSLContext:
     """Reading the certificate authorities takes longer than the rest of a call's own work."""
     return default_context()
-
-
-def _is_gateway_transport(transport: Any) -> bool:
-    return hasattr(transport, "send")
 
 
 async def _send(transport: GatewayTransport, url: str, headers: dict[str, str], body: bytes) -> Reply:

@@ -62,8 +62,8 @@ def result_of(
 
 
 def _with_own_ids(blocks: list[Block], calls: list[ToolCall]) -> list[Block]:
-    """Kimi's ids hold letters (`functions.name:0`) that Anthropic's API refuses, so the dialect replaces them.
-    These blocks go back to Kimi, which knows its own."""
+    """Kimi's ids hold letters (`functions.name:0`) that Anthropic's API refuses, and the dialect replaces
+    them. These blocks go back to Kimi, which knows its own."""
     left = iter(calls)
     return [{**block, "id": next(left).id} if block["type"] == "tool_use" else block for block in blocks]
 

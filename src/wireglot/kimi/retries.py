@@ -18,17 +18,23 @@ POLICIES: Final[dict[RetryPreset, RetryPolicy]] = {
 
 class Failed(Exception):
     """One attempt came to nothing. `status` None: there was no answer, and `lost` says that the connection
-    (not the provider's certificate, say) was the reason."""
+    (not the provider's certificate, say) was the reason. `cause` may be shown to the caller."""
 
     def __init__(
-        self, error: ApiError, status: int | None, *, wait: float | None = None, lost: bool = False
+        self,
+        error: ApiError,
+        status: int | None,
+        *,
+        wait: float | None = None,
+        lost: bool = False,
+        cause: BaseException | None = None,
     ) -> None:
         super().__init__(error.message)
         self.error = error
         self.status = status
         self.wait = wait
         self.lost = lost
-        self.trace_id = ""
+        self.cause = cause
 
 
 def policy_of(preset: RetryPreset) -> RetryPolicy:

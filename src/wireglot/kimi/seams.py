@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
-if TYPE_CHECKING:
-    from wireglot.gateway.upstream import Transport as GatewayTransport
+from wireglot.gateway.upstream import Transport as GatewayTransport
 
 HttpAnswer = tuple[int, Mapping[str, str], bytes | AsyncIterable[bytes]]
 """Status, headers, and the body: whole, or in pieces as they arrive (which a stream wants)."""
@@ -20,7 +19,7 @@ class HttpFunction(Protocol):
     ) -> Awaitable[HttpAnswer]: ...
 
 
-Transport = HttpFunction | "GatewayTransport"
+Transport = HttpFunction | GatewayTransport
 Log = Callable[[str], object]
 Sleep = Callable[[float], Awaitable[object]]
 """Takes seconds."""

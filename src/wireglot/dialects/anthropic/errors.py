@@ -106,6 +106,8 @@ def _error(
     kind: str, message: str, status: int, body: dict[str, Any] | None, code: str = "", request_id: str = ""
 ) -> ApiError:
     named = _KINDS.get(kind) or _KINDS.get(code)
+    if named == "invalid_request" and status == 409:
+        named = "conflict"  # the dialect has no type for it
     own = body is not None and body.get("type") == "error" and type(body.get("error")) is dict
     return ApiError(
         kind_of_message(named or kind_of_status(status), message),

@@ -1,0 +1,140 @@
+"""One request, tried until it is answered or nothing more may be tried; and the error it ends with."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NoReturn, TypeVar
+
+from wireglot.dialects.faults import status_message
+from wireglot.dialects.registry import dialect
+from wireglot.gateway.failures import HELPED_BY_RETRY, of_transport
+from wireglot.gateway.retry import advised_wait
+from wireglot.gateway.settings import Guard, RetryPolicy
+from wireglot.gateway.upstream import TransportFault
+from wireglot.ir.errors import ApiError
+from wireglot.kimi.carrier import Reply, Send
+from wireglot.kimi.errors import ApiErrorCode, KimiApiError
+from wireglot.kimi.report import Report
+from wireglot.kimi.retries import Failed, helps, next_wait
+from wireglot.kimi.seams import Sleep
+from wireglot.kimi.setup import DIALECT, Setup
+from wireglot.wire.json import BadJson, decode
+
+GUARD: Final = Guard()
+_CHAT: Final = dialect(DIALECT)
+_TRACE: Final = ("x-trace-id", "x-request-id")
+
+T = TypeVar("T")
+
+
+class Attempts:
+    """`status`, `trace_id` and the time are those of the latest attempt."""
+
+    def __init__(
+        self, setup: Setup, body: bytes, policy: RetryPolicy, sleep: Sleep | None, report: Report
+    ) -> None:
+        self._setup = setup
+        self._body = body
+        self._policy = policy
+        self._sleep: Sleep = sleep if sleep is not None else asyncio.sleep
+        self._report = report
+        self._started = 0.0
+        self._tried = 0
+        self._trace_id = ""
+
+    @property
+    def latency_ms(self) -> int:
+        return round((time.perf_counter() - self._started) * 1000)
+
+    async def answer(self, send: Send, receive: Callable[[Reply], Awaitable[T]], accept: str) -> T:
+        """What `receive` makes of the first good answer. It may raise Failed, like the sending itself."""
+        while True:
+            self._tried += 1
+            try:
+                return await receive(await self._attempt(send, accept))
+            except Failed as problem:
+                failed = problem
+            wait = next_wait(self._policy, failed, self._tried, random.random())
+            if wait is None:
+                self.fail(failed)
+            await self._sleep(wait)
+
+    async def _attempt(self, send: Send, accept: str) -> Reply:
+        headers = {
+            "authorization": f"Bearer {self._setup.key}",
+            "content-type": "application/json",
+            "accept": accept,
+            "user-agent": "wireglot",
+        }
+        self._trace_id = ""
+        self._started = time.perf_counter()
+        try:
+            reply = await send(self._setup.url, headers, self._body)
+        # A caller's transport may raise anything, and the contract takes all of it for the network's fault.
+        except Exception as problem:
+            raise self.of_network(problem, before_answer=True) from None
+        self._trace_id = next((reply.headers[name] for name in _TRACE if name in reply.headers), "")
+        if not 200 <= reply.status <= 299:
+            raise await _of_status(reply)
+        return reply
+
+    def of_network(self, problem: Exception, *, before_answer: bool = False) -> Failed:
+        """No answer, or half of one. Only what failed before the answer began may be tried again."""
+        lost = before_answer
+        if isinstance(problem, TransportFault):
+            lost = lost and of_transport(problem).blame in HELPED_BY_RETRY
+            told = problem.message
+        else:
+            told = f"{type(problem).__name__}: {problem}".removesuffix(": ")
+        return Failed(ApiError("server", told), None, lost=lost, cause=self._presentable(problem))
+
+    def _presentable(self, problem: BaseException) -> BaseException | None:
+        """The problem itself, to be shown as the cause; not if it tells the key."""
+        link: BaseException | None = problem
+        while link is not None:
+            if self._report.hides(repr(link)):
+                return None
+            link = link.__cause__ or link.__context__
+        return problem
+
+    def fail(self, failed: Failed, *, midway: bool = False) -> NoReturn:
+        """The end of the call: told in the log, then to the caller."""
+        used_up = not midway and helps(self._policy, failed) and self._tried > self._policy.retries
+        code: ApiErrorCode = "KIMI_RETRIES_EXHAUSTED" if used_up else "KIMI_API_ERROR"
+        error = KimiApiError(
+            self._sentence(failed, f" (after {self._tried} attempts)" if used_up else "", midway),
+            code=code,
+            status=failed.status,
+            kind="network" if failed.status is None else failed.error.kind,
+            attempts=self._tried,
+            trace_id=self._report.clean(self._trace_id),
+        )
+        self._report.failure(self._setup.model, error, self.latency_ms)
+        raise error from failed.cause
+
+    def _sentence(self, failed: Failed, after: str, midway: bool) -> str:
+        told = self._report.clean(failed.error.message)
+        if midway:
+            return f"Kimi's stream broke off: {told}"
+        if failed.status is None:
+            return f"Kimi could not be reached{after}: {told}"
+        return f"Kimi answered with status {failed.status}{after}: {told}"
+
+
+async def _of_status(reply: Reply) -> Failed:
+    try:
+        data = await reply.read(GUARD.error_body)
+    except Exception:  # whatever kept its explanation away: the status itself is known, and tells more
+        data = b""
+    try:
+        document: Any = decode(data)
+    except BadJson:
+        document = data
+    error = _CHAT.parse_error(document, reply.status)
+    if error is None:
+        error = ApiError("server", status_message(reply.status), reply.status)
+    wait = advised_wait(reply.headers, time.time())
+    return Failed(error, reply.status, wait=wait if wait is not None else error.retry_after)

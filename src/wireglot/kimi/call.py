@@ -1,0 +1,145 @@
+"""One call carried out: asked, answered whole or as a stream, and told in the log."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from wireglot.dialects.faults import broken
+from wireglot.dialects.registry import dialect
+from wireglot.gateway.settings import RetryPolicy
+from wireglot.ir.errors import UpstreamFault
+from wireglot.ir.outcome import Response, Usage
+from wireglot.ir.stream import Event, Failure, Finish, Start, UsageReport
+from wireglot.kimi.attempts import GUARD, Attempts
+from wireglot.kimi.carrier import Reply, opened
+from wireglot.kimi.question import Question
+from wireglot.kimi.report import Report
+from wireglot.kimi.result import CompletionResult, result_of
+from wireglot.kimi.retries import Failed
+from wireglot.kimi.seams import Log, Sleep, Transport
+from wireglot.kimi.setup import DIALECT, Setup
+from wireglot.providers.aliases import EventRestorer
+from wireglot.wire.json import BadJson, decode
+
+_CHAT = dialect(DIALECT)
+
+
+class Call:
+    def __init__(
+        self,
+        setup: Setup,
+        question: Question,
+        policy: RetryPolicy,
+        transport: Transport | None,
+        log: Log | None,
+        sleep: Sleep | None,
+    ) -> None:
+        self._question = question
+        self._transport = transport
+        self._report = Report(log, setup.key)
+        self._attempts = Attempts(setup, question.body, policy, sleep, self._report)
+
+    async def whole(self) -> CompletionResult:
+        question, attempts = self._question, self._attempts
+        async with opened(self._transport) as send:
+            response, raw, latency = await attempts.answer(send, self._read_whole, "application/json")
+        result = result_of(response, raw, latency, question.losses, question.plan.context)
+        self._tell(result.model, response.usage, latency)
+        return result
+
+    async def events(self) -> AsyncGenerator[Event, None]:
+        """The events up to Finish. A stream that fails raises: it must not look like one that ended."""
+        reader = _CHAT.stream_reader(self._question.plan.context)
+        restorer = EventRestorer(self._question.plan.aliases)
+        seen = _Seen()
+        async with opened(self._transport) as send:
+            reply = await self._attempts.answer(send, _as_it_is, "text/event-stream")
+            async with aclosing(self._pieces(reply)) as pieces:
+                async for piece in pieces:
+                    for event in restorer.events(reader.read(piece)):
+                        self._check(event, seen, reply.status)
+                        yield event
+            for event in restorer.events(reader.end()):
+                self._check(event, seen, reply.status)
+                yield event
+
+    def _check(self, event: Event, seen: _Seen, status: int) -> None:
+        """Before the event goes out: whoever has Finish need not come back for more."""
+        match event:
+            case Start():
+                seen.model, seen.usage = event.model, event.usage
+            case UsageReport():
+                seen.usage = event.usage
+            case Finish():
+                usage = event.usage if event.usage is not None else seen.usage
+                self._tell(seen.model, usage, self._attempts.latency_ms)
+            case Failure(error=error):
+                self._attempts.fail(Failed(error, error.status or status), midway=True)
+            case _:
+                pass
+
+    def _tell(self, model: str, usage: Usage | None, latency: int) -> None:
+        usage = usage if usage is not None else Usage()
+        self._report.success(model, usage.total_input, usage.total_output, latency)
+
+    async def _pieces(self, reply: Reply) -> AsyncGenerator[bytes, None]:
+        """The body as it arrives. What a consumer throws in between is not the network's fault."""
+        async with aclosing(reply.pieces()) as pieces:
+            while True:
+                failed = None
+                try:
+                    piece = await anext(pieces, None)
+                except Exception as problem:  # a caller's transport may raise anything
+                    failed, piece = self._attempts.of_network(problem), None
+                if failed is not None:
+                    self._attempts.fail(failed, midway=True)
+                if piece is None:
+                    return
+                yield piece
+
+    async def _read_whole(self, reply: Reply) -> tuple[Response, dict[str, Any], int]:
+        try:
+            data = await reply.read(GUARD.response)
+        except Exception as problem:  # as above
+            raise self._attempts.of_network(problem) from None
+        latency = self._attempts.latency_ms
+        try:
+            document = decode(data)
+            response = self._parse(document, reply.status)
+        except (BadJson, UpstreamFault) as problem:
+            raise Failed(broken(problem), reply.status) from None
+        return response, document, latency
+
+    def _parse(self, document: Any, status: int) -> Response:
+        error = _CHAT.parse_error(document, status)
+        if error is not None:
+            raise Failed(error, error.status or status)
+        if type(document) is not dict or not document.get("choices"):
+            raise UpstreamFault("expected choices")
+        response = _CHAT.parse_response(_with_usage(document), self._question.plan.context)
+        restore = self._question.plan.aliases.restore
+        return msgspec.structs.replace(response, content=tuple(restore(part) for part in response.content))
+
+
+class _Seen:
+    """What the log line of a stream needs, as far as it has been told."""
+
+    model = ""
+    usage: Usage | None = None
+
+
+def _with_usage(document: dict[str, Any]) -> dict[str, Any]:
+    """Older deployments of Kimi put the usage into the choice."""
+    if document.get("usage"):
+        return document
+    first = document["choices"][0] if type(document["choices"]) is list else None
+    usage = first.get("usage") if type(first) is dict else None
+    return {**document, "usage": usage} if type(usage) is dict else document
+
+
+async def _as_it_is(reply: Reply) -> Reply:
+    return reply

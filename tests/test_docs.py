@@ -1,0 +1,289 @@
+"""The pages say what the program does: links lead somewhere, and every name they mention exists, both ways."""
+
+import argparse
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.config_files import QUIET, loaded
+from tools import blocks, config_tables, metric_table
+from wireglot.cli.parser import build_parser
+from wireglot.gateway import code_assist, routes, stubs
+from wireglot.gateway.config.environment import _SCALARS
+from wireglot.gateway.exchange import Head
+from wireglot.gateway.log import JsonLines
+from wireglot.gateway.record import Record
+from wireglot.gateway.redact import Redactor
+from wireglot.ir.loss import Loss
+from wireglot.ir.outcome import Usage
+from wireglot.providers.spec import names, provider
+from wireglot.wire.json import decode
+
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md")))
+}
+WRITTEN = {name: text for name, text in PAGES.items() if "Do not edit" not in text}
+SOURCES = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+GATEWAY, OPERATIONS = PAGES["docs/gateway.md"], PAGES["docs/operations.md"]
+pages = pytest.mark.parametrize("page", PAGES)
+
+
+def without_code(text):
+    return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(text):
+    """As GitHub makes them of headings."""
+    headings = re.findall(r"^#+ (.+)$", without_code(text), flags=re.MULTILINE)
+    found: dict[str, int] = {}
+    for heading in headings:
+        slug = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()).replace(
+            " ", "-"
+        )
+        found[slug] = found.get(slug, -1) + 1
+    return {f"{slug}-{n}" if n else slug for slug, most in found.items() for n in range(most + 1)}
+
+
+def links(text):
+    return re.findall(r"\]\(([^)\s]+)\)", without_code(text))
+
+
+def section(text, heading):
+    return re.split(r"^#+ ", text.split(f"# {heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def first_cells(text):
+    return [row.split(" | ")[0] for row in re.findall(r"^\| (`.*) \|$", text, flags=re.MULTILINE)]
+
+
+# Links.
+
+
+@pages
+def test_every_link_inside_the_repository_leads_somewhere(page):
+    for link in links(PAGES[page]):
+        if re.match(r"https?://", link):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (ROOT / page).parent / file if file else ROOT / page
+        assert target.exists(), link
+        if anchor:
+            name = str(target.resolve().relative_to(ROOT.resolve()))
+            assert anchor in anchors(PAGES[name]), link
+
+
+def test_every_page_can_be_reached_from_the_readme():
+    seen, ahead = set(), ["README.md"]
+    while ahead:
+        page = ahead.pop()
+        if page not in PAGES or page in seen:
+            continue
+        seen.add(page)
+        for link in links(PAGES[page]):
+            file = link.partition("#")[0]
+            if file and "://" not in link:
+                ahead.append(str(((ROOT / page).parent / file).resolve().relative_to(ROOT.resolve())))
+    assert seen == set(PAGES)
+
+
+def test_every_decision_is_listed_under_its_own_title():
+    listed = dict(
+        re.findall(r"^\d+\. \[(.*)\]\((.*)\)$", PAGES["docs/decisions/README.md"], flags=re.MULTILINE)
+    )
+    files = {path.name for path in (ROOT / "docs" / "decisions").glob("0*.md")}
+    assert set(listed.values()) == files
+    for title, file in listed.items():
+        assert PAGES[f"docs/decisions/{file}"].startswith(f"# {int(file[:4])}. {title}\n")
+
+
+# Endpoints.
+
+
+def endpoints(text):
+    return set(re.findall(r"`(GET|HEAD|POST) (/[^`?]*)`", text))
+
+
+def head(method, path, headers=None):
+    return Head(method, path, path, "", headers or {}, "127.0.0.1")
+
+
+def test_every_endpoint_of_the_page_is_answered():
+    told = endpoints(GATEWAY)
+    assert len(told) > 30
+    for method, path in told:
+        asked = routes.match(head(method, path.replace("{model}", "some-model")))
+        if asked.operation == "assist":
+            assert asked.verb in code_assist.VERBS
+        if asked.operation == "operation":
+            assert code_assist.operation(asked.verb) is not None
+
+
+def test_every_endpoint_there_is_stands_on_the_page():
+    told = endpoints(GATEWAY)
+    for paths in stubs.ENDPOINTS.values():
+        assert {tuple(path.split(" ", 1)) for path in paths} <= told
+    assert {("POST", path) for path in routes.POST} <= told
+    assert {("GET", path) for path in (*routes.GET, *routes._LISTS)} <= told
+    assert {path for _, path in told} >= set(stubs.STUBS)
+    verbs = {path.removeprefix("/v1internal:") for _, path in told if path.startswith("/v1internal:")}
+    assert verbs == code_assist.VERBS | set(routes._VERBS)
+
+
+@pages
+def test_endpoints_elsewhere_exist_too(page):
+    for method, path in endpoints(PAGES[page]):
+        routes.match(head(method, re.sub(r"\{\w+\}", "m", path)))
+
+
+# Names: headers, metrics, log fields, variables, commands.
+
+
+def test_headers_of_ours_are_documented_and_exist():
+    used = set(re.findall(r"x-wireglot-[a-z-]+", SOURCES))
+    told = {name for text in PAGES.values() for name in re.findall(r"x-wireglot-[a-z-]+", text)}
+    assert told == used == set(re.findall(r"x-wireglot-[a-z-]+", section(GATEWAY, "Headers")))
+
+
+def test_the_metrics_of_the_page_are_those_of_a_running_gateway():
+    shown = {name for name, *_ in metric_table.metrics()}
+    suffixes = r"_(?:bucket|sum|count)$"
+    for text in PAGES.values():
+        mentioned = set(re.findall(r"\bwireglot_[a-z_]+\b", text))
+        assert {re.sub(suffixes, "", name) for name in mentioned} <= shown | mentioned & shown
+    table = OPERATIONS.split("<!-- generated: metrics -->", 1)[1].split("<!-- end -->", 1)[0]
+    assert {cell.strip("`") for cell in first_cells(table)} == shown
+
+
+def test_every_field_of_a_log_line_is_documented():
+    full = Record(
+        "req_1", 1.0, "anthropic", operation="generate", caller="c", model="m", path="/p", agent="a",
+        provider="p", upstream_model="m", account="f", fallbacks=["a/b"], status=502, outcome="error", stop="end",
+        error_kind="server", usage=Usage(1, 1), usage_source="partial", losses=[Loss("$", "sampling.seed", "dropped", "")],
+        upstream_request_id="u", notes=["n"], first_byte=2.0, finished=3.0,
+    )  # fmt: skip
+    line = decode(JsonLines(Redactor([])).request(full))
+    told = section(OPERATIONS, "Log")
+    assert {name for cell in first_cells(told) for name in re.findall(r"\w+", cell)} == set(line)
+    for nested in ("tokens", "error"):
+        assert all(f"`{name}`" in told for name in line[nested])
+
+
+def test_every_event_of_the_log_is_documented():
+    noted = set(re.findall(r'observer\.note\(\s*"\w+",\s*"([a-z ]+)"', SOURCES))
+    assert noted >= {"listening", "stopped", "bug"}
+    assert all(f"`{event}`" in section(OPERATIONS, "Log") for event in noted)
+
+
+@pages
+def test_our_variables_exist(page):
+    known = {*_SCALARS, "WIREGLOT_CONFIG", "WIREGLOT_KEYS", "WIREGLOT_MODELS"}
+    theirs = {"WIREGLOT_KEY"}  # a client's, named on the page about clients
+    assert set(re.findall(r"WIREGLOT_[A-Z]+", PAGES[page])) <= known | theirs
+
+
+def commands():
+    (subparsers,) = (
+        action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction)
+    )
+    return dict(subparsers.choices)
+
+
+def shell_commands(text):
+    """The arguments of each `wireglot` in a shell block, without variables, redirections and `&`."""
+    for block in re.findall(r"^```sh\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
+        lines = block.replace("\\\n", " ")
+        for given in re.findall(r"^(?:[A-Z_]+=\S+ )*(?:\S*/)?wireglot (.*)$", lines, flags=re.MULTILINE):
+            yield shlex.split(re.sub(r"[<>] *\S+|&$", "", given), comments=True)
+
+
+@pytest.mark.parametrize("page", WRITTEN)
+def test_commands_in_the_pages_can_be_given(page):
+    for given in shell_commands(WRITTEN[page]):
+        build_parser().parse_args(given)
+    for name, rest in re.findall(r"`wireglot ([a-z]+)([^`\n]*)`", WRITTEN[page]):
+        assert name in commands(), name
+        options = {option for action in commands()[name]._actions for option in action.option_strings}
+        assert set(re.findall(r"--[a-z-]+", rest)) <= options
+
+
+def test_shell_blocks_are_looked_at():
+    assert ["serve"] in list(shell_commands(PAGES["README.md"]))
+    assert any(given[0] == "config" for given in shell_commands(OPERATIONS))
+
+
+@pages
+def test_targets_of_make_exist(page):
+    targets = set(
+        re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    )
+    mentioned = re.findall(r"`make ([a-z-]+)", PAGES[page]) + re.findall(
+        r"^ *make ([a-z-]+)", PAGES[page], re.M
+    )
+    assert set(mentioned) <= targets
+
+
+# Examples.
+
+
+def test_the_readmes_configuration_loads(tmp_path):
+    (example,) = re.findall(r"```toml\n(.*?)```", PAGES["README.md"], flags=re.DOTALL)
+    settings = loaded(tmp_path, example, {**QUIET, "MOONSHOT_API_KEY": "k"})
+    assert [rule.match for rule in settings.rules] == ["claude-*", "fast"]
+
+
+@pages
+def test_every_toml_example_is_toml(page):
+    for example in re.findall(r"```toml\n(.*?)```", PAGES[page], flags=re.DOTALL):
+        tomllib.loads(example)
+
+
+@pytest.mark.parametrize("page", WRITTEN)
+def test_models_named_with_their_provider_are_known_to_it(page):
+    """`kimi/kimi-k3` in an example must be a model one can ask for."""
+    for name, model in re.findall(r"\b([a-z][a-z-]+)/((?!v\d)[a-z][\w.-]*\d[\w.-]*)", WRITTEN[page]):
+        if name in names():
+            entry = provider(name).model(model)
+            assert entry is not None, f"{name}/{model}"
+            assert not entry.retired, f"{name}/{model}"
+
+
+# The generator.
+
+
+def test_a_block_without_a_writer_or_a_writer_without_a_block_is_told():
+    page = "a\n<!-- generated: x -->\nold\n<!-- end -->\nb\n"
+    assert blocks.filled(page, {"x": "new"}) == page.replace("old", "new")
+    for wrong in ({}, {"y": "new"}, {"x": "new", "y": "new"}):
+        with pytest.raises(blocks.NoBlock):
+            blocks.filled(page, wrong)
+
+
+def test_a_setting_without_a_meaning_is_told(monkeypatch):
+    monkeypatch.delitem(config_tables._LIMITS, "queue")
+    with pytest.raises(config_tables.Undocumented, match="Guard: queue"):
+        config_tables.blocks()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (64 * 1024 * 1024, "64 MiB"),
+        (8192, "8 KiB"),
+        (128, "128"),
+        (2.0, "2"),
+        (0.25, "0.25"),
+        (True, "true"),
+        (None, "none"),
+    ],
+)
+def test_defaults_are_shown_as_one_would_write_them(value, text):
+    assert config_tables.shown(value) == text
+
+
+def test_a_bar_in_a_cell_does_not_end_it():
+    assert blocks.table(("a",), [("x|y",)]) == "| a |\n| --- |\n| x\\|y |"
