@@ -45,7 +45,7 @@ format: $(VENV)/.dev ## Format the code and fix what can be fixed by itself
 	$(BIN)/ruff format .
 
 types: $(VENV)/.dev ## Check types
-	$(BIN)/mypy src tests $(wildcard tools)
+	$(BIN)/mypy src tests clients $(wildcard tools)
 
 contracts: $(VENV)/.dev ## Check who may import whom
 	$(BIN)/lint-imports --no-cache

@@ -328,6 +328,15 @@ def recorded(upstream: ScriptedUpstream, dialect: str, text: str = "hi", **more:
     return answered.body
 
 
+def repeated(upstream: ScriptedUpstream) -> bytes:
+    """The same for the last request that the gateway sent."""
+    last = upstream.requests[-1]
+    answered = post(upstream.port, f"{last.path}?{last.query}", last.body)
+    assert answered.status == 200
+    upstream.requests.pop()
+    return answered.body
+
+
 def frames(body: bytes) -> list[bytes]:
     """The frames of a stream of server-sent events, each with its end."""
     return re.findall(rb".+?\r?\n\r?\n", body, re.DOTALL)

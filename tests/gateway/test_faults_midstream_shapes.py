@@ -23,7 +23,7 @@ from tests.gateway.faults_kit import (
     logged,
     model_at,
     pair_name,
-    recorded,
+    repeated,
     told_in_stream,
 )
 from wireglot.testing.live_gateway import LiveGateway
@@ -80,7 +80,7 @@ def test_how_a_stream_is_cut_into_pieces_changes_nothing(stage: Stage, client: C
     assert plain(ask(gateway, client, model_at(source), SAID, stream=True)) == plain(usual)
     if client.is_array and client.dialect == source:
         return  # another framing: its bytes are not those that are recorded below
-    whole = recorded(upstream, source, SAID)
+    whole = repeated(upstream)
     for size in (2, 3, 7, 61, 1024 * 1024):
         upstream.next(Behaviour(pieces=tuple(whole[n : n + size] for n in range(0, len(whole), size))))
         assert plain(ask(gateway, client, model_at(source), SAID, stream=True)) == plain(usual)
@@ -92,7 +92,7 @@ def test_any_line_end_is_one(stage: Stage, end: bytes, client: Client, source: s
     """FAULTS 71: also cut between the two letters of one."""
     gateway, upstream = stage
     usual = ask(gateway, client, model_at(source), SAID, stream=True)
-    whole = recorded(upstream, source, SAID).replace(b"\n", end)
+    whole = repeated(upstream).replace(b"\n", end)
     cuts = [n for n in range(1, len(whole)) if whole[n - 1 : n] == b"\r"]
     pieces = tuple(whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True))
     upstream.next(Behaviour(pieces=pieces))
@@ -116,7 +116,7 @@ def test_what_a_stream_holds_beside_its_answer_is_skipped_or_kept(
     """FAULTS 74: skipped where it is translated, kept where it passes through."""
     gateway, upstream = stage
     usual = ask(gateway, client, model_at(source), SAID, stream=True)
-    pieces = frames(recorded(upstream, source, SAID))
+    pieces = frames(repeated(upstream))
     extras = [*ODD, UNKNOWN] if source in ("anthropic", "openai-responses") else ODD
     upstream.next(Behaviour(pieces=(*extras, *pieces[:3], *extras, *pieces[3:])))
     answered = ask(gateway, client, model_at(source), SAID, stream=True)
@@ -154,7 +154,8 @@ def test_a_stream_without_its_first_event_is_mended_or_refused(
     gateway, upstream = stage
     if client.dialect == source:
         pytest.skip("what passes through in its own dialect is its client's to read")
-    pieces = frames(recorded(upstream, source, SAID))
+    ask(gateway, client, model_at(source), SAID, stream=True)
+    pieces = frames(repeated(upstream))
     upstream.next(Behaviour(pieces=tuple(pieces[1:])))
     answered = ask(gateway, client, model_at(source), SAID, stream=True)
     if answered.status == 200 and not is_complete(client, answered):
@@ -171,9 +172,9 @@ def test_what_follows_the_end_is_not_sent(stage: Stage, joined: bool, client: Cl
     if client.is_array and client.dialect == source:
         pytest.skip("an array that has ended has ended")
     usual = ask(gateway, client, model_at(source), SAID, stream=True)
-    pieces = frames(recorded(upstream, source, SAID))
-    last, repeated = pieces[-1], [*pieces[-3:], *pieces[:4], b": late\n\n"]
-    tail = (last + b"".join(repeated),) if joined else (last, *repeated)
+    pieces = frames(repeated(upstream))
+    last, more = pieces[-1], [*pieces[-3:], *pieces[:4], b": late\n\n"]
+    tail = (last + b"".join(more),) if joined else (last, *more)
     upstream.next(Behaviour(pieces=(*pieces[:-1], *tail)))
     answered = ask(gateway, client, model_at(source), SAID, stream=True)
     if source in ("gemini", "code-assist") and client.dialect == source:

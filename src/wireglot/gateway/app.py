@@ -169,7 +169,7 @@ class Gateway:
         except ThreadUnsupported:
             body = encode({**ThreadUnsupported.BODY, "request_id": record.id})
             self._send(record, reply, 400, identity(record.id, record.dialect), body)
-            record.outcome, record.error_kind = "error", "invalid_request"
+            _note(record, ThreadUnsupported.ERROR)
         except asyncio.CancelledError:
             self._cancelled(job, record, reply)
             raise

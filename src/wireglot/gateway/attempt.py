@@ -14,6 +14,7 @@ from wireglot.gateway.job import Job, with_faults_told
 from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Credential
 from wireglot.gateway.upstream import Outbound
+from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 from wireglot.providers.aliases import Aliases
@@ -150,11 +151,16 @@ def _refuse_thread(job: Job) -> None:
 class ThreadUnsupported(Exception):
     """Turns kept by Anthropic: its SDK goes on without them when it is told so in exactly these words."""
 
+    ERROR: Final = ApiError(
+        "invalid_request",
+        "thread: this model keeps no conversation on the server; send the whole history",
+        code="thread_unsupported_request",
+    )
     BODY: Final[dict[str, Any]] = {
         "type": "error",
         "error": {
             "type": "invalid_request_error",
-            "message": "thread: this model keeps no conversation on the server; send the whole history",
+            "message": ERROR.message,
             "details": {"error_code": "thread_unsupported_request", "unsupported": ["thread"]},
         },
     }

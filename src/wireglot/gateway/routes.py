@@ -176,4 +176,5 @@ def _allowed(head: Head) -> tuple[str, ...]:
     path = head.path
     if path in POST or _gemini(path) or _code_assist(path):
         return ("POST",)
-    return ("GET",) if path in GET or _listed(head) is not None else ()
+    listed = _listed(head) is not None and ":" not in path  # a colon begins a verb, and we know those we know
+    return ("GET",) if path in GET or listed else ()

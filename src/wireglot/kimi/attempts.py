@@ -120,7 +120,7 @@ class Attempts:
         if midway:
             return f"Kimi's stream broke off: {told}"
         if failed.status is None:
-            return f"Kimi could not be reached{after}: {told}"
+            return f"the connection to Kimi failed{after}: {told}"
         return f"Kimi answered with status {failed.status}{after}: {told}"
 
 

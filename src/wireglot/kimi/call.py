@@ -63,6 +63,8 @@ class Call:
                     for event in restorer.events(reader.read(piece)):
                         self._check(event, seen, reply.status)
                         yield event
+                        if type(event) is Finish:  # a server that lingers behind it is not waited for
+                            return
             for event in restorer.events(reader.end()):
                 self._check(event, seen, reply.status)
                 yield event
@@ -110,7 +112,10 @@ class Call:
         try:
             document = decode(data)
             response = self._parse(document, reply.status)
-        except (BadJson, UpstreamFault) as problem:
+        except BadJson as problem:
+            page = _CHAT.parse_error(data.decode("utf-8", "replace"), reply.status)
+            raise Failed(page if page is not None else broken(problem), reply.status) from None
+        except UpstreamFault as problem:
             raise Failed(broken(problem), reply.status) from None
         return response, document, latency
 

@@ -48,7 +48,7 @@ async def opened(transport: Transport | None) -> AsyncIterator[Send]:
     elif hasattr(transport, "send"):
         yield partial(_send, cast("GatewayTransport", transport))
     else:
-        yield partial(_call, cast("HttpFunction", transport))
+        yield partial(_call, transport)
 
 
 @asynccontextmanager

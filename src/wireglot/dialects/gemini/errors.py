@@ -65,6 +65,9 @@ _BY_KIND: dict[ErrorKind, tuple[int, str, str]] = {
 }
 """Code, status, and the reason that tells kinds of one status apart. Google answers a bad key with 400."""
 
+_SAID_BY_HTTP = frozenset({405, 408, 415, 426})
+"""Statuses that tell more than the kind does; Google repeats the status in the body."""
+
 _BILLING = re.compile(
     r"billing (account|has|is|to be|not)|enable billing|credits are depleted|prepay", re.IGNORECASE
 )
@@ -183,8 +186,8 @@ def _code(error: ApiError) -> tuple[int, str, str]:
     code, status, reason = _BY_KIND[error.kind]
     if error.kind == "server" and error.status in (502, 503):
         return error.status, "UNAVAILABLE", reason
-    if error.kind == "invalid_request" and error.status == 415:
-        return 415, status, reason
+    if error.kind == "invalid_request" and error.status in _SAID_BY_HTTP:
+        return error.status, status, reason
     return code, status, reason
 
 
