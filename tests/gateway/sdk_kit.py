@@ -24,6 +24,8 @@ FRAIL = "frail-m1"
 """Leads to a provider that is asked once and never given a rest: its errors arrive as they are."""
 LOCKED = "locked-m1"
 """Leads to a provider whose only key is set aside by the test that uses it."""
+NAMED = "my-favourite"
+"""The only name that is spelled out, and so the only one that lists show."""
 UNLISTED = "nobody-m1"
 """Leads nowhere: there is no such provider."""
 
@@ -123,7 +125,8 @@ class Stage:
             f"[providers.locked]\n{address}{key}{once}"
             f'[providers.streamer]\n{address}{key}streams = "only"\n'
             f'[providers.waiter]\n{address}{key}streams = "never"\n'
-            '[models]\n"frail-*" = "frail/*"\n"locked-*" = "locked/*"\n"m*" = "mine/m*"\n'
+            '[models]\n"frail-*" = "frail/*"\n"locked-*" = "locked/*"\n'
+            f'"{NAMED}" = "mine/{MODEL}"\n"m1*" = "mine/m1*"\n'
         )
 
 

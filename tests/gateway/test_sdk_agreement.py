@@ -11,11 +11,13 @@ import pytest
 from google.genai import types
 
 from tests.gateway.sdk_kit import MODEL, UPSTREAMS, WEATHER, Stage
-from wireglot.testing.scripted_upstream import Behaviour
+from wireglot.testing.scripted_upstream import Behaviour, Fault
 
 TEXT = "What is the weather in Rome?"
 FOREIGN = "functions.get_weather:0"
 """An id as Kimi makes them, which Anthropic's and OpenAI's APIs would refuse."""
+
+ODD_WRITERS: tuple[Fault, ...] = ("byte-chunks", "gzip", "unframed", "wrong-type", "json-for-stream")
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -191,6 +193,15 @@ def test_an_upstream_with_one_way_to_answer_serves_both(stage: Stage, sdk: str, 
         assert asked_to_stream(stage) is (provider == "streamer")
         # OpenAI refuses options for a stream where there is none.
         assert asked_to_stream(stage) or "stream_options" not in stage.sent()
+
+
+@pytest.mark.parametrize("sdk", HEARD)
+def test_how_an_upstream_writes_its_bytes_changes_nothing(stage: Stage, sdk: str) -> None:
+    for stream in (False, True):
+        usual = HEARD[sdk](stage, MODEL, stream)
+        for fault in ODD_WRITERS:
+            stage.upstream.next(Behaviour(fault=fault))
+            assert HEARD[sdk](stage, MODEL, stream) == usual, fault
 
 
 def asked_to_stream(stage: Stage) -> bool:

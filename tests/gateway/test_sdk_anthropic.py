@@ -11,7 +11,7 @@ import pytest
 from anthropic.types import MessageParam, TextBlock, TextBlockParam
 from pydantic import BaseModel
 
-from tests.gateway.sdk_kit import MODEL, PIXEL, UNLISTED, UPSTREAMS, Stage
+from tests.gateway.sdk_kit import MODEL, NAMED, PIXEL, UNLISTED, UPSTREAMS, Stage
 
 HELLO: list[MessageParam] = [{"role": "user", "content": "[[demo:echo]] Hello, héllo, 你好 🙂\nsecond line"}]
 HEARD = "Hello, héllo, 你好 🙂\nsecond line"
@@ -91,6 +91,23 @@ def test_an_answer_that_hits_the_limit_says_so(stage: Stage) -> None:
     assert text_of(final) == text_of(answer)
 
 
+def test_a_stop_sequence_stops(stage: Stage) -> None:
+    raw = stage.claude.messages.with_raw_response.create(
+        model=MODEL,
+        max_tokens=100,
+        messages=[{"role": "user", "content": "[[demo:echo]] one two three"}],
+        stop_sequences=["two"],
+    )
+    answer = raw.parse()
+    if stage.dialect == "openai-responses":  # it has none, and that is told
+        assert text_of(answer) == "one two three"
+        assert raw.headers["x-wireglot-losses"] == "stop_sequences"
+    else:
+        assert text_of(answer) == "one "
+    told = ("stop_sequence", "two") if stage.dialect == "anthropic" else ("end_turn", None)
+    assert (answer.stop_reason, answer.stop_sequence) == told
+
+
 def test_a_refusal_stops_as_one(stage: Stage) -> None:
     asked: list[MessageParam] = [{"role": "user", "content": "[[demo:refuse]] x"}]
     answer = stage.claude.messages.create(model=MODEL, max_tokens=50, messages=asked)
@@ -164,8 +181,10 @@ def test_a_count_that_is_an_estimate_says_so(stage: Stage) -> None:
 
 
 def test_models_are_described(stage: Stage) -> None:
-    assert isinstance(list(stage.claude.models.list()), list)
-    assert stage.claude.models.retrieve(MODEL).id == MODEL
+    assert [model.id for model in stage.claude.models.list()] == [NAMED]
+    described = stage.claude.models.retrieve(MODEL)
+    assert described.id == MODEL
+    assert described._request_id, "the SDK shows people this id"
     with pytest.raises(anthropic.NotFoundError):
         stage.claude.models.retrieve(UNLISTED)
 

@@ -153,6 +153,8 @@ def test_a_bad_value_is_refused_by_its_place(stage: Stage, sdk: str) -> None:
     answer = stage.post(path, body)
     assert answer.status == 400
     assert b'"error"' in answer.body
+    assert answer.headers["x-wireglot-request-id"] == answer.headers["x-request-id"]
+    assert ("request-id" in answer.headers) is (sdk == "anthropic")
     assert not stage.upstream.requests
 
 

@@ -11,7 +11,7 @@ import pytest
 from google.genai import errors, types
 from pydantic import BaseModel
 
-from tests.gateway.sdk_kit import MODEL, PIXEL, UNLISTED, UPSTREAMS, Stage
+from tests.gateway.sdk_kit import MODEL, NAMED, PIXEL, UNLISTED, UPSTREAMS, Stage
 
 GOOGLE = ("gemini", "code-assist")
 HELLO = "[[demo:echo]] Hello, héllo, 你好 🙂\nsecond line"
@@ -143,7 +143,7 @@ def test_tokens_are_counted(stage: Stage) -> None:
 
 
 def test_models_are_described(stage: Stage) -> None:
-    assert isinstance(list(stage.gemini.models.list()), list)
+    assert [model.name for model in stage.gemini.models.list()] == [f"models/{NAMED}"]
     assert stage.gemini.models.get(model=MODEL).name == f"models/{MODEL}"
     with pytest.raises(errors.ClientError) as caught:
         stage.gemini.models.get(model=UNLISTED)

@@ -16,7 +16,17 @@ from openai.types.chat import (
 )
 from pydantic import BaseModel
 
-from tests.gateway.sdk_kit import MODEL, PIXEL, STRICT, UNLISTED, UPSTREAMS, WEATHER, Stage, reasoning_state
+from tests.gateway.sdk_kit import (
+    MODEL,
+    NAMED,
+    PIXEL,
+    STRICT,
+    UNLISTED,
+    UPSTREAMS,
+    WEATHER,
+    Stage,
+    reasoning_state,
+)
 
 HELLO: list[ChatCompletionMessageParam] = [
     {"role": "system", "content": "You are terse."},
@@ -266,7 +276,7 @@ def test_a_refusal_is_an_answer_and_a_filter_a_broken_one(stage: Stage) -> None:
 
 
 def test_models_are_described(stage: Stage) -> None:
-    assert isinstance(list(stage.gpt.models.list()), list)
+    assert [model.id for model in stage.gpt.models.list()] == [NAMED]
     assert stage.gpt.models.retrieve(MODEL).id == MODEL
     with pytest.raises(openai.NotFoundError):
         stage.gpt.models.retrieve(UNLISTED)

@@ -261,6 +261,25 @@ def test_a_refusal_is_an_answer_and_a_filter_a_broken_one(stage: Stage) -> None:
             assert response.incomplete_details.reason == "content_filter"
 
 
+def test_a_turn_whose_beginning_is_elsewhere_is_not_guessed_at(stage: Stage) -> None:
+    first = stage.gpt.responses.create(model=MODEL, input=ASKED, tools=TOOLS)
+    (call,) = calls_of(first)
+    result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "18 degrees"}
+    chained: dict[str, Any] = {
+        "model": MODEL,
+        "tools": TOOLS,
+        "previous_response_id": first.id,
+        "input": [result],
+    }
+    if stage.dialect == "openai-responses":  # who gave the id out keeps what it stands for
+        assert "18 degrees" in stage.gpt.responses.create(**chained).output_text
+        return
+    with pytest.raises(openai.BadRequestError) as caught:
+        stage.gpt.responses.create(**chained)
+    assert caught.value.param == "previous_response_id"
+    assert len(stage.upstream.requests) == 1
+
+
 def test_tokens_are_counted(stage: Stage) -> None:
     few = stage.gpt.responses.input_tokens.count(model=MODEL, input="hello")
     many = stage.gpt.responses.input_tokens.count(model=MODEL, input="hello " * 500, tools=TOOLS)

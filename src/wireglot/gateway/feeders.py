@@ -25,6 +25,7 @@ from wireglot.providers.aliases import EventRestorer
 _TRUNCATED = ApiError(
     "server", "the upstream stream ended before it was complete", status=502, code="upstream_error"
 )
+_KEEP_ALIVES = (b":", b"event: ping", b"\n", b"\r\n")
 _GAPS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 
@@ -41,6 +42,8 @@ class Feeder(Protocol):
     """Nothing more will come that the client should see."""
     failure: ApiError | None
     """Why the stream ended too early, where it did."""
+    moved: bool
+    """Set by everything but keep-alives; whoever watches clears it."""
 
     def feed(self, data: bytes) -> None: ...
 
@@ -63,6 +66,7 @@ class Passthrough:
     def __init__(self, job: Job, prepared: Prepared, client: ClientStream, max_frame: int) -> None:
         self.ended = False
         self.failure: ApiError | None = None
+        self.moved = False
         self._job = job
         self._client = client
         self._held = b""
@@ -73,6 +77,8 @@ class Passthrough:
         self._max_frame = max_frame
 
     def feed(self, data: bytes) -> None:
+        if not self.moved:
+            self.moved = not data.startswith(_KEEP_ALIVES)
         if self._opening is not None:
             self._open(data)
             return
@@ -173,6 +179,7 @@ class Translation:
     def __init__(self, job: Job, target_dialect: str, prepared: Prepared, client: ClientStream) -> None:
         self.ended = False
         self.failure: ApiError | None = None
+        self.moved = False
         self.writer: StreamWriter = dialect(job.dialect).stream_writer(prepared.context, prepared.request)
         self._job = job
         self._client = client
@@ -185,6 +192,7 @@ class Translation:
     def feed(self, data: bytes) -> None:
         events = self._reader.read(data)
         if events:
+            self.moved = True
             self._take(events)
 
     def finish(self) -> None:
@@ -250,12 +258,14 @@ class Collection:
     def __init__(self, target_dialect: str, prepared: Prepared) -> None:
         self.ended = False
         self.failure: ApiError | None = None
+        self.moved = False
         self._reader = dialect(target_dialect).stream_reader(prepared.context)
         self._events: list[Event] = []
 
     def feed(self, data: bytes) -> None:
         events = self._reader.read(data)
         if events:
+            self.moved = True
             self._events += events
             self.ended = type(events[-1]) is Finish or type(events[-1]) is Failure
 

@@ -30,6 +30,7 @@ from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.outcome import Response
 from wireglot.ir.stream import unfold
 from wireglot.wire.json import BadJson, decode, encode
+from wireglot.wire.sse import FrameTooLarge
 
 _LINGER: Final = 2.0
 """Seconds an upstream may take to close a stream whose end has been seen."""
@@ -351,7 +352,7 @@ class Relay:
         job.feeder = feeder
         job.reply.on_pressure(answer.pause, answer.resume)
         try:
-            await _pumped(answer, feeder)
+            await _Pump(answer, feeder, target.provider.timeouts.idle).run()
         except asyncio.CancelledError:
             feeder.abandon()
             raise
@@ -365,27 +366,52 @@ class Relay:
         return feeder.failure is None or not failures.is_counted(feeder.failure)
 
 
-async def _pumped(answer: Answer, feeder: Feeder) -> None:
-    """Feed an answer to its end. One whose end was seen is not waited for long."""
-    loop = asyncio.get_running_loop()
-    lingering: list[asyncio.TimerHandle] = []
+class _Pump:
+    """Feeds an answer to its end: not beyond it, and not for ever while only keep-alives come."""
 
-    def feed(data: bytes) -> None:
-        if lingering:
+    def __init__(self, answer: Answer, feeder: Feeder, idle: float) -> None:
+        self._answer = answer
+        self._feeder = feeder
+        self._idle = idle
+        self._loop = asyncio.get_running_loop()
+        self._over = False
+        self._stalled = False
+        self._timer = self._loop.call_later(idle, self._look)
+
+    async def run(self) -> None:
+        try:
+            await self._answer.pump(self._feed)
+        except TransportFault:
+            if self._stalled:
+                raise TransportFault("idle_timeout", "the upstream sends nothing but keep-alives") from None
+            if not self._over:
+                raise
+        finally:
+            self._timer.cancel()
+        self._feeder.finish()
+
+    def _feed(self, data: bytes) -> None:
+        if self._over:
             return
-        feeder.feed(data)
-        if feeder.ended:
-            lingering.append(loop.call_later(_LINGER, answer.abort))
+        try:
+            self._feeder.feed(data)
+        except (FrameTooLarge, BadJson, UpstreamFault):
+            raise TransportFault("protocol", "the upstream's stream cannot be read") from None
+        if self._feeder.ended:
+            self._over = True
+            self._timer.cancel()
+            if self._feeder.failure is not None:
+                self._answer.abort()
+            else:
+                self._timer = self._loop.call_later(_LINGER, self._answer.abort)
 
-    try:
-        await answer.pump(feed)
-    except TransportFault:
-        if not feeder.ended:
-            raise
-    finally:
-        for timer in lingering:
-            timer.cancel()
-    feeder.finish()
+    def _look(self) -> None:
+        if self._feeder.moved:
+            self._feeder.moved = False
+            self._timer = self._loop.call_later(self._idle, self._look)
+        else:
+            self._stalled = True
+            self._answer.abort()
 
 
 def _resting(provider: str, seconds: float) -> Failed:
