@@ -14,9 +14,9 @@ from wireglot.cli.parser import build_parser
 from wireglot.gateway import code_assist, routes, stubs
 from wireglot.gateway.config.environment import _SCALARS
 from wireglot.gateway.exchange import Head
-from wireglot.gateway.log import JsonLines
-from wireglot.gateway.record import Record
-from wireglot.gateway.redact import Redactor
+from wireglot.gateway.observe.log import JsonLines
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.redact import Redactor
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 from wireglot.providers.spec import names, provider

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tools.blocks import table
-from wireglot.gateway import workers
+from wireglot.gateway.observe import workers
 from wireglot.testing.live_gateway import LiveGateway
 
 _HELP = re.compile(r"# HELP (\S+) (.*)\n# TYPE \S+ (\w+)\n")

@@ -258,7 +258,8 @@ def _told_in_array(body: bytes) -> Told:
 
 def _told_in_responses(body: bytes) -> Told:
     found = re.search(
-        rb"(?:\A|\n\n)event: error\ndata: (\{[^\n]*\})\n\nevent: response.failed\ndata: (\{[^\n]*\})\n\n\Z", body
+        rb"(?:\A|\n\n)event: error\ndata: (\{[^\n]*\})\n\nevent: response.failed\ndata: (\{[^\n]*\})\n\n\Z",
+        body,
     )
     assert found and body.count(b"event: error\n") == 1 and body.count(b"event: response.failed\n") == 1, body
     error, failed = decode(found[1]), decode(found[2])

@@ -120,7 +120,7 @@ class Stage:
         key = 'api_key = "upstream-key-0123456789"\n'
         once = "retry = {retries = 0}\nbreaker = {consecutive = 1000000, minimum = 1000000}\n"
         return (
-            f"[providers.mine]\n{address}{key}"
+            f"[providers.mine]\n{address}{key}retry = {{base = 0.001}}\n"
             f"[providers.frail]\n{address}{key}{once}"
             f"[providers.locked]\n{address}{key}{once}"
             f'[providers.streamer]\n{address}{key}streams = "only"\n'

@@ -188,9 +188,13 @@ def test_an_event_without_end_is_given_up(stage: Stage, begun: bool, client: Cli
     first = frames(recorded(upstream, source, LONG))[:6] if begun else []
     endless = [b"data: " + b"x" * 20_000, *[b"x" * 20_000] * 9]
     if client.is_array and client.dialect == source:  # its framing, or it would be no array at all
-        first = [b"[" + b",\n".join(frame.removeprefix(b"data: ").strip() for frame in first)] if begun else []
+        first = (
+            [b"[" + b",\n".join(frame.removeprefix(b"data: ").strip() for frame in first)] if begun else []
+        )
         endless = [b',{"a": "' if begun else b'[{"a": "', *[b"x" * 20_000] * 10]
-    upstream.next(Behaviour(pieces=(*first, *endless), fault="stall-midstream", after=len(first) + len(endless)))
+    upstream.next(
+        Behaviour(pieces=(*first, *endless), fault="stall-midstream", after=len(first) + len(endless))
+    )
     answered = ask(gateway, client, model_at(source), LONG, stream=True)
     if begun:
         assert kind_of(told_in_stream(client, answered)) == BROKEN[client.family]

@@ -46,7 +46,9 @@ def _toml(upstream: ScriptedUpstream) -> str:
     return (
         every_dialect(upstream)
         + every_dialect(upstream).replace("-up]", "-again]")
-        + every_dialect(upstream, ONCE + f"timeouts = {{ first_byte = {SILENT} }}\n").replace("-up]", "-hasty]")
+        + every_dialect(upstream, ONCE + f"timeouts = {{ first_byte = {SILENT} }}\n").replace(
+            "-up]", "-hasty]"
+        )
         + f"[models]\n{chains}[limits]\nping = {PING}\n"
     )
 
@@ -129,7 +131,10 @@ def test_after_keep_alives_a_failure_is_told_in_the_stream(stage: Stage, client:
 @pytest.mark.parametrize(
     ("error", "types"),
     [
-        (400, ("invalid_request_error", "invalid_request_error", "invalid_request_error", "INVALID_ARGUMENT")),
+        (
+            400,
+            ("invalid_request_error", "invalid_request_error", "invalid_request_error", "INVALID_ARGUMENT"),
+        ),
         (429, ("rate_limit_error", "rate_limit_error", "rate_limit_error", "RESOURCE_EXHAUSTED")),
         (503, ("overloaded_error", "server_error", "server_error", "UNAVAILABLE")),
         (529, ("overloaded_error", "server_error", "server_error", "UNAVAILABLE")),

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from wireglot.gateway.log import JsonLines, PrettyLines, wants_colour
-from wireglot.gateway.record import Record
-from wireglot.gateway.redact import Redactor
+from wireglot.gateway.observe.log import JsonLines, PrettyLines, wants_colour
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.redact import Redactor
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 

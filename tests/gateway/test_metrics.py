@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from wireglot.gateway.metrics import MODELS, OTHER, Counter, Metrics
-from wireglot.gateway.record import Record
+from wireglot.gateway.observe.metrics import MODELS, OTHER, Counter, Metrics
+from wireglot.gateway.observe.record import Record
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 

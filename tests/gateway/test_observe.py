@@ -9,9 +9,9 @@ import threading
 import pytest
 
 from wireglot.gateway.observe import Observer
-from wireglot.gateway.record import Record
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.sink import Sink
 from wireglot.gateway.settings import Credential, Provider, Rule, Secret, ServerSettings, Settings
-from wireglot.gateway.sink import Sink
 from wireglot.providers.spec import ProviderSpec
 
 SECRET = "Zq7rT0pL9vXw3KfJm2Hd8Bn5Cs1Gy6Ea"
@@ -232,7 +232,7 @@ def ran(then: str) -> list[dict]:
 def test_the_lines_before_a_crash_are_written():
     # The thread rests for long after its first write, so that only the end of the process can bring the second.
     then = """
-from wireglot.gateway.sink import Sink
+from wireglot.gateway.observe.sink import Sink
 read, write = os.pipe()
 observer.close()
 observer._sink = Sink(2, pause=30)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireglot.gateway.redact import MASK, PIECE, Redactor, redactor_for, secrets_of
+from wireglot.gateway.observe.redact import MASK, PIECE, Redactor, redactor_for, secrets_of
 from wireglot.gateway.settings import Credential, Provider, Secret, ServerSettings, Settings
 from wireglot.providers.spec import ProviderSpec
 

@@ -13,8 +13,8 @@ import pytest
 from tests.gateway.server_kit import PLAIN, FakeApp, Run, echo, get, loops, post, runner, serving, until
 from wireglot.gateway.exchange import Head, Refusal, Reply
 from wireglot.gateway.server import HttpServer
-from wireglot.gateway.server_connection import Connection
-from wireglot.gateway.server_hub import Hub
+from wireglot.gateway.server.connection import Connection
+from wireglot.gateway.server.hub import Hub
 from wireglot.gateway.settings import Guard
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireglot.gateway import server_head
-from wireglot.gateway.server_body import ChunkedBody, TooLarge
-from wireglot.gateway.server_head import Inbound, Malformed, check_partial, read_head
+from wireglot.gateway.server import head as server_head
+from wireglot.gateway.server.body import ChunkedBody, TooLarge
+from wireglot.gateway.server.head import Inbound, Malformed, check_partial, read_head
 from wireglot.gateway.settings import Guard
 
 

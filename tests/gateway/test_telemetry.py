@@ -14,12 +14,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from wireglot.gateway.config.problems import ConfigError
-from wireglot.gateway.metrics import OTHER, ModelNames
 from wireglot.gateway.observe import Observer
-from wireglot.gateway.record import Record
-from wireglot.gateway.redact import Redactor
+from wireglot.gateway.observe.metrics import OTHER, ModelNames
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.redact import Redactor
+from wireglot.gateway.observe.telemetry import OpenTelemetry, opentelemetry
 from wireglot.gateway.settings import ServerSettings, Settings
-from wireglot.gateway.telemetry import OpenTelemetry, opentelemetry
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 
@@ -206,7 +206,7 @@ def test_without_the_extra_the_configuration_is_at_fault(monkeypatch):
 
 
 def test_it_is_not_loaded_unless_it_is_asked_for(monkeypatch):
-    monkeypatch.setitem(sys.modules, "wireglot.gateway.telemetry", None)
+    monkeypatch.setitem(sys.modules, "wireglot.gateway.observe.telemetry", None)
     Observer(Settings(server=ServerSettings(log="off"))).finish(Record("r", 1.0))
 
 
@@ -258,7 +258,7 @@ def test_what_the_sdk_complains_of_is_noted():
 
 
 def test_a_target_that_is_down_does_not_hold_up_the_end(monkeypatch):
-    monkeypatch.setattr("wireglot.gateway.telemetry.CLOSE_TIME", 0.05)
+    monkeypatch.setattr("wireglot.gateway.observe.telemetry.CLOSE_TIME", 0.05)
     with HTTPServer(("127.0.0.1", 0), Collector) as unused:
         port = unused.server_port
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")

@@ -37,6 +37,7 @@ def _raw(body: bytes) -> bytes:
         ("Deflate", _raw(EVENTS)),
         ("identity", EVENTS),
     ],
+    ids=["gzip", "gzip-in-two", "deflate", "deflate-raw", "identity"],
 )
 @scenario
 async def test_a_compressed_answer_is_decompressed_wherever_it_is_cut(coding: str, coded: bytes):

@@ -19,8 +19,8 @@ from tests.gateway.transport_kit import (
     until,
 )
 from wireglot.gateway.settings import Guard
-from wireglot.gateway.transport_connection import Connection
-from wireglot.gateway.transport_pool import Pool
+from wireglot.gateway.transport.connection import Connection
+from wireglot.gateway.transport.pool import Pool
 from wireglot.gateway.upstream import Timeouts, TransportFault
 
 

@@ -21,7 +21,7 @@ from tests.gateway.transport_kit import (
     until,
 )
 from wireglot.gateway.settings import Guard
-from wireglot.gateway.transport_dial import default_context
+from wireglot.gateway.transport.dial import default_context
 from wireglot.gateway.upstream import TransportFault
 
 

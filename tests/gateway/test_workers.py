@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.gateway.test_metrics import done, read
-from wireglot.gateway.metrics import Metrics
-from wireglot.gateway.workers import Siblings, merge, shared_directory
+from wireglot.gateway.observe.metrics import Metrics
+from wireglot.gateway.observe.workers import Siblings, merge, shared_directory
 
 
 @pytest.fixture

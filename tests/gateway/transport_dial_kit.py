@@ -10,7 +10,7 @@ import pytest
 import trustme
 
 from tests.gateway.transport_kit import QUICK, fetch
-from wireglot.gateway.transport_dial import default_context
+from wireglot.gateway.transport.dial import default_context
 from wireglot.gateway.upstream import Timeouts, TransportFault
 
 AUTHORITY = trustme.CA()

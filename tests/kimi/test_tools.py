@@ -104,20 +104,20 @@ def test_a_property_without_a_type_gets_the_one_it_means():
 
 
 @pytest.mark.parametrize(
-    ("model", "choice", "sent"),
+    ("model", "choice", "sent", "bent"),
     [
-        ("kimi-k3", {"type": "auto"}, "auto"),
-        ("kimi-k3", {"type": "any"}, "required"),
-        ("kimi-k3", {"type": "tool", "name": "get_weather"}, "required"),  # one tool: required says it all
-        ("kimi-k2.6", {"type": "any"}, "auto"),
-        ("kimi-k2.6", {"type": "tool", "name": "get_weather"}, "auto"),
+        ("kimi-k3", {"type": "auto"}, "auto", False),
+        ("kimi-k3", {"type": "any"}, "required", False),
+        ("kimi-k3", {"type": "tool", "name": "get_weather"}, "required", True),
+        ("kimi-k2.6", {"type": "any"}, "auto", True),
+        ("kimi-k2.6", {"type": "tool", "name": "get_weather"}, "auto", True),
     ],
 )
-def test_only_a_tool_choice_that_a_thinking_model_takes_is_sent(model, choice, sent):
+def test_only_a_tool_choice_that_a_thinking_model_takes_is_sent(model, choice, sent, bent):
     http = Http()
     result = ask_with_tools(http, [TOOL], model=model, fields={"tool_choice": choice})
     assert http.body["tool_choice"] == sent
-    assert bool(result.losses) == (sent == "auto" and choice["type"] != "auto")
+    assert [loss.feature for loss in result.losses] == ["tool_choice"] * bent
 
 
 def test_a_model_that_need_not_think_can_be_forced():

@@ -46,6 +46,9 @@ def _serve(settings: Settings, path: Path | None, overrides: dict[str, Any], pla
 
     try:
         run_loop(work())
+    except config.ConfigError as error:
+        print(f"wireglot: {error}", file=sys.stderr)
+        return UNUSABLE
     except OSError as fault:
         return _cannot_listen(settings, fault)
     return 0

@@ -22,13 +22,13 @@ from wireglot.gateway.health import Health
 from wireglot.gateway.job import Job, common_headers, identity
 from wireglot.gateway.listing import ListedModel
 from wireglot.gateway.observe import Observer
-from wireglot.gateway.record import Record
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.workers import Siblings
 from wireglot.gateway.relay import Relay
 from wireglot.gateway.routes import Asked, NoRoute, dialect_of, match
 from wireglot.gateway.routing import Target, Unroutable, has_effort_rules, route
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.upstream import Transport
-from wireglot.gateway.workers import Siblings
 from wireglot.ir.errors import ApiError
 from wireglot.ir.stream import Failure
 from wireglot.wire.json import encode

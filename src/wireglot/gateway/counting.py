@@ -18,6 +18,7 @@ from wireglot.gateway.job import Job, common_headers, with_faults_told
 from wireglot.gateway.relay import Relay
 from wireglot.gateway.routing import Target
 from wireglot.ir.errors import UpstreamFault
+from wireglot.ir.outcome import Usage
 from wireglot.ir.request import Request
 from wireglot.providers.spec import names
 from wireglot.translate import plan
@@ -62,6 +63,9 @@ class Counting:
             body = self._estimated(job, target)
             record.usage_source = "estimated"
             headers.append(ESTIMATE)
+        else:
+            record.usage_source = "provider"
+        record.usage = Usage(input=self._read(job.dialect, body))
         record.status = 200
         job.reply.send(200, [("content-type", "application/json"), *common_headers(job), *headers], body)
 

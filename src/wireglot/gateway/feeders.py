@@ -15,7 +15,7 @@ from wireglot.dialects.registry import dialect
 from wireglot.gateway.attempt import Prepared
 from wireglot.gateway.client_stream import ClientStream
 from wireglot.gateway.job import Job
-from wireglot.gateway.record import Record, UsageSource
+from wireglot.gateway.observe.record import Record, UsageSource
 from wireglot.gateway.tap import Tap, tap
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Response, Usage

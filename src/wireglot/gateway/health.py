@@ -87,13 +87,18 @@ class Health:
         self._breakers: dict[str, Breaker] = {}
         self._budgets: dict[str, RetryBudget] = {}
 
-    def breaker(self, provider: str) -> Breaker:
-        found = self._breakers.get(provider)
-        return found if found is not None else self._breakers.setdefault(provider, Breaker())
+    def breaker(self, route: str) -> Breaker:
+        """One for each model of a provider: a model that fails takes no other down."""
+        found = self._breakers.get(route)
+        if found is None:
+            if len(self._breakers) >= _MOST:  # as above
+                self._breakers = {name: each for name, each in self._breakers.items() if each.is_open}
+            found = self._breakers[route] = Breaker()
+        return found
 
-    def breakers(self) -> dict[str, bool]:
-        """Which providers are given a rest."""
-        return {name: breaker.is_open for name, breaker in self._breakers.items()}
+    def open_breakers(self) -> list[str]:
+        """Which routes are given a rest."""
+        return [route for route, breaker in self._breakers.items() if breaker.is_open]
 
     def budget(self, provider: str) -> RetryBudget:
         found = self._budgets.get(provider)

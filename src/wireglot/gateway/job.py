@@ -14,7 +14,7 @@ from wireglot.gateway.count import Estimator
 from wireglot.gateway.exchange import Head, Headers, Reply
 from wireglot.gateway.faults import Fault
 from wireglot.gateway.guard import Caller
-from wireglot.gateway.record import Record
+from wireglot.gateway.observe.record import Record
 from wireglot.gateway.routes import Asked
 from wireglot.gateway.settings import LossPolicy, Settings
 from wireglot.ir.errors import ClientFault, Unsupported, WireglotError
@@ -59,12 +59,14 @@ class Job:
         "head",
         "losses",
         "model",
+        "passed_back",
         "policy",
         "record",
         "reply",
         "session",
         "settings",
         "stream",
+        "tells_losses",
         "thread",
         "timeout",
     )
@@ -91,6 +93,8 @@ class Job:
         self.client: ClientStream | None = None
         self.feeder: Feeder | None = None
         self.losses: tuple[Loss, ...] = ()
+        self.tells_losses = True
+        self.passed_back: Headers = []
         self.thread = False
         self._document: dict[str, Any] | None = None
         self._request: Request | None = None
@@ -273,4 +277,5 @@ def common_headers(job: Job) -> Headers:
     if job.losses:
         features = ",".join(dict.fromkeys(loss.feature for loss in job.losses))
         headers.append(("x-wireglot-losses", features))
+    headers += job.passed_back
     return headers

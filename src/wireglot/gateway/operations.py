@@ -10,8 +10,8 @@ from wireglot.gateway.exchange import Head, Headers, Refusal, Reply
 from wireglot.gateway.faults import Fault
 from wireglot.gateway.guard import Caller
 from wireglot.gateway.listing import ListedModel
-from wireglot.gateway.metrics import CONTENT_TYPE
-from wireglot.gateway.record import Record
+from wireglot.gateway.observe.metrics import CONTENT_TYPE
+from wireglot.gateway.observe.record import Record
 from wireglot.gateway.routes import Asked, NoRoute
 from wireglot.gateway.settings import Settings
 from wireglot.ir.errors import ClientFault
@@ -20,6 +20,7 @@ from wireglot.wire.json import BadJson, decode, encode
 if TYPE_CHECKING:
     from wireglot.gateway.app import Gateway
 
+_SHOWN: Final = 200
 _JSON: Final = ("content-type", "application/json")
 _METRICS: Final = ("content-type", CONTENT_TYPE)
 
@@ -30,9 +31,9 @@ def publish(gateway: Gateway) -> None:
     read("queue", "Requests waiting for their turn.", lambda: {(): gateway.waiting})
     read(
         "breaker_open",
-        "Whether a provider is given a rest.",
-        lambda: {(name,): int(state) for name, state in gateway.health.breakers().items()},
-        ("provider",),
+        "Routes (a provider's model) that are given a rest.",
+        lambda: {(route,): 1 for route in gateway.health.open_breakers()[:_SHOWN]},
+        ("route",),
     )
 
 

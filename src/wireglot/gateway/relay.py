@@ -91,7 +91,7 @@ class Relay:
     async def _at_target(self, job: Job, target: Target, *, is_last: bool) -> None:
         """Try the keys of one target, and again where that can help."""
         provider, health = target.provider, self._health
-        breaker, budget = health.breaker(provider.name), health.budget(provider.name)
+        breaker, budget = health.breaker(target.name), health.budget(provider.name)
         budget.request()
         gate = await self._enter(job, target, is_last)
         try:
@@ -125,7 +125,7 @@ class Relay:
         while True:
             closed_for = breaker.wait(loop.time())
             if closed_for > 0:
-                raise _resting(provider.name, closed_for)
+                raise _resting(target.name, closed_for)
             credential = await self._credential(job, target, is_last)
             breaker.begin(loop.time())
             tried += 1
@@ -226,7 +226,8 @@ class Relay:
         record.upstream_url = prepared.outbound.url
         record.account = credential.account if credential is not None else ""
         record.losses = list(prepared.losses)
-        job.losses = prepared.losses if policy_of(job, target) != "silent" else ()
+        job.tells_losses = policy_of(job, target) != "silent"
+        job.losses = prepared.losses if job.tells_losses else ()
         timeouts = target.provider.timeouts
         if job.timeout is not None:
             timeouts = msgspec.structs.replace(
@@ -241,6 +242,9 @@ class Relay:
             )
             if answer.status != 200:
                 raise await self._failure(job, target, answer)
+            job.passed_back = [
+                (name, value) for name, value in answer.headers.items() if name.startswith(_PASSED_BACK)
+            ]
             if not prepared.stream:
                 await self._whole(job, target, prepared, answer)
                 return True
@@ -289,13 +293,13 @@ class Relay:
                 raise failures.unreadable("the upstream's answer is not JSON") from None
             record.usage, record.stop = seen.usage, seen.stop
             record.usage_source = "provider" if seen.usage is not None else "none"
-            self._send_whole(job, body, answer)
+            self._send_whole(job, body)
             return
         response = self._parsed(target, prepared, body)
         if job.client is not None:
             Translation(job, target.dialect, prepared, job.client).events(list(unfold(response)))
             return
-        self._render(job, prepared, response, answer)
+        self._render(job, prepared, response)
 
     def _parsed(self, target: Target, prepared: Prepared, body: bytes) -> Response:
         upstream = dialect(target.dialect)
@@ -314,7 +318,7 @@ class Relay:
         except UpstreamFault as fault:
             raise failures.unreadable(f"the upstream's answer cannot be read: {fault.message}") from None
 
-    def _render(self, job: Job, prepared: Prepared, response: Response, answer: Answer) -> None:
+    def _render(self, job: Job, prepared: Prepared, response: Response) -> None:
         record = job.record
         aliases = prepared.aliases
         if aliases:
@@ -326,15 +330,12 @@ class Relay:
         record.response_model = response.model
         if rendered.losses:
             record.losses = [*record.losses, *rendered.losses]
-            if job.losses or job.policy != "silent":
+            if job.tells_losses:
                 job.losses = (*job.losses, *rendered.losses)
-        self._send_whole(job, encode(rendered.value), answer)
+        self._send_whole(job, encode(rendered.value))
 
-    def _send_whole(self, job: Job, body: bytes, answer: Answer) -> None:
+    def _send_whole(self, job: Job, body: bytes) -> None:
         headers = [("content-type", "application/json"), *common_headers(job)]
-        headers.extend(
-            (name, value) for name, value in answer.headers.items() if name.startswith(_PASSED_BACK)
-        )
         job.record.status = 200
         job.record.first_byte = time.monotonic()
         job.reply.send(200, headers, body)
@@ -362,7 +363,7 @@ class Relay:
             feeder.fail(failures.transport_error(fault))
         job.record.status = 200
         if isinstance(feeder, Collection):
-            self._render(job, prepared, feeder.response(), answer)
+            self._render(job, prepared, feeder.response())
         return feeder.failure is None or not failures.is_counted(feeder.failure)
 
 
@@ -414,11 +415,11 @@ class _Pump:
             self._answer.abort()
 
 
-def _resting(provider: str, seconds: float) -> Failed:
+def _resting(route: str, seconds: float) -> Failed:
     return Failed(
         ApiError(
             "server",
-            f"{provider} has failed repeatedly and is given a rest",
+            f"{route} has failed repeatedly and is given a rest",
             status=503,
             code="upstream_unavailable",
             retry_after=seconds,

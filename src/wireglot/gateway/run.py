@@ -18,10 +18,10 @@ from wireglot.gateway.app import Gateway
 from wireglot.gateway.config import ConfigError, Watcher
 from wireglot.gateway.demo.transport import DemoTransport
 from wireglot.gateway.observe import Observer
+from wireglot.gateway.observe.workers import Siblings
 from wireglot.gateway.server import HttpServer
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.transport import HttpTransport
-from wireglot.gateway.workers import Siblings
 
 T = TypeVar("T")
 
@@ -71,7 +71,9 @@ class Process:
         settings = self._settings
         self.observer = Observer(settings, fd=self._log_fd)
         if settings.server.telemetry:
-            from wireglot.gateway.telemetry import opentelemetry  # an extra, loaded where it is asked for
+            from wireglot.gateway.observe.telemetry import (
+                opentelemetry,  # an extra, loaded where it is asked for
+            )
 
             self.observer.attach(opentelemetry(self.observer.metrics.models, self.observer.note))
         self._http = HttpTransport(lambda: self.gateway.settings.guard)

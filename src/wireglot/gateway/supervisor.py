@@ -14,9 +14,9 @@ from types import FrameType
 
 import msgspec
 
+from wireglot.gateway.observe.workers import shared_directory
 from wireglot.gateway.run import Place
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.workers import shared_directory
 
 _LIVED = 10.0
 """Seconds after which a worker's death is no longer taken for a failure to start."""

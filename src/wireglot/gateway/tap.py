@@ -92,7 +92,7 @@ class _AnthropicTap(_SseTap):
             self._merge(document.get("usage"))
             delta = document.get("delta")
             if type(delta) is dict:
-                self.stop = str(delta.get("stop_reason") or self.stop)
+                self.stop = anthropic_stop(delta.get("stop_reason")) or self.stop
         elif name == "message_stop":
             self.complete = self.ended = True
         elif name == "message_start":
@@ -126,7 +126,7 @@ class _ChatTap(_SseTap):
         choices = document.get("choices")
         first = choices[0] if type(choices) is list and choices and type(choices[0]) is dict else {}
         if type(first.get("finish_reason")) is str:
-            self.stop = first["finish_reason"]
+            self.stop = chat_stop(first["finish_reason"])
             self.complete = True
         usage = document.get("usage") or first.get("usage")
         if type(usage) is dict:
@@ -183,6 +183,7 @@ class _GeminiTap:
         self._framing = Framing(max_frame)
         self._last = b""
         self._wrapped = wrapped
+        self._calls = False
 
     @property
     def usage(self) -> Usage | None:
@@ -203,6 +204,8 @@ class _GeminiTap:
         for document in self._framing.feed(data):
             if b"usageMetadata" in document:
                 self._last = document
+            if not self._calls:
+                self._calls = b'"functionCall"' in document
             if _GEMINI.search(document) is not None:
                 self._end(self._inner(_object(document)))
 
@@ -217,7 +220,7 @@ class _GeminiTap:
             return
         stop = _gemini_stop(document)
         if stop:
-            self.stop = stop
+            self.stop = gemini.read_stop(stop, self._calls).reason
             self.complete = True
 
 
@@ -253,6 +256,7 @@ class _Body(msgspec.Struct):
     choices: list[_Choice] | None = None
     status: Any = None
     incomplete_details: Any = None
+    output: Any = None
 
 
 class _Candidate(msgspec.Struct, rename="camel"):
@@ -279,22 +283,22 @@ def glance(dialect_name: str, body: bytes) -> Glance:
     try:
         if dialect_name in ("gemini", "code-assist"):
             inner = _read_gemini(body) if dialect_name == "gemini" else _read_wrapper(body).response
-            return _glance_gemini(inner or _GeminiBody())
+            return _glance_gemini(inner or _GeminiBody(), b'"functionCall"' in body)
         document = _read_body(body)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _glance_again(body)
     usage = document.usage
     if dialect_name == "anthropic":
         account = anthropic.parse_usage(usage) if type(usage) is dict else None
-        return Glance(account, str(document.stop_reason or ""))
+        return Glance(account, anthropic_stop(document.stop_reason))
     if dialect_name == "openai-responses":
         return Glance(
             responses.parse_usage(usage),
-            _responses_stop({"status": document.status, "incomplete_details": document.incomplete_details}),
+            _responses_stop(msgspec.structs.asdict(document)),
         )
     first = document.choices[0] if document.choices else _Choice()
     usage = usage or first.usage
-    return Glance(chat.parse_usage(usage) if type(usage) is dict else None, str(first.finish_reason or ""))
+    return Glance(chat.parse_usage(usage) if type(usage) is dict else None, chat_stop(first.finish_reason))
 
 
 def _glance_again(body: bytes) -> Glance:
@@ -304,12 +308,13 @@ def _glance_again(body: bytes) -> Glance:
     return Glance()
 
 
-def _glance_gemini(body: _GeminiBody) -> Glance:
+def _glance_gemini(body: _GeminiBody, calls: bool) -> Glance:
     usage = body.usage_metadata
     stop = body.candidates[0].finish_reason if body.candidates else None
     if stop is None and type(body.prompt_feedback) is dict:
         stop = body.prompt_feedback.get("blockReason")
-    return Glance(gemini.read_usage(usage) if type(usage) is dict else None, str(stop or ""))
+    reason = gemini.read_stop(stop, calls).reason if stop else ""
+    return Glance(gemini.read_usage(usage) if type(usage) is dict else None, reason)
 
 
 def _gemini_stop(document: dict[str, Any]) -> str:
@@ -322,10 +327,22 @@ def _gemini_stop(document: dict[str, Any]) -> str:
     return str(stop or "")
 
 
+def anthropic_stop(raw: Any) -> str:
+    """Why an answer ended, in the words that the log uses for every dialect."""
+    return anthropic.parse_stop(raw, None, {}, False).reason if raw else ""
+
+
+def chat_stop(raw: Any) -> str:
+    return chat.parse_stop(raw, raw in ("tool_calls", "function_call"), False).reason if raw else ""
+
+
 def _responses_stop(answer: dict[str, Any]) -> str:
+    items = answer.get("output")
+    kinds = [item.get("type") for item in items if type(item) is dict] if type(items) is list else []
+    calls = any(type(kind) is str and kind.endswith("_call") for kind in kinds)
     details = answer.get("incomplete_details")
-    reason = details.get("reason") if type(details) is dict else None
-    return str(reason or answer.get("status") or "")
+    status = answer.get("status")
+    return responses.parse_stop(status, details, calls, False).reason if type(status) is str else ""
 
 
 def _object(data: bytes) -> dict[str, Any]:

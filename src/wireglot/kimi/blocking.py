@@ -83,13 +83,7 @@ class _Loop:
         self._here_or_beside(self._runner.close)
 
     def _here_or_beside(self, work: Callable[[], T]) -> T:
-        import asyncio
-
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return work()
-        return self._beside(work)
+        return self._beside(work) if _is_inside_a_loop() else work()
 
     def _beside(self, work: Callable[[], T]) -> T:
         import contextvars
@@ -115,6 +109,16 @@ class _Loop:
                 loop.call_soon_threadsafe(_cancel_all, loop)
                 wait((outcome,))
             raise
+
+
+def _is_inside_a_loop() -> bool:
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from wireglot.gateway.settings import Guard
 from wireglot.gateway.transport import HttpTransport
-from wireglot.gateway.transport_dial import default_context
+from wireglot.gateway.transport.dial import default_context
 from wireglot.gateway.upstream import Answer, Outbound, Timeouts, TransportFault
 from wireglot.gateway.upstream import Transport as GatewayTransport
 from wireglot.kimi.seams import HttpFunction, Transport

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from wireglot.gateway.faults import legible
-from wireglot.gateway.redact import Redactor
+from wireglot.gateway.observe.redact import Redactor
 from wireglot.kimi.errors import KimiApiError
 from wireglot.kimi.seams import Log
 

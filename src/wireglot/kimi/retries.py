@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from wireglot.gateway.retry import may_retry, wait_before
+from wireglot.gateway.failures import HELPED_BY_RETRY, of_error
+from wireglot.gateway.retry import wait_before
 from wireglot.gateway.settings import RetryPolicy
 from wireglot.ir.errors import ApiError
 from wireglot.kimi.errors import KimiConfigError
@@ -51,7 +52,7 @@ def helps(policy: RetryPolicy, failed: Failed) -> bool:
     if policy.schedule is not None:
         # The contract goes by the status alone. Its schedule is too short to wait for a quota anyway.
         return failed.status == 429 or 500 <= failed.status <= 599
-    return may_retry(failed.error.kind)
+    return of_error(failed.error, failed.status).blame in HELPED_BY_RETRY
 
 
 def next_wait(policy: RetryPolicy, failed: Failed, tried: int, chance: float) -> float | None:

@@ -11,9 +11,9 @@ from typing import Final
 
 import certifi
 
-from wireglot.gateway.transport_connection import Connection, Home
-from wireglot.gateway.transport_proxy import socks5, tunnel
-from wireglot.gateway.transport_request import Origin
+from wireglot.gateway.transport.connection import Connection, Home
+from wireglot.gateway.transport.proxy import socks5, tunnel
+from wireglot.gateway.transport.request import Origin
 from wireglot.gateway.upstream import Timeouts, TransportFault
 
 _LEAST: Final = 0.25

@@ -8,7 +8,7 @@ import ipaddress
 import socket
 from typing import Final
 
-from wireglot.gateway.transport_request import Origin, Proxy
+from wireglot.gateway.transport.request import Origin, Proxy
 from wireglot.gateway.upstream import TransportFault
 
 _HEAD: Final = 16 * 1024

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal
 
-from wireglot.gateway.record import Record, UsageSource
+from wireglot.gateway.observe.record import Record, UsageSource
 from wireglot.ir.outcome import Usage
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"

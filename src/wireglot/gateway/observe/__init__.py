@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from wireglot import __version__
-from wireglot.gateway.log import Cleaner, JsonLines, Level, Lines, PrettyLines, wants_colour
-from wireglot.gateway.metrics import Metrics
-from wireglot.gateway.record import Outcome, Record, UsageSource
-from wireglot.gateway.redact import Redactor, redactor_for
+from wireglot.gateway.observe.log import Cleaner, JsonLines, Level, Lines, PrettyLines, wants_colour
+from wireglot.gateway.observe.metrics import Metrics
+from wireglot.gateway.observe.record import Outcome, Record, UsageSource
+from wireglot.gateway.observe.redact import Redactor, redactor_for
+from wireglot.gateway.observe.sink import Sink
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.sink import Sink
 
 __all__ = ["Observer", "Outcome", "Record", "Telemetry", "UsageSource"]
 

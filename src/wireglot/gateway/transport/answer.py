@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from wireglot.gateway.transport_coding import Decoder
+from wireglot.gateway.transport.coding import Decoder
 from wireglot.gateway.upstream import TransportFault
 
 

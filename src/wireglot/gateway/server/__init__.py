@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Final
 
 from wireglot.gateway.exchange import Application
-from wireglot.gateway.server_connection import Connection
-from wireglot.gateway.server_hub import Hub
+from wireglot.gateway.server.connection import Connection
+from wireglot.gateway.server.hub import Hub
 from wireglot.gateway.settings import Guard
 
 _BACKLOG: Final = 1024

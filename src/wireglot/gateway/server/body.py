@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from wireglot.gateway.server_head import Malformed
+from wireglot.gateway.server.head import Malformed
 
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _EXTENSION: Final = rb";" + _TOKEN + rb"(?:=(?:" + _TOKEN + rb'|"[\t !#-\[\]-~]*"))?'

@@ -8,11 +8,11 @@ import struct
 from typing import Final, cast
 
 from wireglot.gateway.exchange import Refusal
-from wireglot.gateway.server_body import ChunkedBody, SizedBody, TooLarge
-from wireglot.gateway.server_head import CHUNKED, Inbound, Malformed, check_partial, read_head
-from wireglot.gateway.server_hub import Hub
-from wireglot.gateway.server_render import CONTINUE, plain_refusal
-from wireglot.gateway.server_reply import ServerReply
+from wireglot.gateway.server.body import ChunkedBody, SizedBody, TooLarge
+from wireglot.gateway.server.head import CHUNKED, Inbound, Malformed, check_partial, read_head
+from wireglot.gateway.server.hub import Hub
+from wireglot.gateway.server.render import CONTINUE, plain_refusal
+from wireglot.gateway.server.reply import ServerReply
 from wireglot.gateway.settings import Guard
 
 _HEAD: Final = 0

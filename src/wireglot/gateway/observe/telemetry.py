@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 
 from wireglot import __version__
 from wireglot.gateway.config.problems import ConfigError, ConfigProblem
-from wireglot.gateway.log import MODEL_MAX, Cleaner, features_of
-from wireglot.gateway.metrics import ModelNames
-from wireglot.gateway.record import Record
-from wireglot.gateway.redact import Redactor
+from wireglot.gateway.observe.log import MODEL_MAX, Cleaner, features_of
+from wireglot.gateway.observe.metrics import ModelNames
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.redact import Redactor
 from wireglot.ir.outcome import Usage
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Final
 
 from wireglot.gateway.settings import Guard
-from wireglot.gateway.transport_answer import HttpAnswer
-from wireglot.gateway.transport_connection import Connection
-from wireglot.gateway.transport_dial import Dialer
-from wireglot.gateway.transport_pool import Pool
-from wireglot.gateway.transport_proxy import proxy_authorization
-from wireglot.gateway.transport_request import Heads, Origin, opening, parse_url
+from wireglot.gateway.transport.answer import HttpAnswer
+from wireglot.gateway.transport.connection import Connection
+from wireglot.gateway.transport.dial import Dialer
+from wireglot.gateway.transport.pool import Pool
+from wireglot.gateway.transport.proxy import proxy_authorization
+from wireglot.gateway.transport.request import Heads, Origin, opening, parse_url
 from wireglot.gateway.upstream import Outbound, Timeouts, TransportFault
 
 _BODILESS: Final = frozenset({"GET", "HEAD"})

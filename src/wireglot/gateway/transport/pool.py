@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 from wireglot.gateway.settings import Guard
-from wireglot.gateway.transport_connection import Connection
+from wireglot.gateway.transport.connection import Connection
 from wireglot.gateway.upstream import Timeouts, TransportFault
 
 Dial = Callable[["Pool", Timeouts], Awaitable[Connection]]

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from wireglot.gateway.exchange import Headers
-from wireglot.gateway.server_render import BODILESS, plain_refusal, render_head
+from wireglot.gateway.server.render import BODILESS, plain_refusal, render_head
 
 if TYPE_CHECKING:
-    from wireglot.gateway.server_connection import Connection
+    from wireglot.gateway.server.connection import Connection
 
 _ONE_WRITE: Final = 64 * 1024
 """Up to here head and body are joined; a larger body is not copied for it."""

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from wireglot.gateway.exchange import Application
-from wireglot.gateway.server_render import StatusLines
+from wireglot.gateway.server.render import StatusLines
 from wireglot.gateway.settings import Guard
 
 if TYPE_CHECKING:
-    from wireglot.gateway.server_connection import Connection
+    from wireglot.gateway.server.connection import Connection
 
 
 class Hub:

@@ -16,14 +16,14 @@ import stat
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
-from wireglot.gateway.metrics import number_text
+from wireglot.gateway.observe.metrics import number_text
 
 TIMEOUT: Final = 1.0
 _LIMIT: Final = 16 * 1024 * 1024
 _END: Final = b"# END\n"
-_LARGEST: Final = frozenset({"wireglot_breaker_open", "wireglot_build_info"})
+_LARGEST: Final = frozenset({"wireglot_start_time_seconds", "wireglot_breaker_open", "wireglot_build_info"})
 """A breaker is open if it is open anywhere; two workers of version 1 are not version 2."""
 
 
@@ -80,9 +80,9 @@ class _Teller(asyncio.Protocol):
         self._render = render
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.WriteTransport)
-        with contextlib.closing(transport):
-            transport.write(self._render() + _END)
+        writable = cast(asyncio.WriteTransport, transport)  # uvloop's are no subclasses of asyncio's
+        with contextlib.closing(writable):
+            writable.write(self._render() + _END)
 
 
 def _check_private(directory: Path) -> None:

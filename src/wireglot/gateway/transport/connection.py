@@ -8,9 +8,9 @@ from typing import Final, Protocol, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from wireglot.gateway.transport_answer import HttpAnswer
-from wireglot.gateway.transport_coding import decoder_for
-from wireglot.gateway.transport_watch import Watch
+from wireglot.gateway.transport.answer import HttpAnswer
+from wireglot.gateway.transport.coding import decoder_for
+from wireglot.gateway.transport.watch import Watch
 from wireglot.gateway.upstream import Timeouts, TransportFault
 
 HEAD_SIZE: Final = 64 * 1024

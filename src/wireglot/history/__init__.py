@@ -1,0 +1,42 @@
+"""The agent's side of a conversation: what was said, what the model answers, what it is asked next.
+
+    history = History()
+    history.user("What is in notes.txt?")
+    asked = history.request("gemini", model="gemini-3-pro", tools=tools)   # asked.value, asked.losses
+    answer = asked.answer()
+    for step in answer.steps(chunks): ...                                   # text, reasoning, calls, as they come
+    history.assistant(answer)                                               # all of it, not only its text
+    for call in history.pending:
+        history.result(call, run(call.name, call.input))
+
+No I/O: sending `asked.value` and reading the chunks is up to you.
+"""
+
+from wireglot.history.ask import Asked, Settings
+from wireglot.history.assistant import Assistant, Step, Unfinished
+from wireglot.history.calls import Call, native_calls
+from wireglot.history.conversation import History, NoSuchCall
+from wireglot.history.saved import BadHistory
+from wireglot.ir.content import Media, Message, Text, ToolCall, ToolResult
+from wireglot.ir.request import Thinking, Tool, ToolChoice
+
+__all__ = [
+    "Asked",
+    "Assistant",
+    "BadHistory",
+    "Call",
+    "History",
+    "Media",
+    "Message",
+    "NoSuchCall",
+    "Settings",
+    "Step",
+    "Text",
+    "Thinking",
+    "Tool",
+    "ToolCall",
+    "ToolChoice",
+    "ToolResult",
+    "Unfinished",
+    "native_calls",
+]

@@ -1,0 +1,307 @@
+"""An answer as it grows: text, reasoning and calls at any moment, and the whole turn at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from wireglot.dialects.base import Context
+from wireglot.history.calls import Call, call_of
+from wireglot.history.upstream import Upstream
+from wireglot.ir.content import Message, Part, Reasoning, Text, TokenLogprob, ToolCall
+from wireglot.ir.errors import ApiError
+from wireglot.ir.outcome import Response, Stop, Usage
+from wireglot.ir.stream import (
+    BrokenGrammar,
+    Delta,
+    Event,
+    Failure,
+    Finish,
+    ForeignEvent,
+    PartEnd,
+    PartStart,
+    Start,
+    UsageReport,
+    finish_part,
+    unfold,
+)
+from wireglot.providers.aliases import Aliases
+
+Kind = Literal["text", "reasoning", "call", "other"]
+
+_KINDS: dict[type[Part], Kind] = {Text: "text", Reasoning: "reasoning", ToolCall: "call"}
+
+
+class Unfinished(RuntimeError):
+    """The answer is not there: it still arrives, or it failed."""
+
+
+class Step(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one event changed: `delta` is new text of part `index`; `part` is the whole of it at its end.
+
+    A call has its `id` and `name` in every step, the first one included.
+    """
+
+    kind: Kind
+    index: int
+    delta: str = ""
+    part: Part | None = None
+    id: str = ""
+    name: str = ""
+
+    @property
+    def partial(self) -> bool:
+        return self.part is None
+
+    @property
+    def call(self) -> Call | None:
+        """The call, once it is complete."""
+        return call_of(self.part) if type(self.part) is ToolCall else None
+
+
+class _Growing:
+    """A part that has begun."""
+
+    __slots__ = ("id", "kind", "logprobs", "name", "part", "texts", "whole")
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        self.kind: Kind = _KINDS.get(type(part), "other")
+        self.id, self.name = (part.id, part.name) if type(part) is ToolCall else ("", "")
+        self.texts: list[str] = []
+        self.logprobs: list[TokenLogprob] = []
+        self.whole: Part | None = None
+
+    def finish(self, end: PartEnd) -> Part:
+        return finish_part(self.part, "".join(self.texts), tuple(self.logprobs), end)
+
+    def now(self) -> Part:
+        return self.whole if self.whole is not None else self.finish(PartEnd(0))
+
+
+class Assistant:
+    """Feed it events as they come, alone or in lists; or, made by `of`, the bytes of an upstream's stream.
+
+    Everything can be asked at any time. Ids, indices and what was once said never change.
+    """
+
+    def __init__(self) -> None:
+        self._upstream: Upstream | None = None
+        self._parts: list[_Growing] = []
+        self._start: Start | None = None
+        self._finish: Finish | None = None
+        self._whole: Response | None = None
+        self._usage: Usage | None = None
+        self.failed: ApiError | None = None
+        """Why the answer broke off, or what the provider said instead of one."""
+
+    @classmethod
+    def of(
+        cls,
+        dialect: str,
+        *,
+        provider: str = "",
+        model: str = "",
+        aliases: Aliases | None = None,
+        context: Context | None = None,
+    ) -> Assistant:
+        """One that reads what an upstream of this dialect sends (`read`, `end`, `steps`, `whole`).
+
+        Provider and model become the stamp on signatures, so that they go back to their minter only.
+        `History.request(...).answer()` knows all of this by itself.
+        """
+        context = context or Context()
+        context = msgspec.structs.replace(
+            context, provider=provider or context.provider, model=model or context.model
+        )
+        answer = cls()
+        answer._upstream = Upstream(dialect, context, aliases or Aliases())
+        return answer
+
+    @classmethod
+    def from_response(cls, response: Response) -> Assistant:
+        """An answer that arrived whole."""
+        answer = cls()
+        answer.feed(unfold(response))
+        answer._whole = response
+        return answer
+
+    # What comes in
+
+    def feed(self, events: Event | Iterable[Event]) -> list[Step]:
+        """One event or several; what they changed. Raises BrokenGrammar for events out of order."""
+        several = (events,) if isinstance(events, Event) else events
+        return [step for event in several if (step := self._take(event)) is not None]
+
+    def read(self, data: bytes) -> list[Step]:
+        """Bytes of the upstream's stream, cut anywhere. What is no stream becomes `failed`."""
+        return self.feed(self._from().read(data))
+
+    def end(self) -> list[Step]:
+        """The upstream's stream is over; one that was cut short becomes `failed`."""
+        return [] if self.done else self.feed(self._from().end())
+
+    def steps(self, chunks: Iterable[bytes]) -> Iterator[Step]:
+        """Read a whole stream, chunk by chunk, and end it."""
+        for chunk in chunks:
+            yield from self.read(chunk)
+        yield from self.end()
+
+    def whole(self, body: dict[str, Any] | bytes | str, status: int = 0) -> list[Step]:
+        """The upstream's answer (or error) as one JSON document."""
+        return self.feed(self._from().whole(body, status))
+
+    # What is there
+
+    @property
+    def id(self) -> str:
+        return self._start.id if self._start is not None else ""
+
+    @property
+    def model(self) -> str:
+        return self._start.model if self._start is not None else ""
+
+    @property
+    def text(self) -> str:
+        return self._said("text")
+
+    @property
+    def reasoning(self) -> str:
+        return self._said("reasoning")
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """Every call so far; the arguments of a `partial` one are still being written."""
+        return tuple(
+            call_of(part, partial=growing.whole is None)
+            for growing in self._parts
+            if type(part := growing.now()) is ToolCall
+        )
+
+    @property
+    def stop(self) -> Stop | None:
+        return self._finish.stop if self._finish is not None else None
+
+    @property
+    def usage(self) -> Usage | None:
+        """The account so far."""
+        return self._usage
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more will come, for better or (`failed`) for worse."""
+        return self._finish is not None or self.failed is not None
+
+    def message(self, *, partial: bool = False) -> Message:
+        """The complete turn for the history: text, reasoning with its signatures, every call.
+
+        `partial` takes what there is of an answer that has not ended well: whole parts, text as far as it came,
+        but no call and no thought that was cut short, since no provider takes half of either.
+        """
+        if not partial:
+            self._demand()
+        parts = (
+            growing.now() for growing in self._parts if growing.whole is not None or growing.kind == "text"
+        )
+        return Message("assistant", tuple(kept for part in parts if (kept := _for_history(part)) is not None))
+
+    def response(self) -> Response:
+        """The whole answer with its account: the same that folding all events gives."""
+        start, finish = self._demand()
+        if self._whole is not None:
+            return self._whole
+        return Response(
+            start.id,
+            start.model,
+            tuple(growing.now() for growing in self._parts),
+            finish.stop,
+            self._usage,
+            start.created,
+            finish.service_tier or start.service_tier,
+            (),
+            finish.extra if finish.extra is not None else start.extra,
+        )
+
+    # Within
+
+    def _from(self) -> Upstream:
+        if self._upstream is None:
+            raise TypeError("it takes events only: Assistant.of(dialect) reads bytes")
+        return self._upstream
+
+    def _demand(self) -> tuple[Start, Finish]:
+        if self.failed is not None:
+            raise Unfinished(f"the answer failed: {self.failed.message}")
+        if self._start is None or self._finish is None:
+            raise Unfinished("the answer has not ended")
+        return self._start, self._finish
+
+    def _said(self, kind: Kind) -> str:
+        pieces: list[str] = []
+        for growing in self._parts:
+            part = growing.part
+            if growing.kind == kind and (type(part) is Text or type(part) is Reasoning):
+                pieces.append(part.text)
+                pieces += growing.texts
+        return "".join(pieces)
+
+    def _take(self, event: Event) -> Step | None:
+        if self.done or (self._start is None and not isinstance(event, Start | Failure)):
+            raise BrokenGrammar(f"{type(event).__name__} outside of an answer")
+        match event:
+            case Delta(index=index, text=text):
+                growing = self._open(index)
+                growing.texts.append(text)
+                growing.logprobs.extend(event.logprobs)
+                return Step(growing.kind, index, text, None, growing.id, growing.name)
+            case PartStart(index=index, part=part):
+                return self._begin(index, part)
+            case PartEnd(index=index):
+                growing = self._open(index)
+                growing.whole = growing.finish(event)
+                return Step(growing.kind, index, "", growing.whole, growing.id, growing.name)
+            case UsageReport():
+                self._usage = event.usage
+            case Start():
+                if self._start is not None:
+                    raise BrokenGrammar("second Start")
+                self._start, self._usage = event, event.usage
+            case Finish():
+                self._end(event)
+            case Failure(error=error):
+                self.failed = error
+            case ForeignEvent():
+                pass
+        return None
+
+    def _begin(self, index: int, part: Part) -> Step:
+        if index != len(self._parts):
+            raise BrokenGrammar(f"part {index} started, {len(self._parts)} was next")
+        growing = _Growing(part)
+        self._parts.append(growing)
+        said = part.text if type(part) is Text or type(part) is Reasoning else ""
+        return Step(growing.kind, index, said, None, growing.id, growing.name)
+
+    def _open(self, index: int) -> _Growing:
+        if not 0 <= index < len(self._parts) or self._parts[index].whole is not None:
+            raise BrokenGrammar(f"part {index} is not open")
+        return self._parts[index]
+
+    def _end(self, event: Finish) -> None:
+        if any(growing.whole is None for growing in self._parts):
+            raise BrokenGrammar("Finish with open parts")
+        self._finish = event
+        if event.usage is not None:
+            self._usage = event.usage
+
+
+def _for_history(part: Part) -> Part | None:
+    """The part as a later request can say it. Empty text is refused everywhere, unless it carries state."""
+    if type(part) is not Text:
+        return part
+    if not part.text and part.signature is None:
+        return None
+    # Token probabilities are a measurement of the answer: no dialect takes them back.
+    return msgspec.structs.replace(part, logprobs=()) if part.logprobs else part

@@ -1,0 +1,230 @@
+"""A conversation that an agent keeps: it grows turn by turn and asks any provider."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Unpack
+
+import msgspec
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect
+from wireglot.history import saved
+from wireglot.history.ask import Asked, Settings, Target, ask, detached
+from wireglot.history.assistant import Assistant
+from wireglot.history.calls import Call, call_of
+from wireglot.history.pairs import cut_place, open_calls, pending_calls
+from wireglot.ir.content import Extra, Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.outcome import Response
+from wireglot.ir.request import AnyTool
+from wireglot.providers.limits import Limits
+
+
+class NoSuchCall(ValueError):
+    """A result for a call that the history does not know, or that has one."""
+
+
+class History:
+    """Turns in their order. The messages are frozen values, so a copy costs nothing and shares nothing that
+    could change."""
+
+    __slots__ = ("_messages", "_turns")
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self._messages: tuple[Message, ...] = tuple(map(_own, messages))
+        self._turns = len(self._messages)
+
+    @classmethod
+    def of(cls, name: str, body: dict[str, Any], *, context: Context | None = None) -> History:
+        """The conversation inside a request of a dialect."""
+        return cls(dialect(name).parse_request(body, context or Context()).messages)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return self._messages
+
+    @property
+    def pending(self) -> tuple[Call, ...]:
+        """The calls of the model's last turn that have no result yet."""
+        return tuple(map(call_of, pending_calls(self._messages)))
+
+    # What is said
+
+    def system(self, text: str) -> None:
+        """Instructions, in this place of the conversation."""
+        if not text.strip():
+            raise ValueError("a system text must say something")
+        self.append(Message("system", (Text(text),)))
+
+    def user(self, text: str = "", *media: Media) -> None:
+        """A turn of the user: text, then pictures or files."""
+        if not text.strip() and not media:
+            raise ValueError("a user turn needs text or media")
+        words: tuple[Part, ...] = (Text(text),) if text.strip() else ()
+        self.append(Message("user", words + media))
+
+    def assistant(self, answer: Assistant | Response | Message | str) -> None:
+        """What the model answered, all of it. An answer of nothing at all leaves no turn."""
+        message = _turn_of(answer)
+        if message.role != "assistant":
+            raise ValueError(f"a turn of the {message.role} is none of the assistant's")
+        if message.content:
+            self.append(message)
+
+    def result(
+        self,
+        call: str | Call | ToolCall,
+        text: str = "",
+        *,
+        error: bool = False,
+        media: Iterable[Media] = (),
+    ) -> None:
+        """The result of a call (or its id): text, pictures or files, or why it failed.
+
+        Of several open calls with one id the latest turn's first is answered. Results of one turn stand together.
+        """
+        identifier = call if isinstance(call, str) else call.id
+        found = self._find(identifier)
+        words = (Text(text),) if text else ()
+        result = ToolResult(identifier, (*words, *media), error, found.name, found.kind)
+        last = self._messages[-1]
+        if last.role == "user" and all(type(part) is ToolResult for part in last.content):
+            joined = Message("user", (*last.content, _own_part(result)), last.name, last.extra)
+            self._messages = (*self._messages[:-1], joined)
+        else:
+            self.append(Message("user", (result,)))
+
+    def append(self, message: Message) -> None:
+        """Any message, as it is."""
+        self._messages = (*self._messages, _own(message))
+        self._turns += 1
+
+    def _find(self, identifier: str) -> ToolCall:
+        calls = [call for call in pending_calls(self._messages) if call.id == identifier]
+        # A late result of an earlier turn is taken too; rendering moves it to its call.
+        calls += [call for call in reversed(open_calls(self._messages)) if call.id == identifier]
+        if not calls:
+            raise NoSuchCall(f"no call {identifier!r} waits for a result")
+        return calls[0]
+
+    # What is asked
+
+    def request(
+        self,
+        dialect: str,
+        *,
+        model: str,
+        provider: str | None = None,
+        tools: Iterable[AnyTool | Mapping[str, Any]] = (),
+        limits: Limits | None = None,
+        context: Context | None = None,
+        strict: bool = False,
+        **settings: Unpack[Settings],
+    ) -> Asked:
+        """The next request, for any dialect; the provider may be another one every time.
+
+        `tools` are neutral ones or declarations of any dialect. What the target cannot be told is in `losses`;
+        with `strict` it raises StrictLoss. Calls and results that do not pair are repaired, and that is one.
+        """
+        target = Target(dialect, model, provider, limits, context or Context())
+        return ask(self._messages, target, tools, settings, seed=str(self._turns), strict=strict)
+
+    # What is kept
+
+    def copy(self) -> History:
+        twin = History()
+        twin._messages, twin._turns = self._messages, self._turns
+        return twin
+
+    __copy__ = copy
+
+    def cut(self, keep: int | Callable[[tuple[Message, ...]], bool]) -> tuple[Message, ...]:
+        """Forget the oldest turns, and give them back, until `keep` messages are left or `keep(messages)` holds.
+
+        System text at the start stays and is not counted. No call is parted from its result: the cut falls where
+        the user asks something, or, if the last question is too far back, between two steps of its answer. Where
+        even that is too much, the last step stays.
+        """
+        head = next((n for n, message in enumerate(self._messages) if message.role != "system"), 0)
+        if isinstance(keep, int):
+            most = keep
+            place = cut_place(self._messages, lambda messages: len(messages) - head <= most)
+        else:
+            place = cut_place(self._messages, keep)
+        removed = self._messages[head:place]
+        self._messages = self._messages[:head] + self._messages[place:]
+        return removed
+
+    def save(self) -> bytes:
+        """JSON. `load` gives an equal history."""
+        return saved.dump(self._messages, self._turns)
+
+    @classmethod
+    def load(cls, data: bytes | str) -> History:
+        document = saved.load(data)
+        history = cls()
+        history._messages, history._turns = document.messages, document.turns
+        return history
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._messages)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, History):
+            return NotImplemented
+        return self._messages == other._messages and self._turns == other._turns
+
+    def __repr__(self) -> str:
+        return f"History({len(self._messages)} messages, {len(self.pending)} calls pending)"
+
+
+def _turn_of(answer: Assistant | Response | Message | str) -> Message:
+    match answer:
+        case Assistant():
+            return answer.message()
+        case Response():
+            return Assistant.from_response(answer).message()
+        case str():
+            return Message("assistant", (Text(answer),) if answer.strip() else ())
+        case Message():
+            return answer
+
+
+def _own(message: Message) -> Message:
+    """The message with containers of its own: whoever gave it may go on changing theirs."""
+    content = tuple(map(_own_part, message.content))
+    extra = _own_extra(message.extra)
+    if extra is message.extra and all(
+        mine is given for mine, given in zip(content, message.content, strict=True)
+    ):
+        return message
+    return Message(message.role, content, message.name, extra)
+
+
+def _own_part(part: Part) -> Part:
+    if _is_plain(part):
+        return part
+    # There and back builds every container anew; texts and base64 are shared, since they cannot change.
+    return msgspec.convert(msgspec.to_builtins(part), type(part))
+
+
+def _is_plain(part: Part) -> bool:
+    """Whether nothing in it could change, as is true of nearly all parts."""
+    match part:
+        case Foreign():
+            return False
+        case ToolResult():
+            return part.cache is None and part.extra is None and all(map(_is_plain, part.content))
+        case Text():
+            return not part.citations and part.cache is None and part.extra is None
+        case Reasoning():
+            return part.extra is None
+        case ToolCall() | Media():
+            return part.cache is None and part.extra is None
+
+
+def _own_extra(extra: Extra | None) -> Extra | None:
+    return None if extra is None else Extra(extra.dialect, detached(extra.fields), detached(extra.form))
