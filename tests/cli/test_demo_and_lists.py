@@ -31,6 +31,7 @@ def test_the_demo_answers_in_every_dialect_and_streams_a_tool_call():
 
 
 def test_pairs_shows_every_ordered_pair_and_one_request_beside_its_translation():
+    """R-L-04"""
     done = run("pairs")
     shown = done.stdout.decode()
     assert done.returncode == 0

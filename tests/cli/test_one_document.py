@@ -14,6 +14,7 @@ PAIRS = [(source, target) for source in examples.MODELS for target in examples.M
 
 
 def test_a_request_is_what_the_library_makes_of_it():
+    """R-DE-10"""
     body = examples.document("anthropic", "request")
     done = run(
         "translate",
@@ -189,6 +190,7 @@ def test_the_status_option_tells_an_error_whose_body_does_not():
 
 
 def test_the_provider_option_applies_the_limits_of_the_provider():
+    """R-DE-10"""
     body = {
         "model": "claude-sonnet-4-5",
         "max_tokens": 100,

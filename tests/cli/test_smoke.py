@@ -86,6 +86,7 @@ def _gateway(
 
 
 def test_a_sound_gateway_passes_every_check():
+    """R-DE-11"""
     with _gateway() as (url, seen):
         done = run("smoke", "--url", url, "--key", "secret")
     told = done.stdout.decode()
@@ -138,6 +139,7 @@ def test_failures_are_told_and_counted(path, fault, failures, told):
 
 
 def test_a_model_that_ignores_the_tool_fails_the_tool_checks():
+    """R-DE-11"""
     answer = {
         "id": "c",
         "object": "chat.completion",

@@ -123,6 +123,7 @@ def test_a_double_that_cannot_start_says_why(tmp_path):
 
 
 def test_the_recorder_passes_bytes_on_and_keeps_them(tmp_path):
+    """R-DE-16"""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:

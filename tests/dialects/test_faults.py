@@ -117,6 +117,7 @@ def test_every_dialect_recognises_the_overflow_of_every_other(name, message, sta
     ],
 )
 def test_a_status_alone_tells_the_kind(status, kind):
+    """R-DD-01"""
     assert kind_of_status(status) == kind
 
 

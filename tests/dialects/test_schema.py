@@ -474,6 +474,7 @@ RULES: list[tuple[str, SchemaTarget, Any, Any, set[str]]] = [
     ("target", "given", "wanted", "noted"), [row[1:] for row in RULES], ids=[row[0] for row in RULES]
 )
 def test_rule(target: SchemaTarget, given: Any, wanted: Any, noted: set[str]) -> None:
+    """R-DB-09, R-DB-10, R-DB-11, C17"""
     schema = of(given)
     if target == "gemini-openapi":
         del schema["additionalProperties"]
@@ -484,6 +485,7 @@ def test_rule(target: SchemaTarget, given: Any, wanted: Any, noted: set[str]) ->
 
 @pytest.mark.parametrize("target", CHANGING)
 def test_an_enum_without_a_type_survives_to_every_target(target: SchemaTarget) -> None:
+    """R-A-14, C17"""
     status = project(TODO_WRITE, target).schema["properties"]["todos"]["items"]["properties"]["status"]
     assert status["enum"] == ["pending", "in_progress", "completed"]
     if target not in ("openai", "anthropic"):
@@ -628,6 +630,7 @@ def test_no_schema_needs_no_notes_even_when_objects_must_be_closed() -> None:
 
 @pytest.mark.parametrize("target", ["openai", "openai-strict", "anthropic", "anthropic-strict", "moonshot"])
 def test_a_union_at_the_root_is_merged_into_one_object(target: SchemaTarget) -> None:
+    """R-DB-11"""
     schema = {
         "type": "object",
         "anyOf": [

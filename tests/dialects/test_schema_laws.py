@@ -451,6 +451,7 @@ VALUES = st.recursive(
 @pytest.mark.parametrize("target", TARGETS)
 @given(schema=ROOTS)
 def test_only_what_the_target_takes_comes_out(target: SchemaTarget, schema: Any) -> None:
+    """R-DB-09, R-DB-10, R-DB-11"""
     check(project(schema, target), target)
 
 

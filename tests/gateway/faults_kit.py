@@ -307,16 +307,22 @@ def wait_until(look: Callable[[], Any], seconds: float = 5.0) -> None:
 
 def logged(gateway: LiveGateway, answered: Answered) -> dict[str, Any]:
     """The log line of an answer; it is written by another thread, after the answer."""
-    request_id = answered.headers["x-wireglot-request-id"]
-    found: list[dict[str, Any]] = []
+    return line_of(gateway, answered.headers["x-wireglot-request-id"])
+
+
+def line_of(gateway: LiveGateway, mark: str) -> dict[str, Any]:
+    """The one log line of a request that holds some text. Only that one is decoded: there may be many."""
+    found: list[bytes] = []
 
     def look() -> bool:
-        found[:] = [line for line in gateway.log() if line["id"] == request_id]
+        lines = (gateway.folder / "log").read_bytes()
+        found[:] = re.findall(rb'^[^\n]*"event":"request"[^\n]*%b[^\n]*$' % re.escape(mark.encode()), lines, re.MULTILINE)
         return bool(found)
 
     wait_until(look)
     assert len(found) == 1, "a request is told exactly once"
-    return found[0]
+    line: dict[str, Any] = decode(found[0])
+    return line
 
 
 def recorded(upstream: ScriptedUpstream, dialect: str, text: str = "hi", **more: Any) -> bytes:

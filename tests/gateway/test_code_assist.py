@@ -21,7 +21,7 @@ def _asked(verb: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
 
 
 def test_a_client_without_a_project_gets_a_tier_and_a_project():
-    """`setupUser` returns at once when both are there, and never onboards."""
+    """R-DE-03: `setupUser` returns at once when both are there, and never onboards."""
     loaded = _asked("loadCodeAssist", _ELIGIBLE)
     assert loaded["cloudaicompanionProject"] == code_assist.PROJECT
     assert loaded["currentTier"]["id"] == "standard-tier"

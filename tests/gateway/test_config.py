@@ -118,6 +118,7 @@ def test_variables_of_the_environment_win_over_the_file_and_overrides_over_both(
 
 
 def test_keys_and_models_from_the_environment() -> None:
+    """R-DD-12"""
     environ = {
         **QUIET,
         "WIREGLOT_HOST": "0.0.0.0",
@@ -162,6 +163,7 @@ def test_a_literal_key_in_a_file_others_can_read_is_noted(tmp_path: Path) -> Non
 
 
 def test_retry_presets_and_tables(tmp_path: Path) -> None:
+    """C13"""
     def retry(value: str) -> RetryPolicy:
         return loaded(tmp_path, f"[providers.demo]\nretry = {value}\n").providers["demo"].retry
 
@@ -237,6 +239,7 @@ def test_the_key_of_the_environment_does_not_go_to_another_host_unasked(tmp_path
     ],
 )
 def test_a_key_is_sent_as_the_dialect_is_used_to(tmp_path: Path, dialect: str, base: str, auth: str) -> None:
+    """C35"""
     text = f'[providers.mine]\ndialect = "{dialect}"\nbase_url = "{base}"\n'
     assert loaded(tmp_path, text + 'api_key = "k"\n').providers["mine"].spec.auth == auth
     assert loaded(tmp_path, text).providers["mine"].spec.auth == "none"

@@ -61,6 +61,7 @@ FULL = Request(
 
 
 def test_anthropic_asks_without_a_limit():
+    """R-DE-01"""
     request = count.parse_count_request(
         "anthropic", {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "tools": []}, CONTEXT
     )
@@ -93,6 +94,7 @@ def test_a_fault_inside_a_whole_request_is_told_with_its_place():
 
 
 def test_code_assist_asks_with_the_model_inside_its_envelope():
+    """R-DE-03, C50"""
     body = {
         "request": {"model": "models/gemini-3", "contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
     }

@@ -215,6 +215,7 @@ def _forged(part: Part) -> Part:
 
 
 def test_it_fails_and_refuses_on_request() -> None:
+    """R-DE-14"""
     error = answer(ask("[[demo:fail 429 retry-after=2]]")).error
     assert error is not None
     assert (error.kind, error.status, error.retry_after) == ("rate_limit", 429, 2)

@@ -170,6 +170,7 @@ def test_half_an_event_is_half_an_event(upstream: ScriptedUpstream) -> None:
 
 
 def test_one_event_is_no_json(upstream: ScriptedUpstream) -> None:
+    """R-DE-15"""
     upstream.next(Behaviour(fault="bad-json", after=2))
     lines = [line[6:] for line in fetch(upstream, {**CHAT, "stream": True})[2].splitlines() if line]
     broken_lines = []

@@ -8,6 +8,7 @@ POLICY = BreakerPolicy()
 
 
 def test_five_failures_in_a_row_open_a_breaker():
+    """R-DD-07"""
     breaker = Breaker()
     for _ in range(4):
         breaker.failed(POLICY, 0.0)

@@ -40,6 +40,7 @@ def line(lines, made: Record) -> dict:
 
 
 def test_a_request_is_one_json_line():
+    """C33"""
     assert line(JsonLines(Redactor(), clock), record(losses=[_loss("thinking.budget"), _loss("cache_marker"), _loss("thinking.budget")])) == {
         "ts": "2026-01-01T12:00:00.250Z", "level": "info", "event": "request", "id": "req_1", "key": "team-a",
         "dialect": "anthropic", "operation": "generate", "model": "claude-sonnet-4-5", "route": "kimi/kimi-k3",
@@ -54,6 +55,7 @@ def _loss(feature) -> Loss:
 
 
 def test_a_failure_is_a_line_too_and_says_more():
+    """C45"""
     made = record(
         status=503, outcome="error", stop="", usage=None, first_byte=None, attempts=3, fallbacks=["openai/gpt-5"],
         error_kind="overloaded", error_code="server_is_overloaded", error_message="try later", path="/v1/messages",
@@ -138,6 +140,7 @@ def test_an_escape_stays_one_after_the_json_is_read():
 @pytest.mark.parametrize("field", [*TEXT_FIELDS, *LISTS])
 @pytest.mark.parametrize("status", [200, 500])
 def test_a_secret_in_any_field_is_scrubbed(style, field, status):
+    """R-DE-18"""
     value = f"x {SECRET} y"
     made = record(
         **{field: [value] if field in LISTS else value},

@@ -131,6 +131,7 @@ class Broken:
 
 
 def test_a_failing_sink_is_counted_and_not_felt(pipe, monkeypatch):
+    """R-K-06"""
     observer = Observer(SETTINGS, fd=pipe.write_end, telemetry=Broken())
 
     def fail(*_: object) -> None:
@@ -146,6 +147,7 @@ def test_a_failing_sink_is_counted_and_not_felt(pipe, monkeypatch):
 
 
 def test_a_reader_that_never_reads_stalls_no_one(pipe):
+    """R-K-06"""
     observer = Observer(SETTINGS, fd=pipe.write_end)
     for _ in range(15_000):  # more than the pipe and the queue hold
         observer.finish(done())

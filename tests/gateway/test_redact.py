@@ -84,6 +84,7 @@ def test_no_piece_of_a_secret_survives(secret, around, start, length):
     st.text(),
 )
 def test_no_whole_secret_survives_whatever_stands_around_it(secret, before, after):
+    """R-DE-18"""
     if secret in MASK.decode() or len(secret.encode("utf-8", "replace")) < 6:
         return
     assert secret not in Redactor([secret]).text(before + secret + after).replace(MASK.decode(), "\0")
@@ -210,6 +211,7 @@ def test_a_hostile_text_takes_no_more_than_its_length():
 
 
 def test_every_secret_of_a_configuration_is_known():
+    """R-DE-18"""
     spec = ProviderSpec("mine", "Mine", ("openai-chat",), "http://127.0.0.1:1/v1")
     provider = Provider(
         "mine",

@@ -18,6 +18,7 @@ def test_milliseconds_win_over_seconds():
 
 
 def test_seconds_and_dates_are_understood():
+    """R-DD-03"""
     assert advised_wait({"retry-after": "2"}, NOW) == 2
     assert advised_wait({"retry-after": formatdate(NOW + 90, usegmt=True)}, NOW) == 90
     assert advised_wait({"retry-after": "Sun, 06 Nov 1994 08:49:37 GMT"}, NOW) == 0
@@ -30,6 +31,7 @@ def test_what_is_no_time_is_no_advice():
 
 
 def test_advice_is_waited_for_within_reason():
+    """R-DD-03"""
     policy = RetryPolicy()
     assert wait_before(policy, 1, 2.0, 0.0) == 2.0
     assert wait_before(policy, 1, 3600.0, 0.0) is None
@@ -45,6 +47,7 @@ def test_there_are_two_retries_by_default():
 
 @given(st.integers(1, 20), st.floats(0, 0.999))
 def test_jitter_is_full_and_capped(tried: int, chance: float):
+    """R-DD-04, C13"""
     policy = RetryPolicy(retries=20)
     wait = wait_before(policy, tried, None, chance)
     assert wait is not None

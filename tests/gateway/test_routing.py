@@ -31,6 +31,7 @@ def test_a_name_nobody_knows_is_refused_with_what_would_help():
 
 
 def test_a_pattern_catches_what_its_star_stands_for():
+    """R-DD-12"""
     rules = (Rule("claude-*", ("mine/x-*-y",)),)
     assert names(route(settings(own("mine", "gemini"), rules=rules), "claude-fable-5", "anthropic")) == [
         "mine/x-fable-5-y"
@@ -56,6 +57,7 @@ def test_the_first_of_two_patterns_holds():
 
 
 def test_a_chain_is_kept_in_its_order():
+    """R-DD-07, R-DD-12"""
     rules = (Rule("fast", ("gemini/gemini-2.5-flash", "mine/some-model")),)
     on = settings(catalogued("gemini"), own("mine", "openai-chat"), rules=rules)
     assert names(route(on, "fast", "anthropic")) == ["gemini/gemini-2.5-flash", "mine/some-model"]

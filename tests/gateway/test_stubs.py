@@ -14,6 +14,7 @@ from wireglot.wire.json import decode, encode
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_the_root_says_who_is_there(method):
+    """R-DE-08"""
     found = stub(method, "/")
     assert found is not None
     assert found.body["name"] == "wireglot"
@@ -23,6 +24,7 @@ def test_the_root_says_who_is_there(method):
 
 @pytest.mark.parametrize("path", ["/api/event_logging/batch", "/api/event_logging/v2/batch"])
 def test_usage_events_of_clients_are_taken(path):
+    """R-DE-08"""
     found = stub("POST", path)
     assert found is not None
     assert found.body == {}

@@ -57,6 +57,7 @@ async def _splice(peer: Peer, port: int) -> None:
 @pytest.mark.parametrize("user", ["", "user:pass@"])
 @scenario
 async def test_a_proxy_tunnels_tls_and_never_sees_the_request(user: str):
+    """R-DD-11"""
     async with Server(always(answer()), serving("upstream.example")) as server:
 
         async def serve(peer: Peer) -> None:
@@ -136,6 +137,7 @@ class Socks:
 @pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
 @scenario
 async def test_socks_leads_to_the_upstream_and_resolves_names_where_it_should(scheme: str):
+    """R-DD-11"""
     async with Server(always(answer()), serving("upstream.example")) as server:
         socks = Socks(server.port)
         async with Server(socks) as proxy, opened(ssl_context=trusting()) as transport:

@@ -63,6 +63,7 @@ def test_one_missing_of_two_results_is_filled_in_its_place() -> None:
 
 
 def test_a_result_without_a_call_is_dropped_aloud() -> None:
+    """R-DB-05"""
     repaired, losses = repair(user(Text("go")), assistant(Text("hm")), user(result("ghost"), Text("so?")))
     assert repaired == (user(Text("go")), assistant(Text("hm")), user(Text("so?")))
     assert losses == [
@@ -136,6 +137,7 @@ def test_the_repair_is_a_fixed_point() -> None:
 
 
 def test_neighbours_of_one_role_merge_and_what_only_their_dialect_knew_is_declared() -> None:
+    """R-DD-17"""
     losses: list[Loss] = []
     messages = (user(Text("a")), Message("user", (Text("b"),), extra=Extra("openai-chat", {"odd": 1})))
     merged = merge_neighbours(messages, "gemini", losses, Trail(Request("m", messages)))

@@ -251,3 +251,21 @@ def test_the_contracts_acceptance_is_part_of_every_change():
     assert "make test" in steps
     invariants = (Path(__file__).parent / "test_invariants.py").read_text()
     assert all(f"def test_I{number}_" in invariants for number in range(1, 21))
+
+
+async def endless():
+    while True:
+        yield b"x" * 10_000
+
+
+async def cut():
+    yield b'{"error"'
+    raise ConnectionResetError
+
+
+@pytest.mark.parametrize(("status", "body"), [(403, endless()), (403, cut()), (307, b""), (204, b"")])
+def test_a_status_is_told_even_where_its_explanation_is_lost(status, body):
+    """R-R-07."""
+    problem = failing(Http((status, {}, body)))
+    assert (problem.status, problem.attempts) == (status, 1)
+    assert str(status) in str(problem)

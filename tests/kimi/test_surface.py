@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -128,6 +129,24 @@ def test_a_call_needs_something_to_say():
     with pytest.raises(TypeError, match="prompt or messages"):
         ask(Http(), None)
 
+    with pytest.raises(TypeError, match="a string, not int"):
+        asyncio.run(kimi.complete(5, api_key=KEY))  # type: ignore[arg-type]  # that is what is tested
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ({"prompt": " "}, "messages"),
+        ({"messages": ["Hi"]}, r"messages\[0\]"),
+        ({"messages": {"role": "user", "content": "Hi"}}, r"messages\[0\]"),
+        ({"max_tokens": "5"}, "max_tokens"),
+        ({"max_tokens": -1}, "max_tokens"),
+    ],
+)
+def test_arguments_of_the_wrong_shape_are_refused_with_their_place(options, place):
+    with pytest.raises(ClientFault, match=rf"^\$\.{place}"):
+        ask(Http(), **options)
+
 
 def test_a_field_with_a_parameter_of_its_own_is_refused():
     with pytest.raises(ClientFault, match=r"\$\.model"):
@@ -138,3 +157,15 @@ def test_no_repr_shows_the_key():
     from wireglot.kimi.setup import set_up
 
     assert KEY not in repr(set_up(None, KEY, None))
+
+
+def test_the_page_tells_every_option_variable_and_public_name():
+    page = (Path(__file__).parents[2] / "docs" / "kimi.md").read_text(encoding="utf-8")
+    options = {*inspect.signature(kimi.complete_with_tools).parameters} - {"prompt", "tools"}
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    assert all(any(line.startswith(f"| `{option}` |") for line in rows) for option in options)
+    variables = ("COLIBRI_KIMI_API_KEY", "COLIBRI_KIMI_BASE_URL", *provider("kimi").api_key_env)
+    fields = kimi.CompletionResult.__struct_fields__
+    hidden = {"HttpFunction"}  # a type for annotations; the page shows such a function
+    assert all(f"`{name}`" in page for name in (*variables, *fields))
+    assert all(name in page for name in set(kimi.__all__) - hidden)

@@ -41,6 +41,7 @@ def test_cutting_and_interleaving_deltas_does_not_change_what_they_fold_to(event
 
 @pytest.mark.parametrize(("stream", "response"), twins(), ids=lambda case: case.id)
 def test_a_stream_folds_to_its_unary_twin(stream, response):
+    """R-DC-01"""
     codec = dialect(stream.dialect)
     streamed = canonical_events(read_stream(codec, [stream.data]))
     whole = canonical_response(codec.parse_response(response.body, Context()))

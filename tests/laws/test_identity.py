@@ -118,4 +118,5 @@ def test_recorded_errors_come_back_as_they_were(name):
 
 @every_dialect
 def test_recorded_streams_written_again_read_the_same(name):
+    """R-DE-16"""
     all_hold(recorded(name, "streams", 60), stream_comes_back)

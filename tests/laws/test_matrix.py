@@ -45,4 +45,5 @@ def test_every_feature_is_explained():
 
 
 def test_the_committed_pages_are_up_to_date():
+    """R-L-04, R-L-05"""
     assert list(stale(check=True)) == []

@@ -90,24 +90,28 @@ def targets_of(case: Case) -> list[str]:
 
 @pytest.mark.parametrize("case", of_kind("requests"))
 def test_a_request_keeps_its_content_or_says_so(case):
+    """R-DE-17"""
     for target in targets_of(case):
         request_crosses(case, target)
 
 
 @pytest.mark.parametrize("case", of_kind("responses"))
 def test_a_response_keeps_its_content_or_says_so(case):
+    """R-DE-17"""
     for target in targets_of(case):
         response_crosses(case, target)
 
 
 @pytest.mark.parametrize("case", of_kind("streams"))
 def test_a_stream_keeps_its_content_or_says_so(case):
+    """R-DE-17"""
     for target in targets_of(case):
         stream_crosses(case, target)
 
 
 @pytest.mark.parametrize("case", of_kind("errors"))
 def test_an_error_stays_an_error_of_its_kind(case):
+    """R-DE-17"""
     before = dialect(case.dialect).parse_error(case.body, case.status)
     assert before is not None
     for target in targets_of(case):
@@ -120,6 +124,7 @@ def test_an_error_stays_an_error_of_its_kind(case):
 
 @pytest.mark.parametrize("case", of_kind("requests"))
 def test_a_request_without_losses_goes_there_and_back(case):
+    """R-M-02"""
     for target in targets_of(case):
         request_goes_there_and_back(case, target)
 

@@ -70,6 +70,7 @@ def has_state(case: Case) -> bool:
 @pytest.mark.parametrize("client", MAIN)
 @pytest.mark.parametrize("case", [param for param in of_kind("responses") if has_state(param.values[0])])
 def test_state_of_an_answer_comes_back_to_its_minter(case, client):
+    """R-DA-02, R-DA-04"""
     content = dialect(case.dialect).parse_response(case.body, CONTEXT).content
     answer = translate_response(case.body, source=case.dialect, target=client)
     comes_back(content, answer.value, client, case.dialect, answer.losses)

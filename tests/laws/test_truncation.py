@@ -39,6 +39,7 @@ def cut_is_noticed(case: Case, more: int) -> None:
 
 @pytest.mark.parametrize("case", of_kind("streams"))
 def test_a_cut_stream_is_an_error_or_complete(case):
+    """R-DC-07"""
     cut_is_noticed(case, 60)
 
 
@@ -56,6 +57,7 @@ def test_a_cut_recorded_stream_is_an_error_or_complete(name):
 @pytest.mark.parametrize("target", NAMES)
 @pytest.mark.parametrize("case", of_kind("streams"))
 def test_what_the_client_gets_of_a_cut_stream_has_an_end(case, target):
+    """R-DC-07"""
     random = Random(case.id)
     for at in (0, 1, len(case.data) // 2, *(random.randrange(len(case.data)) for _ in range(6))):
         translator = StreamTranslator(source=case.dialect, target=target)

@@ -26,6 +26,7 @@ def twice_is_equal(case: Case, target: str) -> None:
 @pytest.mark.parametrize("target", NAMES)
 @pytest.mark.parametrize("case", of_kind("requests"))
 def test_a_request_translated_twice_gives_equal_bytes(case, target):
+    """R-DE-17"""
     twice_is_equal(case, target)
 
 

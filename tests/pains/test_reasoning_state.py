@@ -67,7 +67,7 @@ def call_ids(client: str, answer: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_thought_signature_returns_on_the_very_call_that_carried_it(client):
-    """A1: 400 on the second tool turn because the signature was not sent back."""
+    """R-DA-02, R-DA-03, C9, A1: 400 on the second tool turn because the signature was not sent back."""
     answer = translate_response(GEMINI_ANSWER, source="gemini", target=client).value
     body = translate_request(
         next_turn(client, answer), source=client, target="gemini", model="gemini-3-pro"
@@ -79,7 +79,7 @@ def test_a_thought_signature_returns_on_the_very_call_that_carried_it(client):
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_tool_call_ids_stay_short_and_hold_no_signature(client):
-    """A2: a signature smuggled into a tool-call id breaks every other vendor."""
+    """R-DB-01, A2: a signature smuggled into a tool-call id breaks every other vendor."""
     answer = translate_response(GEMINI_ANSWER, source="gemini", target=client).value
     ids = call_ids(client, answer)
     assert len(set(ids)) == 2

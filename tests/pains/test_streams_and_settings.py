@@ -80,7 +80,7 @@ def test_cache_markers_cross_where_the_target_has_them_and_are_declared_where_no
 
 @pytest.mark.parametrize(("source", "target"), MAIN_PAIRS)
 def test_no_cache_marker_is_ever_added(source, target):
-    """A30: caching duplicated by a proxy on top of the client's own."""
+    """R-DD-14, A30: caching duplicated by a proxy on top of the client's own."""
     path = FIXTURES / source / "requests" / "plain_text.json"
     rendered = translate_request(path.read_bytes(), source=source, target=target)
     text = json.dumps(rendered.value)
@@ -185,7 +185,7 @@ def test_an_output_schema_crosses_in_every_direction(source, target):
     ],
 )
 def test_an_effort_is_kept_or_its_change_is_declared(effort, target, model):
-    """A23: xhigh silently dropped, budgets wrong or refused."""
+    """R-DA-14, A23: xhigh silently dropped, budgets wrong or refused."""
     rendered = translate_request(
         chat(reasoning_effort=effort), source="openai-chat", target=target, model=model
     )
@@ -197,7 +197,7 @@ def test_an_effort_is_kept_or_its_change_is_declared(effort, target, model):
 
 
 def test_every_dropped_parameter_is_reported():
-    """A24: parameters removed without a word."""
+    """C38, A24: parameters removed without a word."""
     body = chat(seed=1, frequency_penalty=0.5, logit_bias={"1": 2}, stop=["END"], verbosity="low", n=2)
     rendered = translate_request(body, source="openai-chat", target="openai-responses", model="model")
     features = {loss.feature for loss in rendered.losses}
@@ -213,7 +213,7 @@ def test_every_dropped_parameter_is_reported():
 
 
 def test_a_chained_response_is_declared_where_no_one_keeps_the_chain():
-    """A26: previous_response_id unsupported off OpenAI; a gateway keeps the chain, the library says so."""
+    """C41, A26: previous_response_id unsupported off OpenAI; a gateway keeps the chain, the library says so."""
     body = {"model": "m", "input": "Go on", "previous_response_id": "resp_1"}
     rendered = translate_request(body, source="openai-responses", target="anthropic", model="model")
     assert "$.previous_response_id" in [loss.path for loss in rendered.losses]

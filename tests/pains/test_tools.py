@@ -145,7 +145,7 @@ def test_gemini_gets_as_many_results_as_calls_in_call_order():
 
 @pytest.mark.parametrize("target", [name for name in MAIN if name != "openai-chat"])
 def test_orphaned_calls_and_results_are_repaired_the_same_way_each_time(target):
-    """A16: one lost result wedges a session for ever."""
+    """R-DB-05, R-DD-05, A16: one lost result wedges a session for ever."""
     call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     body = chat(
         {"role": "user", "content": "?"},
@@ -190,7 +190,7 @@ def test_a_freeform_tool_is_a_function_upstream_and_freeform_again_for_codex(ups
 
 @pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "gemini"])
 def test_an_image_in_a_tool_result_reaches_the_model(target):
-    """A19: images in tool results dropped, and the model makes something up."""
+    """R-DB-14, C8, A19: images in tool results dropped, and the model makes something up."""
     body = messages(
         {"role": "user", "content": "?"},
         {"role": "assistant", "content": [use("t1", "shot")]},
@@ -204,7 +204,7 @@ def test_an_image_in_a_tool_result_reaches_the_model(target):
 
 @pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "gemini"])
 def test_a_hosted_tool_is_mapped_or_declared_and_never_an_empty_function(target):
-    """A20: server tools break on other back ends."""
+    """R-DB-17, A20: server tools break on other back ends."""
     tool = {"type": "web_search_20250305", "name": "web_search", "max_uses": 3}
     rendered = translate_request(
         messages({"role": "user", "content": "?"}, tools=[tool]), source="anthropic", target=target

@@ -132,6 +132,7 @@ def entries():
 
 
 def test_the_catalog_names_everyone_promised() -> None:
+    """C36"""
     assert set(REQUIRED) <= set(names())
 
 
@@ -191,6 +192,7 @@ def test_every_entry_is_reached_and_says_one_thing() -> None:
 
 
 def test_every_successor_is_known_and_in_service() -> None:
+    """C14"""
     for name, entry in entries():
         if entry.successor:
             assert entry.retired, (name, entry.match)

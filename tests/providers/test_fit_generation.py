@@ -15,6 +15,8 @@ from wireglot.ir.request import (
     Sampling,
     Tool,
 )
+from wireglot.ir.stream import Delta, Event, PartEnd, PartStart
+from wireglot.providers.aliases import Aliases, EventRestorer
 from wireglot.providers.limits import Limits
 
 
@@ -54,7 +56,7 @@ def test_surplus_stop_sequences_are_declared() -> None:
 
 
 def test_max_tokens_is_invented_only_where_the_dialect_demands_it() -> None:
-    """C15"""
+    """R-DD-13, C15"""
     assert fitted(request(), Limits()).request.max_tokens is None
     outcome = fitted(request(), Limits(max_tokens_default=32_000))
     assert outcome.request.max_tokens == 32_000
@@ -79,7 +81,26 @@ def test_an_array_answer_is_wrapped_where_the_root_must_be_an_object() -> None:
     assert outcome.request.output is not None
     assert outcome.request.output.schema is not None
     assert outcome.request.output.schema["type"] == "object"
-    assert ("output_format.schema", "approximated") in features(outcome)
+    assert ("output_format.schema", "emulated") in features(outcome)
+
+
+def test_a_wrapped_answer_is_unwrapped_whole_and_in_a_stream_in_its_own_letters() -> None:
+    """mapping: what was asked for as {"value": ...} reaches the client as it asked for it."""
+    aliases = Aliases(unwraps=True)
+    answer = '{"value": [1.0, "a\\u00e9", 12345678901234567890]}'
+    value = '[1.0, "a\\u00e9", 12345678901234567890]'
+    assert aliases.restore(Text(answer)) == Text(value)
+    restorer = EventRestorer(aliases)
+    events: list[Event] = [PartStart(0, Text(""))]
+    events += [Delta(0, answer[at : at + 5]) for at in range(0, len(answer), 5)]
+    restored = restorer.events([*events, PartEnd(0)])
+    assert restored == [PartStart(0, Text("")), Delta(0, value), PartEnd(0)]
+
+
+def test_an_answer_that_is_no_wrapper_stays_as_it_is() -> None:
+    aliases = Aliases(unwraps=True)
+    for text in ("I cannot do that.", '{"value": 1, "more": 2}', '{"value": [1', "[1]", ""):
+        assert aliases.restore(Text(text)) == Text(text)
 
 
 def test_settings_a_provider_does_not_know_are_not_sent() -> None:

@@ -32,6 +32,7 @@ def test_an_illegal_id_is_rewritten_alike_for_call_and_result() -> None:
 
 
 def test_short_ids_for_targets_that_take_nine_letters() -> None:
+    """R-DB-02"""
     outcome = fitted(
         request(user(Text("x")), *pair("call_abcdefghijkl")),
         limits_for("openai-chat", "mistral-large", "mistral"),

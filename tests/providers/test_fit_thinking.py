@@ -106,6 +106,7 @@ def test_kimis_switch_is_a_field_of_its_own(source: str, body: dict[str, Any]) -
 def test_an_effort_clamps_to_the_nearest(
     effort: Effort, allowed: tuple[Effort, ...], nearest: Effort
 ) -> None:
+    """R-DA-14"""
     outcome = fitted(request(thinking=Thinking(effort=effort)), Limits(thinking="effort", efforts=allowed))
     assert outcome.request.thinking.effort == nearest
 

@@ -83,6 +83,7 @@ def test_illegal_names_are_renamed_in_tools_choice_and_history_and_back() -> Non
 
 
 def test_namespaces_are_flattened_and_restored() -> None:
+    """R-DB-12"""
     wanted = request(tools=(Tool("read", namespace="files"), Tool("read", namespace="net")))
     outcome = fitted(wanted, Limits(namespaces=False))
     assert [tool.name for tool in outcome.request.tools if isinstance(tool, Tool)] == [

@@ -67,6 +67,7 @@ def test_a_conversation_that_starts_with_the_assistant_gets_a_user_turn() -> Non
 
 
 def test_a_prefill_is_asked_for_in_words_where_it_is_refused() -> None:
+    """R-DD-17"""
     outcome = fitted(request(user(Text("a")), assistant(Text("{"))), Limits(prefill=False))
     assert outcome.request.messages[-1].role == "user"
     assert features(outcome) == [("prefill", "approximated")]

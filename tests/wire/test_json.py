@@ -103,6 +103,7 @@ def test_half_a_surrogate_pair_does_not_spoil_the_rest(text, value):
 
 @given(st.text(), st.text(st.sampled_from(["\ud800", "\udfff", "\ud83d", "\ude00", "a", "\\"])))
 def test_half_a_surrogate_pair_is_never_written(text, broken):
+    """R-DD-15"""
     value = {broken: [text, (broken, 1)]}
     written = encode(value)
     assert decode(written) == {json.mend_text(broken): [text, [json.mend_text(broken), 1]]}

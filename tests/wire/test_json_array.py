@@ -55,6 +55,7 @@ CASES: dict[bytes, tuple[list[bytes], bool]] = {
 
 @pytest.mark.parametrize("data", CASES)
 def test_elements_come_out_however_the_bytes_are_cut(data):
+    """R-DC-06"""
     for pieces in every_cut(data):
         assert read(pieces) == CASES[data], pieces
 

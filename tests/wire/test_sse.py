@@ -83,6 +83,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_frames_come_out_however_the_bytes_are_cut(name):
+    """R-DC-06, R-F-03"""
     data, expected = CASES[name]
     assert read_slowly(data) == expected
     for pieces in every_cut(data):
@@ -112,6 +113,7 @@ _tokens = st.sampled_from(
 
 @given(st.lists(_tokens, max_size=40).map(b"".join))
 def test_frames_are_those_of_the_standard(data):
+    """R-DC-06"""
     expected = read_slowly(data)
     for pieces in every_cut(data):
         assert read(pieces) == expected, pieces

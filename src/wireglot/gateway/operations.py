@@ -9,6 +9,7 @@ from wireglot.gateway import code_assist, listing, stubs
 from wireglot.gateway.exchange import Head, Headers, Refusal, Reply
 from wireglot.gateway.faults import Fault
 from wireglot.gateway.guard import Caller
+from wireglot.gateway.job import identity
 from wireglot.gateway.listing import ListedModel
 from wireglot.gateway.observe.metrics import CONTENT_TYPE
 from wireglot.gateway.observe.record import Record
@@ -108,8 +109,7 @@ def describe(
     if document is None:
         raise Fault("not_found", f"there is nothing at {head.path}", code="unknown_url")
     record.status = 200
-    names: Headers = [("x-wireglot-request-id", record.id), ("x-request-id", record.id)]
-    reply.send(200, [_JSON, *names], encode(document))
+    reply.send(200, [_JSON, *identity(record.id, asked.dialect)], encode(document))
 
 
 def _unlisted(settings: Settings, caller: Caller, asked: Asked) -> dict[str, Any]:

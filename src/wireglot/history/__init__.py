@@ -2,10 +2,10 @@
 
     history = History()
     history.user("What is in notes.txt?")
-    asked = history.request("gemini", model="gemini-3-pro", tools=tools)   # asked.value, asked.losses
+    asked = history.request("gemini", model="gemini-3-pro", tools=tools)  # asked.value, asked.losses
     answer = asked.answer()
-    for step in answer.steps(chunks): ...                                   # text, reasoning, calls, as they come
-    history.assistant(answer)                                               # all of it, not only its text
+    for step in answer.steps(chunks): ...  # text, reasoning and calls, as they come
+    history.assistant(answer)  # all of it, not only its text
     for call in history.pending:
         history.result(call, run(call.name, call.input))
 

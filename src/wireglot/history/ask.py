@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import Any, Literal, TypedDict
 
 import msgspec
@@ -12,9 +13,19 @@ from wireglot.dialects.registry import dialect
 from wireglot.history.assistant import Assistant
 from wireglot.history.pairs import pending_calls
 from wireglot.history.tools import tools_of
-from wireglot.ir.content import CacheMark, Extra, Message, Part, ResultPart, Text, ToolResult
+from wireglot.ir.content import (
+    CacheMark,
+    Extra,
+    Foreign,
+    Message,
+    Part,
+    Reasoning,
+    ResultPart,
+    Text,
+    ToolResult,
+)
 from wireglot.ir.errors import ClientFault
-from wireglot.ir.loss import Loss
+from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.request import AnyTool, OutputFormat, Request, Sampling, Thinking, ToolChoice
 from wireglot.ir.trail import Trail
 from wireglot.ir.turns import INTERRUPTED
@@ -23,6 +34,9 @@ from wireglot.translate import Plan, plan, refuse_losses
 
 _SOURCE = "history"
 """A history is of no dialect, so that it is fitted to every one."""
+
+_FAMILIES = {"code-assist": "gemini", "gemini-simple": "gemini"}
+"""Wrapper forms, and the dialect whose parts they carry."""
 
 
 class Settings(TypedDict, total=False):
@@ -79,13 +93,14 @@ def ask(
     seed: str,
     strict: bool,
 ) -> Asked:
-    if all(message.role == "system" or not message.content for message in messages):
-        raise ClientFault("nothing is asked: the history has no turn", "$.messages")
     speaker = dialect(target.dialect)
+    target = msgspec.structs.replace(target, dialect=speaker.name)
     request = _request(messages, target.model, tools_of(tools), settings)
     losses: list[Loss] = []
     trail = Trail(request)
     request = _presentable(request, target, losses, trail)
+    if all(message.role == "system" for message in request.messages):
+        raise ClientFault("nothing is asked: the history has no turn to send", "$.messages")
     planned = plan(
         request,
         source=_SOURCE,
@@ -99,35 +114,26 @@ def ask(
     found = planned.losses + planned.retraced(rendered.losses)
     losses += (trail.retrace(loss, request) for loss in found)
     refuse_losses(losses, strict)
-    # A copy: verbatim parts and schemas are rendered as they are kept, and a body may be changed by its owner.
-    body = detached(rendered.value)
+    # A copy: verbatim parts and schemas are rendered as they are kept, but the body belongs to the caller.
+    body = msgspec.to_builtins(rendered.value)
     return Asked(body, tuple(losses), dialect=speaker.name, plan=planned, seed=seed)
-
-
-def detached(value: Any) -> Any:
-    """The same JSON value in containers of its own."""
-    if type(value) is dict:
-        return {key: detached(item) for key, item in value.items()}
-    if type(value) is list or type(value) is tuple:
-        return [detached(item) for item in value]
-    return value
 
 
 def _request(
     messages: tuple[Message, ...], model: str, tools: tuple[AnyTool, ...], settings: Settings
 ) -> Request:
     given: dict[str, Any] = {**settings}
-    choice = given.get("tool_choice")
-    if isinstance(choice, str):
+    choice = settings.get("tool_choice")
+    if choice is not None and not isinstance(choice, ToolChoice):
         given["tool_choice"] = ToolChoice(choice)
     return Request(model, messages, tools, **given)
 
 
 def _presentable(request: Request, target: Target, losses: list[Loss], trail: Trail) -> Request:
-    """Without empty text, and with an answer to the calls that end it: no provider takes either."""
+    """Without empty text and turns of mere thought, and with an answer to the calls that end it."""
     sweeper = _Sweeper(target, losses, trail)
-    swept = (sweeper.message(message) for message in request.messages)
-    messages = [message for message in swept if message.content]
+    swept = map(sweeper.message, request.messages)
+    messages = sweeper.without_thoughts_alone([message for message in swept if message.content])
     results: list[Part] = []
     for call in pending_calls(messages) if messages and messages[-1].role == "assistant" else ():
         results.append(ToolResult(call.id, (Text(INTERRUPTED),), True, call.name, call.kind))
@@ -139,9 +145,13 @@ def _presentable(request: Request, target: Target, losses: list[Loss], trail: Tr
 
 
 class _Sweeper:
+    """Takes out what cannot be said to the target before turns are fitted to it: a turn of nothing else must
+    not leave a gap behind."""
+
     def __init__(self, target: Target, losses: list[Loss], trail: Trail) -> None:
         provider = target.provider or target.context.provider
         self.context = msgspec.structs.replace(target.context, provider=provider, model=target.model)
+        self.family = _FAMILIES.get(target.dialect, target.dialect)
         self.losses = losses
         self.trail = trail
 
@@ -153,26 +163,65 @@ class _Sweeper:
         self.trail.follow(message, swept)
         return swept
 
+    def without_thoughts_alone(self, messages: list[Message]) -> list[Message]:
+        """Reasoning comes before something: a turn that broke off behind it is refused by nearly everyone."""
+        kept: list[Message] = []
+        for _, turn in groupby(messages, key=lambda message: message.role):
+            run = list(turn)
+            if not all(map(_is_thought_alone, run)):
+                kept += run
+                continue
+            for part in (part for message in run for part in message.content):
+                feature: Feature = "reasoning.text" if type(part) is Reasoning else "content.empty"
+                detail = "a turn of reasoning alone is refused"
+                self.losses.append(Loss(self.trail.of(part), feature, "dropped", detail))
+        return kept
+
     def _part(self, part: Part) -> Part | None:
-        if type(part) is ToolResult and any(map(_is_empty, part.content)):
-            told: tuple[ResultPart, ...] = tuple(item for item in part.content if not _is_empty(item))
-            swept = msgspec.structs.replace(part, content=told)
-            self.trail.follow(part, swept)
-            return swept  # an empty result says the same without its empty text
-        if not _is_empty(part):
-            return part
-        signature = getattr(part, "signature", None)
-        if signature is None:
-            detail = "an empty text is refused"
-            self.losses.append(Loss(self.trail.of(part), "content.empty", "dropped", detail))
+        match part:
+            case Text():
+                return part if part.text else self._empty(part)
+            case ToolResult():
+                return self._result(part)
+            case Foreign():
+                return self._foreign(part)
+            case _:
+                return part
+
+    def _empty(self, part: Text) -> Part | None:
+        path = self.trail.of(part)
+        if part.signature is None:
+            self.losses.append(Loss(path, "content.empty", "dropped", "an empty text is refused"))
             return None
         # Gemini signs empty text, and wants it back; to all others it is empty.
-        if self.context.may_replay(signature, "gemini"):
+        if self.family == "gemini" and self.context.may_replay(part.signature, self.family):
             return part
         detail = "an empty text that carried another provider's state"
-        self.losses.append(Loss(f"{self.trail.of(part)}.signature", "reasoning.signature", "dropped", detail))
+        self.losses.append(Loss(f"{path}.signature", "reasoning.signature", "dropped", detail))
+        return None
+
+    def _result(self, part: ToolResult) -> Part:
+        """An empty result says the same without its empty text."""
+        told: tuple[ResultPart, ...] = tuple(
+            item for item in part.content if type(item) is not Text or item.text
+        )
+        if len(told) == len(part.content):
+            return part
+        swept = msgspec.structs.replace(part, content=told)
+        self.trail.follow(part, swept)
+        return swept
+
+    def _foreign(self, part: Foreign) -> Part | None:
+        # References to turns that a provider holds are the core's to tell: without them nothing may be left.
+        if part.dialect == self.family or part.type == "item_reference":
+            return part
+        detail = f"{part.type} of {part.dialect}"
+        self.losses.append(Loss(self.trail.of(part), "foreign_part", "dropped", detail))
         return None
 
 
-def _is_empty(part: Part) -> bool:
-    return type(part) is Text and not part.text
+def _is_thought_alone(message: Message) -> bool:
+    return message.role == "assistant" and all(
+        type(part) is Reasoning or (type(part) is Text and part.signature is None and not part.text.strip())
+        for part in message.content
+    )

@@ -197,8 +197,8 @@ class Assistant:
     def message(self, *, partial: bool = False) -> Message:
         """The complete turn for the history: text, reasoning with its signatures, every call.
 
-        `partial` takes what there is of an answer that has not ended well: whole parts, text as far as it came,
-        but no call and no thought that was cut short, since no provider takes half of either.
+        `partial` takes what there is of an answer that has not ended well: whole parts, text as far as it
+        came, but no call and no thought that was cut short, since no provider takes half of either.
         """
         if not partial:
             self._demand()

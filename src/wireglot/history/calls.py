@@ -24,7 +24,7 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def input(self) -> dict[str, Any]:
-        """The arguments as an object. Text that is none is wrapped (`_parse_error`, `_raw`), never an error."""
+        """The arguments as an object; text that is none is wrapped (`_parse_error`, `_raw`)."""
         return {"input": self.arguments} if self.kind == "custom" else arguments_object(self.arguments)
 
     @property
@@ -38,7 +38,7 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def native(self) -> dict[str, Any]:
-        """`{id, type: "function", function: {name, arguments}}`, the arguments as text, `{}` if there are none."""
+        """`{id, type: "function", function: {name, arguments}}`, the arguments as text, never empty."""
         if self.kind == "custom":
             return {"id": self.id, "type": "custom", "custom": {"name": self.name, "input": self.arguments}}
         function = {"name": self.name, "arguments": self.arguments or "{}"}

@@ -10,10 +10,10 @@ import msgspec
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.history import saved
-from wireglot.history.ask import Asked, Settings, Target, ask, detached
+from wireglot.history.ask import Asked, Settings, Target, ask
 from wireglot.history.assistant import Assistant
 from wireglot.history.calls import Call, call_of
-from wireglot.history.pairs import cut_place, open_calls, pending_calls
+from wireglot.history.pairs import cut_place, leading_system, open_calls, pending_calls
 from wireglot.ir.content import Extra, Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import AnyTool
@@ -81,7 +81,8 @@ class History:
     ) -> None:
         """The result of a call (or its id): text, pictures or files, or why it failed.
 
-        Of several open calls with one id the latest turn's first is answered. Results of one turn stand together.
+        Of several open calls with one id, the first of the latest turn is answered. Results of one turn stand
+        together.
         """
         identifier = call if isinstance(call, str) else call.id
         found = self._find(identifier)
@@ -123,8 +124,9 @@ class History:
     ) -> Asked:
         """The next request, for any dialect; the provider may be another one every time.
 
-        `tools` are neutral ones or declarations of any dialect. What the target cannot be told is in `losses`;
-        with `strict` it raises StrictLoss. Calls and results that do not pair are repaired, and that is one.
+        `tools` are neutral ones or declarations of any dialect. What the target cannot be told is in
+        `losses`; with `strict` it raises StrictLoss. Calls and results that do not pair are repaired, and
+        each repair is such a loss.
         """
         target = Target(dialect, model, provider, limits, context or Context())
         return ask(self._messages, target, tools, settings, seed=str(self._turns), strict=strict)
@@ -139,13 +141,13 @@ class History:
     __copy__ = copy
 
     def cut(self, keep: int | Callable[[tuple[Message, ...]], bool]) -> tuple[Message, ...]:
-        """Forget the oldest turns, and give them back, until `keep` messages are left or `keep(messages)` holds.
+        """Forget (and return) the oldest turns until `keep` messages are left or `keep(messages)` holds.
 
-        System text at the start stays and is not counted. No call is parted from its result: the cut falls where
-        the user asks something, or, if the last question is too far back, between two steps of its answer. Where
-        even that is too much, the last step stays.
+        System text at the start stays and is not counted. No call is parted from its result: the cut falls
+        where the user asks something, or, if the last question is too far back, between two steps of its
+        answer. Where even that is too much, the last step stays.
         """
-        head = next((n for n, message in enumerate(self._messages) if message.role != "system"), 0)
+        head = leading_system(self._messages)
         if isinstance(keep, int):
             most = keep
             place = cut_place(self._messages, lambda messages: len(messages) - head <= most)
@@ -227,4 +229,4 @@ def _is_plain(part: Part) -> bool:
 
 
 def _own_extra(extra: Extra | None) -> Extra | None:
-    return None if extra is None else Extra(extra.dialect, detached(extra.fields), detached(extra.form))
+    return None if extra is None else msgspec.convert(msgspec.to_builtins(extra), Extra)

@@ -57,7 +57,7 @@ def _last_turn(messages: Sequence[Message]) -> int:
 
 
 def boundaries(messages: Sequence[Message]) -> list[int]:
-    """The places where the conversation may begin: no call before them has its result (or none yet) behind."""
+    """The places where the conversation may begin: no call before them has its result behind them."""
     pairing = _Pairing(messages)
     forbidden = [0] * (len(messages) + 1)
     spans = [(min(pair), max(pair)) for pair in pairing.pairs]
@@ -74,14 +74,20 @@ def boundaries(messages: Sequence[Message]) -> list[int]:
     return allowed
 
 
+def leading_system(messages: Sequence[Message]) -> int:
+    """How many system messages open the conversation."""
+    head = 0
+    while head < len(messages) and messages[head].role == "system":
+        head += 1
+    return head
+
+
 def cut_place(messages: tuple[Message, ...], fits: Callable[[tuple[Message, ...]], bool]) -> int:
     """The first message to keep behind the leading system text.
 
     The earliest place that fits, preferably one where the user speaks; the latest one if none does.
     """
-    head = 0
-    while head < len(messages) and messages[head].role == "system":
-        head += 1
+    head = leading_system(messages)
     leading = messages[:head]
     if fits(messages):
         return head

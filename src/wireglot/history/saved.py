@@ -1,4 +1,4 @@
-"""A conversation as JSON and back, with nothing lost. The version is that of the document, not of the program."""
+"""A conversation as JSON and back, with nothing lost. The version is the document's, not the program's."""
 
 from __future__ import annotations
 

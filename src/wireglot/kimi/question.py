@@ -50,6 +50,8 @@ def question(asked: Asked, model: str) -> Question:
     # Ids that we make up must differ from those of earlier turns of the same conversation.
     context = Context(seed=str(len(request.messages)))
     planned = plan(request, source=SOURCE, target=DIALECT, model=model, provider=PROVIDER, context=context)
+    if not planned.upstream.messages:
+        raise ClientFault("expected something said: blank text is refused", "$.messages")
     rendered = dialect(DIALECT).render_request(planned.upstream, planned.context)
     return Question(encode(rendered.value), planned, planned.losses + planned.retraced(rendered.losses))
 
@@ -57,21 +59,28 @@ def question(asked: Asked, model: str) -> Question:
 def _request(asked: Asked, model: str) -> Request:
     turns = list(asked.messages or ())
     if asked.prompt is not None:
+        if not isinstance(asked.prompt, str):
+            raise TypeError(f"the prompt must be a string, not {type(asked.prompt).__name__}")
         turns.append(Message("user", (Text(asked.prompt),)))
     if not turns:
         raise TypeError("a prompt or messages must be given")
-    body = _document(asked, model, [dict(turn) for turn in turns if not isinstance(turn, Message)])
+    body = _document(asked, model, [_plain(turn) for turn in turns if not isinstance(turn, Message)])
     request = dialect(SOURCE).parse_request(body, Context())
     return msgspec.structs.replace(request, messages=tuple(_in_place(request, turns, bool(asked.system))))
 
 
-def _document(asked: Asked, model: str, messages: list[dict[str, Any]]) -> dict[str, Any]:
+def _plain(value: Any) -> Any:
+    """The parser takes dicts; what is no mapping at all it refuses itself, and says where it stands."""
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _document(asked: Asked, model: str, messages: list[Any]) -> dict[str, Any]:
     body: dict[str, Any] = {"model": model, "messages": messages, "stream": asked.stream}
     if asked.system:
         system = asked.system
-        body["system"] = system if isinstance(system, str) else [dict(block) for block in system]
+        body["system"] = system if isinstance(system, str) else [_plain(block) for block in system]
     if asked.tools:
-        body["tools"] = [dict(tool) for tool in asked.tools]
+        body["tools"] = [_plain(tool) for tool in asked.tools]
     if asked.max_tokens is not None:
         body["max_tokens"] = asked.max_tokens
     for name, value in (asked.fields or {}).items():

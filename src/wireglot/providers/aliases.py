@@ -1,4 +1,4 @@
-"""Tools under another name or shape upstream, and the way back.
+"""Tools under another name or shape upstream, answers in a wrapper, and the way back.
 
 Everything here is rebuilt from the tools of the request at hand: no state, and the same request always gets
 the same names. Toward the upstream: `Disguise`. Back toward the client: `Aliases`, kept by the plan.
@@ -13,13 +13,15 @@ from collections.abc import Iterable
 import msgspec
 
 from wireglot.dialects.arguments import arguments_object
-from wireglot.ir.content import Part, ToolCall
+from wireglot.dialects.schema import WRAPPED_IN
+from wireglot.ir.content import Part, Text, ToolCall
 from wireglot.ir.stream import Delta, Event, PartEnd, PartStart
 from wireglot.wire.json import encode_text
 
 INPUT = "input"
 """The one argument of an emulated freeform tool."""
 
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -38,12 +40,16 @@ class Aliases(msgspec.Struct, frozen=True):
 
     names: dict[str, tuple[str, str]] = {}
     custom: frozenset[str] = frozenset()
+    unwraps: bool = False
+    """The answer's text was asked for as `{"value": ...}`, because its schema has no object at its root."""
 
     def __bool__(self) -> bool:
-        return bool(self.names) or bool(self.custom)
+        return bool(self.names) or bool(self.custom) or self.unwraps
 
     def restore(self, part: Part) -> Part:
         """A whole part as the client's request named it."""
+        if type(part) is Text and self.unwraps:
+            return msgspec.structs.replace(part, text=unwrapped(part.text))
         if type(part) is not ToolCall:
             return part
         namespace, name = self.names.get(part.name, (part.namespace, part.name))
@@ -66,13 +72,23 @@ def freeform_arguments(text: str) -> str:
     return encode_text({INPUT: text})
 
 
+def unwrapped(text: str) -> str:
+    """The value in its own letters; text that is no such wrapper stays as it is."""
+    try:
+        members = _members(text)
+    except (ValueError, RecursionError):
+        return text
+    return bytes(members[WRAPPED_IN]).decode() if members.keys() == {WRAPPED_IN} else text
+
+
 class EventRestorer:
-    """Restores calls in a stream. Arguments of an emulated freeform call wait for their end: half a JSON
-    string cannot be unwrapped."""
+    """Restores calls and wrapped answers in a stream. Arguments of an emulated freeform call and a wrapped
+    answer wait for their end: half a JSON string cannot be unwrapped."""
 
     def __init__(self, aliases: Aliases) -> None:
         self.aliases = aliases
         self.waiting: dict[int, list[str]] = {}
+        self.wrapped: set[int] = set()
 
     def events(self, events: Iterable[Event]) -> list[Event]:
         restored: list[Event] = []
@@ -85,8 +101,13 @@ class EventRestorer:
                     held.append(event.text)
             elif type(event) is PartStart and type(event.part) is ToolCall:
                 restored.append(self._start(event, event.part))
+            elif type(event) is PartStart and type(event.part) is Text and self.aliases.unwraps:
+                self.waiting[event.index] = [event.part.text]
+                self.wrapped.add(event.index)
+                restored.append(PartStart(event.index, msgspec.structs.replace(event.part, text="")))
             elif type(event) is PartEnd and event.index in self.waiting:
-                text = freeform_input("".join(self.waiting.pop(event.index)))
+                collected = "".join(self.waiting.pop(event.index))
+                text = unwrapped(collected) if event.index in self.wrapped else freeform_input(collected)
                 if text:
                     restored.append(Delta(event.index, text))
                 restored.append(event)

@@ -1,4 +1,4 @@
-"""Streamed arguments are JSON to the client, whatever the model wrote (C10, C11, R-F-01..04, R-B-06)."""
+"""Streamed arguments are JSON to the client, whatever the model wrote (C10, C11)."""
 
 import itertools
 import json
@@ -52,6 +52,7 @@ def passed_on(text: str, cuts: list[int]) -> str:
 
 @pytest.mark.parametrize("text", ODD)
 def test_broken_arguments_become_an_object_that_gives_back_the_raw_text(text):
+    """R-F-04, R-DB-16, C10"""
     for cuts in ([], list(range(len(text))), [len(text) // 2]):
         value = json.loads(passed_on(text, cuts))
         assert isinstance(value, dict)
@@ -74,6 +75,7 @@ def test_broken_arguments_become_an_object_that_gives_back_the_raw_text(text):
     st.booleans(),
 )
 def test_valid_arguments_pass_unchanged(value, cuts, spaced):
+    """R-B-06, R-F-03"""
     text = json.dumps(value, indent=1 if spaced else None, ensure_ascii=spaced)
     assert passed_on(text, [min(cut, len(text)) for cut in cuts]) == text
 

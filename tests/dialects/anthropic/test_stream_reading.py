@@ -38,7 +38,7 @@ PLAIN = (message_start(), *text_block(0, "Hel", "lo"), message_delta("end_turn")
 
 
 def test_the_genuine_stream_is_read():
-    """R-B-02..09, R-DC-03, R-DC-04"""
+    """R-DC-03, R-DC-04"""
     response = hear(*PLAIN)
     assert (response.id, response.model, response.content) == ("msg_1", "m", (Text("Hello"),))
     assert (response.stop.reason, response.stop.raw) == ("end", "end_turn")

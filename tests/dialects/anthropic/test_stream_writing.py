@@ -40,7 +40,7 @@ def call(index: int, *pieces: str) -> list[Event]:
 
 
 def test_text_is_written_in_the_genuine_shape():
-    """R-B-01..13, R-DC-14"""
+    """R-B-02..04, R-B-08, R-B-09, R-B-13, R-DC-14"""
     wire, losses = write([START, *text(0, "Hel", "lo"), END])
     assert kinds(wire) == [
         "message_start",
@@ -239,7 +239,7 @@ def test_an_unknown_delta_keeps_its_block():
 
 @pytest.mark.parametrize("before", [[], [START], [START, *text(0, "x")[:-1]]])
 def test_a_failure_is_one_terminal_error(before):
-    """FAULTS 2, PAINS A6"""
+    """R-DC-07, FAULTS 2, PAINS A6"""
     wire, _ = write([*before, Failure(ApiError("overloaded", "busy", request_id="req_1"))])
     assert wire[-1] == {
         "type": "error",

@@ -20,7 +20,7 @@ from wireglot.ir.request import (
 
 
 def test_snake_case_is_read_and_camel_case_is_written():
-    """Proto-JSON: both spellings of every field."""
+    """R-AF-10..13: Proto-JSON: both spellings of every field."""
     body = {
         "contents": [
             {"role": "user", "parts": [{"inline_data": {"mime_type": "image/png", "data": "AAAA"}}]}

@@ -37,7 +37,7 @@ def comes_back(body):
 
 
 def test_every_field_of_a_request():
-    """R-AF-01..13"""
+    """R-AF-01..04, R-AF-06..13"""
     body = {
         "model": "gemini-3-pro",
         "input": "Hello",
@@ -137,7 +137,7 @@ def test_only_the_last_turn_is_sent_and_the_rest_is_declared():
 
 
 def test_an_answer_has_geminis_shape():
-    """R-AG-01..12, C24, C26"""
+    """R-AG-03, R-AG-06, R-AG-08..12, C24, C26"""
     response = Response(
         "r",
         "m",
@@ -159,7 +159,7 @@ def test_an_answer_has_geminis_shape():
 
 
 def test_a_stream_ends_with_usage_and_the_sentinel():
-    """R-AG-13..16, C26: this form alone has the sentinel."""
+    """R-AG-13, R-AG-15, R-AG-16, C26: this form alone has the sentinel."""
     events: list[Event] = [
         Start("r", "m"),
         PartStart(0, Text("")),

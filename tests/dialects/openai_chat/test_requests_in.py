@@ -171,7 +171,7 @@ def test_a_message_comes_back_as_it_was(message):
     ],
 )
 def test_settings_come_back_as_they_were(settings):
-    """R-AC-06 to R-AC-24"""
+    """R-AC-11 to R-AC-24"""
     assert_comes_back({"model": "m", "messages": [USER], **settings})
 
 
@@ -269,6 +269,7 @@ def test_a_sealed_state_gives_back_what_it_holds_and_is_not_sent_to_a_stranger()
 
 
 def test_media_are_read_from_data_urls_addresses_and_ids():
+    """R-AC-03"""
     parts = [
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}", "detail": "high"}},
         {"type": "image_url", "image_url": {"url": "https://e.com/a.png"}},
@@ -339,7 +340,7 @@ def test_hosted_tools_keep_their_declaration():
 
 
 def test_settings_reach_their_neutral_names():
-    """R-Y-07 to R-Y-13"""
+    """R-Y-10, R-Y-11"""
     request = asked(
         USER,
         max_tokens=5,

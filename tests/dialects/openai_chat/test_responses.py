@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.dialects.openai_chat.support import CONTEXT, answer, understood
@@ -96,6 +97,7 @@ def message(*content, stop="end"):
     ],
 )
 def test_an_answer_comes_back_as_it_was(text, finish):
+    """R-AD-21, R-AD-22"""
     body = answer(text, finish, system_fingerprint=None, x_new={"a": 1}, service_tier="default")
     rendered = DIALECT.render_response(understood(body), CONTEXT)
     assert rendered.value == body
@@ -272,7 +274,7 @@ def test_what_is_no_answer_is_the_upstreams_fault(body):
 
 
 def test_the_envelope_is_chats():
-    """R-AD-01 to R-AD-07"""
+    """R-AD-01 to R-AD-06, R-AD-13"""
     body = shown(Text("Hi")).value
     assert (body["id"], body["object"], body["created"], body["model"]) == (
         "chatcmpl-r1",
@@ -308,7 +310,7 @@ def test_an_answer_without_id_gets_one():
     ],
 )
 def test_every_reason_has_a_legal_name(reason, finish, features):
-    """Part 3"""
+    """R-AD-13, C24, Part 3"""
     rendered = shown(Text("Hi"), stop=reason)
     assert rendered.value["choices"][0]["finish_reason"] == finish
     assert [loss.feature for loss in rendered.losses] == features
@@ -379,3 +381,36 @@ def test_candidates_are_choices():
     rendered = shown(Text("a"), others=(Candidate((Text("b"),), Stop("length")),))
     assert [choice["message"]["content"] for choice in rendered.value["choices"]] == ["a", "b"]
     assert rendered.losses == ()
+
+
+def test_usage_inside_the_choice_is_counted_and_stays_there():
+    """Kimi's older deployments; R-DC-05"""
+    body = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "kimi-k2",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "hi"},
+                "finish_reason": "stop",
+                "usage": {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9},
+            }
+        ],
+    }
+    response = DIALECT.parse_response(body, Context())
+    assert response.usage is not None
+    assert (response.usage.total_input, response.usage.total_output) == (7, 2)
+    assert DIALECT.render_response(response, Context()).value == body
+
+
+def test_stream_options_go_and_come_with_the_stream():
+    asked = {"model": "m", "messages": [], "stream": True, "stream_options": {"include_usage": False}}
+    request = DIALECT.parse_request(asked, Context())
+    assert DIALECT.render_request(request, Context()).value == asked
+    whole = msgspec.structs.replace(request, stream=False)
+    assert "stream_options" not in DIALECT.render_request(whole, Context()).value
+    plain = DIALECT.parse_request({"model": "m", "messages": []}, Context())
+    streamed = msgspec.structs.replace(plain, stream=True)
+    assert DIALECT.render_request(streamed, Context()).value["stream_options"] == {"include_usage": True}

@@ -384,7 +384,7 @@ def test_unknown_fields_are_kept_and_obfuscation_is_not():
 
 
 def test_a_whole_answer_instead_of_a_stream():
-    """R-DC-12"""
+    """R-DC-13"""
     body = {"id": "c1", "choices": [{"index": 0, "message": {"content": "Hi"}, "finish_reason": "stop"}]}
     assert folded(encode(body)).content == (Text("Hi"),)
     assert failure(encode({"error": {"message": "x", "code": "invalid_api_key"}})).kind == "auth"

@@ -62,7 +62,7 @@ def accumulated(data: bytes, **settings: Any):
 
 
 def test_the_terminal_sequence():
-    """R-AE-01 to R-AE-14, R-DC-14"""
+    """R-AE-01 to R-AE-07, R-AE-10, R-AE-11, R-AE-13, R-AE-14, R-DC-14"""
     data, losses = written(stream(Text("Hi")))
     first, text, finish, usage, done = chunks(data)
     assert losses == []
@@ -217,6 +217,7 @@ def test_opaque_details_are_told_with_the_text_and_only_once():
 
 
 def test_citations_images_refusals_and_logprobs_are_told():
+    """R-AE-12, R-AD-11"""
     text = Text("Hi", citations=(Citation("u", "t", start=0, end=2),), logprobs=(TokenLogprob("Hi", -0.5),))
     data, losses = written(
         stream(text, Media("image", "image/png", "iVBO"), Text("No.", refusal=True), stop="refused")

@@ -118,6 +118,7 @@ def test_a_content_part_comes_back_as_it_was(part):
 
 
 def test_media_parts_say_what_they_are():
+    """R-Z-02"""
     request = parse(
         items(
             {
@@ -329,7 +330,7 @@ def test_another_dialects_system_text_becomes_instructions():
 
 
 def test_system_text_of_several_blocks_stays_several():
-    """R-H-01, R-H-02: this target has room for them."""
+    """R-H-01: this target has room for them."""
     request = Request("m", (Message("system", (Text("A"), Text("B", cache=CacheMark("long")))), USER))
     body = render(request)
     assert "instructions" not in body

@@ -136,6 +136,7 @@ def test_empty_parts_leave_no_trace():
 
 
 def test_an_answer_cut_off_is_incomplete():
+    """C25"""
     events = write([START, *text(0, "a"), Finish(Stop("length"))])
     assert events[-1]["type"] == "response.incomplete"
     assert events[-1]["response"]["incomplete_details"] == {"reason": "max_output_tokens"}
@@ -246,7 +247,7 @@ def client(data: bytes) -> openai.OpenAI:
 
 @given(event_streams())
 def test_the_sdk_accumulates_what_we_fold(events):
-    """The SDK law, on the helper that insists most."""
+    """R-DC-01: The SDK law, on the helper that insists most."""
     expected = fold(events)
     prose = "".join(part.text for part in expected.content if isinstance(part, Text) and not part.refusal)
     data = DIALECT.stream_writer(CONTEXT).write(events)

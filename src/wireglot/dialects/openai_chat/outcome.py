@@ -71,6 +71,8 @@ def render_stop(stop: Stop, calls: bool, refusal: bool, losses: list[Loss]) -> s
         return stop.raw
     losses_of_extra(stop.extra, NAME, "$.stop", losses, "stop_details")
     name = "tool_calls" if calls and stop.reason == "end" else _NAMES[stop.reason]
+    if stop.reason == "refused" and refusal:
+        name = "stop"  # the model's own words; `content_filter` is said where there are none
     if stop.sequence is not None:
         losses.append(
             Loss("$.stop.sequence", "stop_sequence", "dropped", "Chat does not tell which one matched")

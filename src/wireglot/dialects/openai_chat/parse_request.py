@@ -264,6 +264,8 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     read.fields.array("messages")
     for message in read.fields.objects("messages"):
         conversation.read(message)
+    if body.get("stream") is True:
+        read.form["stream"] = True
     if "stream_options" in body:
         read.form["stream_options"] = body["stream_options"]
         read.taken.add("stream_options")

@@ -190,9 +190,11 @@ def _output(output: OutputFormat, losses: list[Loss]) -> dict[str, Any]:
 def _put_stream(out: dict[str, Any], request: Request, form: dict[str, Any], native: bool) -> None:
     if request.stream is not None:
         out["stream"] = request.stream
-    if "stream_options" in form:
+    # Asked one way and sent the other: the options of a stream go and come with the stream.
+    turned = native and bool(request.stream) != ("stream" in form)
+    if "stream_options" in form and not turned:
         out["stream_options"] = form["stream_options"]
-    elif request.stream and not native:
+    elif request.stream and (turned or not native):
         # Other dialects always tell the usage at the end of a stream; here one has to ask.
         out["stream_options"] = {"include_usage": True}
 

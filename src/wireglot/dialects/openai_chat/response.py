@@ -64,6 +64,10 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
     usage = body.get("usage")
     if type(usage) is dict and usage:
         taken.add("usage")
+    else:
+        usage = _usage_of_choice(choices)
+        if usage:
+            form["usage"] = "choice"
     tier = body.get("service_tier")
     tier = tier if type(tier) is str else ""
     if tier and render_tier(parse_tier(tier), True, "", []) == tier:
@@ -92,6 +96,13 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
         tuple(others),
         Extra(NAME, {**fields, **extra.fields}, form),
     )
+
+
+def _usage_of_choice(choices: list[Any]) -> dict[str, Any]:
+    """Where Kimi's older deployments tell it; the choice keeps it as its own."""
+    first = choices[0] if choices else None
+    usage = first.get("usage") if type(first) is dict else None
+    return usage if type(usage) is dict else {}
 
 
 _NOTHING = Candidate((), Stop("other", "", NAME), Extra(NAME, {}, {"choices": 0}))
@@ -306,7 +317,7 @@ def render_response(
         losses_of_extra(other.extra, NAME, path, losses, "response.extra")
         choices.append(_choice(other, index + 1, path, other.extra, context, losses))
     out["choices"] = choices
-    if response.usage is not None:
+    if response.usage is not None and form.get("usage") != "choice":
         out["usage"] = render_usage(response.usage, losses)
     if response.service_tier and "service_tier" not in odd:
         tier = render_tier(response.service_tier, native, "$.service_tier", losses)

@@ -61,6 +61,8 @@ def render_stop(stop: Stop, content: Sequence[Part], losses: list[Loss]) -> tupl
     status, why = _STATUS[stop.reason]
     calls = any(type(part) is ToolCall for part in content)
     refused = any(type(part) is Text and part.refusal for part in content)
+    if stop.reason == "refused" and refused and not calls:
+        status, why = "completed", ""  # the model's own words; a filter is said where there are none
     back = parse_stop(status, {"reason": why}, calls, refused)
     if back.reason != stop.reason:
         losses.append(

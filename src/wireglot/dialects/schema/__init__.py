@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 
 from .infer import infer_type
-from .root import is_dangling, object_root
+from .root import WRAPPED_IN, is_dangling, object_root
 from .targets import RULES
 from .values import Node, Projected, SchemaNote, SchemaTarget
 from .walk import Rules, Walk
 
-__all__ = ["Projected", "SchemaNote", "SchemaTarget", "infer_type", "object_root", "project"]
+__all__ = ["WRAPPED_IN", "Projected", "SchemaNote", "SchemaTarget", "infer_type", "object_root", "project"]
 
 _CACHED_SCHEMAS = 1024  # an agent sends the same few dozen tools every turn
 _CACHED_BYTES = 64 * 1024  # larger schemas are projected anew each time

@@ -11,7 +11,7 @@ from .rewrites import merge_all_of
 from .values import Node, holds, type_names
 from .walk import MAX_DEPTH, Step
 
-_WRAPPED_IN = "value"
+WRAPPED_IN = "value"
 _UNIONS = ("anyOf", "oneOf")
 _DEFINITIONS = tuple(f"#/{key}/" for key in sorted(DEFINITION_KEYWORDS))
 
@@ -32,7 +32,7 @@ def object_root(schema: Any) -> tuple[Node, bool]:
     if any(not ref.startswith(_DEFINITIONS) for ref in _all_refs(schema)):
         value = _moved(value, 0)
         kept = _moved(kept, 0)
-    wrapped = {"type": "object", "properties": {_WRAPPED_IN: value}, "required": [_WRAPPED_IN]}
+    wrapped = {"type": "object", "properties": {WRAPPED_IN: value}, "required": [WRAPPED_IN]}
     return {**wrapped, "additionalProperties": False, **kept}, True
 
 
@@ -79,7 +79,7 @@ def _moved(node: Any, depth: int) -> Any:
 def _moved_keyword(key: str, value: Any, depth: int) -> Any:
     if key == "$ref" and isinstance(value, str):
         inside = value == "#" or (value.startswith("#/") and not value.startswith(_DEFINITIONS))
-        return f"#/properties/{_WRAPPED_IN}{value[1:].rstrip('/')}" if inside else value
+        return f"#/properties/{WRAPPED_IN}{value[1:].rstrip('/')}" if inside else value
     if key in LIST_KEYWORDS | {"items"} and isinstance(value, list):
         return [_moved(each, depth) for each in value]
     if key in MAP_KEYWORDS and isinstance(value, dict):

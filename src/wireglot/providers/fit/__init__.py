@@ -57,7 +57,9 @@ def fit(request: Request, limits: Limits, context: Context, dialect: str, regrou
     request = _fit_sampling(request, limits, losses)
     request = _fit_stop(request, limits, losses)
     request = _fit_max_tokens(request, limits, losses)
-    request = fit_output_schema(request, limits, losses)
+    request, wrapped = fit_output_schema(request, limits, losses)
+    if wrapped:
+        aliases = msgspec.structs.replace(aliases, unwraps=True)
     request = ask_for_output(request, limits, losses)
     request = fit_cache_markers(request, limits, losses, trail)
     ends = fit_ends(request.messages, limits, losses, trail)

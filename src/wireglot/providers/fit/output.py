@@ -21,8 +21,9 @@ def told_notes(notes: tuple[SchemaNote, ...]) -> str:
     return f"{told}; and {more} more" if more > 0 else told
 
 
-def fit_output_schema(request: Request, limits: Limits, losses: list[Loss]) -> Request:
-    """A schema for the answer within the endpoint's rules; its root must be an object outside Gemini."""
+def fit_output_schema(request: Request, limits: Limits, losses: list[Loss]) -> tuple[Request, bool]:
+    """A schema for the answer within the endpoint's rules, and whether the answer must be unwrapped: outside
+    Gemini the root is an object, so anything else is asked for as `{"value": ...}`."""
     output = request.output
     if (
         output is None
@@ -30,7 +31,7 @@ def fit_output_schema(request: Request, limits: Limits, losses: list[Loss]) -> R
         or output.schema is None
         or limits.output_schema == "json-schema"
     ):
-        return request
+        return request, False
     schema, wrapped = output.schema, False
     if not limits.output_schema.startswith("gemini"):
         schema, wrapped = object_root(schema)
@@ -46,8 +47,8 @@ def fit_output_schema(request: Request, limits: Limits, losses: list[Loss]) -> R
             Loss(
                 "$.output.schema",
                 "output_format.schema",
-                "approximated",
-                'the answer comes as {"value": ...}',
+                "emulated",
+                'asked for as {"value": ...}, which is taken off the answer',
             )
         )
     if projected.notes:
@@ -55,8 +56,9 @@ def fit_output_schema(request: Request, limits: Limits, losses: list[Loss]) -> R
             Loss("$.output.schema", "output_format.schema", "approximated", told_notes(projected.notes))
         )
     if projected.schema == output.schema:
-        return request
-    return msgspec.structs.replace(request, output=msgspec.structs.replace(output, schema=projected.schema))
+        return request, wrapped
+    fitted = msgspec.structs.replace(output, schema=projected.schema)
+    return msgspec.structs.replace(request, output=fitted), wrapped
 
 
 def ask_for_output(request: Request, limits: Limits, losses: list[Loss]) -> Request:
