@@ -103,8 +103,9 @@ def of_error(error: ApiError, status: int, wait: float | None = None, body: byte
 
 def of_stream(error: ApiError) -> Failed:
     """An error in place of a stream. What our reader could make nothing of is not our own fault."""
-    if error.kind == "server" and not error.status:
-        error = msgspec.structs.replace(error, status=502, code=error.code or "upstream_error")
+    if error.kind == "server" and not (error.status and error.code):
+        code = error.code or "upstream_error"
+        error = msgspec.structs.replace(error, status=error.status or 502, code=code)
     return of_error(error, error.status)
 
 

@@ -51,6 +51,7 @@ _STATUS: Final[dict[ErrorKind, int]] = {
 }
 """Where an error has no status of its own."""
 
+_SAID_BY_HTTP: Final = frozenset({405, 408, 415, 426})
 _GEMINI: Final = frozenset({"gemini", "code-assist", "gemini-simple"})
 
 RETRY_AFTER_MAX = 120
@@ -113,6 +114,8 @@ def status_of(error: ApiError, dialect_name: str) -> int:
             return 400
         if error.kind == "billing":
             return 429
+        if error.kind == "invalid_request" and status not in _SAID_BY_HTTP:
+            return 400  # Google has no other, and repeats it in the body
         return 500 if error.code == "upstream_auth_failed" else _plain(status)
     return _plain(status)
 

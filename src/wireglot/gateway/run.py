@@ -94,8 +94,6 @@ class Process:
             self._path, self._changed, self._refused, environ=self._environ, overrides=self._overrides
         )
         self._tasks.append(asyncio.create_task(self._watcher.run()))
-        if self._place is None or self._place.index == 0:
-            self._announce()
 
     async def serve(self, ready: Callable[[str, int], None] | None = None) -> None:
         """Start, answer until told to stop, and end in good order."""
@@ -105,6 +103,9 @@ class Process:
             loop.add_signal_handler(name, self.stop)
         with contextlib.suppress(AttributeError):  # Windows has no SIGHUP
             loop.add_signal_handler(signal.SIGHUP, self.reload)
+        # Said last: whoever reads it may send a signal at once.
+        if self._place is None or self._place.index == 0:
+            self._announce()
         if ready is not None:
             ready(*self.address)
         await self._stopping.wait()
