@@ -98,6 +98,7 @@ def test_an_error_comes_back_as_it_was(case):
 
 @pytest.mark.parametrize("case", of_kind("streams"))
 def test_a_stream_written_again_reads_the_same(case):
+    """R-DE-16"""
     stream_comes_back(case)
 
 
@@ -118,5 +119,4 @@ def test_recorded_errors_come_back_as_they_were(name):
 
 @every_dialect
 def test_recorded_streams_written_again_read_the_same(name):
-    """R-DE-16"""
     all_hold(recorded(name, "streams", 60), stream_comes_back)

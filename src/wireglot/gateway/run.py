@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -95,7 +95,7 @@ class Process:
         )
         self._tasks.append(asyncio.create_task(self._watcher.run()))
 
-    async def serve(self, ready: Callable[[str, int], None] | None = None) -> None:
+    async def serve(self) -> None:
         """Start, answer until told to stop, and end in good order."""
         await self.start()
         loop = asyncio.get_running_loop()
@@ -106,8 +106,6 @@ class Process:
         # Said last: whoever reads it may send a signal at once.
         if self._place is None or self._place.index == 0:
             self._announce()
-        if ready is not None:
-            ready(*self.address)
         await self._stopping.wait()
         await asyncio.gather(*self._drains)
         await self.close()
