@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tools import config_tables, library_example, metric_table, provider_page
+from tools import config_tables, library_example, metric_table, provider_page, requirements_table
 from tools.blocks import filled
 from wireglot.ir.loss import FEATURES
 from wireglot.testing.matrix import DIRECTIONS, LETTERS, Grade, run_matrix, title
@@ -101,6 +101,7 @@ def stale(check: bool) -> Iterable[str]:
         docs / "reference" / "losses.md": losses_page(),
         docs / "reference" / "matrix.md": matrix_page(),
         docs / "reference" / "providers.md": _page(*provider_page.page()),
+        docs / "reference" / "requirements.md": _page(*requirements_table.page()),
     }
     for name, blocks in parts().items():
         pages[docs / name] = filled((docs / name).read_text(encoding="utf-8"), blocks)

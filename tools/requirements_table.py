@@ -27,9 +27,9 @@ _FIELDS = frozenset({"says", "correction", "decision", "reason", "note"})
 _ABOUT = """\
 # Requirements
 
-What was asked for, in groups, and where the tests hold it to that. A test holds a requirement by naming it in a
-docstring or a comment. What no test holds has a correction (it was asked for differently later), a decision or
-a reason; a line with neither fails `make docs-check`.
+What was asked for, in groups, and where the tests hold it to that. A test holds a requirement by naming it in
+a docstring or a comment. What no test holds has a correction (it was asked for differently later), a decision
+or a reason; a line with neither fails `make docs-check`.
 """
 
 
@@ -115,15 +115,19 @@ def _remarks(source: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
 def held(folder: Path = ROOT / "tests") -> dict[str, list[str]]:
     """Each cited id with its tests, as `path::name` or the path of a whole file, from the root."""
     found: dict[str, list[str]] = {}
-    for path in sorted(folder.rglob("*.py")):
+    for path in sorted(folder.rglob("test_*.py")):
         name = path.relative_to(folder.parent).as_posix()
         for id, test in citations(path.read_text(encoding="utf-8")):
-            if not path.name.startswith("test_"):
-                raise Forgotten(f"{name}: {id} is named outside of a test")
             place = f"{name}::{test}" if test else name
             if place not in found.setdefault(id, []):
                 found[id].append(place)
-    return found
+    return {id: _without_whole_files(places) for id, places in found.items()}
+
+
+def _without_whole_files(places: list[str]) -> list[str]:
+    """A file that names an id at its top and at one of its tests has said where it is held."""
+    exact = {place.partition("::")[0] for place in places if "::" in place}
+    return [place for place in places if "::" in place or place not in exact]
 
 
 # What is wrong.
@@ -169,13 +173,13 @@ def page() -> list[str]:
     wrong = list(problems(stated, tests))
     if wrong:
         raise Forgotten("\n".join(wrong))
-    return [_ABOUT, *(_section(group, tests) for group in stated)]
+    return ["\n\n".join([_ABOUT.rstrip(), *(_section(group, tests) for group in stated)])]
 
 
 def _section(group: Group, tests: Mapping[str, list[str]]) -> str:
     rows = [(f"`{each.id}`", each.says, _where(each, tests.get(each.id, []))) for each in group.requirements]
     heading = group.title if len(group.letter) > 2 else f"{group.letter}. {group.title}"
-    return f"## {heading}\n\n{table(('id', 'what must hold', 'held by'), rows)}\n"
+    return f"## {heading}\n\n{table(('id', 'what must hold', 'held by'), rows)}"
 
 
 def _where(each: Requirement, tests: list[str]) -> str:
@@ -190,6 +194,4 @@ def _where(each: Requirement, tests: list[str]) -> str:
 
 
 def _link(test: str) -> str:
-    path, _, name = test.partition("::")
-    label = name.removeprefix("test_").replace("_", " ") if name else path.removeprefix("tests/")
-    return f"[{label}](../../{path})"
+    return f"[`{test.removeprefix('tests/')}`](../../{test.partition('::')[0]})"

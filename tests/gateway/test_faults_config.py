@@ -6,6 +6,7 @@ import hashlib
 import http.client
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -22,6 +23,7 @@ from tests.gateway.faults_kit import (
     wait_until,
 )
 from tests.gateway.test_faults_errors import is_of
+from wireglot.gateway.settings import Settings
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
@@ -93,6 +95,7 @@ def _metrics(gateway: LiveGateway) -> bytes:
 def test_a_hundred_reloads_under_load_fail_no_request(stage: Stage) -> None:
     """FAULTS 91"""
     gateway, upstream = stage
+    app = gateway.process.gateway
     toml = both(upstream)
     stop = threading.Event()
     bad: list[Answered] = []
@@ -109,16 +112,24 @@ def test_a_hundred_reloads_under_load_fail_no_request(stage: Stage) -> None:
     worker.start()
     try:
         for number in range(100):
-            broken = number % 10 == 9
-            event = "reload refused" if broken else "reloaded"
-            before = len(gateway.log(event))
-            gateway.reconfigure("[" if broken else toml + f"# {number}\n")
-            gateway.wait_log(before + 1, event)
+            settings = app.settings
+            if number % 10 == 9:
+                refused = len(gateway.log("reload refused"))
+                gateway.reconfigure("[")
+                gateway.wait_log(refused + 1, "reload refused")
+                assert app.settings is settings
+                continue
+            gateway.reconfigure(f"{toml}# {number}\n")
+            wait_until(partial(_differs, gateway, settings))
     finally:
         stop.set()
         worker.join()
     assert not bad
     assert answered[0] > 10
+
+
+def _differs(gateway: LiveGateway, settings: Settings) -> bool:
+    return gateway.process.gateway.settings is not settings
 
 
 def test_a_key_that_was_taken_back_is_refused_while_its_stream_ends_well() -> None:

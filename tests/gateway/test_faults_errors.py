@@ -155,11 +155,9 @@ def internal(stage: Stage, client: Client, stream: bool) -> Answered:
     def broken(*_: Any) -> Any:
         raise RuntimeError("a secret at 0x7f0000 in Traceback")
 
-    relay.answer, kept = broken, relay.answer  # type: ignore[method-assign]  # the fail-point
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(relay, "answer", broken)
         return asked(stage, client, model_at("gemini"), stream=stream)
-    finally:
-        relay.answer = kept  # type: ignore[method-assign]  # as above
 
 
 def upstream_bad(stage: Stage, client: Client, stream: bool) -> Answered:

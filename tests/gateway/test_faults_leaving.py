@@ -31,6 +31,7 @@ from tests.gateway.faults_kit import (
 )
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from wireglot.wire.json import encode
 
 Stage = tuple[LiveGateway, ScriptedUpstream]
 A, C = BY_NAME["anthropic"], BY_NAME["openai-chat"]
@@ -159,6 +160,26 @@ def test_after_the_last_event_it_is_no_abort(stage: Stage) -> None:
             answers.append(call.rest())
             assert is_complete(client, answers[-1])
     assert all(logged(gateway, answered)["outcome"] == "ok" for answered in answers)
+
+
+def test_a_client_that_never_reads_is_cut_off_and_its_upstream_is_not_drained(stage: Stage) -> None:
+    """FAULTS 11"""
+
+    def toml(upstream: ScriptedUpstream) -> str:
+        return provider("mine", upstream, "openai-chat") + "[limits]\nwrite_stall = 0.2\n"
+
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m1"}
+    piece = (
+        b"data: " + encode({**chunk, "choices": [{"index": 0, "delta": {"content": "x" * 60_000}}]}) + b"\n\n"
+    )
+    with behind(toml) as (gateway, upstream):
+        for client in (A, C):  # translated, and passed through
+            upstream.next(Behaviour(pieces=(piece,) * 400))
+            call = start(gateway, client, "mine/m1", stream=True)
+            assert upstream.wait_for(1 + (client is C))[-1].abandoned.wait(5), "all of it was read"
+            wait_until(lambda: gateway.process.gateway.in_flight == 0)
+            call.leave()
+        assert [line["outcome"] for line in gateway.wait_log(2)] == ["client_abort"] * 2
 
 
 def test_many_at_random_points(stage: Stage) -> None:

@@ -11,7 +11,8 @@ from tests.gateway.faults_kit import (
     BY_NAME,
     CLIENTS,
     KEY,
-    PAIRS,
+    ONCE,
+    SOME_PAIRS,
     Answered,
     Client,
     ask,
@@ -32,7 +33,7 @@ from wireglot.wire.json import encode
 Stage = tuple[LiveGateway, ScriptedUpstream]
 A, C, R, G = (BY_NAME[name] for name in ("anthropic", "openai-chat", "openai-responses", "gemini"))
 EVERY = pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
-EVERY_PAIR = pytest.mark.parametrize(("client", "source"), PAIRS, ids=pair_name)
+PAIRED = pytest.mark.parametrize(("client", "source"), SOME_PAIRS, ids=pair_name)
 NUMBERS = itertools.count(1)
 
 
@@ -61,7 +62,7 @@ NO_ANSWER: tuple[Fault, ...] = (
 )  # fmt: skip
 
 
-@EVERY_PAIR
+@PAIRED
 @pytest.mark.parametrize("fault", NO_ANSWER)
 def test_an_answer_that_is_none_is_a_bad_upstream(
     stage: Stage, fault: Fault, client: Client, source: str
@@ -74,7 +75,7 @@ def test_an_answer_that_is_none_is_a_bad_upstream(
     assert logged(gateway, answered)["outcome"] == "error"
 
 
-@EVERY_PAIR
+@PAIRED
 @pytest.mark.parametrize("fault", ["html", "empty"])
 def test_a_stream_that_is_none_is_a_bad_upstream(
     stage: Stage, fault: Fault, client: Client, source: str
@@ -85,7 +86,7 @@ def test_a_stream_that_is_none_is_a_bad_upstream(
     is_of("upstream_bad", client, ask(gateway, client, model_at(source), stream=True))
 
 
-@EVERY_PAIR
+@PAIRED
 @pytest.mark.parametrize("fault", ["gzip", "wrong-type", "unframed", "json-for-stream"])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_an_answer_that_can_be_read_is_one(
@@ -254,7 +255,7 @@ def test_geminis_own_advice_counts_too(stage: Stage) -> None:
         assert (answered.status, answered.headers["retry-after"]) == (429, "33")
 
 
-@EVERY_PAIR
+@PAIRED
 def test_a_kept_connection_that_the_upstream_closed_is_nobodys_problem(
     stage: Stage, client: Client, source: str
 ) -> None:
@@ -272,9 +273,10 @@ def test_a_kept_connection_that_the_upstream_closed_is_nobodys_problem(
 
 def test_a_new_connection_that_breaks_is_not_taken_for_an_old_one() -> None:
     """FAULTS 51: asked once, so its failure is told."""
-    for fault in ("close", "reset"):
+    faults: tuple[Fault, ...] = ("close", "reset")
+    for fault in faults:
         with behind(every_dialect) as (gateway, upstream):
-            upstream.next(Behaviour(fault=fault))  # type: ignore[arg-type]  # both are faults
+            upstream.next(Behaviour(fault=fault))
             is_of("upstream_bad", A, ask(gateway, A, model_at("openai-chat")))
             assert len(upstream.requests) == 1
 
@@ -282,12 +284,36 @@ def test_a_new_connection_that_breaks_is_not_taken_for_an_old_one() -> None:
 def test_a_connection_is_not_used_again_after_a_half_read_answer(stage: Stage) -> None:
     """FAULTS 52"""
     gateway, upstream = stage
-    for fault in ("truncated-json", "error-midstream", "half-event", "html"):
-        upstream.next(Behaviour(fault=fault))  # type: ignore[arg-type]  # all are faults
+    faults: tuple[Fault, ...] = ("truncated-json", "error-midstream", "half-event", "html")
+    for fault in faults:
+        upstream.next(Behaviour(fault=fault))
         ask(gateway, A, model_at("openai-chat"), "[[demo:echo]] first", stream=True)
         answered: Answered = ask(gateway, A, model_at("openai-chat"), "[[demo:echo]] second", stream=True)
         assert is_complete(A, answered)
         assert b"first" not in answered.body
+
+
+COLLECTED: tuple[Fault, ...] = ("no-terminal", "half-event", "close-midstream", "bad-json", "html", "empty")
+
+
+@pytest.mark.parametrize("fault", COLLECTED)
+def test_a_stream_that_breaks_while_it_is_collected_was_never_begun(fault: Fault) -> None:
+    """FAULTS 39, 61, 68: its client waits for one answer, so it is a true status, or tried again."""
+
+    def toml(upstream: ScriptedUpstream) -> str:
+        again = 'streams = "only"\nretry = { retries = 1, base = 0.001, cap = 0.002 }\n'
+        return every_dialect(upstream, ONCE + 'streams = "only"\n') + every_dialect(upstream, again).replace(
+            "-up]", "-again]"
+        )
+
+    with behind(toml) as (gateway, upstream):
+        for client, source in SOME_PAIRS:
+            upstream.next(Behaviour(fault=fault))
+            is_of("upstream_bad", client, ask(gateway, client, model_at(source), "[[demo:text 8]]"))
+        for client, source in SOME_PAIRS[:6]:
+            gateway.process.gateway.health._budgets.clear()
+            upstream.next(Behaviour(fault=fault))
+            assert ask(gateway, client, f"{source}-again/m1", "[[demo:text 8]]").status == 200
 
 
 @EVERY
@@ -296,7 +322,9 @@ def test_a_provider_that_is_down_is_left_for_the_next(stage: Stage, client: Clie
     port = closed_port()
 
     def toml(upstream: ScriptedUpstream) -> str:
-        down = f'[providers.down]\ndialect = "anthropic"\nbase_url = "http://127.0.0.1:{port}"\napi_key = "k"\n'
+        down = (
+            f'[providers.down]\ndialect = "anthropic"\nbase_url = "http://127.0.0.1:{port}"\napi_key = "k"\n'
+        )
         chain = '[models]\n"m" = ["down/a", "up/b"]\n'
         return down + "retry = { retries = 0 }\n" + provider("up", upstream, "gemini") + chain
 

@@ -57,6 +57,13 @@ def test_one_probe_at_a_time_and_a_failed_one_doubles_the_rest():
     assert breaker.wait(30.0) == 0
 
 
+def test_requests_that_were_on_their_way_do_not_lengthen_the_rest():
+    breaker = Breaker()
+    for _ in range(40):
+        breaker.failed(POLICY, 0.0)
+    assert breaker.wait(0.0) == POLICY.probe_after
+
+
 def test_a_probe_whose_client_left_lets_the_next_one_through():
     breaker = Breaker()
     for _ in range(5):

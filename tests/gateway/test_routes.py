@@ -4,6 +4,7 @@ import pytest
 
 from tests.gateway.kit import head
 from wireglot.gateway import routes
+from wireglot.gateway.faults import Fault
 from wireglot.gateway.routes import NoRoute, match
 
 
@@ -75,3 +76,12 @@ def test_only_health_and_probes_are_open():
     """THREATS T4: every route says whether it needs a key; this list is the exception."""
     table = [*routes.POST.items(), *routes.GET.items()]
     assert {path for path, asked in table if asked.open} == {"/healthz", "/health", "/readyz"}
+
+
+def test_an_encoded_slash_is_part_of_a_models_name_and_of_nothing_else():
+    """SDKs write `models.retrieve("demo/demo")` so; THREATS T4"""
+    assert match(head("GET", "/v1/models/demo%2Fdemo")).model == "demo/demo"
+    assert match(head("POST", "/v1beta/models/demo%2fdemo:generateContent")).model == "demo/demo"
+    for path in ("/v1%2Fmessages", "/v1/messages%2fcount_tokens", "/%2fhealthz"):
+        with pytest.raises(Fault):
+            match(head("POST", path))

@@ -18,7 +18,7 @@ MODELS = {
     "code-assist": "gemini-3-pro",
 }
 
-READ = {
+READ: dict[str, Any] = {
     "type": "function",
     "function": {
         "name": "read_file",
@@ -42,9 +42,9 @@ def gemini_chunk(*parts: dict[str, Any], finish: str = "STOP", **more: Any) -> d
     return {"candidates": [{"index": 0, "content": content, "finishReason": finish}], **more}
 
 
-def heard(dialect: str, data: bytes, **who: str) -> Assistant:
+def heard(dialect: str, data: bytes, provider: str = "", model: str = "") -> Assistant:
     """The answer in a stream that arrives at once."""
-    answer = Assistant.of(dialect, **who)
+    answer = Assistant.of(dialect, provider=provider, model=model)
     list(answer.steps([data]))
     return answer
 
@@ -61,7 +61,7 @@ def anthropic_call(
     if "start" in shape:
         block["input"] = shape["start"]
     usage = {"input_tokens": 5, "output_tokens": 1}
-    message = {
+    message: dict[str, Any] = {
         "id": "msg_1", "type": "message", "role": "assistant", "model": "kimi-k3", "content": [],
         "stop_reason": None, "stop_sequence": None, "usage": usage,
     }  # fmt: skip

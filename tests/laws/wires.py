@@ -54,7 +54,7 @@ def ends_in(name: str, data: bytes) -> Ending:
         return "nothing"
     last = frames[-1]
     if last.data == b"[DONE]":
-        assert name in ("openai-chat", "gemini-simple"), "[DONE] belongs to Chat alone"
+        assert name == "openai-chat", "[DONE] belongs to Chat alone"
         return "complete"
     document = decode(last.data)
     if name == "anthropic":

@@ -15,17 +15,32 @@ from tests.requirements.wire import (
     told,
 )
 
-USAGE = {"promptTokenCount": 9, "cachedContentTokenCount": 4, "candidatesTokenCount": 2, "thoughtsTokenCount": 3, "totalTokenCount": 14}  # fmt: skip
+USAGE = {
+    "promptTokenCount": 9,
+    "cachedContentTokenCount": 4,
+    "candidatesTokenCount": 2,
+    "thoughtsTokenCount": 3,
+    "totalTokenCount": 14,
+}
 THOUGHT = {"text": "Let me think.", "thought": True}
 CALL = {"functionCall": {"name": "f", "args": {}}}
 ANSWER = candidate(THOUGHT, {"text": "Hi"}, usageMetadata=USAGE)
-STREAM = sse(candidate(THOUGHT, finish=None), candidate({"text": "Hi"}, finish=None), candidate({"text": ""}, usageMetadata=USAGE))  # fmt: skip
+STREAM = sse(
+    candidate(THOUGHT, finish=None),
+    candidate({"text": "Hi"}, finish=None),
+    candidate({"text": ""}, usageMetadata=USAGE),
+)
 WITH_CALL = sse(candidate(THOUGHT, finish=None), candidate(CALL))
 CLAUDE = message(
     {"type": "thinking", "thinking": "Let me think.", "signature": "c2ln"},
     {"type": "text", "text": "Hi"},
-    usage={"input_tokens": 5, "cache_read_input_tokens": 4, "output_tokens": 5, "output_tokens_details": {"thinking_tokens": 3}},
-)  # fmt: skip
+    usage={
+        "input_tokens": 5,
+        "cache_read_input_tokens": 4,
+        "output_tokens": 5,
+        "output_tokens_details": {"thinking_tokens": 3},
+    },
+)
 
 
 def deltas(data: bytes) -> list[dict]:
@@ -127,6 +142,28 @@ def test_chats_usage_comes_before_the_sentinel_if_it_is_asked_for(asks):
     assert (last["choices"] == [] and last["usage"]["total_tokens"] == 14) is asks
 
 
+def test_the_events_of_responses_are_numbered_and_a_call_ends_with_its_name():
+    """C25, C21: and no sentinel follows."""
+    data = streamed(WITH_CALL, "gemini", "openai-responses")
+    wire = frames(data)
+    assert b"[DONE]" not in data
+    assert [event["sequence_number"] for event in wire] == list(range(len(wire)))
+    (done,) = (event for event in wire if event["type"] == "response.function_call_arguments.done")
+    assert done["name"] == "f"
+
+
+@pytest.mark.parametrize(
+    ("chunks", "last"),
+    [
+        ([candidate({"text": "Hi"}, finish="MAX_TOKENS")], "response.incomplete"),
+        ([candidate({"text": "Hi"}, finish=None)], "response.failed"),
+    ],
+)
+def test_responses_streams_have_an_end_for_every_outcome(chunks, last):
+    """C25, R-DC-07, R-DC-14"""
+    assert frames(streamed(sse(*chunks), "gemini", "openai-responses"))[-1]["type"] == last
+
+
 # Envelopes
 
 
@@ -136,7 +173,11 @@ def test_the_envelope_of_a_chat_answer():
     assert body["id"].startswith("chatcmpl-")
     assert (body["object"], body["model"], type(body["created"])) == ("chat.completion", "gemini-3-pro", int)
     (choice,) = body["choices"]
-    assert (choice["index"], choice["message"]["role"], choice["message"]["content"]) == (0, "assistant", "Hi")  # fmt: skip
+    assert (choice["index"], choice["message"]["role"], choice["message"]["content"]) == (
+        0,
+        "assistant",
+        "Hi",
+    )
 
 
 def test_a_call_alone_has_no_content():
@@ -176,7 +217,12 @@ def test_a_cosmetic_field_of_chat_survives_on_its_own_dialect(field):
 @pytest.mark.parametrize("field", ["accepted_prediction_tokens", "rejected_prediction_tokens"])
 def test_counts_of_predictions_survive_on_their_own_dialect(field):
     """R-AD-19, R-AD-20"""
-    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3, "completion_tokens_details": {field: 1}}  # fmt: skip
+    usage = {
+        "prompt_tokens": 1,
+        "completion_tokens": 2,
+        "total_tokens": 3,
+        "completion_tokens_details": {field: 1},
+    }
     body = completion({"content": "Hi"}, usage=usage)
     assert told(body, "openai-chat", "openai-chat")["usage"] == usage
 
@@ -192,7 +238,9 @@ def test_log_probabilities_reach_a_client_that_has_a_place_for_them():
     delta = {"index": 0, "delta": {"content": "Hi"}, "logprobs": {"content": [token]}, "finish_reason": None}
     end = {"index": 0, "delta": {}, "finish_reason": "stop"}
     data = sse({**chunk, "choices": [delta]}, {**chunk, "choices": [end]})
-    said = [choice for each in frames(streamed(data, "openai-chat", "openai-chat")) for choice in each["choices"]]  # fmt: skip
+    said = [
+        choice for each in frames(streamed(data, "openai-chat", "openai-chat")) for choice in each["choices"]
+    ]
     assert any((choice.get("logprobs") or {}).get("content") for choice in said)
 
 
@@ -205,12 +253,14 @@ ECHOED = {
     "temperature": 0.3,  # R-AA-16
     "text": {"format": {"type": "json_object"}},  # R-AA-17
     "tool_choice": "required",  # R-AA-18
-    "tools": [{"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}, "strict": True}],  # R-AA-19
+    "tools": [
+        {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}, "strict": True}
+    ],  # R-AA-19
     "top_p": 0.9,  # R-AA-20
     "truncation": "auto",  # R-AA-21
     "user": "u",  # R-AA-23
     "metadata": {"a": "b"},  # R-AA-24
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("upstream", ["openai-chat", "gemini", "anthropic"])
@@ -225,7 +275,12 @@ def test_a_response_without_wishes_has_the_defaults():
     """R-AA-01..07, R-AA-10, R-AA-15..21, R-AA-23, R-AA-24"""
     body = told(ANSWER, "gemini", "openai-responses", request=responses())
     assert body["id"].startswith("resp_")
-    assert (body["object"], body["status"], body["error"], body["incomplete_details"]) == ("response", "completed", None, None)  # fmt: skip
+    assert (body["object"], body["status"], body["error"], body["incomplete_details"]) == (
+        "response",
+        "completed",
+        None,
+        None,
+    )
     assert type(body["created_at"]) is type(body["completed_at"]) is int
     assert (body["model"], body["temperature"], body["top_p"]) == ("gemini-3-pro", 1.0, 1.0)
     assert (body["tools"], body["tool_choice"], body["parallel_tool_calls"]) == ([], "auto", True)

@@ -52,7 +52,10 @@ def test_parts_become_blocks_in_their_order():
     thoughts = [delta["thinking"] for delta in blocks[0]["deltas"] if delta["type"] == "thinking_delta"]
     assert "".join(thoughts) == "Let me think."
     calls = [block for block in blocks if block["type"] == "tool_use"]
-    assert [json.loads("".join(delta["partial_json"] for delta in call["deltas"])) for call in calls] == [{"a": 1}, {"a": 2}]  # R-B-06  # fmt: skip
+    assert [json.loads("".join(delta["partial_json"] for delta in call["deltas"])) for call in calls] == [
+        {"a": 1},
+        {"a": 2},
+    ]  # R-B-06
     assert len({call["id"] for call in calls}) == 2
 
 
@@ -69,7 +72,9 @@ def test_arguments_that_are_streamed_are_passed_on_as_they_come():
 
     def piece(**function: str) -> bytes:
         call = {"index": 0, "id": "c1", "type": "function", "function": function}
-        return sse({**head, "choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None}]})
+        return sse(
+            {**head, "choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None}]}
+        )
 
     translator = wireglot.StreamTranslator(source="openai-chat", target="anthropic")
     assert b'"name":"f"' in translator.feed(piece(name="f", arguments=""))
@@ -85,7 +90,9 @@ def test_streamed_arguments_are_held_for_a_client_that_wants_whole_calls():
     translator.feed(events(start, opened))
     for piece in ('{"a": {"b"', ": 1}", ', "c": 2', "}"):
         delta = {"type": "input_json_delta", "partial_json": piece}
-        assert b"functionCall" not in translator.feed(events({"type": "content_block_delta", "index": 0, "delta": delta}))  # fmt: skip
+        assert b"functionCall" not in translator.feed(
+            events({"type": "content_block_delta", "index": 0, "delta": delta})
+        )
     said = translator.feed(events({"type": "content_block_stop", "index": 0}))
     (part,) = frames(said)[0]["candidates"][0]["content"]["parts"]
     assert part["functionCall"]["name"] == "f"
@@ -104,7 +111,10 @@ def test_arguments_that_never_parse_end_in_an_object_and_come_back_raw(arguments
     (block,) = blocks_of(frames(streamed(data, "openai-chat", "anthropic")))
     given = json.loads("".join(delta["partial_json"] for delta in block["deltas"]))
     assert isinstance(given, dict)
-    turn = {"role": "assistant", "content": [{"type": "tool_use", "id": block["id"], "name": "f", "input": given}]}  # fmt: skip
+    turn = {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": block["id"], "name": "f", "input": given}],
+    }
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}, turn]}
     sent = wireglot.translate_request(body, source="anthropic", target="openai-chat").value
     assert sent["messages"][1]["tool_calls"][0]["function"]["arguments"] == arguments

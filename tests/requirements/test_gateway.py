@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import json
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,12 @@ from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour
 
 clients = pytest.mark.parametrize("client", MAIN)
-TOLD = {"anthropic": b"message_stop", "openai-chat": b"[DONE]", "openai-responses": b"response.completed", "gemini": b"finishReason"}  # fmt: skip
+TOLD = {
+    "anthropic": b"message_stop",
+    "openai-chat": b"[DONE]",
+    "openai-responses": b"response.completed",
+    "gemini": b"finishReason",
+}
 
 
 @pytest.fixture(scope="module", params=["gemini", "openai-chat"])
@@ -35,7 +41,7 @@ def test_every_dialect_is_answered_whole(running, client):
 def test_every_dialect_is_answered_in_a_stream(running, client):
     """R-Y-02, R-Z-04, R-AC-06, R-DE-02"""
     gateway, _ = running
-    wish = {} if client == "gemini" else {"stream": True}
+    wish: dict[str, Any] = {} if client == "gemini" else {"stream": True}
     answer = ask(gateway, STREAMS[client], question(client, **wish))
     assert (answer.status, answer.headers["content-type"].split(";")[0]) == (200, "text/event-stream")
     assert answer.body.startswith((b"data: ", b"event: "))
@@ -127,11 +133,14 @@ def test_usage_is_the_upstreams_and_not_a_guess(upstream_dialect):
 
 def test_requests_at_the_same_time_never_mix():
     """R-Y-31, R-AI-02..05, C29: there is no slot that two of them share, with tools or without."""
-    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}}  # fmt: skip
+    tool = {
+        "type": "function",
+        "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}},
+    }
 
     def one(number: int) -> tuple[str, str]:
         nonce = f"nonce-{number:03}"
-        more = {"tools": [tool]} if number % 2 else {}
+        more: dict[str, Any] = {"tools": [tool]} if number % 2 else {}
         body = question("openai-chat", f"[[demo:echo]] {nonce}", **more)
         return nonce, words("openai-chat", ask(gateway, PATHS["openai-chat"], body).json)
 
@@ -147,7 +156,10 @@ def test_requests_at_the_same_time_never_mix():
 def test_the_shape_of_an_answer_does_not_depend_on_the_tools(client):
     """R-AI-02, R-AI-03: one path, whether or not tools were offered."""
     schema = {"type": "object", "properties": {}}
-    tools = {"openai-chat": [{"type": "function", "function": {"name": "f", "parameters": schema}}], "anthropic": [{"name": "f", "input_schema": schema}]}  # fmt: skip
+    tools = {
+        "openai-chat": [{"type": "function", "function": {"name": "f", "parameters": schema}}],
+        "anthropic": [{"name": "f", "input_schema": schema}],
+    }
     with stage("gemini") as (gateway, _):
         text = "[[demo:echo]] hi"
         plain = ask(gateway, PATHS[client], question(client, text)).json

@@ -20,8 +20,14 @@ from tests.requirements.wire import (
     told,
 )
 
-CALLED = {"role": "assistant", "content": [{"type": "tool_use", "id": "TodoWrite_15", "name": "TodoWrite", "input": TODOS}]}  # fmt: skip
-ANSWERED = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "TodoWrite_15", "content": "Saved."}]}  # fmt: skip
+CALLED = {
+    "role": "assistant",
+    "content": [{"type": "tool_use", "id": "TodoWrite_15", "name": "TodoWrite", "input": TODOS}],
+}
+ANSWERED = {
+    "role": "user",
+    "content": [{"type": "tool_result", "tool_use_id": "TodoWrite_15", "content": "Saved."}],
+}
 USER = {"role": "user", "content": "Plan it."}
 TYPED = json.loads(json.dumps(TODO).replace('{"enum"', '{"type": "string", "enum"'))
 """The schema for targets that demand a type."""
@@ -39,7 +45,11 @@ def test_any_model_name_is_taken():
 )
 def test_the_parts_of_a_request_are_carried(target, limit):
     """R-A-02, R-A-03, R-A-05, R-A-09: the limit, the roles, text and the wish for a stream."""
-    body = asked(messages(USER, {"role": "assistant", "content": "Yes."}, USER, max_tokens=32000, stream=True), "anthropic", target)  # fmt: skip
+    body = asked(
+        messages(USER, {"role": "assistant", "content": "Yes."}, USER, max_tokens=32000, stream=True),
+        "anthropic",
+        target,
+    )
     assert (body[limit], body["stream"]) == (32000, True)
     turns = body["messages"] if target == "openai-chat" else body["input"]
     assert [turn["role"] for turn in turns] == ["user", "assistant", "user"]
@@ -92,10 +102,26 @@ def test_counted_ids_of_a_long_session_stay_with_their_results():
     turns: list[dict] = [USER]
     for number in range(16):
         name = f"TodoWrite_{number}"
-        turns.append({"role": "assistant", "content": [{"type": "tool_use", "id": name, "name": "TodoWrite", "input": {"todos": [number]}}]})  # fmt: skip
-        turns.append({"role": "user", "content": [{"type": "tool_result", "tool_use_id": name, "content": str(number)}]})  # fmt: skip
+        turns.append(
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "tool_use", "id": name, "name": "TodoWrite", "input": {"todos": [number]}}
+                ],
+            }
+        )
+        turns.append(
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": name, "content": str(number)}],
+            }
+        )
         sent = asked(messages(*turns), "anthropic", "openai-chat")["messages"]
-        calls = {turn["tool_calls"][0]["id"]: turn["tool_calls"][0]["function"]["arguments"] for turn in sent if "tool_calls" in turn}  # fmt: skip
+        calls = {
+            turn["tool_calls"][0]["id"]: turn["tool_calls"][0]["function"]["arguments"]
+            for turn in sent
+            if "tool_calls" in turn
+        }
         results = {turn["tool_call_id"]: turn["content"] for turn in sent if turn["role"] == "tool"}
         assert calls == {key: f'{{"todos":[{value}]}}' for key, value in results.items()}
         assert len(results) == number + 1
@@ -103,7 +129,7 @@ def test_counted_ids_of_a_long_session_stay_with_their_results():
 
 @pytest.mark.parametrize("cold", [wireglot.Context(), wireglot.Context(seed="another process")])
 def test_the_name_of_a_result_is_found_in_the_request_alone(cold):
-    """R-E-01, R-E-02, R-E-05, C46: nothing was registered before, so nothing can be missing or mixed up."""
+    """R-E-01, R-E-02, R-E-05, R-N-01, C46: nothing was registered before, so nothing can be missing or mixed up."""
     body = asked(messages(USER, CALLED, ANSWERED), "anthropic", "gemini", context=cold)
     assert body["contents"][2]["parts"][0]["functionResponse"]["name"] == "TodoWrite"
 
@@ -123,9 +149,7 @@ def test_the_reference_round_trip():
     assert given == TODOS
     assert call["id"].startswith("toolu_")
 
-    (signature,) = (
-        delta["signature"] for delta in carrier["deltas"] if delta["type"] == "signature_delta"
-    )
+    (signature,) = (delta["signature"] for delta in carrier["deltas"] if delta["type"] == "signature_delta")
     turn = {
         "role": "assistant",
         "content": [
@@ -134,7 +158,12 @@ def test_the_reference_round_trip():
         ],
     }
     result = {"type": "tool_result", "tool_use_id": call["id"], "content": "Saved."}
-    following = asked(messages(USER, turn, {"role": "user", "content": [result]}), "anthropic", "gemini", model="gemini-3-pro")  # fmt: skip
+    following = asked(
+        messages(USER, turn, {"role": "user", "content": [result]}),
+        "anthropic",
+        "gemini",
+        model="gemini-3-pro",
+    )
     user, model, answer = following["contents"]
     assert (user["role"], model["role"], answer["role"]) == ("user", "model", "user")
     (sent,) = model["parts"]

@@ -20,7 +20,15 @@ PLACES = {
     "frequency_penalty": (None, "frequency_penalty", None, "generationConfig.frequencyPenalty"),
     "presence_penalty": (None, "presence_penalty", None, "generationConfig.presencePenalty"),
 }
-VALUES = {"temperature": 0.5, "top_p": 0.9, "top_k": 40, "max_tokens": 50, "stop": ["END"], "frequency_penalty": 0.1, "presence_penalty": 0.2}  # fmt: skip
+VALUES = {
+    "temperature": 0.5,
+    "top_p": 0.9,
+    "top_k": 40,
+    "max_tokens": 50,
+    "stop": ["END"],
+    "frequency_penalty": 0.1,
+    "presence_penalty": 0.2,
+}
 
 
 def put(body: dict, place: str, value: object) -> dict:
@@ -54,7 +62,7 @@ def found(body: dict, place: str) -> object:
     ],
 )
 def test_a_setting_is_forwarded_or_its_loss_is_told(setting):
-    """R-AI-01, C38: from each dialect that has it to each."""
+    """R-AI-01, R-X-08, C38: from each dialect that has it to each."""
     for asker, here in zip(ASKS, PLACES[setting], strict=True):
         for upstream, there in zip(ASKS, PLACES[setting], strict=True):
             if here is None:
@@ -78,11 +86,15 @@ def test_nothing_is_injected_that_the_client_did_not_say():
 def test_what_a_model_fixes_is_dropped_aloud_and_refused_if_strict():
     """R-Y-14, C38: by the capabilities of the model, not for everyone."""
     body = chat(temperature=0.3)
-    out = wireglot.translate_request(body, source="openai-chat", target="openai-chat", provider="kimi", model="kimi-k3")  # fmt: skip
+    out = wireglot.translate_request(
+        body, source="openai-chat", target="openai-chat", provider="kimi", model="kimi-k3"
+    )
     assert "temperature" not in out.value
     assert [loss.feature for loss in out.losses] == ["sampling.temperature"]
     with pytest.raises(wireglot.StrictLoss):
-        wireglot.translate_request(body, source="openai-chat", target="openai-chat", provider="kimi", model="kimi-k3", strict=True)  # fmt: skip
+        wireglot.translate_request(
+            body, source="openai-chat", target="openai-chat", provider="kimi", model="kimi-k3", strict=True
+        )
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
@@ -102,11 +114,25 @@ def test_stop_is_a_text_or_a_list(stop, sequences):
 def test_a_json_answer_can_be_asked_for():
     """R-AC-22, R-AH-08: an object, or by a schema, in each target's own field."""
     plain = chat(response_format={"type": "json_object"})
-    assert asked(plain, "openai-chat", "gemini")["generationConfig"] == {"responseMimeType": "application/json"}  # fmt: skip
+    assert asked(plain, "openai-chat", "gemini")["generationConfig"] == {
+        "responseMimeType": "application/json"
+    }
     assert asked(plain, "openai-chat", "openai-responses")["text"]["format"] == {"type": "json_object"}
-    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}  # fmt: skip
-    shaped = chat(response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": schema, "strict": True}})  # fmt: skip
-    assert asked(shaped, "openai-chat", "gemini")["generationConfig"]["responseJsonSchema"]["required"] == ["a"]  # fmt: skip
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string"}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+    shaped = chat(
+        response_format={
+            "type": "json_schema",
+            "json_schema": {"name": "n", "schema": schema, "strict": True},
+        }
+    )
+    assert asked(shaped, "openai-chat", "gemini")["generationConfig"]["responseJsonSchema"]["required"] == [
+        "a"
+    ]
     assert asked(shaped, "openai-chat", "anthropic")["output_config"]["format"]["schema"] == schema
     flat = asked(shaped, "openai-chat", "openai-responses")["text"]["format"]
     assert (flat["type"], flat["name"], flat["schema"]) == ("json_schema", "n", schema)
@@ -131,7 +157,9 @@ def test_a_rare_setting_of_chat_is_kept_by_chat_and_never_lost_in_silence(settin
 
 def test_gemini_takes_number_seed_and_log_probabilities():
     """R-AC-18, R-AC-19, R-AC-20, R-AC-23, R-AH-11, R-AH-12, R-AH-13: where there is a field it is used."""
-    config = asked(chat(n=2, logprobs=True, top_logprobs=3, seed=7), "openai-chat", "gemini")["generationConfig"]  # fmt: skip
+    config = asked(chat(n=2, logprobs=True, top_logprobs=3, seed=7), "openai-chat", "gemini")[
+        "generationConfig"
+    ]
     assert config == {"candidateCount": 2, "responseLogprobs": True, "logprobs": 3, "seed": 7}
 
 
@@ -173,5 +201,7 @@ def test_parallel_calls_can_be_switched_off():
 def test_both_spellings_of_geminis_fields_are_read():
     """R-AF-10..13"""
     camel = gemini(generationConfig={"topP": 0.9, "topK": 4, "maxOutputTokens": 9, "stopSequences": ["E"]})
-    snake = gemini(generation_config={"top_p": 0.9, "top_k": 4, "max_output_tokens": 9, "stop_sequences": ["E"]})  # fmt: skip
+    snake = gemini(
+        generation_config={"top_p": 0.9, "top_k": 4, "max_output_tokens": 9, "stop_sequences": ["E"]}
+    )
     assert asked(snake, "gemini", "anthropic", model="m") == asked(camel, "gemini", "anthropic", model="m")

@@ -37,10 +37,14 @@ def test_a_call_in_an_earlier_chunk_is_remembered():
 
 def test_an_unknown_reason_is_told_as_a_loss_with_its_name():
     """R-I-06, R-I-11, C16: a legal word on the wire, the raw one in the declaration."""
-    out = wireglot.translate_response(candidate(TEXT, finish="BRAND_NEW"), source="gemini", target="anthropic")  # fmt: skip
+    out = wireglot.translate_response(
+        candidate(TEXT, finish="BRAND_NEW"), source="gemini", target="anthropic"
+    )
     (loss,) = (loss for loss in out.losses if loss.feature == "stop_reason")
     assert "BRAND_NEW" in loss.detail
-    odd = wireglot.translate_response(completion({"content": "Hi"}, "brand_new"), source="openai-chat", target="anthropic")  # fmt: skip
+    odd = wireglot.translate_response(
+        completion({"content": "Hi"}, "brand_new"), source="openai-chat", target="anthropic"
+    )
     assert odd.value["stop_reason"] == "end_turn"
     assert any("brand_new" in loss.detail for loss in odd.losses)
     same = told(completion({"content": "Hi"}, "brand_new"), "openai-chat", "openai-chat")
@@ -71,7 +75,11 @@ def test_a_reason_of_chat_for_an_anthropic_client(answer, finish, stop):
 )
 def test_each_client_gets_the_whole_range_of_its_own_words(stop, finish, status, gemini):
     """R-I-12, R-I-13, R-I-14, R-AD-13, R-AG-06, R-AA-04, R-AA-07, C24: not only an end and a call."""
-    block = {"type": "tool_use", "id": "t", "name": "f", "input": {}} if stop == "tool_use" else {"type": "text", "text": "x"}  # fmt: skip
+    block = (
+        {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+        if stop == "tool_use"
+        else {"type": "text", "text": "x"}
+    )
     answer = message(block, stop=stop)
     assert told(answer, "anthropic", "openai-chat")["choices"][0]["finish_reason"] == finish
     whole = told(answer, "anthropic", "openai-responses")

@@ -2,6 +2,7 @@
 
 import json
 import socket
+from typing import Any
 
 import pytest
 
@@ -12,10 +13,15 @@ from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
 clients = pytest.mark.parametrize("client", MAIN)
 PINGS = {"anthropic": b"event: ping", "openai-chat": b": ", "openai-responses": b": "}
-ENDS = {"anthropic": b"message_stop", "openai-chat": b"[DONE]", "openai-responses": b"response.completed", "gemini": b'"STOP"'}  # fmt: skip
+ENDS = {
+    "anthropic": b"message_stop",
+    "openai-chat": b"[DONE]",
+    "openai-responses": b"response.completed",
+    "gemini": b'"STOP"',
+}
 
 
-def wish(client: str) -> dict[str, bool]:
+def wish(client: str) -> dict[str, Any]:
     return {} if client == "gemini" else {"stream": True}
 
 
@@ -48,7 +54,7 @@ def test_a_client_that_leaves_ends_the_question_upstream(client):
         upstream.otherwise = Behaviour(gap=0.2)
         body = json.dumps(question(client, "[[demo:text 200]]", **wish(client))).encode()
         with socket.create_connection(("127.0.0.1", gateway.port)) as connection:
-            head = f"POST {STREAMS[client]} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"  # fmt: skip
+            head = f"POST {STREAMS[client]} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
             connection.sendall(head.encode() + body)
             assert connection.recv(100)
         (request,) = upstream.wait_for(1)
@@ -96,9 +102,17 @@ def test_an_upstreams_error_has_its_class_in_each_envelope(status, chat, claude)
 
 def test_an_exhausted_quota_is_not_asked_again():
     """R-DD-04, C13: waiting does not help."""
-    error = {"error": {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}}  # fmt: skip
+    error = {
+        "error": {
+            "message": "You exceeded your current quota",
+            "type": "insufficient_quota",
+            "code": "insufficient_quota",
+        }
+    }
     with stage("openai-chat") as (gateway, upstream):
-        upstream.otherwise = Behaviour(status=429, body=json.dumps(error).encode(), headers=(("content-type", "application/json"),))  # fmt: skip
+        upstream.otherwise = Behaviour(
+            status=429, body=json.dumps(error).encode(), headers=(("content-type", "application/json"),)
+        )
         ask(gateway, PATHS["anthropic"], question("anthropic"))
         assert len(upstream.requests) == 1
 
@@ -126,8 +140,15 @@ def test_a_broken_connection_is_tried_again_and_nothing_after_the_first_byte():
         assert len(upstream.requests) == 1
 
 
+def test_a_network_failure_has_a_status_here():
+    """C44: the library has none for it; a client of the gateway needs one."""
+    toml = '[providers.mine]\ndialect = "gemini"\nbase_url = "http://127.0.0.1:1/v1beta"\nmodels = ["m1"]\nretry = {retries = 0}\n'
+    with LiveGateway(toml) as gateway:
+        assert ask(gateway, PATHS["anthropic"], question("anthropic")).status in (502, 503, 504)
+
+
 def provider(name: str, upstream: ScriptedUpstream) -> str:
-    return f'[providers.{name}]\ndialect = "openai-chat"\nbase_url = "{upstream.url}/v1"\napi_key = "k-0123456789"\nmodels = ["m1"]\nretry = {{retries = 0}}\n'  # fmt: skip
+    return f'[providers.{name}]\ndialect = "openai-chat"\nbase_url = "{upstream.url}/v1"\napi_key = "k-0123456789"\nmodels = ["m1"]\nretry = {{retries = 0}}\n'
 
 
 @pytest.mark.parametrize(("rule", "status"), [("", 500), ('[models]\n"m1" = ["one/m1", "two/m1"]\n', 200)])

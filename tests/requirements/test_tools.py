@@ -1,6 +1,7 @@
 """Groups Y, Z, AC and AI, about tools: definitions in, the choice, calls out, results in."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "require
 NESTED = {"type": "function", "function": {"name": "look", "description": "d", "parameters": SCHEMA}}
 FLAT = {"type": "function", "name": "look", "description": "d", "parameters": SCHEMA}
 DECLARED = {"functionDeclarations": [{"name": "look", "description": "d", "parametersJsonSchema": SCHEMA}]}
-TOOLS = {
+TOOLS: dict[str, dict[str, Any]] = {
     "anthropic": {"tools": [{"name": "look", "description": "d", "input_schema": SCHEMA}]},
     "openai-chat": {"tools": [NESTED]},
     "openai-responses": {"tools": [FLAT]},
@@ -51,7 +52,15 @@ def test_tools_reach_every_upstream_in_its_own_form(source, target):
 
 def test_geminis_own_declarations_are_not_converted():
     """R-M-03, R-AI-07, R-AF-03: neither the field nor the spelling of the types."""
-    native = {"functionDeclarations": [{"name": "f", "description": "d", "parameters": {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}}}]}  # fmt: skip
+    native = {
+        "functionDeclarations": [
+            {
+                "name": "f",
+                "description": "d",
+                "parameters": {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}},
+            }
+        ]
+    }
     assert asked(gemini(tools=[native]), "gemini", "gemini")["tools"] == [native]
 
 
@@ -103,7 +112,11 @@ def test_a_call_is_told_in_each_clients_own_shape():
 def test_a_streamed_call_is_told_in_each_clients_own_shape():
     """R-Y-27, R-AE-09, R-AB-12, R-AB-13"""
     data = sse(candidate({"functionCall": {"name": "look", "args": {"city": "Ulm"}}}))
-    deltas = [choice["delta"] for chunk in frames(streamed(data, "gemini", "openai-chat")) for choice in chunk["choices"]]  # fmt: skip
+    deltas = [
+        choice["delta"]
+        for chunk in frames(streamed(data, "gemini", "openai-chat"))
+        for choice in chunk["choices"]
+    ]
     calls = [delta["tool_calls"][0] for delta in deltas if "tool_calls" in delta]
     assert (calls[0]["function"]["name"], calls[0]["index"]) == ("look", 0)
     assert json.loads("".join(call["function"]["arguments"] for call in calls)) == {"city": "Ulm"}
@@ -119,7 +132,13 @@ RESULTS = {
     "openai-chat": chat(
         messages=[
             {"role": "user", "content": "hi"},
-            {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}]},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+                ],
+            },
             {"role": "tool", "tool_call_id": "c1", "content": "sunny"},
         ]
     ),  # R-AC-04, R-AC-05
@@ -134,10 +153,15 @@ RESULTS = {
         contents=[
             {"role": "user", "parts": [{"text": "hi"}]},
             {"role": "model", "parts": [{"functionCall": {"id": "c1", "name": "look", "args": {}}}]},
-            {"role": "user", "parts": [{"functionResponse": {"id": "c1", "name": "look", "response": {"output": "sunny"}}}]},
+            {
+                "role": "user",
+                "parts": [
+                    {"functionResponse": {"id": "c1", "name": "look", "response": {"output": "sunny"}}}
+                ],
+            },
         ]
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("source", list(RESULTS))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.wire.test_json import values
 from wireglot.wire.json import BadJson, decode
-from wireglot.wire.splice import peek, splice
+from wireglot.wire.splice import Outline, splice
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,48 @@ def list_top_level(expected):
 
 
 @given(st.dictionaries(st.text(max_size=3), values), st.lists(st.text(max_size=3)))
-def test_a_peek_sees_what_a_decoder_sees(value, keys):
-    body = standard_json.dumps(value).encode()
-    assert peek(body, keys) == {key: value[key] for key in keys if key in value}
+def test_an_outline_sees_what_a_decoder_sees(value, keys):
+    outline = Outline(standard_json.dumps(value).encode())
+    assert [outline.get(key) for key in keys] == [value.get(key) for key in keys]
+    assert outline.repeated == []
 
 
-def test_a_peek_takes_the_last_of_several_like_the_decoder():
+def test_an_outline_takes_the_last_of_several_like_the_decoder():
     body = b'{"a":1,"a":2,"b":"\\ud83d"}'
-    assert peek(body, ["a", "b", "c"]) == decode(body)
+    outline = Outline(body)
+    assert {key: outline.get(key) for key in ("a", "b")} == decode(body)
+    assert outline.get("c") is None
+    assert outline.repeated == ["a"]
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" ,", " :")])
+@given(_objects, st.booleans())
+def test_an_outline_replaces_as_a_splice_does(separators, pairs, ascii_only):
+    comma, colon = separators
+
+    def write(value: object) -> str:
+        return standard_json.dumps(value, separators=separators, ensure_ascii=ascii_only)
+
+    body = ("{" + comma.join(f"{write(key)}{colon}{write(value)}" for key, value in pairs) + "}").encode()
+    outline = Outline(body)
+    for key in ("model", "x", "ä", "not there"):
+        assert outline.replaced(key, b'{"new":1}') == splice(body, {key: b'{"new":1}'})
+    keys = [key for key, _ in pairs]
+    assert set(outline.repeated) == {key for key in keys if keys.count(key) > 1}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"mod\\u0065l":1,"model":2}',
+        b'{"model":1,"model":2}',
+        b'{"model": 1,"model":2}',
+        b'{"model":[],"model":"a longer one"}',
+        b'{"model":"a longer one","model":[]}',
+    ],
+)
+def test_a_key_that_stands_twice_is_told_however_it_is_written(body):
+    assert Outline(body).repeated == ["model"]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +130,7 @@ def test_a_broken_body_is_bad_json(body):
     with pytest.raises(BadJson):
         splice(body, {"model": b"1"})
     with pytest.raises(BadJson):
-        peek(body, ["model"])
+        Outline(body)
 
 
 @given(

@@ -15,7 +15,8 @@ FAILED = 1
 
 
 def run(arguments: argparse.Namespace) -> int:
-    path = Path(arguments.path) if arguments.path else find()
+    named = arguments.path or arguments.config
+    path = Path(named) if named else find()
     paint = Paint(sys.stdout)
     try:
         settings = load(path, create_secret=False)  # to look at it leaves no trace

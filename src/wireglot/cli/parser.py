@@ -115,6 +115,7 @@ def _add_config(commands: Any) -> None:
         "or what the gateway would do with it. The exit status is 1 if there are problems.",
     )
     parser.add_argument("action", choices=("check",), help="what to do with it")
+    parser.add_argument("--config", metavar="FILE", help="the same as PATH, as `wireglot serve` spells it")
     parser.add_argument(
         "path", nargs="?", metavar="PATH", help="the file (default: the one `wireglot serve` would find)"
     )

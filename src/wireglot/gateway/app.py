@@ -111,7 +111,10 @@ class Gateway:
             head.admission = _Admitted(asked, caller, settings, request_id)
             return None
         except NoRoute as nowhere:
-            return self._refused(head, operations.nowhere(head, nowhere), request_id, nowhere.dialect)
+            refused = self._refused(head, operations.nowhere(head, nowhere), request_id, nowhere.dialect)
+            if nowhere.allowed:
+                refused.headers.append(("allow", ", ".join(nowhere.allowed)))
+            return refused
         except Fault as fault:
             return self._refused(head, fault, request_id, dialect_of(head))
 
@@ -159,7 +162,17 @@ class Gateway:
                     admitted.settings, models, admitted.caller, head, asked, body, reply, record
                 )
                 return
-            job = Job(admitted.settings, head, body, asked, admitted.caller, record, reply, int(time.time()))
+            job = Job(
+                admitted.settings,
+                head,
+                body,
+                asked,
+                admitted.caller,
+                record,
+                reply,
+                self.observer.redactor,
+                int(time.time()),
+            )
             record.model, record.stream = job.model, job.stream
             await self._answer(job)
         except Fault as fault:
@@ -260,9 +273,8 @@ class Gateway:
             assert job is not None
             _note(record, error)
             headers = faults.error_headers(error, final=final)
-            self._send(
-                record, reply, failed.status, [*headers, *common_headers(job)], redactor.data(failed.body)
-            )
+            body = operations.redacted(failed.body, redactor)
+            self._send(record, reply, failed.status, [*headers, *common_headers(job)], body)
         else:
             self._tell(job, record, reply, msgspec.structs.replace(error, extra=None), final=final)
 
@@ -310,6 +322,8 @@ class Gateway:
 
 
 def _route(settings: Settings, model: str, dialect_name: str, effort: str) -> tuple[Target, ...]:
+    if not model:
+        raise Fault("bad", "model: expected the name of a model", code="invalid_value", param="model")
     try:
         return route(settings, model, dialect_name, effort)
     except Unroutable as nowhere:

@@ -75,14 +75,11 @@ def prepare(job: Job, target: Target, credential: Credential | None) -> Prepared
 def _raw(job: Job, target: Target, credential: Credential | None, context: Context) -> Prepared:
     body = job.body
     if target.dialect not in _MODEL_IN_PATH:
-        changes: dict[str, bytes] = {}
         if target.model != job.model:
-            changes["model"] = encode(target.model)
+            body = job.outline.replaced("model", encode(target.model))
         project = _project(target)
         if project:
-            changes["project"] = encode(project)
-        if changes:
-            body = splice(body, changes)
+            body = splice(body, {"project": encode(project)})
     outbound = _outbound(job, target, credential, "stream" if job.stream else "generate", body, True)
     return Prepared(outbound, job.stream, True, context)
 

@@ -6,6 +6,7 @@ raised (`Refused`): another attempt may follow. After that a failure is told in 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import msgspec
@@ -71,6 +72,8 @@ class Passthrough:
         self._client = client
         self._held = b""
         self._sent = 0
+        self._prepared = prepared
+        self._events: list[Event] = []  # of the opening
         self._framed = job.framing == "sse"
         self._tap: Tap = tap(job.dialect, max_frame)
         self._opening: StreamReader | None = dialect(job.dialect).stream_reader(prepared.context)
@@ -90,8 +93,8 @@ class Passthrough:
         self.ended = True
         opening = self._opening
         if opening is not None:
-            _begins(opening.end())  # raises unless it is an answer after all
-            self._tap.feed(self._held)
+            self._write_late(opening)
+            return
         self._settle()
         if self._tap.complete and (self._framed or self._tap.settled == self._sent):
             if self._held:
@@ -99,6 +102,12 @@ class Passthrough:
             self._client.end()
         else:
             self.fail(_TRUNCATED)
+
+    def _write_late(self, opening: StreamReader) -> None:
+        """It showed only at its end that this is an answer: one document where a stream was asked for."""
+        late = Translation(self._job, self._job.dialect, self._prepared, self._client)
+        late.events([*self._events, *opening.end()])
+        self.failure = late.failure
 
     def fail(self, error: ApiError) -> None:
         self.ended = True
@@ -110,7 +119,7 @@ class Passthrough:
         _note_failure(self._job.record, error)
         context = msgspec.structs.replace(self._job.context, first_event=self._tap.next_event)
         writer = dialect(self._job.dialect).stream_writer(context, None)
-        data = writer.write([Failure(_signed(error, self._job.record))])
+        data = writer.write([Failure(_signed(error, self._job))])
         if not self._framed and self._sent:
             data = b"," + data[data.index(b"{") :]  # the array has begun: its next element, and its end
         self._client.write(data)
@@ -124,15 +133,22 @@ class Passthrough:
         """Hold everything back until the first event that is part of an answer."""
         assert self._opening is not None
         self._held += data
-        events = self._opening.read(data)
-        if not _begins(events):
+        for piece in _frame_by_frame(data):
+            events = self._opening.read(piece)
+            self._events += events
+            if _begins(events):
+                break
+        else:
             return
+        self._events = []
         self._opening = None
         held, self._held = self._held, b""
         self._take(held)
 
     def _take(self, data: bytes) -> None:
         self._tap.feed(data)
+        if self._tap.error is not None:
+            data = self._job.redactor.data(data)  # an upstream may repeat our key in its complaint
         self._forward(data)
         if self._tap.ended:
             self.finish()  # the client need not wait for the upstream to close
@@ -166,6 +182,15 @@ class Passthrough:
         record.usage_source = _source(record.usage, self._tap.complete)
         if self._tap.error is not None:
             _note_failure(record, self._tap.error)
+
+
+def _frame_by_frame(data: bytes) -> Iterator[bytes]:
+    """The first read may hold a whole answer, and its first event is all that decides: no more is parsed."""
+    at = 0
+    while (end := data.find(b"\n\n", at)) >= 0:
+        yield data[at : end + 2]
+        at = end + 2
+    yield data[at:]
 
 
 def _last_frame_end(data: bytes) -> int:
@@ -228,7 +253,7 @@ class Translation:
                 self._usage = event.usage or self._usage  # type: ignore[union-attr]  # the three that have it
         last = events[-1]
         if type(last) is Failure:
-            last = Failure(_signed(last.error, self._job.record))
+            last = Failure(_signed(last.error, self._job))
             events = [*events[:-1], last]
         if self._restorer is not None:
             events = self._restorer.events(events)
@@ -297,9 +322,10 @@ def _begins(events: list[Event]) -> bool:
     return False
 
 
-def _signed(error: ApiError, record: Record) -> ApiError:
-    """With our request id, which the log has too; the upstream's own is told there."""
-    return msgspec.structs.replace(error, request_id=record.id, extra=None)
+def _signed(error: ApiError, job: Job) -> ApiError:
+    """With our request id, which the log has too, and without our secrets, which the upstream knows."""
+    message = job.redactor.text(error.message)
+    return msgspec.structs.replace(error, message=message, request_id=job.record.id, extra=None)
 
 
 def _source(usage: Usage | None, complete: bool) -> UsageSource:

@@ -58,7 +58,9 @@ class Breaker:
     def failed(self, policy: BreakerPolicy, now: float) -> None:
         self._in_a_row += 1
         self._note(policy, now, False)
-        if self._probing or self._open_until is not None:
+        if self._open_until is not None:
+            if not self._probing:
+                return  # it was on its way when the breaker opened: no news
             self._probing = False
             self._pause = min(policy.probe_cap, self._pause * 2)
             self._open_until = now + self._pause

@@ -15,18 +15,19 @@ from wireglot.gateway.exchange import Head, Headers, Reply
 from wireglot.gateway.faults import Fault
 from wireglot.gateway.guard import Caller
 from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.redact import Redactor
 from wireglot.gateway.routes import Asked
 from wireglot.gateway.settings import LossPolicy, Settings
 from wireglot.ir.errors import ClientFault, Unsupported, WireglotError
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 from wireglot.wire.json import BadJson, decode, exceeds_depth
-from wireglot.wire.splice import peek, repeated_keys
+from wireglot.wire.splice import Outline
 
 if TYPE_CHECKING:
     from wireglot.gateway.feeders import Feeder
 
-_PEEKED: Final = ("model", "stream", "thread")
+_DECISIVE: Final = frozenset({"model", "stream", "thread"})
 _SESSION_HEADERS: Final = (
     "x-wireglot-session",
     "x-claude-code-session-id",
@@ -38,6 +39,7 @@ _SESSION_HEADERS: Final = (
 _SEALED: Final = b'"V0cx'  # how our envelopes begin, base64 of their magic
 _MEASURED: Final = 16 * 1024
 """Larger bodies are held to the depth at which the parser itself gives up: measuring them costs too much."""
+_EXPONENT: Final = re.compile(rb"[0-9][eE][+-]?[0-9]{3}")
 _NO_NUMBER: Final = re.compile(rb"\W?-?(?:NaN|Infinity)")
 _POLICIES: Final = frozenset({"strict", "warn", "silent"})
 
@@ -59,9 +61,11 @@ class Job:
         "head",
         "losses",
         "model",
+        "outline",
         "passed_back",
         "policy",
         "record",
+        "redactor",
         "reply",
         "session",
         "settings",
@@ -80,6 +84,7 @@ class Job:
         caller: Caller,
         record: Record,
         reply: Reply,
+        redactor: Redactor,
         now: int,
     ) -> None:
         self.settings = settings
@@ -89,6 +94,7 @@ class Job:
         self.caller = caller
         self.record = record
         self.reply = reply
+        self.redactor = redactor
         self.dialect = asked.dialect
         self.client: ClientStream | None = None
         self.feeder: Feeder | None = None
@@ -124,6 +130,8 @@ class Job:
             value = _decoded(self.body)
             if not isinstance(value, dict):
                 raise Fault("bad", "expected a JSON object", code="invalid_type")
+            if self.dialect == "gemini-simple" and "timeout" in value:
+                value = {key: item for key, item in value.items() if key != "timeout"}  # it was for us
             self._document = value
         return self._document
 
@@ -155,26 +163,30 @@ class Job:
             self.model, self.stream = asked.model, bool(asked.stream)
         if not self.body:
             raise Fault("bad", "the body is empty: expected a JSON object", code="invalid_json")
-        found = _peeked(self.body)
+        outline = self.outline = _outlined(self.body)
         if asked.dialect == "gemini":
             return
-        model = found.get("model")
+        model = outline.get("model")
         if model is not None and type(model) is not str:
             raise Fault("bad", "model: expected a string", code="invalid_type", param="model")
-        stream = found.get("stream")
+        stream = outline.get("stream")
         if stream is not None and type(stream) is not bool:
             raise Fault("bad", "stream: expected true or false", code="invalid_type", param="stream")
         if asked.dialect == "code-assist" and not model:
             model = _wrapped_model(self.document())
         self.model = (model or "").removeprefix("models/") if asked.dialect == "code-assist" else model or ""
         self.stream = asked.stream if asked.stream is not None else bool(stream)
-        self.thread = found.get("thread") is not None
+        self.thread = outline.get("thread") is not None
 
     def _measure(self) -> None:
-        """Refuse what is nested so deeply that somebody behind us may break on it."""
+        """Refuse what somebody behind us may break on: JSON nested too deeply, numbers out of range."""
         depth = self.settings.guard.json_depth
-        if len(self.body) <= _MEASURED and exceeds_depth(self.body, depth):
+        if len(self.body) > _MEASURED:
+            return
+        if exceeds_depth(self.body, depth):
             raise Fault("bad", f"the JSON is nested more than {depth} deep", code="json_too_deep")
+        if _EXPONENT.search(self.body) is not None:
+            self.document()  # numbers that are only passed on are not looked at otherwise
 
     def _asked_policy(self) -> LossPolicy | None:
         """The caller's own wish, by header, then its key's."""
@@ -187,15 +199,18 @@ class Job:
         return self.caller.key.losses if self.caller.key is not None else None
 
     def _asked_timeout(self) -> float | None:
-        wish = self.head.headers.get("x-wireglot-timeout")
+        """Seconds for the whole answer: by header, or in the simplified form's own field."""
+        name, wish = "x-wireglot-timeout", self.head.headers.get("x-wireglot-timeout")
+        if wish is None and self.dialect == "gemini-simple":
+            name, wish = "timeout", self.outline.get("timeout")
         if wish is None:
             return None
         try:
             seconds = float(wish)
-        except ValueError:
+        except (ValueError, TypeError):
             seconds = -1.0
         if not 0 < seconds <= 24 * 3600:
-            raise Fault("bad", "x-wireglot-timeout: expected seconds, more than 0")
+            raise Fault("bad", f"{name}: expected seconds, more than 0", param=name)
         return seconds
 
 
@@ -235,19 +250,23 @@ def _bad_json(problem: BadJson, body: bytes = b"") -> Fault:
     return Fault("bad", f"the body is not JSON: {problem}", code=code)
 
 
-def _peeked(body: bytes) -> dict[str, Any]:
+def _outlined(body: bytes) -> Outline:
+    if not body.isascii():
+        try:
+            body.decode()
+        except UnicodeDecodeError as fault:  # strings that are only skipped over are not looked at below
+            raise _bad_json(BadJson("invalid UTF-8", fault.start), body) from None
     try:
-        found = peek(body, _PEEKED)
+        outline = Outline(body)
     except BadJson as problem:
         if not isinstance(_decoded(body), dict):
             raise Fault("bad", "expected a JSON object", code="invalid_type") from None
         raise _bad_json(problem, body) from None
     # Whoever checks the first of two equal keys and sends the second is fooled: such a body is refused.
-    if body.count(b'"model"') > 1 or body.count(b'"stream"') > 1:
-        for key in repeated_keys(body):
-            if key in _PEEKED:
-                raise Fault("bad", f"{key}: stands twice in the body", code="duplicate_key", param=key)
-    return found
+    for key in outline.repeated:
+        if key in _DECISIVE:
+            raise Fault("bad", f"{key}: stands twice in the body", code="duplicate_key", param=key)
+    return outline
 
 
 def _wrapped_model(document: dict[str, Any]) -> str:

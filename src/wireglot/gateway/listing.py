@@ -61,7 +61,8 @@ def models(settings: Settings) -> tuple[ListedModel, ...]:
         for entry in provider.spec.models:
             if entry.is_name and not entry.retired:
                 # A bare name that begins like another provider's would be asked of that one.
-                if entry.match.partition("/")[0] not in settings.providers:
+                prefix, slash, _ = entry.match.partition("/")
+                if not slash or prefix not in settings.providers:
                     names.append(entry.match)
                 names.append(f"{provider.name}/{entry.match}")
     found = (listed(settings, name) for name in dict.fromkeys(names))

@@ -13,10 +13,11 @@ from wireglot.gateway.job import identity
 from wireglot.gateway.listing import ListedModel
 from wireglot.gateway.observe.metrics import CONTENT_TYPE
 from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.redact import Redactor
 from wireglot.gateway.routes import Asked, NoRoute
 from wireglot.gateway.settings import Settings
 from wireglot.ir.errors import ClientFault
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot.wire.json import BadJson, decode, encode, encode_text
 
 if TYPE_CHECKING:
     from wireglot.gateway.app import Gateway
@@ -118,6 +119,16 @@ def _unlisted(settings: Settings, caller: Caller, asked: Asked) -> dict[str, Any
     if found is None or not listing.may_ask(caller.key, found.id):
         raise Fault("not_found", f"model: there is no {asked.model!r} here", param="model")
     return listing.render_model(asked.dialect, found)
+
+
+def redacted(body: bytes, redactor: Redactor) -> bytes:
+    """An upstream's own error, byte for byte unless it repeats a secret, in whatever spelling JSON allows."""
+    try:
+        text = encode_text(decode(body))
+    except BadJson:
+        return redactor.data(body)
+    told = redactor.text(text)
+    return redactor.data(body) if told == text else told.encode()
 
 
 def _object(body: bytes) -> dict[str, Any]:

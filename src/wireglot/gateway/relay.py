@@ -18,7 +18,7 @@ from wireglot.gateway.client_stream import ClientStream
 from wireglot.gateway.failures import Failed
 from wireglot.gateway.faults import Fault
 from wireglot.gateway.feeders import Collection, Feeder, Passthrough, Refused, Translation
-from wireglot.gateway.health import Breaker, Health
+from wireglot.gateway.health import QUARANTINE, Breaker, Health
 from wireglot.gateway.job import Job, common_headers
 from wireglot.gateway.retry import RetryBudget, advised_wait, wait_before
 from wireglot.gateway.routing import Target
@@ -34,6 +34,7 @@ from wireglot.wire.sse import FrameTooLarge
 
 _LINGER: Final = 2.0
 """Seconds an upstream may take to close a stream whose end has been seen."""
+_OPENING: Final = 64
 _COOL_UNADVISED: Final = 1.0
 _PASSED_BACK: Final = ("x-ratelimit-", "anthropic-ratelimit-", "openai-processing-ms")
 _UPSTREAM_IDS: Final = ("request-id", "x-request-id", "x-goog-request-id", "msh-request-id")
@@ -165,8 +166,11 @@ class Relay:
         ]
         match failed.blame:
             case "credential":
-                if account:
+                if failed.error.kind == "auth" and account:
                     health.reject(provider.name, account, now)
+                elif others:
+                    # What one key may not do another may. The only key is not parked: it may do other things.
+                    health.cool(provider.name, account, target.model, now + QUARANTINE)
                 return 0.0 if others else None
             case "quota":
                 health.cool(provider.name, account, target.model, now + 60.0)
@@ -268,7 +272,12 @@ class Relay:
         status = answer.status
         if status < 400:
             return failures.unreadable(f"the upstream answered with status {status}")
-        body = await answer.read(job.settings.guard.error_body)
+        try:
+            body = await answer.read(job.settings.guard.error_body)
+        except TransportFault as fault:
+            if fault.problem != "too_large":
+                raise
+            body = b""  # its status says enough
         try:
             document = decode(body)
         except BadJson:
@@ -287,6 +296,8 @@ class Relay:
         body = await answer.read(job.settings.guard.response)
         record = job.record
         if prepared.raw:
+            if b'"error"' in body[:_OPENING]:
+                self._parsed(target, prepared, body)  # raises if it is one: some say so under a status of 200
             try:
                 seen = glance(target.dialect, body)
             except BadJson:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal
 from urllib.parse import parse_qs, unquote
 
@@ -9,6 +10,7 @@ import msgspec
 
 from wireglot.gateway.code_assist import GET_VERBS
 from wireglot.gateway.exchange import Head
+from wireglot.gateway.faults import Fault
 from wireglot.gateway.stubs import stub
 
 Operation = Literal[
@@ -64,12 +66,14 @@ GET: Final[dict[str, Asked]] = {
     "/metrics": Asked("openai-chat", "metrics"),
 }
 
-_VERSIONS: Final = ("/v1/", "/v1beta/", "/v1alpha/")
+_VERSIONS: Final = ("/v1/", "/v1beta/", "/v1alpha/", "/v1beta1/")
 _LISTS: Final = (
     "/v1/models",
     "/v1beta/models",
     "/v1alpha/models",
+    "/v1beta1/models",
     "/openai/v1/models",
+    "/v1beta/openai/models",
     "/anthropic/v1/models",
 )
 _VERBS: Final[dict[str, tuple[Operation, bool | None]]] = {
@@ -78,10 +82,14 @@ _VERBS: Final[dict[str, tuple[Operation, bool | None]]] = {
     "countTokens": ("count", None),
 }
 _ASSIST: Final = "/v1internal:"
+_ENCODED_SLASH: Final = re.compile("%2[Ff]")
+"""SDKs write it where a model's name has a slash; nobody needs it elsewhere."""
 _ASSIST_OPERATION: Final = "/v1internal/"
 
 
 def match(head: Head) -> Asked:
+    if _ENCODED_SLASH.search(head.path) and "/models/" not in head.path:
+        raise Fault("bad", "the path holds an encoded slash", code="invalid_target")
     method = "GET" if head.method == "HEAD" else head.method
     path = head.path
     if method == "POST":
@@ -112,7 +120,7 @@ def dialect_of(head: Head) -> str:
     if path.startswith("/v1beta/openai/"):
         return "openai-chat"
     if (
-        path.startswith(("/v1beta/", "/v1alpha/"))
+        path.startswith(("/v1beta/", "/v1alpha/", "/v1beta1/"))
         or "x-goog-api-key" in headers
         or "x-goog-api-client" in headers
     ):

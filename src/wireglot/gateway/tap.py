@@ -113,6 +113,18 @@ _CHAT: Final = re.compile(rb'"(?:finish_reason|usage|error)"\s*:\s*[{"]')
 class _ChatTap(_SseTap):
     dialect = "openai-chat"
 
+    def __init__(self, max_frame: int) -> None:
+        super().__init__(max_frame)
+        self._max_frame = max_frame
+        self._between = True  # whether the last read ended with a frame
+
+    def feed(self, data: bytes) -> None:
+        if self._between and len(data) <= self._max_frame:
+            data = _from_first_that_tells(data)
+        if data:
+            super().feed(data)
+        self._between = not data or data.endswith(b"\n\n")
+
     def _frame(self, frame: Frame) -> None:
         data = frame.data
         if _CHAT.search(data) is None:
@@ -131,6 +143,15 @@ class _ChatTap(_SseTap):
         usage = document.get("usage") or first.get("usage")
         if type(usage) is dict:
             self.usage = chat.parse_usage(usage)
+
+
+def _from_first_that_tells(data: bytes) -> bytes:
+    """What is left once the frames are skipped, not even cut, that stand before the first telling one."""
+    found = _CHAT.search(data)
+    first = found.start() if found is not None else len(data)
+    done = data.find(b"[DONE]", 0, first)
+    start = data.rfind(b"\n\n", 0, done if done >= 0 else first)
+    return data[start + 2 :] if start >= 0 else data
 
 
 _RESPONSES: Final = re.compile(rb'"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed)|error)"')

@@ -168,7 +168,7 @@ class _Sweeper:
         kept: list[Message] = []
         for _, turn in groupby(messages, key=lambda message: message.role):
             run = list(turn)
-            if not all(map(_is_thought_alone, run)):
+            if run[0].role != "assistant" or not all(map(self._is_mere_thought, run)):
                 kept += run
                 continue
             for part in (part for message in run for part in message.content):
@@ -176,6 +176,22 @@ class _Sweeper:
                 detail = "a turn of reasoning alone is refused"
                 self.losses.append(Loss(self.trail.of(part), feature, "dropped", detail))
         return kept
+
+    def _is_mere_thought(self, message: Message) -> bool:
+        return all(
+            type(part) is Reasoning
+            or (type(part) is Text and not part.text.strip() and not self._is_state(part))
+            for part in message.content
+        )
+
+    def _is_state(self, part: Text) -> bool:
+        """Gemini signs empty text, and wants it back; to all others it is empty."""
+        signature = part.signature
+        return (
+            self.family == "gemini"
+            and signature is not None
+            and self.context.may_replay(signature, self.family)
+        )
 
     def _part(self, part: Part) -> Part | None:
         match part:
@@ -193,8 +209,7 @@ class _Sweeper:
         if part.signature is None:
             self.losses.append(Loss(path, "content.empty", "dropped", "an empty text is refused"))
             return None
-        # Gemini signs empty text, and wants it back; to all others it is empty.
-        if self.family == "gemini" and self.context.may_replay(part.signature, self.family):
+        if self._is_state(part):
             return part
         detail = "an empty text that carried another provider's state"
         self.losses.append(Loss(f"{path}.signature", "reasoning.signature", "dropped", detail))
@@ -218,10 +233,3 @@ class _Sweeper:
         detail = f"{part.type} of {part.dialect}"
         self.losses.append(Loss(self.trail.of(part), "foreign_part", "dropped", detail))
         return None
-
-
-def _is_thought_alone(message: Message) -> bool:
-    return message.role == "assistant" and all(
-        type(part) is Reasoning or (type(part) is Text and part.signature is None and not part.text.strip())
-        for part in message.content
-    )

@@ -8,32 +8,36 @@ from wireglot.ir.content import Message, ToolCall, ToolResult
 
 
 class _Pairing:
-    """Calls and results matched: a result answers the latest call of its id before it, else one behind it."""
+    """Calls and results matched: a result answers the latest open call of its id before it.
+
+    One that comes too early answers nothing yet, but rendering moves it to a later call of its id: `pairs`
+    has them too, `open` has their calls still.
+    """
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.pairs: list[tuple[int, int]] = []
         """Where the call stands, where its result."""
-        waiting: dict[str, list[tuple[int, ToolCall]]] = {}
+        waiting: dict[str, list[tuple[int, int, ToolCall]]] = {}
         early: dict[str, list[int]] = {}
+        count = 0
         for index, message in enumerate(messages):
             for part in message.content:
                 if type(part) is ToolCall:
-                    waiting.setdefault(part.id, []).append((index, part))
+                    waiting.setdefault(part.id, []).append((index, count, part))
+                    count += 1
                 elif type(part) is ToolResult:
                     calls = waiting.get(part.call_id)
                     if not calls:
                         early.setdefault(part.call_id, []).append(index)
                         continue
                     latest = calls[-1][0]  # ids may recur in later turns; within one turn the order tells
-                    at = next(at for at, (place, _) in enumerate(calls) if place == latest)
+                    at = next(at for at, (place, *_) in enumerate(calls) if place == latest)
                     self.pairs.append((calls.pop(at)[0], index))
         for identifier, places in early.items():
             calls = waiting.get(identifier, [])
-            for place in places[: len(calls)]:
-                self.pairs.append((calls.pop(0)[0], place))
-        self.open = sorted(
-            (found for calls in waiting.values() for found in calls), key=lambda found: found[0]
-        )
+            self.pairs += ((call, place) for (call, *_), place in zip(calls, places, strict=False))
+        left = sorted((found for calls in waiting.values() for found in calls), key=lambda found: found[1])
+        self.open = [(place, call) for place, _, call in left]
 
 
 def open_calls(messages: Sequence[Message]) -> list[ToolCall]:

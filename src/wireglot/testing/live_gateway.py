@@ -99,7 +99,8 @@ class LiveGateway:
 
     def log(self, event: str = "request") -> list[dict[str, Any]]:
         """The log lines so far of one kind."""
-        lines = (self.folder / "log").read_bytes().splitlines()
+        data = (self.folder / "log").read_bytes()
+        lines = data[: data.rfind(b"\n") + 1].splitlines()  # the last one may be half written
         return [line for line in map(decode, lines) if line["event"] == event]
 
     def wait_log(self, count: int = 1, event: str = "request", timeout: float = 5.0) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Read or replace top-level keys of a JSON object and leave every other byte as it was."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -18,10 +18,28 @@ _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _SCALAR = re.compile(rb"[^,}\] \t\n\r]+")
 
 
-def peek(body: bytes, keys: Iterable[str]) -> dict[str, Any]:
-    """The values of those of the top-level keys that are there; the rest of the body is only skipped over."""
-    values, _ = _values(body)
-    return {key: decode(memoryview(values[key])) for key in keys if key in values}
+class Outline:
+    """The top-level members of a JSON object, read once: to look at, and to replace one of them."""
+
+    __slots__ = ("_body", "_spans", "_values", "repeated")
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._values, readable = _values(body)
+        self._spans = _compact_spans(readable, self._values)
+        self.repeated = [] if self._spans is not None else _repeated(readable, self._values)
+        """The keys that stand there more than once."""
+
+    def get(self, key: str) -> Any:
+        raw = self._values.get(key)
+        return decode(memoryview(raw)) if raw is not None else None
+
+    def replaced(self, key: str, value: bytes) -> bytes:
+        """As `splice` does it."""
+        span = self._spans.get(key) if self._spans is not None else None
+        if span is None:
+            return splice(self._body, {key: value})
+        return b"".join((self._body[: span[0]], value, self._body[span[1] :]))
 
 
 def splice(body: bytes, replacements: Mapping[str, bytes]) -> bytes:
@@ -49,9 +67,23 @@ def splice(body: bytes, replacements: Mapping[str, bytes]) -> bytes:
     return b"".join(pieces)
 
 
-def repeated_keys(body: bytes) -> list[str]:
-    """The top-level keys that stand in the body more than once."""
-    values, readable = _values(body)
+def _compact_spans(readable: bytes, values: Mapping[str, msgspec.Raw]) -> dict[str, tuple[int, int]] | None:
+    """Where each value stands, by arithmetic; None unless the object is written as compactly as can be.
+
+    White space between members, a repeated key, an escape or a letter beyond ASCII in a key: each makes the
+    text longer than the sum of its keys and values. Equal lengths therefore prove that there is none.
+    """
+    spans = {}
+    at = len("{")
+    for key, raw in values.items():
+        start = at + len(key) + len('"":')
+        end = start + len(raw)
+        spans[key] = (start, end)
+        at = end + len(",")  # or the last brace
+    return spans if spans and at == len(readable) else None
+
+
+def _repeated(readable: bytes, values: Mapping[str, msgspec.Raw]) -> list[str]:
     opening = _OPENING.match(readable)
     assert opening is not None, "msgspec has read an object here"
     seen: set[str] = set()

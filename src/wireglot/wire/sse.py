@@ -44,6 +44,10 @@ class SseDecoder:
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that `data` completes. Frames before one that is too large are still delivered."""
+        return self._read(self.cut(data))
+
+    def cut(self, data: bytes) -> list[bytes]:
+        """The text of each frame that `data` completes, for `frame` to read; LF ends its lines."""
         if self._fault is not None:
             raise self._fault
         if self._opening is not None:
@@ -65,10 +69,16 @@ class SseDecoder:
             pending.clear()
         blocks = data.split(b"\n\n")
         pending += blocks.pop()
-        frames = self._read(blocks) if len(data) <= self._max_frame else self._read_within_limit(blocks)
-        if len(pending) > self._max_frame:
-            self._check_pending(frames)
-        return frames
+        if len(data) > self._max_frame:
+            blocks = self._within_limit(blocks)
+            if len(pending) > self._max_frame:
+                self._check_pending(blocks)
+        return blocks
+
+    def frame(self, block: bytes) -> Frame | None:
+        """What the text of a frame says; None for a comment."""
+        frames = self._read([block])
+        return frames[0] if frames else None
 
     @property
     def pending(self) -> bytes:
@@ -111,24 +121,23 @@ class SseDecoder:
                 frames.append(frame)
         return frames
 
-    def _read_within_limit(self, blocks: list[bytes]) -> list[Frame]:
+    def _within_limit(self, blocks: list[bytes]) -> list[bytes]:
         for index, block in enumerate(blocks):
             if len(block) > self._max_frame:
-                frames = self._read(blocks[:index])
-                self._refuse(frames)
-                return frames
-        return self._read(blocks)
+                self._refuse(blocks[:index])
+                return blocks[:index]
+        return blocks
 
-    def _check_pending(self, frames: list[Frame]) -> None:
+    def _check_pending(self, blocks: list[bytes]) -> None:
         pending = self._pending
         if len(pending) - pending.endswith(b"\n") > self._max_frame:  # that LF may be half of the frame's end
-            self._refuse(frames)
+            self._refuse(blocks)
 
-    def _refuse(self, frames: list[Frame]) -> None:
+    def _refuse(self, blocks: list[bytes]) -> None:
         """Raise, now or, if frames stand before the large one, at the next call."""
         self._pending.clear()
         self._fault = FrameTooLarge(f"a frame is larger than {self._max_frame} bytes")
-        if not frames:
+        if not self._read(blocks):
             raise self._fault
 
     def _learn(self, line: bytes) -> str:

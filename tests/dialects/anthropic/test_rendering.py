@@ -64,7 +64,7 @@ def test_system_text_in_the_middle_stays_there():
 
 
 def test_neighbours_of_one_role_are_merged_and_all_results_stand_in_one_turn():
-    """R-DB-04, R-A-11, R-C-02"""
+    """R-DB-04, R-A-11"""
     calls = (ToolCall("a", "f", "{}"), ToolCall("b", "g", ""))
     body, losses = render(
         HELLO,

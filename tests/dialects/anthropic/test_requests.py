@@ -13,7 +13,7 @@ def parts(*blocks, role="user"):
 
 
 def test_the_reference_request_is_understood():
-    """R-A-01..13: the TodoWrite sample with Kimi's model and ids."""
+    """R-A-01..12: the TodoWrite sample with Kimi's model and ids."""
     schema = {
         "type": "object",
         "properties": {

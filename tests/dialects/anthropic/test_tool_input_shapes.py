@@ -45,7 +45,7 @@ every_shape = pytest.mark.parametrize("shape", SHAPES, ids=[shape["name"] for sh
 
 @every_shape
 def test_every_shape_ends_in_one_valid_object(shape):
-    """R-AJ-01..09, R-AJ-13..15, R-AJ-17..19"""
+    """C12, R-DC-02, R-AJ-01..09, R-AJ-13..15, R-AJ-17..19"""
     (call,) = hear(*events_of(shape)).content
     assert isinstance(call, ToolCall)
     assert arguments_object(call.arguments) == shape["arguments"]
@@ -53,7 +53,7 @@ def test_every_shape_ends_in_one_valid_object(shape):
 
 @every_shape
 def test_the_id_is_the_same_from_start_to_end(shape):
-    """R-AJ-10, R-AJ-12"""
+    """R-AJ-21, R-AJ-10"""
     events = read(sse(*events_of(shape)))
     starts = [event for event in events if isinstance(event, PartStart)]
     assert [getattr(start.part, "id", "") for start in starts] == ["Read_0"]
@@ -62,7 +62,7 @@ def test_the_id_is_the_same_from_start_to_end(shape):
 
 @every_shape
 def test_calls_make_the_finish_reason_whatever_the_host_says(shape):
-    """R-AJ-11, R-I-12, C43"""
+    """R-AJ-21, R-AJ-11, R-I-12, C43"""
     stop = hear(*events_of(shape, "end_turn")).stop
     assert (stop.reason, stop.raw) == ("tool_calls", "tool_use")
     assert hear(*events_of(shape, "max_tokens")).stop.reason == "length"

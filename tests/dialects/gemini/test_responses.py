@@ -35,7 +35,7 @@ def answer(*parts, finish="STOP", **more):
 
 
 def test_an_answer_in_all_its_parts():
-    """R-G-02, R-G-05, R-T-02, R-T-03"""
+    """R-T-02, R-T-03"""
     body = answer(
         {"text": "hm", "thought": True},
         {"text": "Let me look."},
@@ -130,7 +130,7 @@ def test_fields_of_the_first_candidate_are_told_by_their_path():
     ],
 )
 def test_finish_reasons(raw, reason):
-    """Part 3, C1, C16, R-C-04, R-I-01, R-I-02, R-I-04, R-I-05, R-I-06: mapped by table, the raw one kept."""
+    """Part 3, C1, C16, R-C-04: mapped by table, the raw one kept."""
     body = answer({"text": "x"}, finish=raw)
     assert parse(body).stop == Stop(reason, raw, "gemini")
     comes_back(body)

@@ -158,8 +158,8 @@ def test_an_answer_has_geminis_shape():
     assert DIALECT.parse_response(body, CONTEXT).stop.reason == "length"
 
 
-def test_a_stream_ends_with_usage_and_the_sentinel():
-    """R-AG-13, R-AG-15, R-AG-16, C26: this form alone has the sentinel."""
+def test_a_stream_ends_with_usage_and_without_a_sentinel():
+    """R-AG-13, R-AG-15, R-AG-16, C21, C26: only Chat has one."""
     events: list[Event] = [
         Start("r", "m"),
         PartStart(0, Text("")),
@@ -168,8 +168,8 @@ def test_a_stream_ends_with_usage_and_the_sentinel():
         Finish(Stop("end"), Usage(1, output=2)),
     ]
     data = DIALECT.stream_writer(CONTEXT).write(events)
-    *frames, done = data.decode().split("\n\n")[:-1]
-    assert done == "data: [DONE]"
+    frames = data.decode().replace("\r\n", "\n").split("\n\n")[:-1]
+    assert "[DONE]" not in frames[-1]
     last = json.loads(frames[-1][6:])
     assert last["candidates"][0]["finishReason"] == "STOP"
     assert last["usageMetadata"]["totalTokenCount"] == 3

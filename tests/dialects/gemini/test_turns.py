@@ -249,7 +249,6 @@ def test_all_results_of_a_step_stand_first_in_the_order_of_the_calls():
 
 
 def test_a_gemini_clients_own_order_is_left_alone():
-    """R-M-03"""
     comes_back(
         HELLO,
         called({"name": "f", "args": {}}),

@@ -340,7 +340,6 @@ def test_hosted_tools_keep_their_declaration():
 
 
 def test_settings_reach_their_neutral_names():
-    """R-Y-10, R-Y-11"""
     request = asked(
         USER,
         max_tokens=5,

@@ -114,7 +114,7 @@ def test_text_behind_a_call_is_moved_and_said():
 
 
 def test_reasoning_is_given_as_reasoning_content():
-    """R-Y-16, R-DA-11"""
+    """R-DA-11"""
     (message,) = messages(Message("assistant", (Reasoning(""), ToolCall("c1", "look", "{}"))))
     assert message["reasoning_content"] == ""
 
@@ -190,7 +190,6 @@ def test_the_limit_has_its_newer_name():
 
 
 def test_a_stream_asks_for_its_usage():
-    """R-AC-07, R-Y-35"""
     assert sent(foreign(HELLO, stream=True))["stream_options"] == {"include_usage": True}
     assert "stream_options" not in sent(foreign(HELLO, stream=False))
 

@@ -127,7 +127,7 @@ def test_odd_and_missing_heads_come_back_too():
     ],
 )
 def test_a_finish_reason_without_calls(finish, reason):
-    """R-I-07 to R-I-11, C16, C24"""
+    """C16, C24"""
     stop = understood(answer({"role": "assistant", "content": "Hi"}, finish)).stop
     assert (stop.reason, stop.raw) == (reason, finish or "")
 
@@ -144,7 +144,7 @@ def test_length_wins_over_calls():
 
 
 def test_text_stands_before_the_calls_and_reasoning_before_both():
-    """R-Q-05, R-Q-08, R-AD-08"""
+    """R-Q-05, R-Q-08"""
     second = {**CALL, "id": "call_2"}
     body = answer({"content": "Hi", "reasoning_content": "hm", "tool_calls": [CALL, second]})
     assert understood(body).content == (
@@ -172,7 +172,6 @@ def test_a_google_signature_names_gemini_and_the_account_it_came_from():
 
 
 def test_annotations_are_citations_of_the_text():
-    """R-AD-11"""
     note = {
         "type": "url_citation",
         "url_citation": {"url": "u", "title": "t", "start_index": 0, "end_index": 2},

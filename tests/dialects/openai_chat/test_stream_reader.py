@@ -26,14 +26,12 @@ def calls(*frames):
 
 
 def test_a_plain_stream():
-    """R-Y-02"""
     events = read(ROLE, chunk({"content": "Hi"}), chunk({"content": " you"}), STOP, DONE)
     assert [type(event) for event in events] == [Start, PartStart, Delta, Delta, PartEnd, Finish]
     assert folded(ROLE, chunk({"content": "Hi"}), STOP, DONE).content == (Text("Hi"),)
 
 
 def test_reasoning_ends_where_the_text_begins():
-    """R-Y-16"""
     events = read(ROLE, chunk({"reasoning_content": "hm"}), chunk({"content": "Hi"}), STOP, DONE)
     assert [type(event).__name__ for event in events[1:-1]] == ["PartStart", "Delta", "PartEnd"] * 2
 
@@ -79,7 +77,7 @@ def test_encrypted_details_alone_are_a_thought_before_the_call():
 
 
 def test_parallel_calls_interleave_by_index():
-    """R-AE-09, PAINS A5"""
+    """PAINS A5"""
     frames = (
         chunk(call(0, "a", "f", "")),
         chunk(call(1, "b", "g", "")),
@@ -300,6 +298,7 @@ def test_a_broken_frame_is_a_failure(data):
 
 
 def test_odd_but_harmless_frames_are_skipped():
+    """R-DC-13"""
     frames = (b"data: null\n\n", b"data: \n\n", chunk(None), frame({"choices": [None, {"index": 0}]}))
     assert folded(ROLE, *frames, chunk({"content": "Hi"}), STOP, DONE).content == (Text("Hi"),)
 
@@ -384,7 +383,6 @@ def test_unknown_fields_are_kept_and_obfuscation_is_not():
 
 
 def test_a_whole_answer_instead_of_a_stream():
-    """R-DC-13"""
     body = {"id": "c1", "choices": [{"index": 0, "message": {"content": "Hi"}, "finish_reason": "stop"}]}
     assert folded(encode(body)).content == (Text("Hi"),)
     assert failure(encode({"error": {"message": "x", "code": "invalid_api_key"}})).kind == "auth"

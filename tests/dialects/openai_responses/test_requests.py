@@ -155,7 +155,7 @@ def test_a_file_without_a_name_gets_one_that_means_none():
 
 
 def test_calls_and_outputs_are_parts_of_their_turns():
-    """R-Y-27, R-Y-29"""
+    """R-Y-29"""
     request = comes_back(
         items(
             {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": '{"a": 1}'},
@@ -219,7 +219,7 @@ def test_a_call_without_an_id_gets_the_same_one_each_time():
 
 
 def test_every_setting_comes_back():
-    """R-Z-04, R-Z-07 to R-Z-14, R-Z-18, R-Z-19"""
+    """R-Z-07 to R-Z-14, R-Z-18, R-Z-19"""
     request = comes_back(
         {
             "model": "m",

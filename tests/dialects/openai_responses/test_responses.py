@@ -66,7 +66,7 @@ def test_every_client_finds_every_key():
 
 
 def test_the_request_is_echoed():
-    """C24, R-AA-08 to R-AA-24"""
+    """C24, R-AA-08, R-AA-09, R-AA-12 to R-AA-21, R-AA-23, R-AA-24"""
     asked = {
         "model": "m",
         "input": "hi",
@@ -172,7 +172,7 @@ def test_echoes_are_no_information():
 
 
 def test_usage_numbers_do_not_overlap():
-    """C26, R-Y-36, R-Y-37"""
+    """C26"""
     usage = parse_usage(REAL["usage"])
     assert usage is not None
     assert replace(usage, raw=None) == Usage(input=30, cache_read=60, cache_write=10, output=30, reasoning=20)

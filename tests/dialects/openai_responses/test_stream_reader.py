@@ -202,7 +202,6 @@ def test_freeform_calls():
 
 
 def test_summary_parts_are_paragraphs_of_one_reasoning():
-    """R-Y-15"""
 
     def summary(text, number):
         return {
@@ -296,7 +295,7 @@ def test_error_and_failed_are_one_failure():
 
 
 def test_noise_is_ignored():
-    """R-DC-06, R-DC-13, C21"""
+    """R-DC-06, R-DC-13"""
     noisy = (
         b": OPENROUTER PROCESSING\n\n"
         + sse(

@@ -1,7 +1,7 @@
 """The simplified form of `POST /v1/gemini`: one user turn a call, the history lives with the server.
 
 Request: `model`, `input` (a string), `tools`, `tool_config`, `tool_results`, `conversation`, `stream`,
-`timeout` and sampling in both spellings. Answers are Gemini's; the stream ends with `data: [DONE]`. Results
+`timeout` and sampling in both spellings. Answers and streams are Gemini's. Results
 name no call, so their ids are made up: whoever keeps the conversation pairs them by name.
 """
 
@@ -83,7 +83,7 @@ class GeminiSimpleDialect:
         return errors.render_error(error, context)
 
     def stream_writer(self, context: Context, request: Request | None = None) -> GeminiWriter:
-        return GeminiWriter(context, done=True)
+        return GeminiWriter(context)
 
     def render_request(self, request: Request, context: Context) -> Rendered[dict[str, Any]]:
         renderer = PartRenderer(context, "upstream")

@@ -42,7 +42,6 @@ Wrap = Callable[[dict[str, Any], str, dict[str, Any]], dict[str, Any]]
 
 _MARK = "wireglot-text-goes-here"
 _MARK_JSON = encode(_MARK)
-_DONE = b"data: [DONE]\n\n"
 
 
 def _one_line(data: bytes) -> bytes:
@@ -73,11 +72,10 @@ class _Part:
 
 
 class GeminiWriter:
-    def __init__(self, context: Context, wrap: Wrap | None = None, done: bool = False) -> None:
+    def __init__(self, context: Context, wrap: Wrap | None = None) -> None:
         self._renderer = PartRenderer(context, "client")
         self.losses: list[Loss] = self._renderer.losses
         self._wrap = wrap
-        self._done_mark = done
         self._array = ArrayEncoder() if context.framing == "json-array" else None
         self._context = context
         self._start: Start | None = None
@@ -295,8 +293,6 @@ class GeminiWriter:
         out.append(self._framed(chunk, form))
         if self._array is not None:
             out.append(self._array.close())
-        elif self._done_mark:
-            out.append(_DONE)
 
     def _declare_cited(self) -> None:
         """Sources are told at the end, where only the last text is still at hand."""

@@ -23,6 +23,7 @@ from wireglot.dialects.openai_chat.outcome import (
 )
 from wireglot.dialects.openai_chat.response import parse_response
 from wireglot.dialects.openai_chat.stream_parts import Assembly
+from wireglot.dialects.openai_chat.stream_refrain import Refrain
 from wireglot.ir.content import Extra, TokenLogprob
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.outcome import Usage
@@ -59,6 +60,7 @@ class ChatReader:
         self._finish: str | None = None
         self._others: list[dict[str, Any]] = []  # fragments of further answers (`n`), told as one event
         self._parts = Assembly(context)
+        self._refrain = Refrain()
 
     def read(self, data: bytes) -> list[Event]:
         out: list[Event] = []
@@ -110,14 +112,21 @@ class ChatReader:
 
     def _frames(self, data: bytes, out: list[Event]) -> None:
         try:
-            frames = self._sse.feed(data)
+            blocks = self._sse.cut(data)
         except FrameTooLarge as fault:
             self._fail(broken(fault), out)
             return
-        for frame in frames:
-            self._frame(frame, out)
-            if self._ended:
-                return
+        refrain = self._refrain
+        at = refrain.read(blocks, 0, out)
+        while at < len(blocks):
+            block, before = blocks[at], len(out)
+            frame = self._sse.frame(block)
+            if frame is not None:
+                self._frame(frame, out)
+                if self._ended:
+                    return
+                refrain.learn(block, out[before:])
+            at = refrain.read(blocks, at + 1, out)
 
     def _whole(self, body: bytes, out: list[Event]) -> None:
         """A body without frames: an error, or an answer that was not streamed after all."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from wireglot.gateway.config.problems import Problems, kind
 from wireglot.gateway.settings import Secret
 
 _FILE_MAX: Final = 64 * 1024
+_VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]{0,63}|[a-z_][a-z0-9_]{0,63}")
 EXPECTED: Final = '"env:NAME", "file:PATH" or the value itself'
 
 
@@ -52,6 +54,9 @@ class References:
         value = self.environ.get(name, "")
         if value.strip():
             return Secret(value.strip(), f"env:{name}")
+        if not _VARIABLE.fullmatch(name):  # perhaps the secret itself: it is not repeated
+            self.problems.add(path, '"env:NAME", the name of an environment variable', "something else")
+            return None
         found = "an empty one" if name in self.environ else "none"
         self.problems.add(path, f"the environment variable {name or 'that is named'} to be set", found)
         return None

@@ -44,8 +44,9 @@ _REQUEST_LINE: Final = re.compile(r"([A-Z]{1,32}) ([!-~]+) HTTP/(\d)\.(\d)")
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9._\-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 _ABSOLUTE: Final = re.compile(r"https?://([^/?#]*)([^#]*)", re.IGNORECASE)
 _PATH: Final = re.compile(r"(?:/(?:[A-Za-z0-9\-._~!$&'()*+,=:@]|%[0-9A-Fa-f]{2})*)+")
-# Escapes that would make another path of it: slash, backslash, dot, semicolon and the controls.
-_HIDDEN: Final = re.compile(r"//|\.\.|/\.(?:/|\Z)|%(?:2[EFef]|5[Cc]|3[Bb]|[01][0-9A-Fa-f]|7[Ff])")
+# Escapes that would make another path of it: backslash, dot, semicolon and the controls. An encoded slash is
+# for the application to judge: model names hold them.
+_HIDDEN: Final = re.compile(r"//|\.\.|/\.(?:/|\Z)|%(?:2[Ee]|5[Cc]|3[Bb]|[01][0-9A-Fa-f]|7[Ff])")
 _QUERY: Final = re.compile(r"[!-\"$-~]*")
 _LENGTH: Final = re.compile(r"[0-9]{1,18}")
 _STRAY: Final = re.compile(rb"[^\t\r\n -~\x80-\xff]|(?<!\r)\n|\r(?!\n|\Z)")

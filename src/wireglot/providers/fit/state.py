@@ -38,13 +38,17 @@ def without_state(request: Request, losses: list[Loss], trail: Trail) -> Request
     return msgspec.structs.replace(request, messages=messages)
 
 
+_EMPTYING = ("conversation_state", "tool_result.pairing")
+"""What leaves a request without anything to answer: turns kept elsewhere, results whose calls are."""
+
+
 def refuse_nothing(request: Request, losses: list[Loss]) -> None:
     """A request of which only its references remain cannot be asked of anyone else."""
     if any(message.role != "system" for message in request.messages):
         return
-    first = next((loss for loss in losses if loss.feature == "conversation_state"), None)
+    first = next((loss for loss in losses if loss.feature in _EMPTYING), None)
     if first is not None:
-        raise Unsupported(f"nothing of the conversation is in the request: {_DETAIL}", first.path)
+        raise Unsupported(f"nothing of the conversation is in the request: {first.detail}", first.path)
 
 
 def _without_references(message: Message, losses: list[Loss], trail: Trail) -> Message | None:

@@ -1,0 +1,98 @@
+"""Chunks that differ from the one before in nothing but their text: most of a stream.
+
+All other bytes being equal, such a chunk says again what the last one said. Only its text is decoded, which
+costs a fraction of reading the whole chunk.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.ir.stream import Delta, Event
+from wireglot.wire.json import decode
+
+_LINE: Final = b"data: "
+_PLACES: Final = {
+    key: re.compile(rb'"%b"[ \t]*:[ \t]*("[^"\\]*(?:\\.[^"\\]*)*")' % key.encode())
+    for key in ("content", "reasoning_content", "reasoning")
+}
+_PROBE: Final = "?"
+_TRIES: Final = 4
+"""A server whose chunks always differ elsewhere, too, is not learned for ever."""
+
+_decode_text = msgspec.json.Decoder(str).decode
+
+
+class Refrain:
+    """What stands before and behind the text of the chunk that was read last, if that was all it said."""
+
+    __slots__ = ("_after", "_before", "_cut", "_index", "_start", "_tries")
+
+    def __init__(self) -> None:
+        self._before = b""
+        self._after = b""
+        self._start = 0
+        self._cut = 0
+        self._index = -1  # the part its text belongs to
+        self._tries = _TRIES
+
+    def read(self, blocks: list[bytes], at: int, out: list[Event]) -> int:
+        """Take frames from `at` on for as long as they fit; tells where that ended."""
+        index = self._index
+        if index < 0:
+            return at
+        before, after, start, cut = self._before, self._after, self._start, self._cut
+        count = len(blocks)
+        while at < count:
+            block = blocks[at]
+            if not (block.startswith(before) and block.endswith(after)):
+                break
+            try:
+                text = _decode_text(block[start : len(block) - cut])
+            except ValueError:  # half a character; or what fits stands elsewhere: whoever reads all of it knows
+                break
+            if text:
+                out.append(Delta(index, text))
+            self._tries = _TRIES
+            at += 1
+        return at
+
+    def learn(self, block: bytes, said: list[Event]) -> None:
+        """A frame was read in full, and this is what it said."""
+        self._index = -1
+        if len(said) != 1 or not self._tries or not block.startswith(_LINE):
+            return
+        event = said[0]
+        if type(event) is not Delta or event.logprobs:
+            return
+        self._tries -= 1
+        place = _place(block)
+        if place is not None:
+            self._start, end = place
+            self._cut = len(block) - end
+            self._before, self._after = block[: self._start + 1], block[end - 1 :]  # the quotes belong to both
+            self._index = event.index
+
+
+def _place(block: bytes) -> tuple[int, int] | None:
+    """Where the text stands in a chunk that holds one, and nothing else that adds up from chunk to chunk."""
+    chunk = decode(block[len(_LINE) :])
+    choices = chunk["choices"]
+    if len(choices) != 1 or chunk.get("usage") is not None:
+        return None
+    choice = choices[0]
+    if choice.get("finish_reason") is not None or choice.get("usage") is not None:
+        return None
+    delta = choice.get("delta")
+    told = [key for key, value in delta.items() if value is not None and key != "role"] if delta else []
+    found = _PLACES[told[0]].search(block) if len(told) == 1 and told[0] in _PLACES else None
+    if found is None:
+        return None
+    start, end = found.span(1)
+    # The name may stand elsewhere too: a text put there must be the text that comes out.
+    changed: Any = decode(b'%b"%b"%b' % (block[len(_LINE) : start], _PROBE.encode(), block[end:]))
+    delta[told[0]] = _PROBE
+    return (start, end) if changed == chunk else None

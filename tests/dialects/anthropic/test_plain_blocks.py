@@ -1,0 +1,88 @@
+"""The short way for blocks, messages and tools as nearly all are gives what the thorough way gives."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wireglot.dialects.anthropic import parse_request as parsing
+from wireglot.dialects.anthropic import tools
+from wireglot.dialects.anthropic.parse_request import parse_request
+from wireglot.dialects.anthropic.parts import BlockParser
+from wireglot.dialects.base import Context
+from wireglot.ir.content import Text, ToolCall, ToolResult
+from wireglot.ir.errors import ClientFault
+
+_TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": ""}, {"text": "b", "type": "text"}]
+_ODD_TEXTS = [
+    {"type": "text", "text": None},
+    {"type": "text"},
+    {"type": "text", "cache_control": None},
+    "text",
+]
+_INPUTS = [{}, {"a": [1, None]}, {"_raw": "x", "_parse_error": "y"}, {"_raw": 1}, None, "text", []]
+_calls = st.builds(
+    lambda identifier, name, value, more: (
+        {"type": "tool_use", "id": identifier, "name": name, "input": value} | more
+    ),
+    st.sampled_from(["t1", "", None, 1]),
+    st.sampled_from(["f", "", None]),
+    st.sampled_from(_INPUTS),
+    st.sampled_from([{}, {"cache_control": {"type": "ephemeral"}}, {"caller": {"type": "direct"}}]),
+)
+_results = st.builds(
+    lambda identifier, content, more: (
+        {"type": "tool_result", "tool_use_id": identifier, "content": content} | more
+    ),
+    st.sampled_from(["t1", "", None]),
+    st.sampled_from(["text", "", None, [], _TEXTS, [*_TEXTS, {"type": "image"}], [_TEXTS[0], "text"], {}, 1]),
+    st.sampled_from([{}, {"is_error": False}, {"is_error": True}, {"new": 1}]),
+)
+_blocks = st.one_of(st.sampled_from(_TEXTS), st.sampled_from(_ODD_TEXTS), _calls, _results)
+_tools = st.fixed_dictionaries(
+    {
+        "name": st.sampled_from(["f", "", None]),
+        "description": st.sampled_from(["d", "", None]),
+        "input_schema": st.sampled_from([{"type": "object"}, {}, None, []]),
+    },
+    optional={"strict": st.just(None), "type": st.sampled_from(["custom", None]), "new": st.just(1)},
+)
+_messages = st.fixed_dictionaries(
+    {
+        "role": st.sampled_from(["user", "assistant", "system", "else", None]),
+        "content": st.one_of(st.lists(_blocks, max_size=3), st.sampled_from(["text", "", None, 1])),
+    },
+    optional={"new": st.just(1)},
+)
+
+
+def _read(body: dict[str, Any]) -> object:
+    try:
+        return parse_request(body, Context(seed="s"))
+    except ClientFault as fault:
+        return str(fault), fault.path
+
+
+@given(st.lists(_messages, max_size=3), st.lists(_tools, max_size=2))
+def test_both_ways_read_the_same(messages, declared):
+    body = {"model": "m", "max_tokens": 1, "messages": messages, "tools": declared}
+    shortly = _read(body)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BlockParser, "_plain", lambda self, block: None)
+        patch.setattr(parsing, "_is_plain", lambda message: False)
+        patch.setattr(tools, "_PLAIN", frozenset())
+        assert _read(body) == shortly
+
+
+def test_an_agents_blocks_go_the_short_way():
+    blocks = [
+        {"type": "text", "text": "hi"},
+        {"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}},
+        {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "done"}]},
+        {"type": "tool_result", "tool_use_id": "t", "content": "done"},
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(BlockParser, "block")
+        request = parse_request({"model": "m", "messages": [{"role": "user", "content": blocks}]}, Context())
+    assert [type(part) for part in request.messages[0].content] == [Text, ToolCall, ToolResult, ToolResult]

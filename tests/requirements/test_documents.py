@@ -1,0 +1,47 @@
+"""Group L: the pages that were asked for are there and tell what they must."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def section(page: str, heading: str) -> str:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    _, found, rest = text.partition(f"\n## {heading}\n")
+    assert found, f"{page} has no section {heading!r}"
+    return re.split(r"^## ", rest, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def test_passing_through_and_translating_are_explained():
+    """R-L-01, R-L-02, R-N-05: with a diagram, and for each what becomes of request and answer."""
+    assert "```mermaid" in section("gateway.md", "The walk of a request")
+    told = section("gateway.md", "Passed through or translated")
+    assert "| request | answer |" in told
+    assert re.search(r"^\| same dialect.*bytes", told, flags=re.MULTILINE)
+    assert re.search(r"^\| other dialect \| translated \| translated \|$", told, flags=re.MULTILINE)
+
+
+def test_the_architecture_is_drawn():
+    """R-L-07: how a request flows, and how its parts are bent to a provider."""
+    told = section("architecture.md", "The walk of a translation")
+    for word in ("parse_request", "fit to limits", "render_request", "stream_reader", "stream_writer"):
+        assert word in told
+
+
+@pytest.mark.parametrize("subject", ["Invariants", "retr", "stderr", "MOONSHOT_API_KEY"])
+def test_the_adapters_contract_is_written_down(subject):
+    """R-L-09"""
+    assert subject.lower() in (DOCS / "kimi.md").read_text(encoding="utf-8").lower()
+
+
+def test_the_round_of_a_conversation_is_shown():
+    """R-L-08: asked, answered, kept as a whole, answered to, and asked again; and that it is cut with care."""
+    text = (DOCS / "history.md").read_text(encoding="utf-8")
+    (example, *_) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    steps = ("history.user(", "history.request(", ".answer()", "history.assistant(", "history.result(")
+    places = [example.index(step) for step in steps]
+    assert places == sorted(places)
+    assert "call and its result stay" in section("history.md", "The conversation: `History`")

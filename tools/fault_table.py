@@ -1,0 +1,149 @@
+"""Write docs/reference/faults.md: what can go wrong, and the tests that hold the gateway to its answer.
+
+Tests name the rows they cover in their docstrings (`FAULTS 68, 69`); 1 and 2 there are the two sections on
+the form of errors. With --check nothing is written: a page out of date or a row without test is a failure.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.fault_rows import ELSEWHERE, REASONS, ROWS
+from wireglot.gateway.faults import Fault, FaultClass, refusal
+from wireglot.wire.json import decode
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reference" / "faults.md"
+TESTS = ROOT / "tests"
+
+_MARK = "<!-- Written by tools/fault_table.py. Do not edit. -->"
+_NAMED = re.compile(r"FAULTS ((?:\d+(?:, )?)+)")
+_SECTIONS = (1, 2)
+_CLASSES: tuple[FaultClass, ...] = (
+    "bad", "auth", "permission", "not_found", "conflict", "too_large", "media", "rate", "shed", "internal",
+    "upstream_bad", "upstream_down", "upstream_timeout", "upstream_auth",
+)  # fmt: skip
+
+Tests = dict[int, list[tuple[str, str]]]
+"""Row -> file (below tests/) and name of each test."""
+
+
+def found_tests() -> tuple[Tests, set[tuple[str, str]]]:
+    """The rows that docstrings name, and all tests there are."""
+    rows: Tests = {}
+    known = set()
+    for path in sorted(TESTS.rglob("test_*.py")):
+        file = path.relative_to(TESTS).as_posix()
+        for name, text in _tests_of(path):
+            known.add((file, name))
+            for numbers in _NAMED.findall(text):
+                for number in re.findall(r"\d+", numbers):
+                    rows.setdefault(int(number), []).append((file, name))
+    return rows, known
+
+
+def _tests_of(path: Path) -> Iterator[tuple[str, str]]:
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            yield node.name, ast.get_docstring(node) or ""
+
+
+def covered() -> tuple[Tests, Tests, list[str]]:
+    """Tests of each row, those of the two sections, and what is wrong with the table itself."""
+    rows, known = found_tests()
+    problems = []
+    sections = {number: rows.pop(number, []) for number in _SECTIONS}
+    for number, tests in ELSEWHERE.items():
+        for test in tests:
+            if test not in known:
+                problems.append(f"row {number}: there is no test {test[0]}::{test[1]}")
+        rows[number] = [*tests, *rows.get(number, [])]
+    for number in ROWS:
+        if not rows.get(number) and number not in REASONS:
+            problems.append(f"row {number}: neither a test nor a reason")
+    for number, tests_of_it in rows.items():
+        if number not in ROWS:
+            problems.append(f"row {number}: unknown, named by {tests_of_it[0][1]}")
+    return rows, sections, problems
+
+
+def page(rows: Tests, sections: Tests) -> str:
+    lines = [
+        _MARK,
+        "",
+        "# Faults",
+        "",
+        "What can go wrong, what the gateway answers, and the tests that hold it to that.",
+        "",
+        "## Errors before the stream has begun",
+        "",
+        "A true HTTP status and a body in the client's own dialect.",
+        "",
+        "| class | Anthropic | OpenAI | Gemini |",
+        "|---|---|---|---|",
+        *map(_class_row, _CLASSES),
+        "",
+        f"Tests: {_links(sections[1])}.",
+        "",
+        "## Errors after it has begun",
+        "",
+        "The status is out, so the stream says it: exactly one error, the last thing in it, and never an end",
+        "that the upstream did not send. Until the first part of an answer is out, keep-alives aside,",
+        "another key or provider is still asked.",
+        "",
+        "| dialect | form |",
+        "|---|---|",
+        '| Anthropic | `event: error`, `data: {"type":"error","error":{...},"request_id":...}` |',
+        '| Chat | `data: {"error":{...}}`, no `[DONE]` |',
+        "| Responses | `event: error`, then `event: response.failed` |",
+        '| Gemini | `data: {"error":{"code":...}}`; in an array one more element and `]` |',
+        "",
+        f"Tests: {_links(sections[2])}.",
+        "",
+        "## Rows",
+        "",
+        "| | what happens | answer | tests, or why there are none |",
+        "|---|---|---|---|",
+    ]
+    for number, (fault, answer) in ROWS.items():
+        reason = [REASONS[number]] if number in REASONS else []
+        held = "; ".join([*([_links(rows[number])] if rows.get(number) else []), *reason])
+        lines.append(f"| {number} | {fault} | {answer} | {held} |")
+    return "\n".join(lines) + "\n"
+
+
+def _class_row(kind: FaultClass) -> str:
+    cells = []
+    for dialect in ("anthropic", "openai-chat", "gemini"):
+        answer = refusal(Fault(kind, "m").error, dialect)
+        error = decode(answer.body)["error"]
+        words = [error.get("status") or error["type"], error["code"] if dialect == "openai-chat" else None]
+        cells.append(f"{answer.status} " + ", ".join(f"`{word}`" for word in words if word))
+    return f"| {kind.replace('_', ' ')} | {' | '.join(cells)} |"
+
+
+def _links(tests: list[tuple[str, str]]) -> str:
+    return ", ".join(
+        f"[{name.removeprefix('test_').replace('_', ' ')}](../../tests/{file})" for file, name in tests
+    )
+
+
+def main() -> int:
+    rows, sections, problems = covered()
+    text = page(rows, sections)
+    if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
+        if "--check" in sys.argv[1:]:
+            problems.append("docs/reference/faults.md: out of date, run `python -m tools.fault_table`")
+        else:
+            PAGE.write_text(text, encoding="utf-8")
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
