@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tools import config_tables, library_example, metric_table, provider_page, requirements_table
+from tools import config_tables, fault_table, library_example, metric_table, provider_page, requirements_table
 from tools.blocks import filled
 from wireglot.ir.loss import FEATURES
 from wireglot.testing.matrix import DIRECTIONS, LETTERS, Grade, run_matrix, title
@@ -98,6 +98,7 @@ def stale(check: bool) -> Iterable[str]:
     """Write the pages that differ (or only name them)."""
     docs = ROOT / "docs"
     pages = {
+        docs / "reference" / "faults.md": fault_table.faults_page(),
         docs / "reference" / "losses.md": losses_page(),
         docs / "reference" / "matrix.md": matrix_page(),
         docs / "reference" / "providers.md": _page(*provider_page.page()),

@@ -26,7 +26,7 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.workers import Siblings
 from wireglot.gateway.relay import Relay
 from wireglot.gateway.routes import Asked, NoRoute, dialect_of, match
-from wireglot.gateway.routing import Target, Unroutable, has_effort_rules, route
+from wireglot.gateway.routing import Target, Unroutable, depends_on_effort, has_effort_rules, route
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.upstream import Transport
 from wireglot.ir.errors import ApiError
@@ -223,10 +223,8 @@ class Gateway:
         return self._models[1]
 
     def _targets(self, job: Job) -> tuple[Target, ...]:
-        effort = ""
-        if self._effort_rules:
-            effort = job.request().thinking.effort or ""
         settings = job.settings
+        effort = job.effort() if self._effort_rules and depends_on_effort(settings, job.model) else ""
         if settings is not self.settings:  # reloaded since it came in: its own routes hold
             return _route(settings, job.model, job.dialect, effort)
         key = (job.model, job.dialect, effort)

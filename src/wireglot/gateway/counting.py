@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from wireglot.gateway import failures
 from wireglot.gateway.attempt import outbound
 from wireglot.gateway.count import (
@@ -27,17 +29,31 @@ from wireglot.wire.splice import splice
 
 ESTIMATE = ("x-wireglot-estimate", "true")
 
+_PATIENCE = 15.0
+"""Seconds for a count; an estimate is better than a client that waits."""
+_FORGET = 600.0
+_REMEMBERED = 1000
+
 
 class Counting:
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
         self._estimator = Estimator()
-        self._without: set[tuple[str, str]] = set()
+        self._without: dict[tuple[str, str], float] = {}
+        self._estimated_for: set[str] = set()
 
     def learn(self, job: Job, target: Target) -> None:
-        """What a provider reported for a conversation makes the next estimate for it better."""
+        """What a provider reported for a conversation makes the next estimate for it better.
+
+        Weighing costs about as much as translating, so only providers are heard for which somebody counts.
+        """
         usage = job.record.usage
-        if usage is None or not can_count(job.dialect) or self._may_count(target):
+        if (
+            target.provider.name not in self._estimated_for
+            or usage is None
+            or not can_count(job.dialect)
+            or self._may_count(target)
+        ):
             return
         self._estimator.learn(
             target.provider.name, target.model, job.conversation(), job.request(), usage.total_input
@@ -57,7 +73,7 @@ class Counting:
                 if failed.blame == "request":
                     raise
                 if failed.blame == "model" and not target.provider.spec.counts:
-                    self._without.add((target.provider.name, target.dialect))
+                    self._remember_without(target)
                 record.notes = [*record.notes, f"counting failed: {failed.error.message}"]
         if body is None:
             body = self._estimated(job, target)
@@ -75,7 +91,16 @@ class Counting:
         if target.dialect in provider.spec.counts:
             return True
         unknown = not provider.spec.counts and provider.spec.name not in names()
-        return unknown and can_count(target.dialect) and (provider.name, target.dialect) not in self._without
+        if not unknown or not can_count(target.dialect):
+            return False
+        until = self._without.get((target.name, target.dialect))
+        return until is None or until < time.monotonic()
+
+    def _remember_without(self, target: Target) -> None:
+        """For a while: it may be the model that is not there, and not the counter."""
+        if len(self._without) >= _REMEMBERED:
+            self._without.clear()
+        self._without[target.name, target.dialect] = time.monotonic() + _FORGET
 
     async def _counted(self, job: Job, target: Target) -> bytes:
         """The provider's own count."""
@@ -95,8 +120,8 @@ class Counting:
         return encode(render_count_answer(job.dialect, self._read(target.dialect, answer)))
 
     async def _ask(self, job: Job, target: Target, body: bytes) -> bytes:
-        credential = target.provider.credentials[0] if target.provider.credentials else None
-        return await self._relay.ask(job, target, outbound(job, target, credential, "count", body))
+        credential = await self._relay.credential(job, target, is_last=False)
+        return await self._relay.ask(job, target, outbound(job, target, credential, "count", body), _PATIENCE)
 
     def _read(self, name: str, body: bytes) -> int:
         try:
@@ -127,6 +152,7 @@ class Counting:
         return request
 
     def _estimated(self, job: Job, target: Target) -> bytes:
+        self._estimated_for.add(target.provider.name)
         request = self._request(job)
         conversation = Estimator.conversation(request, job.session, job.caller.name)
         tokens = self._estimator.estimate(target.provider.name, target.model, conversation, request)

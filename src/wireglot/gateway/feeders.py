@@ -18,6 +18,7 @@ from wireglot.gateway.client_stream import ClientStream
 from wireglot.gateway.job import Job
 from wireglot.gateway.observe.record import Record, UsageSource
 from wireglot.gateway.tap import Tap, tap
+from wireglot.gateway.upstream import TransportFault
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Response, Usage
 from wireglot.ir.stream import Event, Failure, Finish, Start, StreamFailed, UsageReport, fold
@@ -28,6 +29,10 @@ _TRUNCATED = ApiError(
 )
 _KEEP_ALIVES = (b":", b"event: ping", b"\n", b"\r\n")
 _GAPS = (b"\n\n", b"\r\n\r\n", b"\r\r")
+_GAP_MAX = 3
+"""Bytes at the end that may be the beginning of a gap."""
+_STREAM_TIMES = 4
+"""How much larger than a whole answer a stream may be: each event repeats its frame."""
 
 
 class Refused(Exception):
@@ -70,7 +75,7 @@ class Passthrough:
         self.moved = False
         self._job = job
         self._client = client
-        self._held = b""
+        self._held = bytearray()
         self._sent = 0
         self._prepared = prepared
         self._events: list[Event] = []  # of the opening
@@ -98,7 +103,7 @@ class Passthrough:
         self._settle()
         if self._tap.complete and (self._framed or self._tap.settled == self._sent):
             if self._held:
-                self._client.write(self._held)
+                self._client.write(bytes(self._held))
             self._client.end()
         else:
             self.fail(_TRUNCATED)
@@ -142,7 +147,7 @@ class Passthrough:
             return
         self._events = []
         self._opening = None
-        held, self._held = self._held, b""
+        held, self._held = bytes(self._held), bytearray()
         self._take(held)
 
     def _take(self, data: bytes) -> None:
@@ -157,22 +162,25 @@ class Passthrough:
         if not self._framed:
             self._forward_elements(data)
             return
-        if (data[-2:] == b"\n\n" and not self._held) or data[-4:] == b"\r\n\r\n":
-            self._client.write(self._held + data if self._held else data)
-            self._held = b""
+        held = self._held
+        if not held and (data[-2:] == b"\n\n" or data[-4:] == b"\r\n\r\n"):
+            self._client.write(data)
             return
-        data = self._held + data
-        cut = _last_frame_end(data)
-        self._held = data[cut:]
+        searched = max(
+            0, len(held) - _GAP_MAX
+        )  # a large frame arrives in many reads: no byte is looked at twice
+        held += data
+        cut = _last_frame_end(held, searched)
         if cut:
-            self._client.write(data[:cut])
+            self._client.write(bytes(memoryview(held)[:cut]))
+            del held[:cut]
 
     def _forward_elements(self, data: bytes) -> None:
         self._held += data
         whole = self._tap.settled - self._sent
         if whole > 0:
-            self._client.write(self._held[:whole])
-            self._held = self._held[whole:]
+            self._client.write(bytes(memoryview(self._held)[:whole]))
+            del self._held[:whole]
             self._sent += whole
 
     def _settle(self) -> None:
@@ -193,9 +201,9 @@ def _frame_by_frame(data: bytes) -> Iterator[bytes]:
     yield data[at:]
 
 
-def _last_frame_end(data: bytes) -> int:
+def _last_frame_end(data: bytearray, start: int) -> int:
     """Where the last whole frame ends, whatever line ends the server uses."""
-    return max((at + len(gap) for gap in _GAPS if (at := data.rfind(gap)) >= 0), default=0)
+    return max((at + len(gap) for gap in _GAPS if (at := data.rfind(gap, start)) >= 0), default=0)
 
 
 class Translation:
@@ -210,11 +218,13 @@ class Translation:
         self._client = client
         self._reader = dialect(target_dialect).stream_reader(prepared.context)
         self._restorer = EventRestorer(prepared.aliases) if prepared.aliases else None
+        self._room = job.settings.guard.response * _STREAM_TIMES  # writers keep the text for their last event
         self._held: list[Event] = []
         self._begun = False
         self._usage: Usage | None = None
 
     def feed(self, data: bytes) -> None:
+        self._room = _less(self._room, data)
         events = self._reader.read(data)
         if events:
             self.moved = True
@@ -280,14 +290,16 @@ class Translation:
 class Collection:
     """A stream for a client that wants one answer: collected, then folded."""
 
-    def __init__(self, target_dialect: str, prepared: Prepared) -> None:
+    def __init__(self, target_dialect: str, prepared: Prepared, limit: int) -> None:
         self.ended = False
         self.failure: ApiError | None = None
         self.moved = False
         self._reader = dialect(target_dialect).stream_reader(prepared.context)
         self._events: list[Event] = []
+        self._room = limit * _STREAM_TIMES
 
     def feed(self, data: bytes) -> None:
+        self._room = _less(self._room, data)
         events = self._reader.read(data)
         if events:
             self.moved = True
@@ -310,6 +322,14 @@ class Collection:
             return fold(self._events)
         except StreamFailed as failed:
             raise Refused(failed.error) from None
+
+
+def _less(room: int, data: bytes) -> int:
+    """What is left of a stream's allowance."""
+    room -= len(data)
+    if room < 0:
+        raise TransportFault("too_large", "the upstream's answer is too large")
+    return room
 
 
 def _begins(events: list[Event]) -> bool:

@@ -158,6 +158,6 @@ def _offered(head: Head, asked: Asked) -> list[str]:
         value = headers.get(name)
         if value:
             offered.append(value.strip())
-    if not offered and asked.dialect in ("gemini", "gemini-simple", "code-assist"):
+    if asked.dialect in ("gemini", "gemini-simple", "code-assist"):
         offered.append(query_value(head.query, "key"))
     return [key for key in offered if key and len(key) <= _KEY_MAX]

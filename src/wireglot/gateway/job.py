@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,6 +38,7 @@ _SESSION_HEADERS: Final = (
     "session_id",
 )
 _SEALED: Final = b'"V0cx'  # how our envelopes begin, base64 of their magic
+_OPENING: Final = 1024
 _MEASURED: Final = 16 * 1024
 """Larger bodies are held to the depth at which the parser itself gives up: measuring them costs too much."""
 _EXPONENT: Final = re.compile(rb"[0-9][eE][+-]?[0-9]{3}")
@@ -146,9 +148,19 @@ class Job:
         """What stays the same over the turns of one conversation and differs between callers."""
         return Estimator.conversation(self.request(), self.session, self.caller.name)
 
-    @property
-    def is_parsed(self) -> bool:
-        return self._request is not None
+    def affinity(self) -> str:
+        """The same, also for a body that only its own vendor can read."""
+        try:
+            return self.conversation()
+        except Fault:
+            return f"{self.caller.name}\x1f{hashlib.blake2b(self.body[:_OPENING], digest_size=8).hexdigest()}"
+
+    def effort(self) -> str:
+        """What the request asks for, where we can read it."""
+        try:
+            return self.request().thinking.effort or ""
+        except Fault:
+            return ""
 
     def _parse(self) -> None:
         request = dialect(self.dialect).parse_request(self.document(), self.context)

@@ -76,10 +76,12 @@ class Relay:
                 job.record.fallbacks = [*job.record.fallbacks, target.name]
         raise AssertionError("a route has at least one target")
 
-    async def ask(self, job: Job, target: Target, outbound: Outbound) -> bytes:
-        """One question beside the conversation, asked once."""
+    async def ask(self, job: Job, target: Target, outbound: Outbound, patience: float) -> bytes:
+        """One question beside the conversation, asked once and not waited for long."""
+        seconds = min(patience, job.timeout or patience)
+        timeouts = msgspec.structs.replace(target.provider.timeouts, first_byte=seconds, total=seconds)
         try:
-            answer = await self._transport(outbound).send(outbound, target.provider.timeouts)
+            answer = await self._transport(outbound).send(outbound, timeouts)
             if answer.status != 200:
                 raise await self._failure(job, target, answer)
             return await answer.read(job.settings.guard.response)
@@ -127,7 +129,7 @@ class Relay:
             closed_for = breaker.wait(loop.time())
             if closed_for > 0:
                 raise _resting(target.name, closed_for)
-            credential = await self._credential(job, target, is_last)
+            credential = await self.credential(job, target, is_last=is_last)
             breaker.begin(loop.time())
             tried += 1
             try:
@@ -188,7 +190,7 @@ class Relay:
             return None
         return wait_before(provider.retry, tried, failed.wait, random.random())
 
-    async def _credential(self, job: Job, target: Target, is_last: bool) -> Credential | None:
+    async def credential(self, job: Job, target: Target, *, is_last: bool) -> Credential | None:
         """The key to use now. Waits for one that rests only where there is nowhere else to go."""
         provider, health = target.provider, self._health
         pool = provider.credentials
@@ -203,7 +205,7 @@ class Relay:
                 target.model,
                 now,
                 minted_by=_minters(job) if job.sealed else (),
-                conversation=job.conversation(),
+                conversation=job.affinity(),
             )[0]
         ready = health.usable_at(provider.name, chosen.account, target.model, now)
         if ready <= now:
@@ -356,7 +358,7 @@ class Relay:
         is_stream = answer.headers.get("content-type", "").startswith("text/event-stream")
         feeder: Feeder
         if client is None:
-            feeder = Collection(target.dialect, prepared)
+            feeder = Collection(target.dialect, prepared, job.settings.guard.response)
         elif prepared.raw and (is_stream or job.framing != "sse"):
             feeder = Passthrough(job, prepared, client, job.settings.guard.event)
         else:

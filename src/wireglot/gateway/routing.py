@@ -56,6 +56,11 @@ def has_effort_rules(settings: Settings) -> bool:
     return any(rule.effort for rule in settings.rules)
 
 
+def depends_on_effort(settings: Settings, model: str) -> bool:
+    """Whether the route of a model may be another one for another effort."""
+    return any(rule.effort and _pattern(rule.match).fullmatch(model) for rule in settings.rules)
+
+
 def _rule_for(settings: Settings, model: str, effort: str) -> tuple[Rule | None, list[str]]:
     """The rule that holds: an exact name before patterns, patterns in the order of the file."""
     exact = [rule for rule in settings.rules if rule.match == model]

@@ -16,12 +16,21 @@ _PLACE = re.compile(r"\$\.(messages|tools)\[(\d+)\](?:\.content\[(\d+)\])?")
 
 
 class Trail:
-    __slots__ = ("_paths",)
+    """Drawn when somebody first asks: most requests lose nothing on the way."""
+
+    __slots__ = ("_drawn", "_request")
 
     def __init__(self, request: Request) -> None:
+        self._request = request
+        self._drawn: dict[int, tuple[object, str]] | None = None
+
+    def _paths(self) -> dict[int, tuple[object, str]]:
+        if self._drawn is not None:
+            return self._drawn
+        request = self._request
         # The value is held beside its path, so that no other can take its identity.
-        self._paths: dict[int, tuple[object, str]] = {}
-        paths = self._paths
+        paths: dict[int, tuple[object, str]] = {}
+        self._drawn = paths
         for number, message in enumerate(request.messages):
             place = f"$.messages[{number}]"
             paths[id(message)] = (message, place)
@@ -29,17 +38,21 @@ class Trail:
                 paths[id(part)] = (part, f"{place}.content[{position}]")
         for number, tool in enumerate(request.tools):
             paths[id(tool)] = (tool, f"$.tools[{number}]")
+        return paths
 
     def of(self, value: Message | Part | AnyTool) -> str:
         """Where the client put it; what nobody put anywhere belongs to the conversation as a whole."""
-        known = self._paths.get(id(value))
+        known = self._paths().get(id(value))
         return known[1] if known is not None else "$.messages"
 
     def follow(self, old: Message | Part | AnyTool, new: Message | Part | AnyTool) -> None:
         """`new` stands for what was `old`."""
-        known = self._paths.get(id(old))
+        if new is old:
+            return
+        paths = self._paths()
+        known = paths.get(id(old))
         if known is not None:
-            self._paths[id(new)] = (new, known[1])
+            paths[id(new)] = (new, known[1])
 
     def retrace(self, loss: Loss, fitted: Request) -> Loss:
         """A loss a renderer reported about the fitted request, at its place in the client's."""

@@ -1,18 +1,21 @@
 """The short way for blocks, messages and tools as nearly all are gives what the thorough way gives."""
 
+import importlib
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireglot.dialects.anthropic import parse_request as parsing
 from wireglot.dialects.anthropic import tools
 from wireglot.dialects.anthropic.parse_request import parse_request
 from wireglot.dialects.anthropic.parts import BlockParser
 from wireglot.dialects.base import Context
 from wireglot.ir.content import Text, ToolCall, ToolResult
 from wireglot.ir.errors import ClientFault
+
+# The package has a function of this name, too.
+_parsing = importlib.import_module("wireglot.dialects.anthropic.parse_request")
 
 _TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": ""}, {"text": "b", "type": "text"}]
 _ODD_TEXTS = [
@@ -70,7 +73,7 @@ def test_both_ways_read_the_same(messages, declared):
     shortly = _read(body)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BlockParser, "_plain", lambda self, block: None)
-        patch.setattr(parsing, "_is_plain", lambda message: False)
+        patch.setattr(_parsing, "_is_plain", lambda message: False)
         patch.setattr(tools, "_PLAIN", frozenset())
         assert _read(body) == shortly
 

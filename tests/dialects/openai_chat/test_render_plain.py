@@ -14,8 +14,13 @@ from wireglot.testing.strategies import requests
 
 _CONTEXT = Context(provider="p", model="m")
 _extras = st.sampled_from(
-    [None, Extra("anthropic", form={"content": "string"}), Extra("anthropic", {"new": 1})]
-    + [Extra("openai-chat", form={"content": "parts"}), Extra("openai-chat", {"new": 1})]
+    [
+        None,
+        Extra("anthropic", form={"content": "string"}),
+        Extra("anthropic", {"new": 1}),
+        Extra("openai-chat", form={"content": "parts"}),
+        Extra("openai-chat", {"new": 1}),
+    ]
 )
 _texts = st.builds(
     Text,

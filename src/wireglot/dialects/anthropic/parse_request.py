@@ -87,14 +87,18 @@ def _parse_system(body: Fields, blocks: BlockParser) -> list[Message]:
 
 def _parse_messages(body: Fields, blocks: BlockParser) -> list[Message]:
     messages = []
+    parts: tuple[Part, ...]
     for index, item in enumerate(body.array("messages")):
+        if _is_plain(item):
+            parts = blocks.content(item["content"], f"$.messages[{index}].content")
+            messages.append(Message(_ROLES[item["role"]], parts))
+            continue
         fields = Fields(item, f"$.messages[{index}]")
         role = _ROLES.get(fields.text("role"))
         if role is None:
             raise ClientFault("expected one of user, assistant, system", f"{fields.path}.role")
         form: dict[str, Any] = {"place": "messages"} if role == "system" else {}
         content = fields.value.get("content")
-        parts: tuple[Part, ...]
         if type(content) is str:
             parts, form["content"] = (Text(content),), "string"
         elif type(content) is list:
@@ -107,6 +111,16 @@ def _parse_messages(body: Fields, blocks: BlockParser) -> list[Message]:
             )
         messages.append(Message(role, parts, extra=keep(fields, _MESSAGE, form=form)))
     return messages
+
+
+def _is_plain(message: Any) -> bool:
+    """Nearly all are: a turn, its blocks, and no other field."""
+    return (
+        type(message) is dict
+        and len(message) == 2
+        and message.get("role") in ("user", "assistant")
+        and type(message.get("content")) is list
+    )
 
 
 def _parse_sampling(fields: Fields) -> Sampling:

@@ -14,11 +14,22 @@ from wireglot.dialects.envelope import Sealed
 from wireglot.dialects.fields import Fields, describe
 from wireglot.ir.content import Extra, Foreign, Origin, Part, ResultPart, Text, ToolCall, ToolResult
 from wireglot.ir.errors import WireglotError
+from wireglot.wire.json import encode_text
 
 _TEXT = frozenset({"type", "text", "citations", "cache_control"})
 _CALL = frozenset({"type", "id", "name", "input", "cache_control"})
 _RESULT = frozenset({"type", "tool_use_id", "content", "is_error", "cache_control"})
 _DIRECT = {"type": "direct"}
+_STRING = Extra(NAME, form={"content": "string"})
+
+
+def _is_plain_text(block: Any) -> bool:
+    return (
+        type(block) is dict
+        and len(block) == 2
+        and block.get("type") == "text"
+        and type(block.get("text")) is str
+    )
 
 
 class BlockParser:
@@ -43,23 +54,40 @@ class BlockParser:
         parts: list[Part] = []
         held: Sealed | None = None
         for index, block in enumerate(blocks):
-            part: Part | Sealed
-            if (
-                type(block) is dict
-                and len(block) == 2
-                and block.get("type") == "text"
-                and type(block.get("text")) is str
-            ):
-                part = Text(block["text"])  # nearly every block is this one
-            else:
-                part = self.block(Fields(block, f"{path}[{index}]", self._fault))
-                if isinstance(part, Sealed):
-                    held = part
+            part = self._plain(block)
+            if part is None:
+                read = self.block(Fields(block, f"{path}[{index}]", self._fault))
+                if isinstance(read, Sealed):
+                    held = read
                     continue
+                part = read
             if held is not None:
                 part, held = attach(held, part), None
             parts.append(part)
         return tuple(parts)
+
+    def _plain(self, block: Any) -> Part | None:
+        """The part of a block as nearly all are, with no field too many; None: it takes a closer look."""
+        if type(block) is not dict:
+            return None
+        kind, size = block.get("type"), len(block)
+        if kind == "text":
+            return Text(block["text"]) if size == 2 and type(block.get("text")) is str else None
+        if kind == "tool_use" and size == 4:
+            identifier, name, value = block.get("id"), block.get("name"), block.get("input")
+            if type(identifier) is str and identifier and type(name) is str and type(value) is dict:
+                if RAW in value:
+                    return None
+                self._calls += 1
+                return ToolCall(identifier, name, encode_text(value))
+        elif kind == "tool_result" and size == 3 and self._response_id is None:
+            identifier, content = block.get("tool_use_id"), block.get("content")
+            if type(identifier) is str and content:
+                if type(content) is str:
+                    return ToolResult(identifier, (Text(content),), extra=_STRING)
+                if type(content) is list and all(map(_is_plain_text, content)):
+                    return ToolResult(identifier, tuple([Text(item["text"]) for item in content]))
+        return None
 
     def block(self, fields: Fields) -> Part | Sealed:
         """The part of one block, or the state that belongs to the part behind it."""

@@ -11,6 +11,7 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChoice
 
 _TOOL = frozenset({"type", "name", "description", "input_schema", "strict", "defer_loading", "cache_control"})
+_PLAIN = frozenset({"name", "description", "input_schema"})
 _CHOICE = frozenset({"type", "name", "disable_parallel_tool_use"})
 
 _HOSTED_READ = (
@@ -36,6 +37,11 @@ def parse_tools(body: Fields) -> tuple[AnyTool, ...]:
 
 
 def _parse_tool(fields: Fields) -> AnyTool:
+    value = fields.value
+    if value.keys() == _PLAIN:  # as nearly all are
+        name, description, schema = value["name"], value["description"], value["input_schema"]
+        if type(name) is str and type(description) is str and type(schema) is dict and description and schema:
+            return Tool(name, description, schema)
     kind = fields.text_or("type", "custom")
     if kind != "custom":
         return HostedTool(_concept(kind), Foreign(NAME, kind, fields.value))

@@ -23,6 +23,7 @@ from wireglot.dialects.openai_chat.reasoning import (
     opaque_details,
     put_reasoning,
 )
+from wireglot.dialects.openai_chat.render_plain import plain_turn
 from wireglot.dialects.openai_chat.render_results import render_result
 from wireglot.dialects.openai_chat.tools import call_body, is_legacy, render_call
 from wireglot.ir.content import (
@@ -57,6 +58,11 @@ class _Renderer:
 
     def run(self, messages: tuple[Message, ...]) -> list[dict[str, Any]]:
         for run in self._runs(messages):
+            if len(run) == 1 and not self._native:
+                plain = plain_turn(run[0][1], self._calls)
+                if plain is not None:
+                    self._out += plain
+                    continue
             role = run[0][1].role
             for path, message in run:
                 losses_of_extra(message.extra, NAME, path, self._losses)

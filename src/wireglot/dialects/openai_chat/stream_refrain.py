@@ -52,7 +52,7 @@ class Refrain:
                 break
             try:
                 text = _decode_text(block[start : len(block) - cut])
-            except ValueError:  # half a character; or what fits stands elsewhere: whoever reads all of it knows
+            except ValueError:  # half a character, or no text at all: it is read in full
                 break
             if text:
                 out.append(Delta(index, text))
@@ -73,7 +73,8 @@ class Refrain:
         if place is not None:
             self._start, end = place
             self._cut = len(block) - end
-            self._before, self._after = block[: self._start + 1], block[end - 1 :]  # the quotes belong to both
+            # With the quotes: what is cut out between the two must be one string.
+            self._before, self._after = block[: self._start + 1], block[end - 1 :]
             self._index = event.index
 
 

@@ -123,8 +123,33 @@ def _parse_custom(tool: Fields) -> Tool:
     )
 
 
+def _is_plain(tool: Tool) -> bool:
+    """As nearly all are: a function, and nothing that Chat has no place for."""
+    return (
+        tool.kind == "function"
+        and tool.extra is None
+        and tool.cache is None
+        and tool.grammar is None
+        and not tool.namespace
+        and not tool.deferred
+    )
+
+
+def _function_out(tool: Tool) -> dict[str, Any]:
+    function: dict[str, Any] = {"name": tool.name}
+    if tool.description is not None:
+        function["description"] = tool.description
+    if tool.schema is not None:
+        function["parameters"] = tool.schema
+    if tool.strict is not None:
+        function["strict"] = tool.strict
+    return function
+
+
 def render_tool(tool: Tool, path: str, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
     """The list a tool stands in (`tools`, or the deprecated `functions`) and its entry there."""
+    if _is_plain(tool):
+        return "tools", {"type": "function", "function": _function_out(tool)}
     losses_of_extra(tool.extra, NAME, path, losses)
     if tool.namespace:
         losses.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "Chat has no namespaces"))
@@ -136,13 +161,7 @@ def render_tool(tool: Tool, path: str, losses: list[Loss]) -> tuple[str, dict[st
         lose_cache(tool.cache, path, losses)
         put_back(out, tool.extra)
         return "tools", out
-    function: dict[str, Any] = {"name": tool.name}
-    if tool.description is not None:
-        function["description"] = tool.description
-    if tool.schema is not None:
-        function["parameters"] = tool.schema
-    if tool.strict is not None:
-        function["strict"] = tool.strict
+    function = _function_out(tool)
     if tool.grammar is not None:
         losses.append(Loss(f"{path}.grammar", "tool.custom", "dropped", "functions have no grammar"))
     flat = form.get("flat")

@@ -97,8 +97,6 @@ def echo(request: Request | None) -> dict[str, Any]:
     value["reasoning"] = {"effort": thinking.effort, "summary": summary}
     if request.user:
         value[form.get("user_key", "safety_identifier")] = request.user
-    if type(form.get("store")) is bool:
-        value["store"] = form["store"]
     for key in ("temperature", "top_p", "top_logprobs"):
         said = getattr(request.sampling, key)
         if said is not None:

@@ -200,6 +200,8 @@ def _variables(table: Table, spec: ProviderSpec | None, references: References) 
     wanted = dict.fromkeys(
         name for url in (spec.base_url, *spec.base_urls.values()) for name in placeholders(url)
     )
+    if "code-assist" in spec.dialects and "project" in given:
+        wanted.setdefault("project")  # it goes into the body
     for name, (path, _) in given.items():
         if name not in wanted:
             expected = f"one of {', '.join(wanted)}" if wanted else "no variables: the base URL has none"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from wireglot.dialects.base import Context
+from wireglot.ir.content import Foreign
 from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.request import Request, Sampling
 from wireglot.ir.trail import Trail
@@ -15,6 +16,7 @@ from wireglot.providers.fit.markers import fit_cache_markers
 from wireglot.providers.fit.output import ask_for_output, fit_output_schema
 from wireglot.providers.fit.parts import fit_messages, sign_calls
 from wireglot.providers.fit.state import refuse_nothing, without_state
+from wireglot.providers.fit.survey import survey
 from wireglot.providers.fit.thinking import fit_thinking, stop_thinking_in_loop, thinks
 from wireglot.providers.fit.tools import fit_tool_choice, fit_tools
 from wireglot.providers.fit.turns import fit_ends, place_system
@@ -32,17 +34,19 @@ def fit(request: Request, limits: Limits, context: Context, dialect: str, regrou
     """`regroup` merges neighbours into alternating turns: for a request that came from another dialect."""
     losses: list[Loss] = []
     trail = Trail(request)
+    seen = survey(request.messages)
     if regroup:
-        request = without_state(request, losses, trail)
+        request = without_state(request, losses, trail, Foreign in seen.kinds)
     messages = place_system(request.messages, limits, losses, trail)
-    if regroup:
+    if regroup and (seen.neighbours or messages is not request.messages):
         messages = merge_neighbours(messages, dialect, losses, trail)
     messages = repair_pairs(
         messages, losses, trail, lambda call_id, ordinal: context.new_id("call", call_id, str(ordinal))
     )
     if messages is not request.messages:
         request = msgspec.structs.replace(request, messages=messages)
-    request = fit_messages(request, limits, context, dialect, losses, trail)
+    if not seen.suits(limits):
+        request = fit_messages(request, limits, context, dialect, losses, trail)
     refuse_nothing(request, losses)
     request, aliases = fit_tools(request, limits, losses, trail)
     request = fit_call_ids(request, limits, losses, context, trail)
@@ -61,7 +65,7 @@ def fit(request: Request, limits: Limits, context: Context, dialect: str, regrou
     if wrapped:
         aliases = msgspec.structs.replace(aliases, unwraps=True)
     request = ask_for_output(request, limits, losses)
-    request = fit_cache_markers(request, limits, losses, trail)
+    request = fit_cache_markers(request, limits, losses, trail, seen.markers)
     ends = fit_ends(request.messages, limits, losses, trail)
     if ends is not request.messages:
         request = msgspec.structs.replace(request, messages=ends)

@@ -6,13 +6,19 @@ import msgspec
 
 from wireglot.ir.content import Foreign, Message, Reasoning
 from wireglot.ir.loss import Loss
-from wireglot.ir.request import HostedTool, Request
+from wireglot.ir.request import HostedTool, Request, Tool
 from wireglot.ir.trail import Trail
 from wireglot.providers.limits import Limits
 
 
-def fit_cache_markers(request: Request, limits: Limits, losses: list[Loss], trail: Trail) -> Request:
-    surplus = _count(request) - limits.cache_markers
+def fit_cache_markers(
+    request: Request, limits: Limits, losses: list[Loss], trail: Trail, in_messages: int
+) -> Request:
+    """`in_messages`: at most so many stand in the conversation."""
+    elsewhere = _count_elsewhere(request)
+    if in_messages + elsewhere <= limits.cache_markers:
+        return request
+    surplus = _count(request.messages) + elsewhere - limits.cache_markers
     if surplus <= 0:
         return request
     # In the order the prompt is built: tools, system and turns. The automatic marker is the last of all.
@@ -49,10 +55,17 @@ def _loss(path: str, limits: Limits) -> Loss:
     return Loss(f"{path}.cache", "cache_marker", "dropped", detail)
 
 
-def _count(request: Request) -> int:
-    count = sum(not isinstance(tool, HostedTool) and tool.cache is not None for tool in request.tools)
-    for message in request.messages:
-        for part in message.content:
-            if not isinstance(part, (Foreign, Reasoning)) and part.cache is not None:
-                count += 1
-    return count + (request.cache is not None)
+def _count_elsewhere(request: Request) -> int:
+    count = 0 if request.cache is None else 1
+    for tool in request.tools:
+        if type(tool) is Tool and tool.cache is not None:
+            count += 1
+    return count
+
+
+def _count(messages: tuple[Message, ...]) -> int:
+    return sum(
+        not isinstance(part, (Foreign, Reasoning)) and part.cache is not None
+        for message in messages
+        for part in message.content
+    )

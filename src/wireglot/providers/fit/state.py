@@ -20,14 +20,19 @@ _PARTS = ("item_reference",)
 _DETAIL = "the earlier turns are held by the provider that minted this id"
 
 
-def without_state(request: Request, losses: list[Loss], trail: Trail) -> Request:
-    """The request without its references to turns held elsewhere, each declared."""
+def without_state(request: Request, losses: list[Loss], trail: Trail, among_parts: bool) -> Request:
+    """The request without its references to turns held elsewhere, each declared.
+
+    `among_parts`: whether a part of the conversation can be one.
+    """
     extra = request.extra
     held = [] if extra is None else [name for name in _FIELDS if extra.fields.get(name)]
     if extra is not None and held:
         losses.extend(Loss(f"$.{name}", "conversation_state", "dropped", _DETAIL) for name in held)
         fields = {name: value for name, value in extra.fields.items() if name not in held}
         request = msgspec.structs.replace(request, extra=Extra(extra.dialect, fields, extra.form))
+    if not among_parts:
+        return request
     messages = tuple(
         kept
         for message in request.messages

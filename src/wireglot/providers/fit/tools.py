@@ -70,36 +70,40 @@ class _Disguise:
                 self.owners.setdefault(tool.name, ("", tool.name))
         fitted: list[AnyTool] = []
         for tool in tools:
-            new = self._tool(tool, self.trail.of(tool))
+            new = self._tool(tool)
             if new is not None:
                 self.trail.follow(tool, new)
                 fitted.append(new)
         return tuple(fitted)
 
-    def _tool(self, tool: AnyTool, path: str) -> AnyTool | None:
+    def _tool(self, tool: AnyTool) -> AnyTool | None:
         limits = self.limits
         if type(tool) is HostedTool:
             if limits.hosted_tools:
                 return tool
-            self.losses.append(
-                Loss(path, "hosted_tool", "dropped", f"{tool.kind}: this provider runs no tools")
-            )
+            detail = f"{tool.kind}: this provider runs no tools"
+            self.losses.append(Loss(self.trail.of(tool), "hosted_tool", "dropped", detail))
             return None
         assert type(tool) is Tool
-        name = self.name(tool.namespace, tool.name, path)
+        name = self.name(tool)
         namespace = tool.namespace if limits.namespaces else ""
         if tool.kind == "custom" and not limits.custom_tools:
-            return self._freeform(tool, name, namespace, path)
-        strict = self._strict(tool, path)
+            return self._freeform(tool, name, namespace)
+        strict = self._strict(tool)
         enforced = strict and limits.tool_schema == "openai"
-        schema = self._schema(tool, "openai-strict" if enforced else limits.tool_schema, path)
-        if (name, namespace, strict) == (tool.name, tool.namespace, tool.strict) and schema is tool.schema:
+        schema = self._schema(tool, "openai-strict" if enforced else limits.tool_schema)
+        if (
+            schema is tool.schema
+            and name == tool.name
+            and namespace == tool.namespace
+            and strict is tool.strict
+        ):
             return tool
         return msgspec.structs.replace(tool, name=name, namespace=namespace, strict=strict, schema=schema)
 
-    def name(self, namespace: str, name: str, path: str) -> str:
+    def name(self, named: Tool | ToolCall) -> str:
         """The upstream name of a tool; remembered where it differs. No two tools ever share one."""
-        key = (namespace, name)
+        namespace, name = key = (named.namespace, named.name)
         known = self.upstream.get(key)
         if known is not None:
             return known
@@ -115,7 +119,8 @@ class _Disguise:
         if legal != name:
             self.upstream[key] = legal
             feature: Feature = "tool.namespace" if legal == f"{namespace}__{name}" else "tool.name"
-            self._report(f"{path}.{feature.removeprefix('tool.')}", feature, f"sent as {legal}")
+            path = f"{self.trail.of(named)}.{feature.removeprefix('tool.')}"
+            self._report(path, feature, f"sent as {legal}")
         return legal
 
     def _report(self, path: str, feature: Feature, detail: str) -> None:
@@ -124,11 +129,10 @@ class _Disguise:
             self.reported.add(detail)
             self.losses.append(Loss(path, feature, "emulated", detail))
 
-    def _freeform(self, tool: Tool, name: str, namespace: str, path: str) -> Tool:
+    def _freeform(self, tool: Tool, name: str, namespace: str) -> Tool:
         self.custom.add(name)
-        self.losses.append(
-            Loss(path, "tool.custom", "emulated", f"sent as a function with one string argument, {INPUT!r}")
-        )
+        detail = f"sent as a function with one string argument, {INPUT!r}"
+        self.losses.append(Loss(self.trail.of(tool), "tool.custom", "emulated", detail))
         description = tool.description or ""
         if tool.grammar is not None:
             text = f"The input must follow this {tool.grammar.syntax} grammar:\n{tool.grammar.definition}"
@@ -146,27 +150,28 @@ class _Disguise:
             tool.extra,
         )
 
-    def _strict(self, tool: Tool, path: str) -> bool | None:
+    def _strict(self, tool: Tool) -> bool | None:
         if not tool.strict:
             return tool.strict
         if not self.limits.strict_tools:
             detail = "this provider does not enforce schemas"
-            self.losses.append(Loss(f"{path}.strict", "tool.strict", "dropped", detail))
+            self.losses.append(Loss(f"{self.trail.of(tool)}.strict", "tool.strict", "dropped", detail))
             return None
         if self.limits.tool_schema == "openai" and project(tool.schema, "openai-strict").notes:
             # OpenAI refuses `strict` for schemas outside its subset, and tries it where nothing is said.
             detail = "the schema is outside the subset that can be enforced"
-            self.losses.append(Loss(f"{path}.strict", "tool.strict", "dropped", detail))
+            self.losses.append(Loss(f"{self.trail.of(tool)}.strict", "tool.strict", "dropped", detail))
             return False
         return True
 
-    def _schema(self, tool: Tool, form: SchemaTarget, path: str) -> dict[str, Any] | None:
+    def _schema(self, tool: Tool, form: SchemaTarget) -> dict[str, Any] | None:
         if tool.schema is None or tool.kind == "custom" or form == "json-schema":
             return tool.schema
         projected = project(tool.schema, form)
         if projected.notes:
             detail = told_notes(projected.notes)
-            self.losses.append(Loss(f"{path}.schema", "tool.schema", "approximated", detail))
+            path = f"{self.trail.of(tool)}.schema"
+            self.losses.append(Loss(path, "tool.schema", "approximated", detail))
         return tool.schema if projected.schema == tool.schema else projected.schema
 
     def history(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -180,7 +185,7 @@ class _Disguise:
             for part in message.content:
                 new: Part = part
                 if type(part) is ToolCall:
-                    new = self._call(part, self.trail.of(part), custom_ids)
+                    new = self._call(part, custom_ids)
                 elif type(part) is ToolResult:
                     new = self._result(part, custom_ids)
                 self.trail.follow(part, new)
@@ -212,12 +217,13 @@ class _Disguise:
                     return True
         return False
 
-    def _call(self, call: ToolCall, path: str, custom_ids: set[str]) -> ToolCall:
-        name = self.name(call.namespace, call.name, path)
+    def _call(self, call: ToolCall, custom_ids: set[str]) -> ToolCall:
+        name = self.name(call)
         namespace = call.namespace if self.limits.namespaces else ""
         if call.kind == "custom" and not self.limits.custom_tools:
             custom_ids.add(call.id)
-            self._report(path, "tool.custom", f"calls of {call.name} sent as function calls")
+            detail = f"calls of {call.name} sent as function calls"
+            self._report(self.trail.of(call), "tool.custom", detail)
             return msgspec.structs.replace(
                 call,
                 name=name,

@@ -1,0 +1,117 @@
+"""Turns of nothing but plain texts, calls and results: most of any conversation, rendered the short way.
+
+What is plain loses nothing and has one spelling, so neither paths nor losses are needed. Everything else is
+left to `render_messages`, which would give the same for these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.openai_chat.extras import NAME
+from wireglot.ir.content import Extra, Message, Text, ToolCall, ToolResult
+
+
+def plain_turn(message: Message, calls: dict[str, ToolCall]) -> list[dict[str, Any]] | None:
+    """The messages of a turn, None if anything about it takes a closer look. `calls` are those so far."""
+    if message.name or not _is_mute(message.extra):
+        return None
+    match message.role:
+        case "user":
+            return _user(message, calls)
+        case "assistant":
+            return _assistant(message, calls)
+        case "system":
+            texts = _texts(message.content)
+            return None if texts is None else _said("system", texts)
+
+
+def _user(message: Message, calls: dict[str, ToolCall]) -> list[dict[str, Any]] | None:
+    out: list[dict[str, Any]] = []
+    content = message.content
+    for position, part in enumerate(content):
+        if type(part) is not ToolResult:
+            texts = _texts(content[position:])
+            return None if texts is None else out + _said("user", texts)
+        result = _result(part, calls)
+        if result is None:
+            return None
+        out.append(result)
+    return out
+
+
+def _result(part: ToolResult, calls: dict[str, ToolCall]) -> dict[str, Any] | None:
+    call = calls.get(part.call_id)
+    if call is None or call.kind != part.kind or (part.name and part.name != call.name):
+        return None
+    if part.is_error or part.cache is not None or not _is_mute(part.extra):
+        return None
+    texts = _texts(part.content)
+    if texts is None:
+        return None
+    return {"role": "tool", "tool_call_id": part.call_id, "content": "\n".join(texts)}
+
+
+def _assistant(message: Message, calls: dict[str, ToolCall]) -> list[dict[str, Any]] | None:
+    content = message.content
+    first = 0
+    while first < len(content) and type(content[first]) is Text:
+        first += 1
+    texts = _texts(content[:first])
+    if texts is None:
+        return None
+    if first == len(content):
+        return _said("assistant", texts)
+    rendered = []
+    for part in content[first:]:
+        if type(part) is not ToolCall or not _is_plain_call(part):
+            return None
+        calls[part.id] = part
+        # Whoever reads them decodes them: no arguments are an empty object.
+        arguments = part.arguments if part.arguments.strip() else "{}"
+        function = {"name": part.name, "arguments": arguments}
+        rendered.append({"id": part.id, "type": "function", "function": function})
+    return [{"role": "assistant", "content": _content(texts), "tool_calls": rendered}]
+
+
+def _texts(parts: tuple[Any, ...]) -> list[str] | None:
+    """The texts that are there, unless a part is anything more than a text."""
+    texts = []
+    for part in parts:
+        if type(part) is not Text or (
+            part.extra is not None
+            or part.cache is not None
+            or part.signature is not None
+            or part.refusal
+            or part.citations
+            or part.logprobs
+        ):
+            return None
+        if part.text:
+            texts.append(part.text)
+    return texts
+
+
+def _said(role: str, texts: list[str]) -> list[dict[str, Any]]:
+    return [{"role": role, "content": _content(texts)}] if texts else []
+
+
+def _content(texts: list[str]) -> str | list[dict[str, str]] | None:
+    if len(texts) == 1:
+        return texts[0]
+    return [{"type": "text", "text": text} for text in texts] if texts else None
+
+
+def _is_plain_call(call: ToolCall) -> bool:
+    return (
+        call.kind == "function"
+        and not call.namespace
+        and call.signature is None
+        and call.cache is None
+        and call.extra is None
+    )
+
+
+def _is_mute(extra: Extra | None) -> bool:
+    """Whether it holds nothing but another dialect's spelling."""
+    return extra is None or (extra.dialect != NAME and not extra.fields)
