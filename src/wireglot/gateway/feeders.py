@@ -29,6 +29,7 @@ _TRUNCATED = ApiError(
 )
 _KEEP_ALIVES = (b":", b"event: ping", b"\n", b"\r\n")
 _GAPS = (b"\n\n", b"\r\n\r\n", b"\r\r")
+_PEEKED = 64
 _GAP_MAX = 3
 """Bytes at the end that may be the beginning of a gap."""
 _STREAM_TIMES = 4
@@ -96,17 +97,29 @@ class Passthrough:
         if self.ended:
             return
         self.ended = True
-        opening = self._opening
+        opening, self._opening = self._opening, None
         if opening is not None:
+            self._tap.feed(bytes(self._held))
+        self._tap.close()
+        if opening is not None and not self._is_stream():
             self._write_late(opening)
             return
         self._settle()
-        if self._tap.complete and (self._framed or self._tap.settled == self._sent):
+        if self._tap.complete and (self._framed or self._is_whole_array()):
             if self._held:
                 self._client.write(bytes(self._held))
             self._client.end()
         else:
             self.fail(_TRUNCATED)
+
+    def _is_stream(self) -> bool:
+        """Whether what was held to its end is a whole stream, though no part of an answer came in it."""
+        opening = bytes(self._held[:_PEEKED]).lstrip()[:1]
+        shaped = opening not in (b"{", b"[") if self._framed else opening == b"["
+        return shaped and self._tap.complete and self._tap.error is None
+
+    def _is_whole_array(self) -> bool:
+        return self._tap.settled == self._sent + len(self._held.rstrip())
 
     def _write_late(self, opening: StreamReader) -> None:
         """It showed only at its end that this is an answer: one document where a stream was asked for."""

@@ -310,6 +310,7 @@ class Relay:
             return
         response = self._parsed(target, prepared, body)
         if job.client is not None:
+            record.status = 200
             Translation(job, target.dialect, prepared, job.client).events(list(unfold(response)))
             return
         self._render(job, prepared, response)

@@ -9,7 +9,7 @@ import msgspec
 
 from wireglot.gateway.settings import LossPolicy, Provider, Rule, Settings
 from wireglot.providers.limits import BASE, Limits
-from wireglot.providers.spec import limits_of
+from wireglot.providers.spec import limits_of, names, provider_for
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -98,6 +98,11 @@ def _target(settings: Settings, name: str, dialect: str, losses: LossPolicy | No
     chosen = family if family in spoken else spoken[0]
     limits = limits_of(provider.spec, chosen, model)
     plain = provider.spec.home or limits == BASE[chosen]
+    if entry is None and provider.spec.name not in names():
+        # A server of the user's own with a model that the catalog knows of elsewhere: what translates to it
+        # is fitted to the model; what speaks its dialect is left alone.
+        known = provider_for(chosen, model)
+        limits = limits if known is None else limits_of(known, chosen, model)
     return Target(provider, model, chosen, limits, plain, losses or provider.losses)
 
 

@@ -172,6 +172,14 @@ class Process:
     def _publish(self) -> None:
         read = self.observer.metrics.read
         read("connections", "Open connections of clients.", lambda: {(): self.server.connections})
+        read("buffered_bytes", "Request bodies held.", lambda: {(): self.server.buffered})
+        read(
+            "http_refused_total",
+            "Requests and connections refused before any dialect was known: bad HTTP, too many, too slow.",
+            lambda: {(code,): count for code, count in self.server.refused.items()},
+            ("code",),
+            "counter",
+        )
         read(
             "upstream_connections",
             "Connections to providers.",

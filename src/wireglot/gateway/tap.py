@@ -46,6 +46,10 @@ class Tap(Protocol):
 
     def feed(self, data: bytes) -> None: ...
 
+    def close(self) -> None:
+        """The end of the bytes: it also ends a last frame that has no blank line behind it."""
+        ...
+
 
 class _SseTap:
     dialect = ""
@@ -60,6 +64,10 @@ class _SseTap:
 
     def feed(self, data: bytes) -> None:
         for frame in self._decoder.feed(data):
+            self._frame(frame)
+
+    def close(self) -> None:
+        for frame in self._decoder.close():
             self._frame(frame)
 
     @property
@@ -165,6 +173,12 @@ class _ResponsesTap(_SseTap):
         super().__init__(max_frame)
         self._last = b""
 
+    def close(self) -> None:
+        whole = self._last
+        super().close()
+        if not _object(self._last):
+            self._last = whole  # half an event has no number
+
     @property
     def next_event(self) -> int:
         number = _object(self._last).get("sequence_number")
@@ -222,7 +236,13 @@ class _GeminiTap:
         return self._framing.settled
 
     def feed(self, data: bytes) -> None:
-        for document in self._framing.feed(data):
+        self._read(self._framing.feed(data))
+
+    def close(self) -> None:
+        self._read(self._framing.close())
+
+    def _read(self, documents: list[bytes]) -> None:
+        for document in documents:
             if b"usageMetadata" in document:
                 self._last = document
             if not self._calls:

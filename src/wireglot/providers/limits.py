@@ -91,6 +91,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
     # reasoning
     thinking: ThinkingStyle | None = None
+    thinking_own: Literal["fit", "guess", "keep"] = "fit"
+    """What a client of this very dialect says about thinking. fit: put into the form above, as any other's.
+    guess: left alone, since the form is only the dialect's usual one; a file that states the model's form
+    makes it `fit`. keep: left alone, since the endpoint reads it all; only an off it cannot do is bent."""
     thinks_by_default: bool = False
     efforts: tuple[Effort, ...] = EFFORTS
     budget_min: int = 0
@@ -110,7 +114,13 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """The most a model gives; 0 is unknown."""
     max_tokens_default: int = 0
     """Sent when the client names none and the dialect demands one; 0 sends nothing."""
+    max_tokens_field: Literal["", "max_tokens"] = ""
+    """How the limit is spelled toward an endpoint that refuses or ignores its dialect's newer name."""
+    seed_field: Literal["", "random_seed"] = ""
     sampling: tuple[str, ...] = ALL_SAMPLING
+    """What may be set freely."""
+    fixed: dict[str, float] = {}
+    """Sampling that the model fixes: this value is taken, and no other."""
     temperature_max: float = 0
     """0: no bound of its own."""
     stop_max: int = 0
@@ -133,6 +143,7 @@ BASE: dict[str, Limits] = {
         media=("image", "document"),
         cache_markers=4,
         thinking="adaptive",
+        thinking_own="guess",
         efforts=("low", "medium", "high", "xhigh", "max"),
         reasoning="signed",
         max_tokens_default=32_000,
@@ -150,6 +161,7 @@ BASE: dict[str, Limits] = {
         tool_result_media="beside",
         media=("image", "document", "audio"),
         thinking="effort",
+        thinking_own="guess",
         reasoning="drop",
         cache_markers=4,
         stop_max=4,
@@ -162,6 +174,7 @@ BASE: dict[str, Limits] = {
         tool_schema="openai",
         media=("image", "document", "audio"),
         thinking="effort",
+        thinking_own="guess",
         reasoning="signed",
         cache_markers=4,
         output_schema="openai",
@@ -175,6 +188,7 @@ BASE: dict[str, Limits] = {
         starts_with_user=True,
         blank_text=False,
         thinking="level",
+        thinking_own="guess",
         efforts=("minimal", "low", "medium", "high"),
         reasoning="signed",
         call_signatures=True,
@@ -188,9 +202,14 @@ BASE["gemini-simple"] = BASE["gemini"]
 """What each dialect's own wire demands of any model. A provider's file narrows or widens it."""
 
 
+_FORM_OF_THINKING = frozenset({"thinking", "efforts", "thinking_off", "budget_min", "budget_max"})
+
+
 def narrowed(limits: Limits, overrides: dict[str, Any]) -> Limits:
     """`limits` with the fields of a catalog table put over it; a wrong field or type is an error."""
     if not overrides:
         return limits
     values = {name: getattr(limits, name) for name in limits.__struct_fields__}
+    if limits.thinking_own == "guess" and not _FORM_OF_THINKING.isdisjoint(overrides):
+        values["thinking_own"] = "fit"
     return msgspec.convert({**values, **overrides}, Limits)

@@ -120,9 +120,34 @@ def limits_for(dialect: str, model: str, provider_name: str = "") -> Limits:
 
 def limits_of(spec: ProviderSpec, dialect: str, model: str) -> Limits:
     """The same for a provider that need not be in the catalog."""
-    limits = narrowed(BASE[dialect], spec.limits)
+    limits = narrowed(_resold(spec, dialect, model), spec.limits)
     limits = narrowed(limits, spec.dialect_limits.get(dialect, {}))
     for entry in spec.models:
         if entry.covers(model):
             limits = narrowed(limits, entry.limits)
     return limits
+
+
+_THINKING = (
+    "thinking",
+    "efforts",
+    "thinking_off",
+    "budget_min",
+    "budget_max",
+    "thinks_by_default",
+    "thinking_in_loop",
+    "tool_choices_thinking",
+)
+
+
+def _resold(spec: ProviderSpec, dialect: str, model: str) -> Limits:
+    """What any model of a dialect demands; of a Claude at a reseller, how it thinks is known from its
+    vendor's file. What a client says in the dialect itself stays its own. A server of which nothing is known
+    stays one: its requests need no fitting."""
+    base = BASE[dialect]
+    if dialect != "anthropic" or spec.home or not (spec.limits or spec.dialect_limits):
+        return base
+    if not plain_name(model).startswith("claude"):
+        return base
+    vendor = limits_of(provider("anthropic"), dialect, model)
+    return msgspec.structs.replace(base, **{name: getattr(vendor, name) for name in _THINKING})

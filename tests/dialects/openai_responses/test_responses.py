@@ -66,7 +66,7 @@ def test_every_client_finds_every_key():
 
 
 def test_the_request_is_echoed():
-    """C24, R-AA-08, R-AA-09, R-AA-12 to R-AA-21, R-AA-23, R-AA-24"""
+    """C24, R-AA-08, R-AA-09, R-AA-12 to R-AA-21, R-AA-23, R-AA-24, C42"""
     asked = {
         "model": "m",
         "input": "hi",
@@ -87,9 +87,11 @@ def test_the_request_is_echoed():
         "prompt_cache_key": "k",
     }
     body = rendered(answer(Text("x")), parse(asked))
-    assert {key: body[key] for key in asked if key not in ("model", "input")} == {
-        key: value for key, value in asked.items() if key not in ("model", "input")
+    changed = ("model", "input", "store")
+    assert {key: body[key] for key in asked if key not in changed} == {
+        key: value for key, value in asked.items() if key not in changed
     }
+    assert body["store"] is False, "nobody has stored it"
 
 
 @pytest.mark.parametrize(

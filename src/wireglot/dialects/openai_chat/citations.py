@@ -41,8 +41,11 @@ def _text_or_empty(value: Any) -> str:
     return value if type(value) is str else ""
 
 
-def render_citation(citation: Citation, shift: int, path: str, losses: list[Loss]) -> dict[str, Any] | None:
-    """`shift`: how much text stands before this part in the one string of the answer."""
+def render_citation(
+    citation: Citation, shift: int, length: int, path: str, losses: list[Loss]
+) -> dict[str, Any] | None:
+    """`shift`: how much text stands before this part in the one string of the answer; `length`: how much
+    the part itself has."""
     if citation.native is not None:
         if citation.native.dialect == NAME:
             return citation.native.value
@@ -51,14 +54,22 @@ def render_citation(citation: Citation, shift: int, path: str, losses: list[Loss
     raw = own_form(citation.extra, NAME).get("raw")
     if raw is not None and not shift and parse_citation(raw) == citation:
         return dict(raw)
+    if not citation.url:
+        losses.append(Loss(path, "citations", "dropped", "it names no address"))
+        return None
     losses_of_extra(citation.extra, NAME, path, losses)
     if citation.quote:
         losses.append(Loss(f"{path}.quote", "citations", "dropped", "Chat does not quote"))
+    start, end = citation.start, citation.end
+    if raw is None and (start is None or end is None):
+        # Clients insist on both offsets: the whole text is what such a citation means.
+        losses.append(Loss(path, "citations", "invented", "offsets: the whole text"))
+        start, end = start or 0, length if end is None else end
     nested: dict[str, Any] = {"url": citation.url, "title": citation.title}
-    if citation.start is not None:
-        nested["start_index"] = citation.start + shift
-    if citation.end is not None:
-        nested["end_index"] = citation.end + shift
+    if start is not None:
+        nested["start_index"] = start + shift
+    if end is not None:
+        nested["end_index"] = end + shift
     out = {"type": "url_citation", "url_citation": nested}
     put_back(out, citation.extra)
     return out

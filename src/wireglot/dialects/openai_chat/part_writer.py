@@ -344,7 +344,8 @@ class PartWriter:
         shift = self._text_length
         entries = []
         for number, citation in enumerate(citations):
-            entry = render_citation(citation, shift, f"{path}.citations[{number}]", self._losses)
+            place = f"{path}.citations[{number}]"
+            entry = render_citation(citation, shift, sink.length, place, self._losses)
             if entry is not None:
                 entries.append({**entry, "index": self._citations})
                 self._citations += 1

@@ -152,7 +152,8 @@ class Answer:
         if listed:
             self._listed.append(text_part(part, path, []))
         for index, citation in enumerate(part.citations):
-            entry = render_citation(citation, self._length, f"{path}.citations[{index}]", self._losses)
+            place = f"{path}.citations[{index}]"
+            entry = render_citation(citation, self._length, len(part.text), place, self._losses)
             if entry is not None:
                 self._citations.append(entry)
         self._texts.append(part)

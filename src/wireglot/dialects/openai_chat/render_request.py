@@ -25,7 +25,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     out["messages"] = render_messages(request.messages, native, context, losses)
     _put_tools(out, request, native, losses)
     _put_limits(out, request, form)
-    _put_sampling(out, request.sampling, native, losses)
+    _put_sampling(out, request.sampling, form, native, losses)
     if "n" in form:
         out.setdefault("n", form["n"])
     _put_thinking(out, request.thinking, losses)
@@ -72,6 +72,7 @@ def _put_tools(out: dict[str, Any], request: Request, native: bool, losses: list
 
 def _put_limits(out: dict[str, Any], request: Request, form: dict[str, Any]) -> None:
     if request.max_tokens is not None:
+        # The spelling the request came in, or the only one that the provider's limits allow.
         out[form.get("limit", "max_completion_tokens")] = request.max_tokens
         if "max_tokens" in form:
             out["max_tokens"] = form["max_tokens"]
@@ -80,7 +81,9 @@ def _put_limits(out: dict[str, Any], request: Request, form: dict[str, Any]) -> 
         out["stop"] = request.stop[0] if single else list(request.stop)
 
 
-def _put_sampling(out: dict[str, Any], sampling: Sampling, native: bool, losses: list[Loss]) -> None:
+def _put_sampling(
+    out: dict[str, Any], sampling: Sampling, form: dict[str, Any], native: bool, losses: list[Loss]
+) -> None:
     if sampling == Sampling():
         return
     for key, value in (
@@ -88,7 +91,7 @@ def _put_sampling(out: dict[str, Any], sampling: Sampling, native: bool, losses:
         ("top_p", sampling.top_p),
         ("frequency_penalty", sampling.frequency_penalty),
         ("presence_penalty", sampling.presence_penalty),
-        ("seed", sampling.seed),
+        (form.get("seed", "seed"), sampling.seed),
         ("n", sampling.candidates if sampling.candidates != 1 else None),
         ("logprobs", sampling.logprobs),
         ("top_logprobs", sampling.top_logprobs),

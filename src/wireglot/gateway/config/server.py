@@ -44,8 +44,16 @@ def refuse_open_door(server: ServerSettings, keys: int, table: Table) -> None:
         table.wrong("host", expected, f"{shown(server.host)} and no keys")
 
 
+_MAY_BE_NONE = frozenset({"queue", "queue_time", "requests", "requests_per_key", "drain", "drain_again"})
+
+
 def read_guard(table: Table) -> Guard:
-    return table.over(Guard())
+    guard = table.over(Guard())
+    for name in guard.__struct_fields__:
+        # Only those where none is a sensible number of things; anything else would refuse or hang everything.
+        if getattr(guard, name) <= 0 and name not in _MAY_BE_NONE:
+            table.wrong(name, "more than 0", "0")
+    return guard
 
 
 def _hosts(table: Table) -> tuple[str, ...]:

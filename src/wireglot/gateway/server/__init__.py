@@ -40,7 +40,7 @@ class HttpServer:
 
     @property
     def buffered(self) -> int:
-        """Bytes of request bodies that are still arriving."""
+        """Bytes of request bodies that are arriving or in the hands of a handler."""
         return self._hub.buffered
 
     @property

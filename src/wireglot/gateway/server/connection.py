@@ -9,9 +9,10 @@ from typing import Final, cast
 
 from wireglot.gateway.exchange import Refusal
 from wireglot.gateway.server.body import ChunkedBody, SizedBody, TooLarge
+from wireglot.gateway.server.flow import Backlog, Outflow
 from wireglot.gateway.server.head import CHUNKED, Inbound, Malformed, check_partial, read_head
 from wireglot.gateway.server.hub import Hub
-from wireglot.gateway.server.render import CONTINUE, plain_refusal
+from wireglot.gateway.server.render import CONTINUE, closing, plain_refusal
 from wireglot.gateway.server.reply import ServerReply
 from wireglot.gateway.settings import Guard
 
@@ -19,14 +20,16 @@ _HEAD: Final = 0
 """Waiting for a head, or within one."""
 _BODY: Final = 1
 _ANSWERING: Final = 2
-_SKIPPING: Final = 3
+_WAITING: Final = 3
+"""More has arrived; it is read once the client has taken its answers and the others have had their turn."""
+_SKIPPING: Final = 4
 """Reading past the rest of a body whose request has been refused."""
-_LINGERING: Final = 4
+_LINGERING: Final = 5
 """The last answer is out; what still arrives is thrown away, so that the client can read the answer."""
-_CLOSING: Final = 5
+_CLOSING: Final = 6
 
-_QUEUE: Final = 64 * 1024
-"""Bytes of following requests that are taken in while one is being answered."""
+_REFUSALS: Final = 100
+"""So many requests refused without one let in between end a connection: nobody is served by it."""
 _SKIP: Final = 64 * 1024
 """The longest rest of a body that is read past to keep a connection."""
 _LINGER_BYTES: Final = 1024 * 1024
@@ -38,9 +41,9 @@ _EXTRA: Final = 64
 
 class Connection(asyncio.Protocol):
     __slots__ = (
-        "_begun", "_body", "_drained", "_flushed", "_have", "_heard", "_held", "_inbound", "_left",
-        "_pending", "_phase", "_reading", "_reply", "_scanned", "_task", "_transport", "_written",
-        "hub", "peer", "pressed",
+        "_backlog", "_begun", "_body", "_called", "_have", "_heard", "_inbound", "_left", "_outflow",
+        "_partial", "_phase", "_refusals", "_reply", "_scanned", "_task", "_transport", "hub", "peer",
+        "pressed",
     )  # fmt: skip
 
     def __init__(self, hub: Hub) -> None:
@@ -50,30 +53,34 @@ class Connection(asyncio.Protocol):
         """The client reads slower than we write."""
         self._transport: asyncio.Transport | None = None
         self._phase = _HEAD
-        self._reading = True
-        self._held = b""
+        self._partial = b""
+        """A head that has not arrived in full."""
         self._scanned = 0
+        self._backlog: Backlog
+        self._called = False
+        """Whether the loop will call for what is waiting."""
+        self._refusals = 0
         self._inbound: Inbound | None = None
         self._body: SizedBody | ChunkedBody | None = None
         self._have = 0
         self._left = 0
         self._reply: ServerReply | None = None
         self._task: asyncio.Task[None] | None = None
-        self._begun = self._heard = self._drained = hub.loop.time()
-        self._written = 0
-        self._flushed = 0
-        self._pending = 0
+        self._begun = self._heard = hub.loop.time()
+        self._outflow = Outflow(self._begun)
 
     # What the loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._backlog = Backlog(self._transport)
         name = transport.get_extra_info("peername")
         self.peer = str(name[0]) if isinstance(name, tuple) else ""
         guard = self.hub.guard()
         self._transport.set_write_buffer_limits(high=guard.write_pending)
         excess = self.hub.enter(self, self.peer)
         if excess > _EXTRA:
+            self.hub.refused["too_many_connections"] += 1
             self._transport.abort()
         elif excess > 0:
             self._refuse_plainly(503, "too_many_connections", "too many connections")
@@ -84,14 +91,11 @@ class Connection(asyncio.Protocol):
         self._heard = self.hub.loop.time()
         phase = self._phase
         if phase == _HEAD:
-            self._take_requests(self._held + data if self._held else data)
+            self._take_request(self._partial + data if self._partial else data, 0)
         elif phase == _BODY:
             self._take_body(data)
-        elif phase == _ANSWERING:
-            self._held += data
-            if len(self._held) > _QUEUE and self._reading and self._transport is not None:
-                self._transport.pause_reading()
-                self._reading = False
+        elif phase in (_ANSWERING, _WAITING):
+            self._backlog.add(data)
         elif phase == _SKIPPING:
             self._skip(data)
         elif phase == _LINGERING:
@@ -121,12 +125,14 @@ class Connection(asyncio.Protocol):
         self.pressed = False
         if self._reply is not None:
             self._reply.relieve()
+        elif self._phase == _WAITING:
+            self._call()
 
     # What the reply calls.
 
     def write(self, data: bytes) -> None:
         if self._transport is not None:
-            self._written += len(data)
+            self._outflow.written += len(data)
             self._transport.write(data)
 
     def answered(self, reply: ServerReply) -> None:
@@ -137,14 +143,7 @@ class Connection(asyncio.Protocol):
         if reply.close or self.hub.draining:
             self._close()
             return
-        self._begun = self._heard = self.hub.loop.time()
-        self._phase = _HEAD
-        if self._held:
-            held, self._held = self._held, b""
-            self._take_requests(held)
-        if not self._reading and self._phase != _ANSWERING and self._transport is not None:
-            self._reading = True
-            self._transport.resume_reading()
+        self._take_next()
 
     def cut(self, *, flush: bool) -> None:
         """End the connection in the middle of an answer, so that the client sees that it is not whole."""
@@ -165,11 +164,11 @@ class Connection(asyncio.Protocol):
         """End what has been waited for long enough; called about once a second."""
         if self._transport is None:
             return
-        if self._is_stuck(now, guard):
+        if self._outflow.is_stuck(now, self._transport.get_write_buffer_size(), guard):
             self._transport.abort()
         elif self._phase == _HEAD:
-            if not self._held:
-                if now - self._begun > guard.keep_alive and not self._pending:
+            if not self._partial:
+                if now - self._begun > guard.keep_alive and not self._outflow.pending:
                     self._close()
             elif now - self._begun > guard.header_time:
                 self._refuse_plainly(408, "request_timeout", "the head of the request took too long")
@@ -179,7 +178,7 @@ class Connection(asyncio.Protocol):
             self._close()
 
     def close_if_idle(self) -> None:
-        if self._phase == _SKIPPING or (self._phase == _HEAD and not self._held):
+        if self._phase in (_SKIPPING, _WAITING) or (self._phase == _HEAD and not self._partial):
             self._close()
 
     def close_now(self) -> None:
@@ -191,93 +190,115 @@ class Connection(asyncio.Protocol):
 
     # Reading.
 
-    def _take_requests(self, data: bytes) -> None:
-        """Read heads and short bodies until one request is being answered or more bytes are needed."""
-        while True:
-            # RFC 9112 2.2: an empty line before a request is overlooked.
-            start = 2 if data.startswith(b"\r\n") else 0
-            end = data.find(b"\r\n\r\n", start)
-            if end < 0:
-                self._hold(data, start)
-                return
-            guard = self.hub.guard()
-            self._held = b""
-            try:
-                inbound = read_head(data[start:end], self.peer, guard)
-            except Malformed as problem:
-                self._refuse_plainly(problem.status, problem.code, problem.message)
-                return
-            data = data[end + 4 :]
-            rest = self._admit(inbound, data)
-            if rest is None:
-                return
-            data = rest
-            if not data:
-                return
+    def _take_request(self, data: bytes, at: int) -> None:
+        """Read one head, and its body if it is there. What follows waits until this one is answered."""
+        if self.pressed:
+            # Who does not read its answers gets no more of them, or they would pile up here without end.
+            self._wait(data, at)
+            return
+        # RFC 9112 2.2: an empty line before a request is overlooked.
+        start = at + 2 if data.startswith(b"\r\n", at) else at
+        end = data.find(b"\r\n\r\n", start)
+        if end < 0:
+            self._hold(data[at:], start - at)
+            return
+        self._partial = b""
+        try:
+            inbound = read_head(data[start:end], self.peer, self.hub.guard())
+        except Malformed as problem:
+            self._refuse_plainly(problem.status, problem.code, problem.message)
+            return
+        self._admit(inbound, data, end + 4)
+
+    def _take_next(self) -> None:
+        self._begun = self._heard = self.hub.loop.time()
+        self._phase = _HEAD
+        if self._backlog.data:
+            self._take_request(*self._backlog.take())
+            self._backlog.read_on()
+
+    def _wait(self, data: bytes, at: int) -> None:
+        """Let the others go first, and the client take what it has been sent."""
+        self._phase = _WAITING
+        self._partial = b""
+        self._backlog.put(data, at)
+        if not self.pressed:
+            self._call()
+
+    def _call(self) -> None:
+        if not self._called:
+            self._called = True
+            self.hub.loop.call_soon(self._go_on, context=self.hub.context)
+
+    def _go_on(self) -> None:
+        self._called = False
+        if self._phase == _WAITING:
+            self._take_next()
 
     def _hold(self, data: bytes, start: int) -> None:
-        if not self._held:
+        if not self._partial:
             self._scanned = 0
             self._begun = self._heard
-        self._held = data
+        self._partial = data
         try:
             check_partial(data[start:], self._scanned - start, self.hub.guard())
         except Malformed as problem:
             self._refuse_plainly(problem.status, problem.code, problem.message)
         self._scanned = len(data)
 
-    def _admit(self, inbound: Inbound, data: bytes) -> bytes | None:
-        """Let a request in or answer it at once. Gives the bytes of the next one if that is its turn."""
-        app = self.hub.app
-        head = inbound.head
-        length = inbound.length
-        limit = 0
+    def _admit(self, inbound: Inbound, data: bytes, at: int) -> None:
+        """Let a request in or answer it at once. What follows its head begins at `at`."""
+        hub = self.hub
+        app, head, length, limit = hub.app, inbound.head, inbound.length, 0
         try:
             refusal = app.admit(head)
             if refusal is None and length:
                 limit = app.body_limit(head)
                 if length > limit:
-                    refusal = _closing(app.too_large(head, limit))
-        except (
-            Exception
-        ) as problem:  # an application that fails here must not take the connection's answer along
-            self.hub.report("admission failed", problem)
+                    refusal = closing(app.too_large(head, limit))
+        except Exception as problem:  # such a failure must not take the connection's answer along
+            hub.report("admission failed", problem)
             refusal = plain_refusal(500, "internal_error", "internal error")
         if refusal is not None:
-            return self._turn_away(inbound, refusal, data)
-        if len(data) == length:
-            self._answer(inbound, data)
-            return None
-        if not length:
-            self._held = data
-            self._answer(inbound, b"")
-            return None
+            self._turn_away(inbound, refusal, data, at)
+            return
+        self._refusals = 0
+        if length > 0 and hub.buffered + length > hub.guard().buffered:
+            self._shed()
+            return
+        end = at + length
+        if length != CHUNKED and end <= len(data):
+            if end < len(data):
+                self._backlog.put(data, end)
+            self._answer(inbound, data[at:end])
+            return
         self._inbound = inbound
         self._body = ChunkedBody(limit) if length == CHUNKED else SizedBody(length)
         self._phase = _BODY
         self._begun = self._heard
-        if inbound.expects_continue and not data:
+        if inbound.expects_continue and at == len(data):
             self.write(CONTINUE)
-        self._take_body(data)
-        return None
+        self._take_body(data[at:])
 
-    def _turn_away(self, inbound: Inbound, refusal: Refusal, data: bytes) -> bytes | None:
-        outstanding = inbound.length - len(data)
+    def _turn_away(self, inbound: Inbound, refusal: Refusal, data: bytes, at: int) -> None:
+        end = at + inbound.length
+        outstanding = end - len(data)
         # After `Expect` nobody knows whether the body will come.
-        lost = (
-            inbound.length == CHUNKED or outstanding > _SKIP or (outstanding > 0 and inbound.expects_continue)
-        )
-        if refusal.close or lost or not inbound.keep_alive or self.hub.draining:
+        unsure = outstanding > 0 and inbound.expects_continue
+        lost = inbound.length == CHUNKED or outstanding > _SKIP or unsure
+        self._refusals += 1
+        last = refusal.close or lost or self._refusals >= _REFUSALS
+        if last or not inbound.keep_alive or self.hub.draining:
             self._refuse(refusal, head_only=inbound.head.method == "HEAD")
-            return None
+            return
         reply = ServerReply(self, inbound.head.method == "HEAD", False, inbound.minor)
         reply.send(refusal.status, refusal.headers, refusal.body)
         self._begun = self._heard
         if outstanding > 0:
             self._left = outstanding
             self._phase = _SKIPPING
-            return None
-        return data[inbound.length :]
+        elif outstanding < 0:
+            self._wait(data, end)
 
     def _take_body(self, data: bytes) -> None:
         body, inbound = self._body, self._inbound
@@ -294,16 +315,12 @@ class Connection(asyncio.Protocol):
             head = inbound.head
             self._refuse(self.hub.app.too_large(head, self.hub.app.body_limit(head)))
             return
-        if body.rest is None:
-            self._shed_if_full()
-            return
-        self._held = body.rest
-        self._drop_body()
-        self._answer(inbound, body.body())
-
-    def _shed_if_full(self) -> None:
         if self.hub.buffered > self.hub.guard().buffered:
-            self._refuse_plainly(503, "server_is_overloaded", "too many request bodies at once")
+            self._shed()
+        elif body.rest is not None:
+            self._drop_body()
+            self._backlog.put(body.rest, 0)
+            self._answer(inbound, body.body())
 
     def _drop_body(self) -> None:
         if self._inbound is not None:
@@ -319,13 +336,15 @@ class Connection(asyncio.Protocol):
         self._phase = _HEAD
         self._begun = self._heard
         if rest:
-            self._take_requests(rest)
+            self._take_request(rest, 0)
 
     # Answering.
 
     def _answer(self, inbound: Inbound, body: bytes) -> None:
         hub = self.hub
-        reply = ServerReply(self, inbound.head.method == "HEAD", not inbound.keep_alive, inbound.minor)
+        size = len(body)
+        hub.buffered += size
+        reply = ServerReply(self, inbound.head.method == "HEAD", not inbound.keep_alive, inbound.minor, size)
         self._reply = reply
         self._phase = _ANSWERING
         task = hub.loop.create_task(hub.app.handle(inbound.head, body, reply), context=hub.context.copy())
@@ -341,6 +360,9 @@ class Connection(asyncio.Protocol):
             if task is not None:
                 task.cancel(why)
 
+    def _shed(self) -> None:
+        self._refuse_plainly(503, "server_is_overloaded", "too many request bodies at once")
+
     def _refuse_plainly(self, status: int, code: str, message: str) -> None:
         self.hub.refused[code] += 1
         self._refuse(plain_refusal(status, code, message))
@@ -348,7 +370,8 @@ class Connection(asyncio.Protocol):
     def _refuse(self, refusal: Refusal, *, head_only: bool = False) -> None:
         """The connection's last answer, given although more may still arrive."""
         self._drop_body()
-        self._held = b""
+        self._partial = b""
+        self._backlog.drop()
         ServerReply(self, head_only, True, 1).send(refusal.status, refusal.headers, refusal.body)
         transport = self._transport
         if transport is None or transport.is_closing():
@@ -361,7 +384,8 @@ class Connection(asyncio.Protocol):
     def _close(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._phase = _CLOSING
-            self._held = b""
+            self._partial = b""
+            self._backlog.drop()
             self._drop_body()
             self._transport.close()
 
@@ -376,18 +400,3 @@ class Connection(asyncio.Protocol):
             self._close()
         else:
             self._refuse(self.hub.app.stalled(self._inbound.head), head_only=False)
-
-    def _is_stuck(self, now: float, guard: Guard) -> bool:
-        """Whether the client has not taken, for `write_stall`, what was pending then (or 64 KiB of it)."""
-        pending = 0 if self._transport is None else self._transport.get_write_buffer_size()
-        flushed = self._written - pending
-        if not pending or flushed >= self._flushed + min(self._pending, guard.write_pending):
-            self._drained = now
-            self._flushed = flushed
-            self._pending = pending
-            return False
-        return now - self._drained > guard.write_stall
-
-
-def _closing(refusal: Refusal) -> Refusal:
-    return refusal if refusal.close else Refusal(refusal.status, refusal.headers, refusal.body, close=True)

@@ -31,7 +31,7 @@ class Hub:
         self.empty = asyncio.Event()
         """Set once a draining server has nothing left."""
         self.buffered = 0
-        """Bytes of bodies that are still arriving."""
+        """Bytes of bodies that are arriving or in the hands of a handler."""
         self.refused: Counter[str] = Counter()
         """How often each error of the HTTP class was given, by its code."""
         self._peers: Counter[str] = Counter()

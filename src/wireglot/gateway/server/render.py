@@ -71,3 +71,8 @@ def plain_refusal(status: int, code: str, message: str) -> Refusal:
     if status == 503:
         headers.append(("retry-after", "1"))
     return Refusal(status, headers, encode({"error": error}), close=True)
+
+
+def closing(refusal: Refusal) -> Refusal:
+    """The same answer, as the connection's last one."""
+    return refusal if refusal.close else Refusal(refusal.status, refusal.headers, refusal.body, close=True)

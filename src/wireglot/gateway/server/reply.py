@@ -29,15 +29,20 @@ class ServerReply:
         "head_only",
         "minor",
         "over",
+        "size",
         "started",
     )
 
-    def __init__(self, connection: Connection, head_only: bool, close: bool, minor: int) -> None:
+    def __init__(
+        self, connection: Connection, head_only: bool, close: bool, minor: int, size: int = 0
+    ) -> None:
         self._connection = connection
         self.head_only = head_only
         self.close = close
         """Whether the connection ends with this answer."""
         self.minor = minor
+        self.size = size
+        """Bytes of the request's body, which are held for as long as its handler runs."""
         self.started = False
         self.over = False
         """Answered in full, cut, or the client has gone."""
@@ -129,6 +134,7 @@ class ServerReply:
         """The handler is through: whatever it has left unanswered is answered for it."""
         hub = self._connection.hub
         hub.ran(task)
+        hub.buffered -= self.size
         problem = None if task.cancelled() else task.exception()
         if problem is not None:
             hub.report("a request handler failed", problem)

@@ -118,7 +118,10 @@ class Dialer:
             remaining = deadline - self._loop.time()
             # An address that swallows everything must leave time for the others.
             share = remaining if left == 1 else max(remaining / left, min(remaining, _LEAST))
-            sock = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                sock = socket.socket(family, socket.SOCK_STREAM)
+            except OSError:  # out of file descriptors, or a family this machine has not
+                continue
             try:
                 sock.setblocking(False)
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -6,7 +6,8 @@ import msgspec
 
 from wireglot.dialects.base import Context
 from wireglot.ir.content import Foreign
-from wireglot.ir.loss import Feature, Loss
+from wireglot.ir.content import Extra
+from wireglot.ir.loss import Feature, Loss, losses_of_extra
 from wireglot.ir.request import Request, Sampling
 from wireglot.ir.trail import Trail
 from wireglot.ir.turns import merge_neighbours, repair_pairs
@@ -53,7 +54,7 @@ def fit(request: Request, limits: Limits, context: Context, dialect: str, regrou
     if limits.call_signatures:
         request = sign_calls(request, context, losses, trail)
     asked = request.thinking
-    if limits.thinking_in_loop and asked.mode != "off":
+    if limits.thinking_in_loop and asked.mode != "off" and (regroup or limits.thinking_own == "fit"):
         request = stop_thinking_in_loop(request, losses)
     request = fit_thinking(request, limits, losses, dialect, foreign=regroup)
     request = fit_tool_choice(request, limits, losses, thinks(asked, request.thinking, limits))
@@ -61,6 +62,8 @@ def fit(request: Request, limits: Limits, context: Context, dialect: str, regrou
     request = _fit_sampling(request, limits, losses)
     request = _fit_stop(request, limits, losses)
     request = _fit_max_tokens(request, limits, losses)
+    if dialect == "openai-chat" and (limits.max_tokens_field or limits.seed_field):
+        request = _spelled(request, limits, losses)
     request, wrapped = fit_output_schema(request, limits, losses)
     if wrapped:
         aliases = msgspec.structs.replace(aliases, unwraps=True)
@@ -82,6 +85,15 @@ _SAMPLING_FEATURES: dict[str, Feature] = {
     "candidates": "candidates",
     "logprobs": "logprobs",
 }
+_NEUTRAL = {
+    "temperature": 1,
+    "top_p": 1,
+    "frequency_penalty": 0,
+    "presence_penalty": 0,
+    "candidates": 1,
+    "logprobs": False,
+}
+"""What every API does unasked: whoever says it loses nothing where it cannot be said."""
 
 
 def _fit_sampling(request: Request, limits: Limits, losses: list[Loss]) -> Request:
@@ -92,15 +104,12 @@ def _fit_sampling(request: Request, limits: Limits, losses: list[Loss]) -> Reque
     if limits.sampling is not ALL_SAMPLING:
         for name, feature in _SAMPLING_FEATURES.items():
             value = getattr(sampling, name)
-            if (
-                name not in limits.sampling
-                and value is not None
-                and not (name == "candidates" and value == 1)
-            ):
-                losses.append(
-                    Loss(f"$.sampling.{name}", feature, "dropped", "this model fixes or refuses it")
-                )
-                changes[name] = None
+            if value is None or name in limits.sampling or value == limits.fixed.get(name):
+                continue
+            changes[name] = None
+            if name in limits.fixed or value != _NEUTRAL.get(name):
+                detail = "this model fixes or refuses it"
+                losses.append(Loss(f"$.sampling.{name}", feature, "dropped", detail))
         if "logprobs" in changes:
             changes["top_logprobs"] = None
     highest = limits.temperature_max
@@ -117,6 +126,23 @@ def _fit_sampling(request: Request, limits: Limits, losses: list[Loss]) -> Reque
     if not changes:
         return request
     return msgspec.structs.replace(request, sampling=msgspec.structs.replace(sampling, **changes))
+
+
+def _spelled(request: Request, limits: Limits, losses: list[Loss]) -> Request:
+    """The fields that this endpoint knows by another name, said so to the renderer. Nothing is lost by it."""
+    extra = request.extra
+    own = extra is not None and extra.dialect == "openai-chat"
+    form = dict(extra.form) if extra is not None and own else {}
+    if limits.max_tokens_field and request.max_tokens is not None:
+        form["limit"] = limits.max_tokens_field
+        form.pop("max_tokens", None)  # an older limit beside it, which the newer one overruled
+    if limits.seed_field and request.sampling.seed is not None:
+        form["seed"] = limits.seed_field
+    if not form or (extra is not None and own and form == extra.form):
+        return request
+    losses_of_extra(extra, "openai-chat", "$", losses)
+    fields = extra.fields if extra is not None and own else {}
+    return msgspec.structs.replace(request, extra=Extra("openai-chat", fields, form))
 
 
 def _fit_settings(request: Request, limits: Limits, losses: list[Loss]) -> Request:

@@ -52,6 +52,8 @@ def fit_thinking(
     thinking = request.thinking
     if limits.thinking is None or thinking == Thinking():
         return request
+    if not foreign and _may_stay(thinking, limits):
+        return request
     fitted = _FITTERS[limits.thinking](thinking, limits, losses)
     if limits.thinking == "adaptive" and foreign and thinking.mode is None and fitted.effort is not None:
         # Elsewhere an effort alone makes a model think, and show it.
@@ -67,9 +69,25 @@ def fit_thinking(
         )
     if limits.thinking == "toggle" and dialect in _SWITCHES:
         fitted = _by_switch(fitted, _SWITCHES[dialect], losses)
+    elif _says_nothing(fitted) and not _says_nothing(thinking):
+        # A spelling without a word in it would still be a field, and an empty one.
+        losses_of_extra(fitted.extra, "", "$.thinking", losses)
+        fitted = Thinking()
     if fitted == thinking:
         return request
     return msgspec.structs.replace(request, thinking=fitted)
+
+
+def _may_stay(thinking: Thinking, limits: Limits) -> bool:
+    """Whether a wish in the endpoint's own dialect goes as the client put it."""
+    if limits.thinking_own != "keep":
+        return limits.thinking_own == "guess"
+    off = thinking.mode == "off" or thinking.effort == "none"
+    return not off or (limits.thinking_off and limits.thinking != "fixed")
+
+
+def _says_nothing(thinking: Thinking) -> bool:
+    return (thinking.mode, thinking.effort, thinking.budget, thinking.display) == (None, None, None, None)
 
 
 def stop_thinking_in_loop(request: Request, losses: list[Loss]) -> Request:
@@ -250,6 +268,8 @@ def _as_toggle(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
 
 
 def _as_fixed(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
+    if thinking.mode in ("on", "auto"):
+        thinking = msgspec.structs.replace(thinking, mode=None)  # that it does anyway
     return _silenced(thinking, losses, "this model always thinks, in its own measure")
 
 

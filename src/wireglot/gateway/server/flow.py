@@ -1,0 +1,76 @@
+"""Both directions of a connection: what has arrived before its turn, and what the client has yet to take."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from wireglot.gateway.settings import Guard
+
+_AHEAD: Final = 64 * 1024
+"""A client that has sent so many bytes of further requests is not read for the time being."""
+
+
+class Backlog:
+    """Requests that wait for their turn."""
+
+    __slots__ = ("_at", "_paused", "_transport", "data")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._paused = False
+        self.data = b""
+        self._at = 0
+        """Where in `data` they begin: taking one does not move the others."""
+
+    def put(self, data: bytes, at: int) -> None:
+        self.data = data
+        self._at = at
+        if len(data) - at > _AHEAD and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def add(self, data: bytes) -> None:
+        self.put(self.data[self._at :] + data, 0)
+
+    def take(self) -> tuple[bytes, int]:
+        """All of it, and where it begins; what is left after one request is `put` back."""
+        data, at = self.data, self._at
+        self.data = b""
+        self._at = 0
+        return data, at
+
+    def drop(self) -> None:
+        self.data = b""
+        self._at = 0
+        self.read_on()
+
+    def read_on(self) -> None:
+        """Read again if there is room again."""
+        if self._paused and len(self.data) - self._at <= _AHEAD:
+            self._paused = False
+            self._transport.resume_reading()
+
+
+class Outflow:
+    """What was written, and what of it the client has taken since when."""
+
+    __slots__ = ("_flushed", "_moved", "pending", "written")
+
+    def __init__(self, now: float) -> None:
+        self.written = 0
+        """All bytes handed to the transport so far."""
+        self.pending = 0
+        """Those that the transport still had when the client was last seen to take some."""
+        self._flushed = 0
+        self._moved = now
+
+    def is_stuck(self, now: float, pending: int, guard: Guard) -> bool:
+        """Whether the client has not taken, for `write_stall`, what was pending then (or 64 KiB of it)."""
+        flushed = self.written - pending
+        if not pending or flushed >= self._flushed + min(self.pending, guard.write_pending):
+            self._moved = now
+            self._flushed = flushed
+            self.pending = pending
+            return False
+        return now - self._moved > guard.write_stall
