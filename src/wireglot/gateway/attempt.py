@@ -106,7 +106,7 @@ def _translated(
     rendered = with_faults_told(
         lambda: dialect(target.dialect).render_request(planned.upstream, planned.context)
     )
-    losses = planned.losses + planned.retraced(rendered.losses)
+    losses = job.invented + planned.losses + planned.retraced(rendered.losses)
     _refuse_losses(job, target, losses)
     value: dict[str, Any] = rendered.value
     project = _project(target)

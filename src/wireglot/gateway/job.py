@@ -15,6 +15,7 @@ from wireglot.gateway.count import Estimator
 from wireglot.gateway.exchange import Head, Headers, Reply
 from wireglot.gateway.faults import Fault
 from wireglot.gateway.guard import Caller
+from wireglot.gateway.loose_results import with_calls
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.redact import Redactor
 from wireglot.gateway.routes import Asked
@@ -61,6 +62,7 @@ class Job:
         "feeder",
         "framing",
         "head",
+        "invented",
         "losses",
         "model",
         "outline",
@@ -101,6 +103,7 @@ class Job:
         self.client: ClientStream | None = None
         self.feeder: Feeder | None = None
         self.losses: tuple[Loss, ...] = ()
+        self.invented: tuple[Loss, ...] = ()
         self.tells_losses = True
         self.passed_back: Headers = []
         self.thread = False
@@ -164,6 +167,8 @@ class Job:
 
     def _parse(self) -> None:
         request = dialect(self.dialect).parse_request(self.document(), self.context)
+        if self.dialect == "gemini-simple":
+            request, self.invented = with_calls(request)
         self._request = msgspec.structs.replace(
             request, model=self.model or request.model, stream=self.stream
         )

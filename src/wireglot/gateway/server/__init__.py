@@ -84,7 +84,7 @@ class HttpServer:
         if hub.tasks:
             await asyncio.wait(tuple(hub.tasks), timeout=hub.guard().drain_again)
         for connection in tuple(hub.connections):
-            connection.close_now()
+            connection.close()
         await self._wait_empty(_FLUSH)
         for connection in tuple(hub.connections):
             connection.abort()

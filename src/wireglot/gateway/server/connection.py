@@ -101,7 +101,7 @@ class Connection(asyncio.Protocol):
         elif phase == _LINGERING:
             self._left -= len(data)
             if self._left < 0:
-                self._close()
+                self.close()
 
     def eof_received(self) -> bool:
         # Half-closed counts as gone: no client of these APIs does it and still waits for its answer.
@@ -141,7 +141,7 @@ class Connection(asyncio.Protocol):
             return
         self._reply = self._task = None
         if reply.close or self.hub.draining:
-            self._close()
+            self.close()
             return
         self._take_next()
 
@@ -149,7 +149,7 @@ class Connection(asyncio.Protocol):
         """End the connection in the middle of an answer, so that the client sees that it is not whole."""
         self._reply = self._task = None
         if flush:
-            self._close()
+            self.close()
         elif self._transport is not None:
             # Without chunks a plain end would look like a whole answer: only a reset tells.
             sock = self._transport.get_extra_info("socket")
@@ -169,20 +169,25 @@ class Connection(asyncio.Protocol):
         elif self._phase == _HEAD:
             if not self._partial:
                 if now - self._begun > guard.keep_alive and not self._outflow.pending:
-                    self._close()
+                    self.close()
             elif now - self._begun > guard.header_time:
                 self._refuse_plainly(408, "request_timeout", "the head of the request took too long")
         elif self._phase in (_BODY, _SKIPPING):
             self._sweep_body(now, guard)
         elif self._phase == _LINGERING and now - self._begun > _LINGER_TIME:
-            self._close()
+            self.close()
 
     def close_if_idle(self) -> None:
         if self._phase in (_SKIPPING, _WAITING) or (self._phase == _HEAD and not self._partial):
-            self._close()
+            self.close()
 
-    def close_now(self) -> None:
-        self._close()
+    def close(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._phase = _CLOSING
+            self._partial = b""
+            self._backlog.drop()
+            self._drop_body()
+            self._transport.close()
 
     def abort(self) -> None:
         if self._transport is not None:
@@ -381,14 +386,6 @@ class Connection(asyncio.Protocol):
         self._left = _LINGER_BYTES
         transport.write_eof()
 
-    def _close(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._phase = _CLOSING
-            self._partial = b""
-            self._backlog.drop()
-            self._drop_body()
-            self._transport.close()
-
     # Waiting no longer.
 
     def _sweep_body(self, now: float, guard: Guard) -> None:
@@ -397,6 +394,6 @@ class Connection(asyncio.Protocol):
         if not slow and now - self._heard <= guard.body_idle:
             return
         if self._inbound is None:
-            self._close()
+            self.close()
         else:
             self._refuse(self.hub.app.stalled(self._inbound.head), head_only=False)
