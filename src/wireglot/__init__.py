@@ -5,6 +5,10 @@ out = wireglot.translate_request(body, source="anthropic", target="gemini", mode
 out.value, out.losses
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 from wireglot.dialects.base import Context, Rendered
 from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
 from wireglot.ir.loss import Loss
@@ -26,3 +30,12 @@ __all__ = [
     "translate_request",
     "translate_response",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`wireglot.kimi` and `wireglot.history`, loaded when they are named: nobody else pays for them."""
+    if name in ("history", "kimi"):
+        from importlib import import_module
+
+        return import_module(f"wireglot.{name}")
+    raise AttributeError(f"module 'wireglot' has no attribute {name!r}")

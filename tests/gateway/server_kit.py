@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 
 from wireglot.gateway.exchange import Head, Refusal, Reply
 from wireglot.gateway.server import HttpServer
+from wireglot.gateway.server.connection import Connection
+from wireglot.gateway.server.hub import Hub
 from wireglot.gateway.settings import Guard
 
 Handler = Callable[[Head, bytes, Reply], Awaitable[None]]
@@ -132,6 +135,55 @@ class Served:
         client = await self.client()
         client.send(data)
         return await client.response()
+
+
+class Recorder(asyncio.Transport):
+    """A transport that keeps each write apart."""
+
+    def __init__(self, peer: str = "127.0.0.1") -> None:
+        super().__init__({"peername": (peer, 1)})
+        self.writes: list[bytes] = []
+        self.aborted = False
+        self.closed = False
+        self.flow: list[str] = []
+
+    def write(self, data) -> None:
+        self.writes.append(bytes(data))
+
+    def write_eof(self) -> None:
+        self.writes.append(b"EOF")
+
+    def is_closing(self) -> bool:
+        return self.aborted or self.closed
+
+    def abort(self) -> None:
+        self.aborted = True
+
+    def close(self) -> None:
+        self.closed = True
+
+    def pause_reading(self) -> None:
+        self.flow.append("pause")
+
+    def resume_reading(self) -> None:
+        self.flow.append("resume")
+
+    def set_write_buffer_limits(self, high=None, low=None) -> None:
+        self.high = high
+
+
+def connect(hub: Hub, peer: str = "127.0.0.1") -> tuple[Connection, Recorder]:
+    connection, transport = Connection(hub), Recorder(peer)
+    connection.connection_made(transport)
+    return connection, transport
+
+
+def slow_reader(served: Served) -> socket.socket:
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.connect((served.host, served.port))
+    sock.setblocking(False)
+    return sock
 
 
 @contextlib.asynccontextmanager

@@ -8,6 +8,7 @@ from tests.gateway.config_files import QUIET, digest, loaded, problems, written
 from wireglot.gateway.config import find, load
 from wireglot.gateway.config.providers import fingerprint
 from wireglot.gateway.settings import Guard, RetryPolicy, Rule, Secret
+from wireglot.providers.endpoints import endpoint
 
 EXAMPLE = """
     [server]
@@ -164,6 +165,7 @@ def test_a_literal_key_in_a_file_others_can_read_is_noted(tmp_path: Path) -> Non
 
 def test_retry_presets_and_tables(tmp_path: Path) -> None:
     """C13"""
+
     def retry(value: str) -> RetryPolicy:
         return loaded(tmp_path, f"[providers.demo]\nretry = {value}\n").providers["demo"].retry
 
@@ -217,6 +219,26 @@ def test_a_base_url_of_its_own_takes_nothing_to_the_other_hosts_of_the_entry(tmp
     spec = loaded(tmp_path, moved).providers["ollama"].spec
     assert spec.base_urls == {"anthropic": "http://gpu:11434"}
     assert "anthropic" in spec.dialects
+
+
+def test_a_base_url_follows_the_convention_of_the_dialects_that_live_there(tmp_path: Path) -> None:
+    """MiniMax prefers its Anthropic form, which has a place of its own: `/v1` is right for the other two."""
+    text = '[providers.minimax]\nbase_url = "https://api.minimaxi.com/v1"\napi_key = "k"\n'
+    spec = loaded(tmp_path, text).providers["minimax"].spec
+    assert spec.dialects == ("openai-chat", "openai-responses")
+    assert endpoint(spec, "openai-chat", "generate", "m", {}).endswith("minimaxi.com/v1/chat/completions")
+    named = text + 'base_urls = { anthropic = "https://api.minimaxi.com/anthropic" }\n'
+    spec = loaded(tmp_path, named).providers["minimax"].spec
+    assert spec.dialects == ("anthropic", "openai-chat", "openai-responses")
+    assert endpoint(spec, "anthropic", "generate", "m", {}).endswith("minimaxi.com/anthropic/v1/messages")
+    here = text + 'dialects = ["anthropic", "openai-chat"]\n'
+    spec = loaded(tmp_path, here).providers["minimax"].spec
+    assert endpoint(spec, "anthropic", "generate", "m", {}).endswith("minimaxi.com/v1/messages")
+    only = text + 'dialect = "anthropic"\n'
+    assert "has no /v1" in problems(tmp_path, only)["providers.minimax.base_url"]
+    bare = only.replace("/v1", "/anthropic")
+    spec = loaded(tmp_path, bare).providers["minimax"].spec
+    assert endpoint(spec, "anthropic", "generate", "m", {}).endswith("minimaxi.com/anthropic/v1/messages")
 
 
 def test_the_key_of_the_environment_does_not_go_to_another_host_unasked(tmp_path: Path) -> None:

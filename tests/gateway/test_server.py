@@ -10,10 +10,21 @@ import socket
 
 import pytest
 
-from tests.gateway.server_kit import PLAIN, FakeApp, Run, echo, get, loops, post, runner, serving, until
+from tests.gateway.server_kit import (
+    PLAIN,
+    FakeApp,
+    Run,
+    connect,
+    echo,
+    get,
+    loops,
+    post,
+    runner,
+    serving,
+    until,
+)
 from wireglot.gateway.exchange import Head, Refusal, Reply
 from wireglot.gateway.server import HttpServer
-from wireglot.gateway.server.connection import Connection
 from wireglot.gateway.server.hub import Hub
 from wireglot.gateway.settings import Guard
 
@@ -404,36 +415,6 @@ def test_headers_cannot_be_split_and_framing_is_the_servers(run: Run):
     run(scenario())
 
 
-class Recorder(asyncio.Transport):
-    """A transport that keeps each write apart."""
-
-    def __init__(self, peer: str = "127.0.0.1") -> None:
-        super().__init__({"peername": (peer, 1)})
-        self.writes: list[bytes] = []
-        self.aborted = False
-
-    def write(self, data) -> None:
-        self.writes.append(bytes(data))
-
-    def write_eof(self) -> None:
-        self.writes.append(b"EOF")
-
-    def is_closing(self) -> bool:
-        return self.aborted
-
-    def abort(self) -> None:
-        self.aborted = True
-
-    def set_write_buffer_limits(self, high=None, low=None) -> None:
-        self.high = high
-
-
-def _connect(hub: Hub, peer: str = "127.0.0.1") -> tuple[Connection, Recorder]:
-    connection, transport = Connection(hub), Recorder(peer)
-    connection.connection_made(transport)
-    return connection, transport
-
-
 def test_an_answer_is_one_write_and_so_is_each_part_of_a_stream(run: Run):
     async def handler(head: Head, body: bytes, reply: Reply) -> None:
         if head.path == "/whole":
@@ -447,7 +428,7 @@ def test_an_answer_is_one_write_and_so_is_each_part_of_a_stream(run: Run):
     async def scenario():
         hub = Hub(FakeApp(handler), Guard)
         hub.open()
-        connection, transport = _connect(hub)
+        connection, transport = connect(hub)
         assert transport.high == Guard().write_pending
         connection.data_received(get("/whole"))
         await until(lambda: not hub.tasks)
@@ -468,16 +449,16 @@ def test_connections_from_one_address_are_limited_but_not_those_of_this_machine(
         hub = Hub(FakeApp(), lambda: Guard(connections_per_peer=2))
         hub.open()
         for peer in ("127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1", ""):
-            assert all(_connect(hub, peer)[1].writes == [] for _ in range(3))
-        first, second, third = [_connect(hub, "192.0.2.1") for _ in range(3)]
+            assert all(connect(hub, peer)[1].writes == [] for _ in range(3))
+        first, second, third = [connect(hub, "192.0.2.1") for _ in range(3)]
         assert (first[1].writes, second[1].writes) == ([], [])
         assert third[1].writes[0].startswith(b"HTTP/1.1 503 ")
         assert third[1].writes[1] == b"EOF"
-        assert _connect(hub, "192.0.2.2")[1].writes == []
+        assert connect(hub, "192.0.2.2")[1].writes == []
         for connection, _ in (first, third):
             connection.connection_lost(None)
-        assert _connect(hub, "192.0.2.1")[1].writes == []
-        flood = [_connect(hub, "192.0.2.3")[1] for _ in range(100)]
+        assert connect(hub, "192.0.2.1")[1].writes == []
+        flood = [connect(hub, "192.0.2.3")[1] for _ in range(100)]
         assert [len(transport.writes) for transport in flood].count(2) == 64
         assert sum(transport.aborted for transport in flood) == 34
 

@@ -317,6 +317,7 @@ def test_a_body_may_be_as_large_as_its_limit(run: Run):
 )
 def test_a_body_over_its_limit_is_refused_as_soon_as_that_is_known(run: Run, data: bytes):
     """R-DD-10"""
+
     async def scenario():
         async with serving(FakeApp(limit=100_000)) as served:
             client = await served.client()

@@ -8,7 +8,18 @@ import struct
 
 import pytest
 
-from tests.gateway.server_kit import PLAIN, FakeApp, Run, get, loops, post, runner, serving, until
+from tests.gateway.server_kit import (
+    PLAIN,
+    FakeApp,
+    Run,
+    get,
+    loops,
+    post,
+    runner,
+    serving,
+    slow_reader,
+    until,
+)
 from wireglot.gateway.exchange import Head, Reply
 from wireglot.gateway.settings import Guard
 
@@ -147,14 +158,6 @@ def test_an_aborted_answer_is_not_whole(run: Run):
     run(scenario())
 
 
-def _slow_reader(served) -> socket.socket:
-    sock = socket.socket()
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    sock.connect((served.host, served.port))
-    sock.setblocking(False)
-    return sock
-
-
 def test_a_slow_reader_is_felt_by_the_handler_and_so_is_its_catching_up(run: Run):
     async def scenario():
         events: list[str] = []
@@ -174,7 +177,7 @@ def test_a_slow_reader_is_felt_by_the_handler_and_so_is_its_catching_up(run: Run
             reply.end()
 
         async with serving(FakeApp(handler)) as served:
-            sock = _slow_reader(served)
+            sock = slow_reader(served)
             sock.sendall(get("/"))
             await until(lambda: len(events) == 2)
             assert events == ["pause", "pause again"]
@@ -203,7 +206,7 @@ def test_a_client_that_never_reads_is_cut_off(run: Run, whole: bool):
     async def scenario():
         app = FakeApp(handler)
         async with serving(app, Guard(write_stall=0.1)) as served:
-            sock = _slow_reader(served)
+            sock = slow_reader(served)
             sock.sendall(get("/"))
             await until(lambda: len(app.heads) == 1)
             await until(lambda: served.server.connections == 0)

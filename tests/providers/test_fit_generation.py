@@ -1,8 +1,12 @@
 """Sampling, stops, limits and formats toward an endpoint."""
 
+from typing import Any
+
 import msgspec
+import pytest
 
 from tests.providers.asks import assistant, features, fitted, request, user
+from wireglot import translate_request
 from wireglot.ir.content import (
     Message,
     Reasoning,
@@ -113,3 +117,79 @@ def test_settings_a_provider_does_not_know_are_not_sent() -> None:
         "k",
     )
     assert features(outcome) == [("verbosity", "dropped"), ("service_tier", "dropped")]
+
+
+@pytest.mark.parametrize(
+    ("source", "body"),
+    [
+        ("anthropic", {"max_tokens": 77}),
+        ("openai-responses", {"max_output_tokens": 77, "input": "hi", "messages": None}),
+        ("openai-chat", {"max_completion_tokens": 77}),
+        ("openai-chat", {"max_completion_tokens": 77, "max_tokens": 5}),
+        ("openai-chat", {"max_tokens": 77}),
+    ],
+)
+@pytest.mark.parametrize(
+    "provider", ["mistral", "deepseek", "zai", "ollama", "together", "qwen", "llama-cpp"]
+)
+def test_the_output_limit_has_the_name_that_the_provider_reads(
+    source: str, body: dict[str, Any], provider: str
+) -> None:
+    asked = {"model": "m", "messages": [{"role": "user", "content": "hi"}], **body}
+    asked = {name: value for name, value in asked.items() if value is not None}
+    out = translate_request(asked, source=source, target="openai-chat", provider=provider, model="m")
+    assert out.value["max_tokens"] == 77
+    assert "max_completion_tokens" not in out.value
+    assert out.losses == ()
+
+
+def test_another_dialects_fields_are_declared_though_the_limit_is_renamed() -> None:
+    asked = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 9, "container": "c"}
+    out = translate_request(asked, source="anthropic", target="openai-chat", provider="mistral", model="m")
+    assert [(loss.path, loss.feature) for loss in out.losses] == [("$.container", "unknown_field")]
+
+
+def test_who_takes_both_names_of_the_limit_gets_the_clients() -> None:
+    for name in ("max_tokens", "max_completion_tokens"):
+        asked = {"messages": [{"role": "user", "content": "hi"}], name: 9}
+        out = translate_request(
+            asked, source="openai-chat", target="openai-chat", provider="kimi", model="kimi-k3"
+        )
+        assert out.value[name] == 9
+
+
+def test_mistral_is_told_its_seed() -> None:
+    asked = {"messages": [{"role": "user", "content": "hi"}], "seed": 7, "store": False}
+    out = translate_request(asked, source="openai-chat", target="openai-chat", provider="mistral", model="m")
+    assert out.value["random_seed"] == 7
+    assert "seed" not in out.value
+    assert out.value["store"] is False
+    assert out.losses == ()
+
+
+def test_a_fixed_value_stays_and_a_default_is_left_out_without_a_loss() -> None:
+    limits = Limits(sampling=(), fixed={"temperature": 1, "top_p": 0.95})
+    said = Sampling(temperature=1, top_p=0.95)
+    assert fitted(request(sampling=said), limits).request.sampling == said
+    unsaid = fitted(request(sampling=Sampling(frequency_penalty=0, logprobs=False, candidates=1)), limits)
+    assert (unsaid.request.sampling, unsaid.losses) == (Sampling(), ())
+    other = fitted(request(sampling=Sampling(temperature=0.3, top_p=1)), limits)
+    assert other.request.sampling == Sampling()
+    assert features(other) == [("sampling.temperature", "dropped"), ("sampling.top_p", "dropped")]
+
+
+@pytest.mark.parametrize(
+    ("provider", "role"), [("deepseek", "system"), ("kimi", "system"), ("groq", "developer")]
+)
+def test_the_developer_is_the_system_where_only_that_is_known(provider: str, role: str) -> None:
+    messages = [
+        {"role": "developer", "content": "be brief", "x_new": 1},
+        {"role": "developer", "content": "be kind"},
+        {"role": "user", "content": "hi"},
+    ]
+    out = translate_request(
+        {"messages": messages}, source="openai-chat", target="openai-chat", provider=provider, model="m"
+    )
+    assert [message["role"] for message in out.value["messages"]] == [role, role, "user"]
+    assert out.value["messages"][0]["x_new"] == 1
+    assert out.losses == ()

@@ -1,8 +1,12 @@
 """Reasoning toward an endpoint: it goes back to who minted it."""
 
 from tests.providers.asks import CLAUDE, GEMINI, assistant, features, fitted, pair, request, user
+from wireglot import translate_request
 from wireglot.ir.content import (
+    Extra,
+    Origin,
     Reasoning,
+    Signature,
     Text,
     ToolCall,
     ToolResult,
@@ -75,4 +79,31 @@ def test_another_providers_signature_leaves_a_call_that_goes_to_chat() -> None:
     )
     outcome = fitted(wanted, Limits())
     assert outcome.request.messages[1].content == (ToolCall("a", "f", "{}"),)
+    assert features(outcome) == [("reasoning.signature", "dropped")]
+
+
+def test_mistrals_thinking_is_a_chunk_of_the_content_both_ways() -> None:
+    chunk = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    own = {"role": "assistant", "content": [chunk, {"type": "text", "text": "a"}]}
+    others = {"role": "assistant", "content": "a", "reasoning_content": "hm"}
+    for turn in (own, others):
+        asked = {"messages": [{"role": "user", "content": "x"}, turn, {"role": "user", "content": "y"}]}
+        out = translate_request(
+            asked,
+            source="openai-chat",
+            target="openai-chat",
+            provider="mistral",
+            model="magistral-medium-latest",
+        )
+        assert out.value["messages"][1] == own
+        assert out.losses == ()
+
+
+def test_state_beside_reasoning_is_declared_where_only_the_text_is_read() -> None:
+    signed = Reasoning("t", Signature("[{}]", Origin("openai-chat")))
+    wanted = request(user(Text("x")), assistant(signed, Text("a")), user(Text("y")))
+    outcome = fitted(wanted, Limits(reasoning="text", reasoning_field="reasoning"))
+    assert outcome.request.messages[1].content[0] == Reasoning(
+        "t", extra=Extra("openai-chat", form={"field": "reasoning"})
+    )
     assert features(outcome) == [("reasoning.signature", "dropped")]

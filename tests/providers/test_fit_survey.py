@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wireglot.providers.fit.survey import Survey, survey
 
 from wireglot.dialects.base import Context
 from wireglot.ir.content import CacheMark, Foreign, Media, Message, Reasoning, Text, ToolCall, ToolResult
@@ -11,6 +10,7 @@ from wireglot.ir.errors import Unsupported
 from wireglot.ir.request import Request
 from wireglot.providers import fit as fitting
 from wireglot.providers.fit import fit
+from wireglot.providers.fit.survey import Survey, survey
 from wireglot.providers.limits import BASE, Limits
 from wireglot.testing.strategies import requests
 

@@ -143,3 +143,85 @@ def test_thinking_stops_for_a_tool_loop_whose_thinking_is_lost() -> None:
         max_tokens=9000,
     )
     assert fitted(kept, limits, "anthropic").request.thinking == thinking
+
+
+MANUAL = {"type": "enabled", "budget_tokens": 4000}
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"),
+    [
+        ("openrouter", "anthropic/claude-sonnet-4.5"),
+        ("openrouter", "x-ai/grok-4.7"),
+        ("fireworks", "accounts/fireworks/models/glm-5p3"),
+        ("ollama", "qwen3"),
+        ("vllm", "m"),
+        ("llama-cpp", "m"),
+        ("kimi-anthropic", "kimi-k3"),
+        ("zai", "glm-5.3"),
+    ],
+)
+@pytest.mark.parametrize("thinking", [MANUAL, {"type": "adaptive"}])
+def test_a_wish_in_the_providers_own_dialect_goes_as_it_was_put(
+    provider: str, model: str, thinking: dict[str, Any]
+) -> None:
+    asked = {"max_tokens": 9000, "messages": [{"role": "user", "content": "hi"}], "thinking": thinking}
+    out = translate_request(asked, source="anthropic", target="anthropic", provider=provider, model=model)
+    assert out.value["thinking"] == thinking
+    assert "output_config" not in out.value
+    assert out.losses == ()
+
+
+def test_a_claude_of_a_reseller_thinks_as_its_vendor_says() -> None:
+    asked = {"messages": [{"role": "user", "content": "hi"}], "reasoning_effort": "low", "max_tokens": 9000}
+    for model, style in (
+        ("anthropic/claude-sonnet-4.5", "enabled"),
+        ("anthropic/claude-opus-4.8", "adaptive"),
+    ):
+        out = translate_request(
+            asked, source="openai-chat", target="anthropic", provider="openrouter", model=model
+        )
+        assert out.value["thinking"]["type"] == style
+
+
+def test_an_off_that_a_model_cannot_do_is_bent_in_any_dialect() -> None:
+    asked = {
+        "messages": [{"role": "user", "content": "hi"}],
+        "max_tokens": 9,
+        "thinking": {"type": "disabled"},
+    }
+    out = translate_request(
+        asked, source="anthropic", target="anthropic", provider="kimi-anthropic", model="kimi-k2.7-code"
+    )
+    assert "thinking" not in out.value
+    assert [loss.feature for loss in out.losses] == ["thinking.mode"]
+
+
+def test_deepseeks_own_switch_stays() -> None:
+    for thinking in ({"type": "disabled"}, {"type": "enabled"}):
+        asked = {"messages": [{"role": "user", "content": "hi"}], "thinking": thinking}
+        out = translate_request(
+            asked, source="openai-chat", target="openai-chat", provider="deepseek", model="deepseek-flash"
+        )
+        assert (out.value["thinking"], out.losses) == (thinking, ())
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"reasoning": {"effort": "high"}},
+        {"reasoning": {"enabled": True, "exclude": True}},
+        {"thinking": {"type": "enabled"}},
+        {"reasoning_effort": "high"},
+    ],
+)
+def test_nothing_is_left_of_a_wish_that_was_taken_out(wish: dict[str, Any]) -> None:
+    asked = {"messages": [{"role": "user", "content": "hi"}], **wish}
+    out = translate_request(asked, source="openai-chat", target="openai-chat", provider="mistral", model="m")
+    assert not {"reasoning", "thinking", "reasoning_effort"} & out.value.keys()
+    assert out.losses
+
+
+def test_a_model_that_always_thinks_loses_nothing_when_it_is_asked_to() -> None:
+    outcome = fitted(request(thinking=Thinking("on")), Limits(thinking="fixed"))
+    assert (outcome.request.thinking, outcome.losses) == (Thinking(), ())

@@ -42,7 +42,8 @@ _SEALED: Final = b'"V0cx'  # how our envelopes begin, base64 of their magic
 _OPENING: Final = 1024
 _MEASURED: Final = 16 * 1024
 """Larger bodies are held to the depth at which the parser itself gives up: measuring them costs too much."""
-_EXPONENT: Final = re.compile(rb"[0-9][eE][+-]?[0-9]{3}")
+_LIKENED: Final = bytes.maketrans(b"123456789E", b"000000000e")
+"""Exponents of three digits are found in a third of the time where all digits are alike."""
 _NO_NUMBER: Final = re.compile(rb"\W?-?(?:NaN|Infinity)")
 _POLICIES: Final = frozenset({"strict", "warn", "silent"})
 
@@ -196,14 +197,17 @@ class Job:
         self.thread = outline.get("thread") is not None
 
     def _measure(self) -> None:
-        """Refuse what somebody behind us may break on: JSON nested too deeply, numbers out of range."""
+        """Refuse what is nested so deeply that somebody behind us may break on it."""
         depth = self.settings.guard.json_depth
-        if len(self.body) > _MEASURED:
-            return
-        if exceeds_depth(self.body, depth):
+        if len(self.body) <= _MEASURED and exceeds_depth(self.body, depth):
             raise Fault("bad", f"the JSON is nested more than {depth} deep", code="json_too_deep")
-        if _EXPONENT.search(self.body) is not None:
-            self.document()  # numbers that are only passed on are not looked at otherwise
+
+    def check_numbers(self) -> None:
+        """Refuse numbers out of range, in a body that is passed on and not read otherwise."""
+        if len(self.body) <= _MEASURED:
+            likened = self.body.translate(_LIKENED)
+            if b"0e000" in likened or b"0e+000" in likened:
+                self.document()
 
     def _asked_policy(self) -> LossPolicy | None:
         """The caller's own wish, by header, then its key's."""

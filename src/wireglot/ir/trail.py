@@ -15,14 +15,18 @@ from wireglot.ir.request import AnyTool, Request
 _PLACE = re.compile(r"\$\.(messages|tools)\[(\d+)\](?:\.content\[(\d+)\])?")
 
 
+_Value = Message | Part | AnyTool
+
+
 class Trail:
     """Drawn when somebody first asks: most requests lose nothing on the way."""
 
-    __slots__ = ("_drawn", "_request")
+    __slots__ = ("_drawn", "_followed", "_request")
 
     def __init__(self, request: Request) -> None:
         self._request = request
         self._drawn: dict[int, tuple[object, str]] | None = None
+        self._followed: list[tuple[_Value, _Value]] = []
 
     def _paths(self) -> dict[int, tuple[object, str]]:
         if self._drawn is not None:
@@ -38,18 +42,23 @@ class Trail:
                 paths[id(part)] = (part, f"{place}.content[{position}]")
         for number, tool in enumerate(request.tools):
             paths[id(tool)] = (tool, f"$.tools[{number}]")
+        for old, new in self._followed:
+            self.follow(old, new)
         return paths
 
-    def of(self, value: Message | Part | AnyTool) -> str:
+    def of(self, value: _Value) -> str:
         """Where the client put it; what nobody put anywhere belongs to the conversation as a whole."""
         known = self._paths().get(id(value))
         return known[1] if known is not None else "$.messages"
 
-    def follow(self, old: Message | Part | AnyTool, new: Message | Part | AnyTool) -> None:
+    def follow(self, old: _Value, new: _Value) -> None:
         """`new` stands for what was `old`."""
         if new is old:
             return
-        paths = self._paths()
+        paths = self._drawn
+        if paths is None:
+            self._followed.append((old, new))
+            return
         known = paths.get(id(old))
         if known is not None:
             paths[id(new)] = (new, known[1])
@@ -63,7 +72,7 @@ class Trail:
         values: tuple[Message | AnyTool, ...] = fitted.messages if kind == "messages" else fitted.tools
         if number >= len(values):
             return loss
-        value: Message | Part | AnyTool = values[number]
+        value: _Value = values[number]
         if position is not None and isinstance(value, Message) and int(position) < len(value.content):
             value = value.content[int(position)]
         path = self.of(value) + loss.path[found.end() :]

@@ -30,7 +30,8 @@ def merge_neighbours(
         if last is None or last.role != message.role or message.role == "system":
             merged.append(message)
             continue
-        losses_of_extra(message.extra, own, trail.of(message), losses)
+        if message.extra is not None:
+            losses_of_extra(message.extra, own, trail.of(message), losses)
         if message.name and message.name != last.name:
             losses.append(
                 Loss(f"{trail.of(message)}.name", "message.name", "dropped", "merged with the turn before")

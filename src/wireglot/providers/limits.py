@@ -31,6 +31,15 @@ ALL_SAMPLING = (
     "candidates",
     "logprobs",
 )
+DEFAULT_SAMPLING: dict[str, float] = {
+    "temperature": 1,
+    "top_p": 1,
+    "frequency_penalty": 0,
+    "presence_penalty": 0,
+    "candidates": 1,
+    "logprobs": False,
+}
+"""What every API does unasked: whoever says it loses nothing where it cannot be said."""
 
 
 MediaKind = Literal["image", "document", "audio", "video"]
@@ -88,6 +97,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     media_urls: bool = True
     cache_markers: int = 1000
     message_names: bool = True
+    developer_role: bool = True
+    """Whether Chat's newer name for the system is known; else it goes by the old one."""
 
     # reasoning
     thinking: ThinkingStyle | None = None
@@ -103,6 +114,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     thinking_in_loop: bool = False
     """Thinking goes on in a tool loop only if the loop's own thinking comes back, signed."""
     reasoning: ReasoningReplay = "text"
+    reasoning_field: Literal["", "reasoning", "content"] = ""
+    """Where a Chat endpoint reads it: in this field only, or (`content`) as a chunk of the content."""
     reasoning_required: bool = False
     """Every assistant turn with calls must say its reasoning, be it empty."""
     call_signatures: bool = False

@@ -18,6 +18,10 @@ from wireglot.ir.errors import ClientFault
 _parsing = importlib.import_module("wireglot.dialects.anthropic.parse_request")
 
 _TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": ""}, {"text": "b", "type": "text"}]
+_MARKED_TEXTS = [
+    {"type": "text", "text": "a", "cache_control": mark}
+    for mark in ({"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}, {"type": "new"}, {}, None, 1)
+]
 _ODD_TEXTS = [
     {"type": "text", "text": None},
     {"type": "text"},
@@ -42,7 +46,9 @@ _results = st.builds(
     st.sampled_from(["text", "", None, [], _TEXTS, [*_TEXTS, {"type": "image"}], [_TEXTS[0], "text"], {}, 1]),
     st.sampled_from([{}, {"is_error": False}, {"is_error": True}, {"new": 1}]),
 )
-_blocks = st.one_of(st.sampled_from(_TEXTS), st.sampled_from(_ODD_TEXTS), _calls, _results)
+_blocks = st.one_of(
+    st.sampled_from(_TEXTS), st.sampled_from(_MARKED_TEXTS), st.sampled_from(_ODD_TEXTS), _calls, _results
+)
 _tools = st.fixed_dictionaries(
     {
         "name": st.sampled_from(["f", "", None]),

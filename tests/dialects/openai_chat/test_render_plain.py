@@ -26,7 +26,9 @@ _texts = st.builds(
     Text,
     st.sampled_from(["", "a", "b"]),
     refusal=st.sampled_from([False, False, False, True]),
-    cache=st.sampled_from([None, None, None, CacheMark("short")]),
+    cache=st.sampled_from(
+        [None, None, CacheMark("short"), CacheMark(), CacheMark("", Extra("anthropic", {"new": 1}))]
+    ),
     extra=st.one_of(st.none(), _extras),
 )
 _calls = st.builds(

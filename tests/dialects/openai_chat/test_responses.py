@@ -354,6 +354,21 @@ def test_citations_count_from_the_start_of_the_answer():
     assert [loss.path for loss in rendered.losses] == ["$.content[1]"]
 
 
+def test_a_citation_without_offsets_covers_its_text():
+    """The SDK's types demand both."""
+    rendered = shown(Text("one "), Text("two", citations=(Citation("u", "t"), Citation("u", "t", start=1))))
+    told = rendered.value["choices"][0]["message"]["annotations"]
+    offsets = [(note["url_citation"]["start_index"], note["url_citation"]["end_index"]) for note in told]
+    assert offsets == [(4, 7), (5, 7)]
+    assert [loss.action for loss in rendered.losses if loss.feature == "citations"] == ["invented"] * 2
+
+
+def test_a_citation_of_no_address_is_declared_and_not_told():
+    rendered = shown(Text("two", citations=(Citation("", "t", start=0, end=3),)))
+    assert "annotations" not in rendered.value["choices"][0]["message"]
+    assert [(loss.feature, loss.action) for loss in rendered.losses] == [("citations", "dropped")]
+
+
 def test_foreign_signatures_travel_sealed_and_come_back():
     """R-DA-04"""
     thought = Reasoning("hm", Signature("s1", Origin("anthropic", "anthropic", "claude")))

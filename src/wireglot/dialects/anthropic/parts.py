@@ -12,7 +12,17 @@ from wireglot.dialects.arguments import PARSE_ERROR, RAW, arguments_text
 from wireglot.dialects.base import Context
 from wireglot.dialects.envelope import Sealed
 from wireglot.dialects.fields import Fields, describe
-from wireglot.ir.content import Extra, Foreign, Origin, Part, ResultPart, Text, ToolCall, ToolResult
+from wireglot.ir.content import (
+    CacheMark,
+    Extra,
+    Foreign,
+    Origin,
+    Part,
+    ResultPart,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from wireglot.ir.errors import WireglotError
 from wireglot.wire.json import encode_text
 
@@ -20,6 +30,7 @@ _TEXT = frozenset({"type", "text", "citations", "cache_control"})
 _CALL = frozenset({"type", "id", "name", "input", "cache_control"})
 _RESULT = frozenset({"type", "tool_use_id", "content", "is_error", "cache_control"})
 _DIRECT = {"type": "direct"}
+_EPHEMERAL = {"type": "ephemeral"}
 _STRING = Extra(NAME, form={"content": "string"})
 
 
@@ -72,7 +83,12 @@ class BlockParser:
             return None
         kind, size = block.get("type"), len(block)
         if kind == "text":
-            return Text(block["text"]) if size == 2 and type(block.get("text")) is str else None
+            if type(block.get("text")) is not str:
+                return None
+            if size == 2:
+                return Text(block["text"])
+            marked = size == 3 and block.get("cache_control") == _EPHEMERAL
+            return Text(block["text"], cache=CacheMark()) if marked else None
         if kind == "tool_use" and size == 4:
             identifier, name, value = block.get("id"), block.get("name"), block.get("input")
             if type(identifier) is str and identifier and type(name) is str and type(value) is dict:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot.dialects.openai_chat.extras import NAME
-from wireglot.ir.content import Extra, Message, Text, ToolCall, ToolResult
+from wireglot.dialects.openai_chat.extras import NAME, put_cache
+from wireglot.ir.content import Extra, Message, Part, Text, ToolCall, ToolResult
 
 
 def plain_turn(message: Message, calls: dict[str, ToolCall]) -> list[dict[str, Any]] | None:
@@ -47,9 +47,10 @@ def _result(part: ToolResult, calls: dict[str, ToolCall]) -> dict[str, Any] | No
     if part.is_error or part.cache is not None or not _is_mute(part.extra):
         return None
     texts = _texts(part.content)
-    if texts is None:
+    if texts is None or any(text.cache is not None for text in texts):
         return None
-    return {"role": "tool", "tool_call_id": part.call_id, "content": "\n".join(texts)}
+    content = "\n".join([text.text for text in texts])
+    return {"role": "tool", "tool_call_id": part.call_id, "content": content}
 
 
 def _assistant(message: Message, calls: dict[str, ToolCall]) -> list[dict[str, Any]] | None:
@@ -74,13 +75,13 @@ def _assistant(message: Message, calls: dict[str, ToolCall]) -> list[dict[str, A
     return [{"role": "assistant", "content": _content(texts), "tool_calls": rendered}]
 
 
-def _texts(parts: tuple[Any, ...]) -> list[str] | None:
-    """The texts that are there, unless a part is anything more than a text."""
+def _texts(parts: tuple[Part, ...]) -> list[Text] | None:
+    """The texts that are there, unless a part is anything more than a text (and a mark of the cache)."""
     texts = []
     for part in parts:
         if type(part) is not Text or (
             part.extra is not None
-            or part.cache is not None
+            or (part.cache is not None and part.cache.extra is not None)
             or part.signature is not None
             or part.refusal
             or part.citations
@@ -88,18 +89,23 @@ def _texts(parts: tuple[Any, ...]) -> list[str] | None:
         ):
             return None
         if part.text:
-            texts.append(part.text)
+            texts.append(part)
     return texts
 
 
-def _said(role: str, texts: list[str]) -> list[dict[str, Any]]:
+def _said(role: str, texts: list[Text]) -> list[dict[str, Any]]:
     return [{"role": role, "content": _content(texts)}] if texts else []
 
 
-def _content(texts: list[str]) -> str | list[dict[str, str]] | None:
-    if len(texts) == 1:
-        return texts[0]
-    return [{"type": "text", "text": text} for text in texts] if texts else None
+def _content(texts: list[Text]) -> str | list[dict[str, Any]] | None:
+    if len(texts) == 1 and texts[0].cache is None:
+        return texts[0].text
+    parts: list[dict[str, Any]] = []
+    for text in texts:
+        part: dict[str, Any] = {"type": "text", "text": text.text}
+        put_cache(part, text.cache, "", [])  # a mark of nobody's making loses nothing
+        parts.append(part)
+    return parts or None
 
 
 def _is_plain_call(call: ToolCall) -> bool:

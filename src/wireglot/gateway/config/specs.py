@@ -45,8 +45,8 @@ def read_spec(name: str, table: Table) -> ProviderSpec | None:
     entry = _entry(name, table)
     start = entry or ProviderSpec(name=name, title=name, dialects=(), base_url="", auth="none")
     dialects = _dialects(table)
-    url = base_url(table, "base_url", (dialects or start.dialects or ("",))[0])
     others = _base_urls(table)
+    url = base_url(table, "base_url", _checked_as(start, dialects, others))
     if entry is not None and "base_url" not in table:
         _refuse_strange(table, entry, dialects, others)
     where = _where(start, dialects, url, others)
@@ -107,6 +107,14 @@ def _base_urls(table: Table) -> dict[str, str]:
     return {dialect: base_url(urls, dialect, dialect) for dialect in DIALECTS if dialect in urls}
 
 
+def _checked_as(start: ProviderSpec, dialects: tuple[str, ...], others: dict[str, str]) -> str:
+    """The dialect whose convention a `base_url` must follow: one of those that will live there. Beside an
+    OpenAI form `/v1` is no mistake: the Anthropic form goes without it, or has a base of its own."""
+    known = dialects or tuple(dialect for dialect in start.dialects if dialect not in start.base_urls)
+    living = [dialect for dialect in known if dialect not in others]
+    return next((dialect for dialect in living if dialect != "anthropic"), living[0] if living else "")
+
+
 def _refuse_strange(
     table: Table, entry: ProviderSpec, dialects: tuple[str, ...], others: dict[str, str]
 ) -> None:
@@ -122,14 +130,16 @@ def _where(
     start: ProviderSpec, dialects: tuple[str, ...], url: str, others: dict[str, str]
 ) -> dict[str, Any]:
     """Dialects and URLs together. With a `base_url` of its own nothing goes to the entry's other hosts:
-    what lives beside it (an Anthropic form without `/v1`) moves along, what lives elsewhere is off."""
+    what lives beside it (an Anthropic form without `/v1`) moves along, what lives elsewhere is off unless
+    `base_urls` says where it is now, or `dialects` that it is spoken here."""
     if not url:
         spoken = dialects or start.dialects
         return {"dialects": spoken, "base_urls": {**start.base_urls, **others}}
     moved: dict[str, str] = {}
     for dialect in dialects or start.dialects:
         beside = start.base_urls.get(dialect)
-        if dialect == "anthropic" and url.endswith("/v1") and (beside is None or _root(start) == beside):
+        along = dialect in dialects or beside is None or _root(start) == beside
+        if dialect == "anthropic" and url.endswith("/v1") and along:
             moved[dialect] = url.removesuffix("/v1")
     spoken = dialects or tuple(
         dialect

@@ -6,8 +6,7 @@ import msgspec
 
 from wireglot.dialects.base import Context
 from wireglot.ir.content import Foreign
-from wireglot.ir.content import Extra
-from wireglot.ir.loss import Feature, Loss, losses_of_extra
+from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.request import Request, Sampling
 from wireglot.ir.trail import Trail
 from wireglot.ir.turns import merge_neighbours, repair_pairs
@@ -16,12 +15,13 @@ from wireglot.providers.fit.ids import fit_call_ids
 from wireglot.providers.fit.markers import fit_cache_markers
 from wireglot.providers.fit.output import ask_for_output, fit_output_schema
 from wireglot.providers.fit.parts import fit_messages, sign_calls
+from wireglot.providers.fit.spelling import spell_for
 from wireglot.providers.fit.state import refuse_nothing, without_state
 from wireglot.providers.fit.survey import survey
 from wireglot.providers.fit.thinking import fit_thinking, stop_thinking_in_loop, thinks
 from wireglot.providers.fit.tools import fit_tool_choice, fit_tools
 from wireglot.providers.fit.turns import fit_ends, place_system
-from wireglot.providers.limits import ALL_SAMPLING, ALL_SETTINGS, Limits
+from wireglot.providers.limits import ALL_SAMPLING, ALL_SETTINGS, DEFAULT_SAMPLING, Limits
 
 
 class Fitted(msgspec.Struct, frozen=True):
@@ -62,8 +62,8 @@ def fit(request: Request, limits: Limits, context: Context, dialect: str, regrou
     request = _fit_sampling(request, limits, losses)
     request = _fit_stop(request, limits, losses)
     request = _fit_max_tokens(request, limits, losses)
-    if dialect == "openai-chat" and (limits.max_tokens_field or limits.seed_field):
-        request = _spelled(request, limits, losses)
+    if dialect == "openai-chat":
+        request = spell_for(request, limits, losses, trail)
     request, wrapped = fit_output_schema(request, limits, losses)
     if wrapped:
         aliases = msgspec.structs.replace(aliases, unwraps=True)
@@ -85,15 +85,6 @@ _SAMPLING_FEATURES: dict[str, Feature] = {
     "candidates": "candidates",
     "logprobs": "logprobs",
 }
-_NEUTRAL = {
-    "temperature": 1,
-    "top_p": 1,
-    "frequency_penalty": 0,
-    "presence_penalty": 0,
-    "candidates": 1,
-    "logprobs": False,
-}
-"""What every API does unasked: whoever says it loses nothing where it cannot be said."""
 
 
 def _fit_sampling(request: Request, limits: Limits, losses: list[Loss]) -> Request:
@@ -107,7 +98,7 @@ def _fit_sampling(request: Request, limits: Limits, losses: list[Loss]) -> Reque
             if value is None or name in limits.sampling or value == limits.fixed.get(name):
                 continue
             changes[name] = None
-            if name in limits.fixed or value != _NEUTRAL.get(name):
+            if name in limits.fixed or value != DEFAULT_SAMPLING.get(name):
                 detail = "this model fixes or refuses it"
                 losses.append(Loss(f"$.sampling.{name}", feature, "dropped", detail))
         if "logprobs" in changes:
@@ -126,23 +117,6 @@ def _fit_sampling(request: Request, limits: Limits, losses: list[Loss]) -> Reque
     if not changes:
         return request
     return msgspec.structs.replace(request, sampling=msgspec.structs.replace(sampling, **changes))
-
-
-def _spelled(request: Request, limits: Limits, losses: list[Loss]) -> Request:
-    """The fields that this endpoint knows by another name, said so to the renderer. Nothing is lost by it."""
-    extra = request.extra
-    own = extra is not None and extra.dialect == "openai-chat"
-    form = dict(extra.form) if extra is not None and own else {}
-    if limits.max_tokens_field and request.max_tokens is not None:
-        form["limit"] = limits.max_tokens_field
-        form.pop("max_tokens", None)  # an older limit beside it, which the newer one overruled
-    if limits.seed_field and request.sampling.seed is not None:
-        form["seed"] = limits.seed_field
-    if not form or (extra is not None and own and form == extra.form):
-        return request
-    losses_of_extra(extra, "openai-chat", "$", losses)
-    fields = extra.fields if extra is not None and own else {}
-    return msgspec.structs.replace(request, extra=Extra("openai-chat", fields, form))
 
 
 def _fit_settings(request: Request, limits: Limits, losses: list[Loss]) -> Request:

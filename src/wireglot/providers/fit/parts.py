@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from wireglot.dialects.base import Context
+from wireglot.dialects.fields import own_form
 from wireglot.ir.content import (
     Extra,
     Media,
@@ -164,11 +165,23 @@ class _PartFitter:
 
     def _plainly(self, part: Reasoning) -> Reasoning:
         """Written the way this provider reads it, not the way another one did."""
+        if self.limits.reasoning_field and self.dialect == "openai-chat":
+            return self._in_its_field(part)
         form = _UNSIGNED.get(self.dialect) if part.signature is None else None
         if form is None and (part.extra is None or not self.limits.reasoning_required):
             return part
         losses_of_extra(part.extra, "", self.trail.of(part), self.losses)
         return msgspec.structs.replace(part, extra=form)
+
+    def _in_its_field(self, part: Reasoning) -> Reasoning:
+        field = self.limits.reasoning_field
+        if part.signature is None and own_form(part.extra, "openai-chat").get("field") == field:
+            return part
+        if part.signature is not None:
+            path = f"{self.trail.of(part)}.signature"
+            self._lose(path, "reasoning.signature", "dropped", "this provider reads the text alone")
+        losses_of_extra(part.extra, "", self.trail.of(part), self.losses)
+        return Reasoning(part.text, extra=Extra("openai-chat", form={"field": field}))
 
     def _result(self, part: ToolResult) -> Part | None:
         if self.limits.tool_result_media == "inside":

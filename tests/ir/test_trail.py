@@ -1,0 +1,39 @@
+"""A loss points to where the client put a thing, whenever the trail is first asked about it."""
+
+import pytest
+
+from wireglot.ir.content import Message, Text
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request, Tool
+from wireglot.ir.trail import Trail
+
+_FIRST, _SECOND = Message("user", (Text("a"), Text("b"))), Message("assistant", (Text("c"),))
+_REQUEST = Request("m", (_FIRST, _SECOND), tools=(Tool("f"),))
+
+
+@pytest.mark.parametrize("asked_before", [False, True])
+def test_what_stands_for_another_has_its_place(asked_before):
+    trail = Trail(_REQUEST)
+    if asked_before:
+        assert trail.of(_FIRST) == "$.messages[0]"
+    old = _FIRST.content[1]
+    new, newest, stranger = Text("B"), Text("BB"), Text("C")
+    trail.follow(old, new)
+    trail.follow(new, newest)
+    trail.follow(stranger, Text("D"))
+    assert trail.of(newest) == trail.of(new) == trail.of(old) == "$.messages[0].content[1]"
+    assert trail.of(stranger) == "$.messages"
+    assert trail.of(_REQUEST.tools[0]) == "$.tools[0]"
+
+
+def test_a_loss_of_the_fitted_request_is_told_at_the_clients_place():
+    trail = Trail(_REQUEST)
+    merged = Message("user", (*_SECOND.content, *_FIRST.content))
+    trail.follow(_FIRST, merged)
+    fitted = Request("m", (merged,))
+    loss = Loss("$.messages[0].content[0].cache", "cache_marker", "dropped")
+    assert trail.retrace(loss, fitted).path == "$.messages[1].content[0].cache"
+    assert (
+        trail.retrace(Loss("$.messages[0].name", "message.name", "dropped"), fitted).path
+        == "$.messages[0].name"
+    )
