@@ -21,6 +21,7 @@ _LIMITS: Final = {
     "header_count": "headers of a request",
     "header_total": "bytes: all headers of a request",
     "url": "bytes: the target on the request line",
+    "json_items": "members and items of a body, at most (commas and colons are counted)",
     "json_depth": "how deep a body of up to 16 KiB may be nested",
     "header_time": "seconds for a request's headers",
     "body_idle": "seconds between two pieces of a body",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireglot.gateway.observe.redact import MASK, PIECE, Redactor, redactor_for, secrets_of
+from wireglot.gateway.observe.redact import MASK, PIECE, Redactor, secrets_of
 from wireglot.gateway.settings import Credential, Provider, Secret, ServerSettings, Settings
 from wireglot.providers.spec import ProviderSpec
 
@@ -230,7 +230,7 @@ def test_every_secret_of_a_configuration_is_known():
         "credential-value-1", "credential-value-2", "Bearer header-token-value", "header-token-value",
         "proxy-password", "sealing-secret-value",
     }  # fmt: skip
-    told = redactor_for(settings).text(
+    told = Redactor(secrets_of(settings), settings.providers).text(
         "a public title; credential-value-2; proxy-password; sealing-secret-value"
     )
     assert told == "a public title; [redacted]; [redacted]; [redacted]"

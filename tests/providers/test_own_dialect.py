@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from tests.providers.own_dialect_asks import claude_code, codex, opencode
+from wireglot import translate_request
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.providers.limits import BASE
 from wireglot.providers.spec import limits_of, names, provider
 from wireglot.translate import Plan, plan
+
+_PICTURE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
 
 CLIENTS: dict[str, Callable[..., dict[str, Any]]] = {
     "anthropic": claude_code,
@@ -61,6 +64,7 @@ REFUSALS: dict[tuple[str, str, str], tuple[str, set[str]]] = {
         "as before, but thinking is a chunk of the content",
         set(),
     ),
+    ("ollama", "openai-chat", "*"): ("reasoning is read from the field of that name only", set()),
     ("kimi", "openai-responses", "kimi-k2.*"): (
         "K2 thinks or does not, in its own measure",
         {"thinking.effort", "thinking.display"},
@@ -144,10 +148,7 @@ def test_settings_at_their_defaults_are_never_a_loss(name: str, speaks: str, mod
 def test_an_address_of_a_picture_that_stays_in_its_place_is_no_loss(
     name: str, speaks: str, model: str
 ) -> None:
-    if "image" not in limits_of(provider(name), speaks, model).media:
-        pytest.skip("takes no pictures")
-    picture = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
-    made, same = asked(name, speaks, model, messages=[{"role": "user", "content": [picture]}])
+    made, same = asked(name, speaks, model, messages=[{"role": "user", "content": [_PICTURE]}])
     assert (made.losses, same) == ((), True)
 
 
@@ -184,3 +185,14 @@ def test_cache_marks_of_a_chat_client_reach_those_that_read_them() -> None:
     for name, model in (("openrouter", "anthropic/claude-sonnet-4.5"), ("qwen", "qwen3-max")):
         made, same = asked(name, "openai-chat", model, messages=[{"role": "user", "content": marked}])
         assert (made.losses, same) == ((), True)
+
+
+def test_an_address_of_a_gemini_client_is_no_loss_at_gemini() -> None:
+    picture = {"fileData": {"fileUri": "https://example.com/a.png", "mimeType": "image/png"}}
+    body = {"contents": [{"role": "user", "parts": [picture]}]}
+    for source, lost in (("gemini", set()), ("openai-chat", {"image"})):
+        asks = body if source == "gemini" else {"messages": [{"role": "user", "content": [_PICTURE]}]}
+        out = translate_request(
+            asks, source=source, target="gemini", provider="gemini", model="gemini-3.5-flash"
+        )
+        assert {loss.feature for loss in out.losses} == lost

@@ -212,10 +212,20 @@ class Gateway:
             if job.asked.operation == "count":
                 await self.counting.answer(job, targets)
             else:
-                self.counting.learn(job, await self.relay.answer(job, targets))
+                self.counting.learn(job, await self._relayed(job, targets))
         finally:
             for gate in entered:
                 gate.leave()
+
+    async def _relayed(self, job: Job, targets: tuple[Target, ...]) -> Target:
+        """Within the time that the caller gives it, waiting and further attempts included."""
+        if job.timeout is None:
+            return await self.relay.answer(job, targets)
+        try:
+            async with asyncio.timeout(job.timeout):
+                return await self.relay.answer(job, targets)
+        except TimeoutError:
+            raise Fault("upstream_timeout", f"no whole answer within {job.timeout:g} seconds") from None
 
     def _listed(self, settings: Settings) -> tuple[ListedModel, ...]:
         if self._models is None or self._models[0] is not settings:
@@ -261,8 +271,7 @@ class Gateway:
         """An upstream's error. In its own dialect it goes on as it came, but for secrets."""
         redactor = self.observer.redactor
         error = msgspec.structs.replace(
-            failed.error,
-            message=redactor.text(failed.error.message),
+            faults.cleaned(failed.error, redactor.text),
             retry_after=failed.told_wait if failed.told_wait is not None else failed.error.retry_after,
         )
         final = record.attempts > 1 or failed.blame in ("credential", "quota")
@@ -274,7 +283,7 @@ class Gateway:
             body = operations.redacted(failed.body, redactor)
             self._send(record, reply, failed.status, [*headers, *common_headers(job)], body)
         else:
-            self._tell(job, record, reply, msgspec.structs.replace(error, extra=None), final=final)
+            self._tell(job, record, reply, error, final=final)
 
     def _tell(
         self, job: Job | None, record: Record, reply: Reply, error: ApiError, *, final: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Literal
 
 import msgspec
@@ -100,6 +101,18 @@ def legible(message: str, limit: int = MESSAGE_MAX) -> str:
     if not message.isprintable():
         message = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
     return message if len(message) <= limit else message[: limit - 1] + "…"
+
+
+def cleaned(error: ApiError, clean: Callable[[str], str]) -> ApiError:
+    """An upstream's error without what must not be told, in any of its fields."""
+    return msgspec.structs.replace(
+        error,
+        message=clean(error.message),
+        type=clean(error.type),
+        code=clean(error.code),
+        param=clean(error.param),
+        extra=None,
+    )
 
 
 def status_of(error: ApiError, dialect_name: str) -> int:

@@ -6,6 +6,7 @@ raised (`Refused`): another attempt may follow. After that a failure is told in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from wireglot.dialects.base import StreamReader, StreamWriter
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.attempt import Prepared
 from wireglot.gateway.client_stream import ClientStream
+from wireglot.gateway.faults import cleaned
 from wireglot.gateway.job import Job
 from wireglot.gateway.observe.record import Record, UsageSource
 from wireglot.gateway.tap import Tap, tap
@@ -29,6 +31,8 @@ _TRUNCATED = ApiError(
 )
 _KEEP_ALIVES = (b":", b"event: ping", b"\n", b"\r\n")
 _GAPS = (b"\n\n", b"\r\n\r\n", b"\r\r")
+_ESCAPED = re.compile(rb"\\(?:u00([2-7][0-9a-fA-F])|/)")
+"""Letters that JSON may spell otherwise, of those that keys are made of."""
 _PEEKED = 64
 _GAP_MAX = 3
 """Bytes at the end that may be the beginning of a gap."""
@@ -133,6 +137,9 @@ class Passthrough:
         if self._tap.complete and self._framed:  # all of the answer is there; what broke was its epilogue
             self._client.end()
             return
+        self._tell(error)
+
+    def _tell(self, error: ApiError) -> None:
         self.failure = error
         _note_failure(self._job.record, error)
         context = msgspec.structs.replace(self._job.context, first_event=self._tap.next_event)
@@ -165,11 +172,20 @@ class Passthrough:
 
     def _take(self, data: bytes) -> None:
         self._tap.feed(data)
-        if self._tap.error is not None:
-            data = self._job.redactor.data(data)  # an upstream may repeat our key in its complaint
+        error = self._tap.error
+        if error is not None and self._tells_a_secret(bytes(self._held) + data):
+            self.ended = True
+            self._settle()
+            self._tell(error)
+            return
         self._forward(data)
         if self._tap.ended:
             self.finish()  # the client need not wait for the upstream to close
+
+    def _tells_a_secret(self, data: bytes) -> bool:
+        """Whether an upstream repeats our key in its complaint, however JSON lets it be spelled."""
+        plain = _ESCAPED.sub(_unescaped, data)
+        return self._job.redactor.data(plain) != plain
 
     def _forward(self, data: bytes) -> None:
         if not self._framed:
@@ -357,8 +373,11 @@ def _begins(events: list[Event]) -> bool:
 
 def _signed(error: ApiError, job: Job) -> ApiError:
     """With our request id, which the log has too, and without our secrets, which the upstream knows."""
-    message = job.redactor.text(error.message)
-    return msgspec.structs.replace(error, message=message, request_id=job.record.id, extra=None)
+    return msgspec.structs.replace(cleaned(error, job.redactor.text), request_id=job.record.id)
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    return bytes((int(found[1], 16),)) if found[1] else b"/"
 
 
 def _source(usage: Usage | None, complete: bool) -> UsageSource:

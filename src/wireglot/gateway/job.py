@@ -112,6 +112,7 @@ class Job:
         self._request: Request | None = None
         sse = (asked.dialect != "gemini" and asked.dialect != "code-assist") or "alt=sse" in head.query
         self.framing: Final = "sse" if sse else "json-array"
+        self._measure_size()
         self._glance()
         self._measure()
         self.session = next((head.headers[name] for name in _SESSION_HEADERS if name in head.headers), "")
@@ -195,6 +196,13 @@ class Job:
         self.model = (model or "").removeprefix("models/") if asked.dialect == "code-assist" else model or ""
         self.stream = asked.stream if asked.stream is not None else bool(stream)
         self.thread = outline.get("thread") is not None
+
+    def _measure_size(self) -> None:
+        """Refuse what would keep the process busy for seconds, before anything is decoded. Commas and colons
+        in texts count too, but no text that a model can read has so many."""
+        most = self.settings.guard.json_items
+        if len(self.body) > 2 * most and self.body.count(b",") + self.body.count(b":") > most:
+            raise Fault("bad", f"the JSON has more than {most} members", code="json_too_large")
 
     def _measure(self) -> None:
         """Refuse what is nested so deeply that somebody behind us may break on it."""

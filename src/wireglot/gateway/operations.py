@@ -34,7 +34,10 @@ def publish(gateway: Gateway) -> None:
     read(
         "breaker_open",
         "Routes (a provider's model) that are given a rest.",
-        lambda: {(route,): 1 for route in gateway.health.open_breakers()[:_SHOWN]},
+        lambda: {
+            (gateway.observer.redactor.text(name)[:128],): 1
+            for name in gateway.health.open_breakers()[:_SHOWN]
+        },
         ("route",),
     )
 

@@ -82,9 +82,13 @@ class Relay:
         timeouts = msgspec.structs.replace(target.provider.timeouts, first_byte=seconds, total=seconds)
         try:
             answer = await self._transport(outbound).send(outbound, timeouts)
-            if answer.status != 200:
-                raise await self._failure(job, target, answer)
-            return await answer.read(job.settings.guard.response)
+            try:
+                if answer.status != 200:
+                    raise await self._failure(job, target, answer)
+                return await answer.read(job.settings.guard.response)
+            except BaseException:
+                answer.abort()
+                raise
         except TransportFault as fault:
             raise failures.of_transport(fault) from None
 
@@ -249,7 +253,9 @@ class Relay:
             if answer.status != 200:
                 raise await self._failure(job, target, answer)
             job.passed_back = [
-                (name, value) for name, value in answer.headers.items() if name.startswith(_PASSED_BACK)
+                (name, job.redactor.text(value))
+                for name, value in answer.headers.items()
+                if name.startswith(_PASSED_BACK)
             ]
             if not prepared.stream:
                 await self._whole(job, target, prepared, answer)
@@ -360,7 +366,7 @@ class Relay:
         feeder: Feeder
         if client is None:
             feeder = Collection(target.dialect, prepared, job.settings.guard.response)
-        elif prepared.raw and (is_stream or job.framing != "sse"):
+        elif prepared.raw and is_stream == (job.framing == "sse"):
             feeder = Passthrough(job, prepared, client, job.settings.guard.event)
         else:
             feeder = Translation(job, target.dialect, prepared, client)

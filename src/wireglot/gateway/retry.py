@@ -33,7 +33,7 @@ def _number(text: str | None) -> float | None:
         value = float(text) if text else -1.0
     except ValueError:
         return None
-    return value if 0 <= value < _ABSURD else None  # also refuses NaN
+    return min(value, _ABSURD) if value >= 0 else None  # also refuses NaN
 
 
 def may_retry(kind: ErrorKind) -> bool:

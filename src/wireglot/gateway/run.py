@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import time
@@ -35,12 +36,23 @@ class Place(msgspec.Struct, frozen=True):
 
 def run_loop(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end on the fastest loop there is."""
+    _calm_collector()
     try:
         import uvloop
     except ImportError:  # Windows has none
         return asyncio.run(work)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)
+
+
+def _calm_collector() -> None:
+    """One large body makes thousands of objects, hardly any of them garbage that reference counts leave.
+
+    Looking through them every 700 objects is an eighth of the work for it. What is loaded by now stays.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 class Process:

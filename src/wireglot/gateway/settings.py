@@ -104,6 +104,7 @@ class Guard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     header_total: int = 32 * 1024
     url: int = 8 * 1024
     json_depth: int = 128
+    json_items: int = 500_000
     header_time: float = 10.0
     body_idle: float = 30.0
     body_total: float = 120.0

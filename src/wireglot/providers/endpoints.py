@@ -62,7 +62,7 @@ def endpoint(
         known = {**spec.variables, **variables}
         base = _PLACEHOLDER.sub(lambda found: known.get(found[1], found[0]), base)
     if "{model}" in path:
-        if ".." in model or model.startswith("/"):
+        if not all(segment.strip(".") for segment in model.split("/")):
             raise NoEndpoint(f"{model!r} cannot stand in a path")
         path = path.replace("{model}", _UNSAFE.sub(lambda found: _quoted(found[0]), model))
     return base + path

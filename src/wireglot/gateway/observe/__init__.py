@@ -11,7 +11,7 @@ from wireglot import __version__
 from wireglot.gateway.observe.log import Cleaner, JsonLines, Level, Lines, PrettyLines, wants_colour
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.record import Outcome, Record, UsageSource
-from wireglot.gateway.observe.redact import Redactor, redactor_for
+from wireglot.gateway.observe.redact import Redactor, secrets_of
 from wireglot.gateway.observe.sink import Sink
 from wireglot.gateway.settings import Settings
 
@@ -44,6 +44,7 @@ class Observer:
         self._clock = clock
         self._wall = wall
         self._telemetry = telemetry
+        self._secrets: set[str] = set()
         self._sink = Sink(fd)
         self.redactor: Redactor
         self._lines: Lines | None
@@ -56,7 +57,9 @@ class Observer:
 
     def adopt(self, settings: Settings) -> None:
         """Take over a new configuration: its secrets, its models, its kind of log."""
-        self.redactor = redactor_for(settings)
+        # Requests that still run know the keys of the configuration they came in under.
+        self._secrets |= secrets_of(settings)
+        self.redactor = Redactor(self._secrets, settings.providers)
         self._cleaner = Cleaner(self.redactor)
         self._lines = self._lines_for(settings)
         self.metrics.models.know(_models_of(settings))

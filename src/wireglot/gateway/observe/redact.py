@@ -226,7 +226,3 @@ def secrets_of(settings: Settings) -> set[str]:
             found.add(password)
     found.discard("")
     return found
-
-
-def redactor_for(settings: Settings) -> Redactor:
-    return Redactor(secrets_of(settings), settings.providers)

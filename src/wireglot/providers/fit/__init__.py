@@ -36,6 +36,9 @@ def fit(request: Request, limits: Limits, context: Context, dialect: str, regrou
     losses: list[Loss] = []
     trail = Trail(request)
     seen = survey(request.messages)
+    if not regroup and not limits.media_urls:
+        # Where it stands is what its own dialect means: nothing to tell.
+        limits = msgspec.structs.replace(limits, media_urls=True)
     if regroup:
         request = without_state(request, losses, trail, Foreign in seen.kinds)
     messages = place_system(request.messages, limits, losses, trail)
