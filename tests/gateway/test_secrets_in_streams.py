@@ -43,14 +43,15 @@ def test_a_key_is_never_told_whatever_the_client_speaks(stage, path, case):
     upstream.next(
         Behaviour(pieces=(START, *CASES[case]), headers=(("content-type", "text/event-stream"),), gap=0.01)
     )
-    body: dict[str, object] = {"model": "m", "stream": True, "max_tokens": 9}
+    model = f"m-{list(CASES).index(case)}-{len(path)}"  # each its own breaker
+    body: dict[str, object] = {"model": model, "stream": True, "max_tokens": 9}
     if path == "gemini":
         path, body = (
-            "/v1beta/models/m:streamGenerateContent?alt=sse",
+            f"/v1beta/models/{model}:streamGenerateContent?alt=sse",
             {"contents": [{"parts": [{"text": "x"}]}]},
         )
     elif path == "/v1/responses":
-        body = {"model": "m", "stream": True, "input": "x"}
+        body = {"model": model, "stream": True, "input": "x"}
     else:
         body["messages"] = [{"role": "user", "content": "x"}]
     connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=10)
