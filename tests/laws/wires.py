@@ -65,7 +65,7 @@ def ends_in(name: str, data: bytes) -> Ending:
     if "error" in document:
         return "error"
     inner = document.get("response", document)
-    if name in ("gemini", "code-assist"):
+    if name in ("gemini", "code-assist", "gemini-simple"):
         candidates = inner.get("candidates") or [{}]
         if candidates[0].get("finishReason") or inner.get("promptFeedback"):
             return "complete"
