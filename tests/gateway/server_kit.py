@@ -168,6 +168,9 @@ class Recorder(asyncio.Transport):
     def resume_reading(self) -> None:
         self.flow.append("resume")
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
     def set_write_buffer_limits(self, high=None, low=None) -> None:
         self.high = high
 

@@ -10,6 +10,7 @@ from wireglot.gateway.faults import Fault
 
 def test_those_that_must_wait_get_in_as_others_leave():
     """R-DD-09"""
+
     async def run() -> list[str]:
         gate = Gate(1, 2, 5.0)
         order: list[str] = []
@@ -29,6 +30,7 @@ def test_those_that_must_wait_get_in_as_others_leave():
 
 def test_a_full_queue_is_refused_at_once_and_a_slow_one_in_time():
     """R-DD-09"""
+
     async def run() -> None:
         gate = Gate(1, 1, 0.01)
         await gate.enter()

@@ -117,6 +117,34 @@ def test_any_bytes_are_toml_or_a_problem(content: bytes) -> None:
         assert isinstance(end, dict)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "port = 1" + "0" * 5000,
+        "a = " + "[" * 20_000 + "]" * 20_000,
+        ".".join("a" * 1500) + " = 1",
+        "[" + ".".join("a" * 100) + "]",
+        "a = " + "{a = " * 40 + "1" + "}" * 40,
+        "when = 2023-02-30",
+    ],
+    ids=["a long number", "brackets", "a dotted name", "a dotted table", "inline tables", "no such day"],
+)
+def test_what_the_parser_trips_over_is_a_problem(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "wireglot.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match="valid TOML") as caught:
+        load(path, environ=QUIET)
+    assert len(caught.value.problems) == 1
+
+
+@pytest.mark.parametrize("name", ["file:~no-such-user/key", "file:a\\u0000b", "file:" + "a" * 5000])
+def test_a_file_that_cannot_be_is_a_problem(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "wireglot.toml"
+    path.write_text(f'[providers.openai]\napi_key = "{name}"\n')
+    with pytest.raises(ConfigError, match=r"providers\.openai\.api_key: expected a text file"):
+        load(path, environ=QUIET)
+
+
 def test_a_directory_in_place_of_the_file_is_a_problem(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a file that can be read"):
         load(tmp_path, environ=QUIET)

@@ -114,6 +114,42 @@ def test_the_task_finds_a_change_by_itself(tmp_path: Path) -> None:
     assert seen.changes[0].server.port == 9
 
 
+@pytest.mark.parametrize("text", ["a = 1" + "0" * 5000, ".".join("a" * 1500) + " = 1", 'a = "file:\\u0000"'])
+def test_whatever_a_file_says_the_next_one_is_loaded(tmp_path: Path, text: str) -> None:
+    seen = Seen(written(tmp_path, "[providers.demo]\n"))
+    written(tmp_path, text)
+    assert seen.look(4).counts == (0, 1)
+    written(tmp_path, "[server]\nport = 5\n[providers.demo]\n")
+    assert seen.look(2).counts == (1, 1)
+
+
+def test_settings_that_cannot_be_taken_up_are_told_without_their_content_and_the_task_goes_on(
+    tmp_path: Path,
+) -> None:
+    path = written(tmp_path, "[providers.demo]\n")
+    changes: list[Settings] = []
+    errors: list[ConfigError] = []
+
+    def take(settings: Settings) -> None:
+        changes.append(settings)
+        if len(changes) == 1:
+            raise LookupError("sk-secret")
+
+    async def ask() -> None:
+        watcher = Watcher(path, take, errors.append, environ=QUIET, interval=60)
+        running = asyncio.create_task(watcher.run())
+        for count in (1, 2):
+            watcher.now()
+            while len(changes) < count:
+                await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(asyncio.wait_for(ask(), 5))
+    assert [problem.found for error in errors for problem in error.problems] == ["LookupError"]
+    assert "sk-secret" not in str(errors[0])
+
+
 def test_a_secret_is_made_once_and_only_for_the_user(tmp_path: Path) -> None:
     environ = {"XDG_DATA_HOME": str(tmp_path)}
     first, second = load(None, environ=environ).server.secret, load(None, environ=environ).server.secret

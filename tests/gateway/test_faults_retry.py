@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +27,10 @@ from tests.gateway.faults_kit import (
     wait_until,
 )
 from tests.gateway.test_faults_errors import is_of
+from wireglot.gateway.health import Breaker
+from wireglot.gateway.settings import BreakerPolicy
+from wireglot.gateway.transport import dial
+from wireglot.gateway.upstream import TransportFault
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Fault, Recorded, ScriptedUpstream
 from wireglot.wire.json import encode
@@ -137,6 +143,36 @@ def test_a_breaker_opens_answers_at_once_and_closes_after_a_good_probe() -> None
         wait_until(lambda: breaker.wait(_now(gateway)) == 0)
         assert ask(gateway, A, "mine/m1").status == 200
         wait_until(lambda: not breaker.is_open)
+
+
+def test_our_own_lack_of_descriptors_is_told_as_such_and_held_against_no_provider(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(family: object) -> socket.socket:
+        raise TransportFault("busy", "no file descriptor is left for a connection", sent=False)
+
+    lines = SOON + "breaker = { consecutive = 1, probe_after = 0.01, probe_cap = 0.01 }\n"
+    with one(lines) as (gateway, upstream):
+        health = gateway.process.gateway.health
+        breaker = health.breaker("mine/m1")
+        with monkeypatch.context() as patch:
+            patch.setattr(dial, "_open", full)
+            for client in CLIENTS:
+                answered = ask(gateway, client, "mine/m1")
+                is_of("shed", client, answered)
+                assert answered.headers["retry-after"] == "2"
+                assert logged(gateway, answered)["attempts"] == 1
+            assert (health.open_breakers(), upstream.requests) == ([], [])
+            gateway.call(_fail(breaker))
+            wait_until(lambda: breaker.wait(_now(gateway)) == 0)
+            is_of("shed", A, ask(gateway, A, "mine/m1"))
+            assert health.open_breakers() == ["mine/m1"], "a probe that was not sent closes nothing"
+        assert ask(gateway, A, "mine/m1").status == 200
+        wait_until(lambda: not breaker.is_open)
+
+
+async def _fail(breaker: Breaker) -> None:
+    breaker.failed(BreakerPolicy(consecutive=1, probe_after=0.01), asyncio.get_running_loop().time())
 
 
 def _now(gateway: LiveGateway) -> float:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import tracemalloc
 import urllib.request
+from pathlib import Path
 
 import pytest
 
 from tests.gateway.server_kit import (
     PLAIN,
+    Client,
     FakeApp,
     Recorder,
     Run,
@@ -25,6 +28,7 @@ from tests.gateway.server_kit import (
     until,
 )
 from wireglot.gateway.exchange import Head, Refusal, Reply
+from wireglot.gateway.server import HttpServer
 from wireglot.gateway.server.body import ChunkedBody, SizedBody
 from wireglot.gateway.server.connection import Connection
 from wireglot.gateway.server.flow import Backlog
@@ -180,6 +184,107 @@ def test_a_client_far_ahead_is_not_read_until_there_is_room(run: Run):
         assert transport.flow == ["pause", "resume"]
         assert 0 < app.seen < 100
         await until(lambda: len(transport.writes) == 100)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("in_one_piece", [True, False])
+def test_who_is_far_ahead_of_a_request_that_runs_on_is_cut_off_for_it_may_have_gone(
+    run: Run, in_one_piece: bool
+):
+    async def handler(head: Head, body: bytes, reply: Reply) -> None:
+        await asyncio.Event().wait()
+
+    async def scenario():
+        app = FakeApp(handler)
+        hub, connection, transport = _connected(app)
+        ahead = get("/") * 3000
+        pieces = [get("/") + ahead] if in_one_piece else [get("/"), ahead]
+        for piece in pieces:
+            connection.data_received(piece)
+        await asyncio.sleep(0)
+        now = hub.loop.time()
+        connection.sweep(now, hub.guard())
+        assert (transport.flow, transport.aborted) == (["pause"], False)
+        connection.sweep(now + 1.1, hub.guard())
+        assert transport.aborted
+        connection.connection_lost(None)
+        await until(lambda: app.cancelled == ["the client has gone"])
+        assert hub.refused == {"too_far_ahead": 1}
+
+    run(scenario())
+
+
+def test_who_has_left_behind_much_that_waits_is_found_out(run: Run):
+    async def handler(head: Head, body: bytes, reply: Reply) -> None:
+        await asyncio.Event().wait()
+
+    async def scenario():
+        app = FakeApp(handler)
+        async with serving(app) as served:
+            client = await served.client()
+            client.send(post("/", b"") + get("/") * 8000)
+            await until(lambda: served.server.requests == 1)
+            await client.close()
+            hub = served.server._hub
+            await until(lambda: all(each._backlog.is_full for each in hub.connections))
+            for connection in tuple(hub.connections):
+                connection.sweep(hub.loop.time() + 2, hub.guard())
+            await until(lambda: served.server.requests == served.server.connections == 0)
+            assert len(app.cancelled) == 1
+
+    run(scenario())
+
+
+def test_a_request_may_run_on_with_a_few_others_behind_it(run: Run):
+    async def handler(head: Head, body: bytes, reply: Reply) -> None:
+        await asyncio.Event().wait()
+
+    async def scenario():
+        hub, connection, transport = _connected(FakeApp(handler))
+        connection.data_received(get("/") * 100)
+        await asyncio.sleep(0)
+        connection.sweep(hub.loop.time() + 1000, hub.guard())
+        assert not transport.is_closing()
+        connection.connection_lost(None)
+
+    run(scenario())
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_NOTSENT_LOWAT"), reason="not on this system")
+def test_the_system_holds_little_that_a_client_does_not_read(run: Run):
+    async def handler(head: Head, body: bytes, reply: Reply) -> None:
+        reply.send(200, PLAIN, b"x" * 20_000_000)
+
+    async def scenario():
+        guard = Guard(write_pending=50_000)
+        async with serving(FakeApp(handler), guard) as served:
+            sock = slow_reader(served)
+            sock.sendall(get("/"))
+            await until(lambda: served.server.requests == 0 and served.server.connections == 1)
+            (connection,) = served.server._hub.connections
+            assert connection._transport is not None
+            ours = connection._transport.get_extra_info("socket")
+            assert ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT) == 50_000
+            sent = 20_000_000 - connection._transport.get_write_buffer_size()
+            assert sent < 1_000_000
+            sock.close()
+
+    run(scenario())
+
+
+@pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="not on this system")
+def test_a_client_that_does_not_come_by_tcp_is_served(run: Run, tmp_path: Path):
+    async def scenario():
+        server = HttpServer(FakeApp(), Guard)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(tmp_path / "s"))
+            await server.listen_on(listener)
+            client = Client(*await asyncio.open_unix_connection(str(tmp_path / "s")))
+            client.send(get("/"))
+            assert (await client.response()).status == 200
+            await client.close()
+            await server.drain(0)
 
     run(scenario())
 

@@ -1,7 +1,9 @@
 """Getting there: names and addresses."""
 
 import asyncio
+import errno
 import socket
+import ssl
 
 import pytest
 
@@ -14,7 +16,9 @@ from tests.gateway.transport_kit import (
     opened,
     post,
     scenario,
+    until,
 )
+from wireglot.gateway.transport import dial
 from wireglot.gateway.upstream import Timeouts, TransportFault
 
 
@@ -25,6 +29,55 @@ async def test_a_refused_connection_is_a_connect_fault():
         async with opened() as transport:
             fault = await fault_of(transport, post(f"http://127.0.0.1:{taken.getsockname()[1]}/"))
             assert (fault.problem, fault.sent) == ("connect", False)
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+@pytest.mark.parametrize("host", ["127.0.0.1", "upstream.example"])
+@scenario
+async def test_without_descriptors_it_is_not_the_upstream_that_fails(
+    number: int, host: str, monkeypatch: pytest.MonkeyPatch
+):
+    async with opened() as transport:
+        resolve_with(transport, Names([]))
+
+        def full(*_: object) -> socket.socket:
+            raise OSError(number, "too many open files")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(socket, "socket", full)
+            fault = await fault_of(transport, post(f"http://{host}/"))
+        assert (fault.problem, fault.sent) == ("busy", False)
+
+
+@scenario
+async def test_without_a_descriptor_for_the_authorities_it_is_not_the_upstream_that_fails(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def full() -> ssl.SSLContext:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(dial, "default_context", full)
+    async with Server(always(answer())) as server, opened() as transport:
+        fault = await fault_of(transport, post(f"https://127.0.0.1:{server.port}/"))
+        assert (fault.problem, fault.sent) == ("busy", False)
+        assert transport.open_connections == 0
+        await until(lambda: len(server.peers) == 1)  # called and hung up on
+
+
+@scenario
+async def test_an_address_of_a_family_that_is_not_there_is_passed_over(monkeypatch: pytest.MonkeyPatch):
+    async with Server(always(answer())) as server, opened() as transport:
+        resolve_with(transport, Names(["127.0.0.2", "127.0.0.1"]))
+        families = iter([socket.AF_INET6])
+        real = dial._open
+
+        def first_missing(family: socket.AddressFamily) -> socket.socket:
+            if next(families, None) is not None:
+                raise OSError(errno.EAFNOSUPPORT, "address family not supported")
+            return real(family)
+
+        monkeypatch.setattr(dial, "_open", first_missing)
+        assert await fetch(transport, post(f"http://upstream.example:{server.port}/")) == b"ok"
 
 
 @scenario

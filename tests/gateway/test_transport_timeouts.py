@@ -64,6 +64,7 @@ async def test_a_tls_handshake_that_stalls_is_given_up():
 @scenario
 async def test_silence_after_the_request_is_a_first_byte_timeout():
     """R-DC-08, C30"""
+
     async def serve(peer: Peer) -> None:
         await peer.request()
         await peer.gone()
@@ -147,6 +148,7 @@ async def test_a_server_silent_after_a_slow_upload_is_given_up_in_time():
 @scenario
 async def test_a_stream_that_stops_is_an_idle_timeout():
     """R-DC-08, C30"""
+
     async def serve(peer: Peer) -> None:
         await peer.request()
         await peer.send(chunked(b"a", end=b""))
@@ -218,6 +220,7 @@ async def test_a_stream_resumed_may_be_idle_again():
 @scenario
 async def test_a_stream_that_never_ends_is_a_total_timeout(paused: bool):
     """R-DC-08, C30"""
+
     async def serve(peer: Peer) -> None:
         await peer.request()
         await peer.send(chunked(end=b""))

@@ -20,13 +20,11 @@ __all__ = ["main"]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status. Nothing a caller can do wrong ends in a traceback."""
+    mute = _keep_descriptors()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a letter is no reason to fail
-    elif sys.stdout is None:
-        print("wireglot: standard output is closed", file=sys.stderr)
-        return UNUSABLE
     try:
-        status = _run(argv)
+        status = _run(argv, mute)
         sys.stdout.flush()
     except BrokenPipeError:
         _forget_stdout()
@@ -40,12 +38,46 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
-def _run(argv: Sequence[str] | None) -> int:
+def _keep_descriptors() -> bool:
+    """Put a sink where a standard descriptor is closed; gives whether standard output was.
+
+    The next file or socket would get its number otherwise, and what is said or logged would go there.
+    """
+    closed = [number for number in (0, 1, 2) if _is_closed(number)]
+    for number in closed:
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        if nowhere != number:
+            os.dup2(nowhere, number)
+            os.close(nowhere)
+    mute = sys.stdout is None or (1 in closed and sys.stdout is sys.__stdout__)
+    if sys.stdout is None:
+        sys.stdout = _sink(1)
+    if sys.stderr is None:
+        sys.stderr = _sink(2)
+    return mute
+
+
+def _is_closed(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return True
+    return False
+
+
+def _sink(number: int) -> io.TextIOWrapper:
+    return open(number, "w", encoding="utf-8", errors="replace", closefd=False)
+
+
+def _run(argv: Sequence[str] | None, mute: bool) -> int:
     parser = build_parser()
     try:
         arguments = parser.parse_args(argv)
     except SystemExit as leaving:  # argparse has said what there is to say
         return leaving.code if isinstance(leaving.code, int) else UNUSABLE
+    if mute and arguments.command != "serve":  # which has nothing to say there
+        print("wireglot: standard output is closed", file=sys.stderr)
+        return UNUSABLE
     match arguments.command:
         case "translate":
             from wireglot.cli import translate

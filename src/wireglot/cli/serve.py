@@ -17,7 +17,6 @@ UNUSABLE = 2
 
 
 def run(arguments: argparse.Namespace) -> int:
-    _keep_stderr()
     path = Path(arguments.config) if arguments.config else config.find()
     overrides = _overrides(arguments)
     try:
@@ -28,17 +27,6 @@ def run(arguments: argparse.Namespace) -> int:
     if settings.server.workers > 1:
         return _supervised(settings, path, overrides)
     return _serve(settings, path, overrides, None)
-
-
-def _keep_stderr() -> None:
-    """A descriptor 2 that is closed would be given to the next file or socket, and the log would go there."""
-    try:
-        os.fstat(2)
-    except OSError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        if nowhere != 2:
-            os.dup2(nowhere, 2)
-            os.close(nowhere)
 
 
 def _supervised(settings: Settings, path: Path | None, overrides: dict[str, Any]) -> int:

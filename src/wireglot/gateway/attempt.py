@@ -73,7 +73,7 @@ def prepare(job: Job, target: Target, credential: Credential | None) -> Prepared
 
 
 def _raw(job: Job, target: Target, credential: Credential | None, context: Context) -> Prepared:
-    job.check_numbers()
+    job.check_unread()
     body = job.body
     if target.dialect not in _MODEL_IN_PATH:
         if target.model != job.model:

@@ -10,7 +10,9 @@ from wireglot.gateway.faults import FaultClass, legible
 from wireglot.gateway.upstream import TransportFault, TransportProblem
 from wireglot.ir.errors import ApiError, ErrorKind
 
-Blame = Literal["request", "credential", "quota", "rate", "model", "upstream", "connection", "timeout"]
+Blame = Literal[
+    "request", "credential", "quota", "rate", "model", "upstream", "connection", "timeout", "gateway"
+]
 """Who is to blame decides what comes next: nothing helps a bad request, another key helps a rejected one."""
 
 _BLAME: Final[dict[ErrorKind, Blame]] = {
@@ -39,20 +41,22 @@ _PROBLEMS: Final[dict[TransportProblem, tuple[Blame, FaultClass]]] = {
     "first_byte_timeout": ("timeout", "upstream_timeout"),
     "idle_timeout": ("timeout", "upstream_timeout"),
     "total_timeout": ("timeout", "upstream_timeout"),
+    "busy": ("gateway", "shed"),
 }
 
 _CLASSES: Final[dict[FaultClass, tuple[ErrorKind, int, str]]] = {
     "upstream_down": ("server", 503, "upstream_unavailable"),
     "upstream_bad": ("server", 502, "upstream_error"),
     "upstream_timeout": ("timeout", 504, "upstream_timeout"),
+    "shed": ("overloaded", 503, "server_is_overloaded"),
 }
 
 _DOWN_FOR: Final = 2.0
-"""Seconds a client is told to wait for an upstream that cannot be reached."""
+"""Seconds a client is told to wait for an upstream that cannot be reached, or for us to have room."""
 
 HELPED_BY_RETRY: Final[frozenset[Blame]] = frozenset({"rate", "upstream", "connection"})
 COUNTED: Final[frozenset[Blame]] = frozenset({"upstream", "connection", "timeout"})
-"""What a breaker counts: failures of the upstream, not of a request or a key."""
+"""What a breaker counts: failures of the upstream, not of a request or a key, nor our own."""
 
 
 class Failed(Exception):
@@ -83,7 +87,7 @@ class Failed(Exception):
 
 def of_transport(fault: TransportFault) -> Failed:
     blame, kind = _PROBLEMS[fault.problem]
-    wait = _DOWN_FOR if kind == "upstream_down" else None
+    wait = _DOWN_FOR if kind in ("upstream_down", "shed") else None
     return Failed(transport_error(fault, kind), blame, told_wait=wait)
 
 

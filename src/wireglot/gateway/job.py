@@ -210,12 +210,19 @@ class Job:
         if len(self.body) <= _MEASURED and exceeds_depth(self.body, depth):
             raise Fault("bad", f"the JSON is nested more than {depth} deep", code="json_too_deep")
 
-    def check_numbers(self) -> None:
-        """Refuse numbers out of range, in a body that is passed on and not read otherwise."""
-        if len(self.body) <= _MEASURED:
-            likened = self.body.translate(_LIKENED)
-            if b"0e000" in likened or b"0e+000" in likened:
-                self.document()
+    def check_unread(self) -> None:
+        """Refuse broken letters and numbers out of range, in a body that is passed on unread."""
+        body = self.body
+        if len(body) > _MEASURED:
+            return
+        if not body.isascii():
+            try:
+                body.decode()
+            except UnicodeDecodeError as fault:
+                raise _bad_json(BadJson("invalid UTF-8", fault.start), body) from None
+        likened = body.translate(_LIKENED)
+        if b"0e000" in likened or b"0e+000" in likened:
+            self.document()
 
     def _asked_policy(self) -> LossPolicy | None:
         """The caller's own wish, by header, then its key's."""
@@ -280,11 +287,6 @@ def _bad_json(problem: BadJson, body: bytes = b"") -> Fault:
 
 
 def _outlined(body: bytes) -> Outline:
-    if not body.isascii():
-        try:
-            body.decode()
-        except UnicodeDecodeError as fault:  # strings that are only skipped over are not looked at below
-            raise _bad_json(BadJson("invalid UTF-8", fault.start), body) from None
     try:
         outline = Outline(body)
     except BadJson as problem:

@@ -142,7 +142,9 @@ class Relay:
                 self._count_error(provider.name, failed.error.kind)
                 account = credential.account if credential is not None else ""
                 now = loop.time()
-                if failed.blame in failures.COUNTED:
+                if failed.blame == "gateway":
+                    breaker.release()  # the upstream was not asked
+                elif failed.blame in failures.COUNTED:
                     breaker.failed(provider.breaker, now)
                 else:
                     breaker.succeeded(provider.breaker, now)

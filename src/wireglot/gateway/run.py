@@ -32,6 +32,10 @@ class Place(msgspec.Struct, frozen=True):
 
     index: int = 0
     directory: str = ""
+    lifeline: int = -1
+    """A descriptor that ends with the process that started the worker."""
+    again: bool = False
+    """It replaces one that died, perhaps long after the configuration was read that it is given."""
 
 
 def run_loop(work: Coroutine[Any, Any, T]) -> T:
@@ -48,7 +52,7 @@ def run_loop(work: Coroutine[Any, Any, T]) -> T:
 def _calm_collector() -> None:
     """One large body makes thousands of objects, hardly any of them garbage that reference counts leave.
 
-    Looking through them every 700 objects is an eighth of the work for it. What is loaded by now stays.
+    Looking through them every 700 objects was about a tenth of the work for it. What is loaded by now stays.
     """
     gc.collect()
     gc.freeze()
@@ -77,6 +81,7 @@ class Process:
         self._stopping = asyncio.Event()
         self._drains: list[asyncio.Task[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._orphaned = False
         self.address = ("", 0)
 
     async def start(self) -> None:
@@ -110,11 +115,16 @@ class Process:
     async def serve(self) -> None:
         """Start, answer until told to stop, and end in good order."""
         await self.start()
+        if self._place is not None and self._place.again:
+            self.reload()
         loop = asyncio.get_running_loop()
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, self.stop)
         with contextlib.suppress(AttributeError):  # Windows has no SIGHUP
             loop.add_signal_handler(signal.SIGHUP, self.reload)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
+        if self._place is not None and self._place.lifeline >= 0:
+            loop.add_reader(self._place.lifeline, self._left_alone)
         # Said last: whoever reads it may send a signal at once.
         if self._place is None or self._place.index == 0:
             self._announce()
@@ -136,6 +146,15 @@ class Process:
         self._drains.append(asyncio.create_task(self.server.drain(seconds)))
         self._stopping.set()
 
+    def _left_alone(self) -> None:
+        """Nobody would stop or replace this worker any more, and the next gateway needs its port."""
+        assert self._place is not None
+        asyncio.get_running_loop().remove_reader(self._place.lifeline)
+        self.observer.note("warn", "orphaned", detail="the supervisor has gone")
+        self._orphaned = True
+        if not self.gateway.draining:
+            self.stop()
+
     async def close(self) -> None:
         for task in self._tasks:
             task.cancel()
@@ -145,6 +164,9 @@ class Process:
             await self.server.drain(0)
         if self.gateway.siblings is not None:
             await self.gateway.siblings.close()
+        if self._orphaned and self._place is not None:
+            with contextlib.suppress(OSError):  # the last of the orphans finds it empty
+                os.rmdir(self._place.directory)
         await self._http.close()
         self.observer.note("info", "stopped")
         self.observer.close()

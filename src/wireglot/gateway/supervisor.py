@@ -16,12 +16,14 @@ import msgspec
 
 from wireglot.gateway.observe.workers import shared_directory
 from wireglot.gateway.run import Place
-from wireglot.gateway.settings import Settings
+from wireglot.gateway.settings import ServerSettings, Settings
 
 _LIVED = 10.0
 """Seconds after which a worker's death is no longer taken for a failure to start."""
 _PAUSE_MAX = 2.0
 _FAILED_STARTS = 5
+_LOOK = 0.05
+"""Seconds between two looks for a signal during a pause: a handler that returns does not end a sleep."""
 
 
 class Supervisor:
@@ -38,9 +40,12 @@ class Supervisor:
         if not hasattr(os, "fork") or not hasattr(socket, "SO_REUSEPORT"):
             _say("--workers needs a system with fork and SO_REUSEPORT")
             return 2
+        self._signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         reserved, self._settings = _reserve(self._settings)
         self._directory = shared_directory()
-        for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        # Nothing is ever written to it. Its end, however this process dies, is what the workers see.
+        self._lifeline, self._life = os.pipe()
+        for name in self._signals:
             signal.signal(name, self._pass_on)
         try:
             for index in range(self._settings.server.workers):
@@ -48,18 +53,27 @@ class Supervisor:
             return self._watch()
         finally:
             reserved.close()
+            os.close(self._lifeline)
+            os.close(self._life)
             shutil.rmtree(self._directory, ignore_errors=True)
 
-    def _start(self, index: int) -> None:
-        child = os.fork()
-        if child:
-            self._workers[child] = (index, time.monotonic())
+    def _start(self, index: int, *, again: bool = False) -> None:
+        # A signal between the fork and the note of the child would pass the child by.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
+        child = 0 if self._stopping else os.fork()
+        if child or self._stopping:
+            if child:
+                self._workers[child] = (index, time.monotonic())
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             return
-        for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        os.close(self._life)
+        for name in self._signals:
             signal.signal(name, signal.SIG_DFL)
+        # A reload asked for before the worker has a way to do it waits until then.
+        signal.pthread_sigmask(signal.SIG_SETMASK, {*before, signal.SIGHUP})
         status = 1
         try:
-            status = self._work(self._settings, Place(index, self._directory))
+            status = self._work(self._settings, Place(index, self._directory, self._lifeline, again))
         finally:
             # Neither the parent's cleanup nor its exit handlers are this child's to run.
             sys.stderr.flush()
@@ -85,9 +99,15 @@ class Supervisor:
                 self._pass_on(signal.SIGTERM, None)
                 worst = 1
                 continue
-            time.sleep(min(_PAUSE_MAX, 0.1 * 2**self._failed_starts) if lived < _LIVED else 0)
-            self._start(index)
+            if lived < _LIVED:
+                self._pause(min(_PAUSE_MAX, 0.1 * 2**self._failed_starts))
+            self._start(index, again=True)
         return worst
+
+    def _pause(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self._stopping and time.monotonic() < until:
+            time.sleep(_LOOK)
 
     def _pass_on(self, name: int, frame: FrameType | None) -> None:
         if name != signal.SIGHUP:
@@ -100,13 +120,28 @@ class Supervisor:
 def _reserve(settings: Settings) -> tuple[socket.socket, Settings]:
     """Hold the port, so that it is the same for all workers and nobody else's while one is replaced."""
     server = settings.server
-    family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
-    reserved = socket.socket(family, socket.SOCK_STREAM)
-    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    reserved.bind((server.host, server.port))
+    # Whoever shares its port with its own workers would share it with us, and each get half of the requests.
+    _bound(server, shared=False).close()
+    reserved = _bound(server, shared=True)
     port = int(reserved.getsockname()[1])
     return reserved, msgspec.structs.replace(settings, server=msgspec.structs.replace(server, port=port))
+
+
+def _bound(server: ServerSettings, *, shared: bool) -> socket.socket:
+    """A socket at the address of the server; OSError where another process listens there."""
+    family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)  # as the workers do
+        if shared:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        sock.bind((server.host, server.port))
+    except BaseException:
+        sock.close()
+        raise
+    return sock
 
 
 def _say(message: str) -> None:

@@ -42,8 +42,10 @@ TransportProblem = Literal[
     "broken",
     "too_large",
     "protocol",
+    "busy",
 ]
-"""broken: the connection ended too early. protocol: it is not HTTP as we speak it (redirects are answers)."""
+"""broken: the connection ended too early. protocol: it is not HTTP as we speak it (redirects are answers).
+busy: this process itself has no room for one more connection."""
 
 
 class TransportFault(Exception):

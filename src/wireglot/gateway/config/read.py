@@ -12,6 +12,8 @@ from typing import Any, Final
 from wireglot.gateway.config.environment import CONFIG_FILE, config_dir
 from wireglot.gateway.config.problems import ConfigError, ConfigProblem
 
+_DEPTH: Final = 32
+"""No setting lies deeper than five tables."""
 _POSITION: Final = re.compile(r"\s*\(at (line \d+, column \d+|end of document)\)$")
 
 
@@ -39,7 +41,10 @@ def document(path: Path) -> dict[str, Any]:
 
 def parse(content: bytes, source: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(content.decode("utf-8-sig"))
+        document = tomllib.loads(content.decode("utf-8-sig"))
+        if _is_flat(document):
+            return document
+        problem = ConfigProblem(source, "valid TOML", "tables or lists nested too deep")
     except UnicodeDecodeError as fault:
         line = content.count(b"\n", 0, fault.start) + 1
         column = fault.start - content.rfind(b"\n", 0, fault.start)
@@ -53,7 +58,20 @@ def parse(content: bytes, source: str) -> dict[str, Any]:
         problem = ConfigProblem(place, "valid TOML", said[:1].lower() + said[1:])
     except RecursionError:
         problem = ConfigProblem(source, "valid TOML", "tables or lists nested too deep")
+    except ValueError:  # a number with more digits than Python takes; a date that no calendar has
+        problem = ConfigProblem(source, "valid TOML", "a number or a date that cannot be read")
     raise ConfigError([problem], source) from None
+
+
+def _is_flat(document: dict[str, Any]) -> bool:
+    """Whether whoever walks it by recursion comes back. Dotted names nest without any brackets."""
+    level: list[Any] = [document]
+    for _ in range(_DEPTH):
+        inner = [one.values() if isinstance(one, dict) else one for one in level]
+        level = [one for each in inner for one in each if isinstance(one, dict | list)]
+        if not level:
+            return True
+    return False
 
 
 def with_overrides(below: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,10 +95,18 @@ def referred_files(value: Any, base: Path) -> Iterator[Path]:
     """The files that `file:` references anywhere in a document name."""
     match value:
         case str() if value.startswith("file:"):
-            yield base / Path(value[5:]).expanduser()
+            yield place(value[5:], base)
         case list():
             for one in value:
                 yield from referred_files(one, base)
         case Mapping():
             for one in value.values():
                 yield from referred_files(one, base)
+
+
+def place(name: str, base: Path) -> Path:
+    """The file that a reference names, beside the configuration unless it says where."""
+    try:
+        return base / Path(name).expanduser()
+    except RuntimeError:  # the home of a user that does not exist
+        return base / name

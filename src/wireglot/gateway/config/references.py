@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from wireglot.gateway.config import read
 from wireglot.gateway.config.problems import Problems, kind
 from wireglot.gateway.settings import Secret
 
@@ -62,14 +63,17 @@ class References:
         return None
 
     def _file(self, name: str, path: str) -> Secret | None:
-        place = self.base / Path(name).expanduser()
+        place = read.place(name, self.base)
         try:
             with place.open("rb") as file:
                 mode = os.fstat(file.fileno()).st_mode
                 content = file.read(_FILE_MAX + 1)
             text = content.decode("utf-8")
-        except (OSError, UnicodeDecodeError) as fault:
-            reason = fault.strerror if isinstance(fault, OSError) else "bytes that are not text"
+        except UnicodeDecodeError:
+            self.problems.add(path, f"a text file at {place}", "bytes that are not text")
+            return None
+        except (OSError, ValueError) as fault:  # ValueError: a name that no file can have
+            reason = fault.strerror if isinstance(fault, OSError) else "a name that no file can have"
             self.problems.add(path, f"a text file at {place}", reason or "an error")
             return None
         text = text.rstrip("\r\n")

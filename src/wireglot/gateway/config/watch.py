@@ -12,7 +12,7 @@ from typing import Any
 
 from wireglot.gateway.config import read
 from wireglot.gateway.config.build import load
-from wireglot.gateway.config.problems import ConfigError
+from wireglot.gateway.config.problems import ConfigError, ConfigProblem
 from wireglot.gateway.settings import Settings
 
 Print = tuple[bytes, ...]
@@ -62,7 +62,17 @@ class Watcher:
                 await asyncio.wait_for(self._wake.wait(), timeout)
             self._wake.clear()
             asked, self._asked = self._asked, False
-            self.step(asked)
+            try:
+                self.step(asked)
+            except Exception as fault:  # whatever one configuration does must not be the end of all reloads
+                self.on_error(self._unexpected(fault))
+
+    def _unexpected(self, fault: Exception) -> ConfigError:
+        # What an exception says may quote the file, and with it a key.
+        source = str(self.path) if self.path is not None else "configuration"
+        return ConfigError(
+            [ConfigProblem(source, "settings that can be taken up", type(fault).__name__)], source
+        )
 
     def step(self, asked: bool = False) -> None:
         """One look."""
@@ -84,8 +94,10 @@ class Watcher:
         if self.path is None:
             return False
         content = _content(self.path)
-        self._files = _referred(self.path, content, self._files)
-        seen = (_digest(content), *(_digest(_content(file)) for file in self._files))
+        digest = _digest(content)
+        if self._seen[:1] != (digest,):
+            self._files = _referred(self.path, content, self._files)
+        seen = (digest, *(_digest(_content(file)) for file in self._files))
         changed, self._seen = seen != self._seen, seen
         return changed
 
@@ -93,7 +105,7 @@ class Watcher:
 def _content(file: Path) -> bytes | None:
     try:
         return file.read_bytes()
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a name that no file can have
         return None
 
 

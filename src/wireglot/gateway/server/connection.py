@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from wireglot.gateway.exchange import Refusal
 from wireglot.gateway.server.body import ChunkedBody, SizedBody, TooLarge
-from wireglot.gateway.server.flow import Backlog, Outflow
+from wireglot.gateway.server.flow import Backlog, Outflow, hold_back
 from wireglot.gateway.server.head import CHUNKED, Inbound, Malformed, check_partial, read_head
 from wireglot.gateway.server.hub import Hub
 from wireglot.gateway.server.render import CONTINUE, closing, plain_refusal
@@ -32,6 +32,8 @@ _REFUSALS: Final = 100
 """So many requests refused without one let in between end a connection: nobody is served by it."""
 _SKIP: Final = 64 * 1024
 """The longest rest of a body that is read past to keep a connection."""
+_BLIND: Final = 1.0
+"""Seconds for which a request runs on although its client, too far ahead, is not read: it may have gone."""
 _LINGER_BYTES: Final = 1024 * 1024
 _LINGER_TIME: Final = 2.0
 _SLOWEST_BODY: Final = 1024
@@ -78,6 +80,7 @@ class Connection(asyncio.Protocol):
         self.peer = str(name[0]) if isinstance(name, tuple) else ""
         guard = self.hub.guard()
         self._transport.set_write_buffer_limits(high=guard.write_pending)
+        hold_back(self._transport, guard.write_pending)
         excess = self.hub.enter(self, self.peer)
         if excess > _EXTRA:
             self.hub.refused["too_many_connections"] += 1
@@ -174,6 +177,10 @@ class Connection(asyncio.Protocol):
                 self._refuse_plainly(408, "request_timeout", "the head of the request took too long")
         elif self._phase in (_BODY, _SKIPPING):
             self._sweep_body(now, guard)
+        elif self._phase == _ANSWERING:
+            if self._backlog.is_full and now - self._begun > _BLIND:
+                self.hub.refused["too_far_ahead"] += 1
+                self._transport.abort()
         elif self._phase == _LINGERING and now - self._begun > _LINGER_TIME:
             self.close()
 
@@ -352,6 +359,7 @@ class Connection(asyncio.Protocol):
         reply = ServerReply(self, inbound.head.method == "HEAD", not inbound.keep_alive, inbound.minor, size)
         self._reply = reply
         self._phase = _ANSWERING
+        self._begun = self._heard
         task = hub.loop.create_task(hub.app.handle(inbound.head, body, reply), context=hub.context.copy())
         self._task = task
         hub.run(task)

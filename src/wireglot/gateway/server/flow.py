@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 from typing import Final
 
 from wireglot.gateway.settings import Guard
 
 _AHEAD: Final = 64 * 1024
 """A client that has sent so many bytes of further requests is not read for the time being."""
+
+_UNSENT: Final = getattr(socket, "TCP_NOTSENT_LOWAT", None)
+_INT_MAX: Final = 2**31 - 1
+
+
+def hold_back(transport: asyncio.Transport, pending: int) -> None:
+    """Let the system, too, hold only so much that is not on its way: it would take megabytes."""
+    sock = transport.get_extra_info("socket")
+    if _UNSENT is not None and sock is not None:
+        with contextlib.suppress(OSError):  # not TCP
+            sock.setsockopt(socket.IPPROTO_TCP, _UNSENT, min(pending, _INT_MAX))
 
 
 class Backlog:
@@ -32,6 +45,11 @@ class Backlog:
 
     def add(self, data: bytes) -> None:
         self.put(self.data[self._at :] + data, 0)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether reading rests, and with it all news of the client: also that it has gone."""
+        return self._paused
 
     def take(self) -> tuple[bytes, int]:
         """All of it, and where it begins; what is left after one request is `put` back."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import ipaddress
 import socket
 import ssl
@@ -18,6 +20,8 @@ from wireglot.gateway.upstream import Timeouts, TransportFault
 
 _LEAST: Final = 0.25
 """Seconds that an address gets before the next one is tried, if there are that many."""
+
+_FULL: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 Address = tuple[socket.AddressFamily, str, int]
 
@@ -102,6 +106,7 @@ class Dialer:
                 raise
             addresses = []  # not we were cancelled but the lookup, by close
         if not addresses:
+            _need_descriptor()
             raise TransportFault("dns", "could not resolve the upstream's name", sent=False) from None
         return addresses
 
@@ -119,8 +124,8 @@ class Dialer:
             # An address that swallows everything must leave time for the others.
             share = remaining if left == 1 else max(remaining / left, min(remaining, _LEAST))
             try:
-                sock = socket.socket(family, socket.SOCK_STREAM)
-            except OSError:  # out of file descriptors, or a family this machine has not
+                sock = _open(family)
+            except OSError:  # a family this machine has not
                 continue
             try:
                 sock.setblocking(False)
@@ -154,9 +159,9 @@ class Dialer:
     async def _handshake(
         self, sock: socket.socket, origin: Origin, connection: Connection, seconds: float
     ) -> None:
-        if self._context is None:
-            self._context = default_context()
         try:
+            if self._context is None:
+                self._context = default_context()
             async with asyncio.timeout(seconds):
                 await self._loop.create_connection(
                     lambda: connection, sock=sock, ssl=self._context, server_hostname=origin.host
@@ -165,8 +170,29 @@ class Dialer:
             raise TransportFault("tls", "upstream TLS verification failed", sent=False) from None
         except TimeoutError:
             raise TransportFault("tls", "the upstream's TLS handshake took too long", sent=False) from None
-        except OSError:
+        except OSError as fault:
+            if fault.errno in _FULL:  # the authorities are files
+                raise _busy() from None
             raise TransportFault("tls", "the upstream ended the TLS handshake", sent=False) from None
+
+
+def _open(family: socket.AddressFamily) -> socket.socket:
+    try:
+        return socket.socket(family, socket.SOCK_STREAM)
+    except OSError as fault:
+        if fault.errno in _FULL:
+            raise _busy() from None
+        raise
+
+
+def _need_descriptor() -> None:
+    """A lookup needs descriptors as well, and does not say that it had none."""
+    with contextlib.suppress(OSError):
+        _open(socket.AF_INET).close()
+
+
+def _busy() -> TransportFault:
+    return TransportFault("busy", "no file descriptor is left for a connection", sent=False)
 
 
 def _unreachable() -> TransportFault:

@@ -1,0 +1,69 @@
+"""`wireglot serve` where the three standard descriptors are not all there."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import COMMAND, PLAIN
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
+
+CLOSED_LATER = (
+    "import os, sys\n"
+    "from wireglot.cli import main\n"
+    "for number in (0, 1, 2):\n"
+    "    os.close(number)\n"
+    "sys.exit(main(['serve', '--port', '0']))\n"
+)
+
+
+def port_of(process: subprocess.Popen[bytes]) -> int | None:
+    """Where it listens, told by the system: it cannot say so itself."""
+    inodes = set()
+    for entry in Path(f"/proc/{process.pid}/fd").iterdir():
+        try:
+            inodes.update(re.findall(r"socket:\[(\d+)\]", os.readlink(entry)))
+        except FileNotFoundError:
+            continue
+    rows = [line.split() for line in Path(f"/proc/{process.pid}/net/tcp").read_text().splitlines()[1:]]
+    listening = [row[1] for row in rows if row[3] == "0A" and row[9] in inodes]
+    return int(listening[0].rpartition(":")[2], 16) if listening else None
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
+@pytest.mark.parametrize("closed", ["<&- >&- 2>&-", ">&-", "2>&-", "later"])
+def test_it_serves_without_standard_descriptors(closed: str, tmp_path: Path) -> None:
+    command = f"exec {shlex.join(COMMAND)} serve --port 0 {closed}"
+    arguments = [sys.executable, "-c", CLOSED_LATER] if closed == "later" else ["sh", "-c", command]
+    environ = {**PLAIN, "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+    with subprocess.Popen(arguments, env=environ, cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
+        try:
+            until = time.monotonic() + 20
+            while (port := port_of(process)) is None:
+                assert process.poll() is None, "it ended"
+                assert time.monotonic() < until, "it does not listen"
+                time.sleep(0.02)
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10) as answer:
+                assert answer.status == 200
+            held = {os.readlink(f"/proc/{process.pid}/fd/{number}") for number in (0, 1, 2)}
+            assert not any(place.startswith("socket:") for place in held)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("arguments", ["translate --jsonl", "config check", "nonsense", ""])
+def test_other_commands_refuse_to_speak_into_the_void(arguments: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{shlex.join(COMMAND)} {arguments} <&- >&- 2>&-"], env=PLAIN, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 2

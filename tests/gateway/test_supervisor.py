@@ -1,0 +1,165 @@
+"""Several workers and the process above them: signals at a bad moment, and what is left when it is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.faults_kit import BY_NAME, Answered, every_dialect, is_complete, post, provider, wait_until
+from tests.gateway.test_faults_process import Served, listens, serving, workers_of
+from wireglot.gateway.settings import ServerSettings, Settings
+from wireglot.gateway.supervisor import Supervisor, _bound
+from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from wireglot.wire.json import encode
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and fork are Unix's")
+
+A = BY_NAME["anthropic"]
+
+
+@contextmanager
+def workers(upstream: ScriptedUpstream, folder: Path) -> Iterator[Served]:
+    """Two of them, both up."""
+    with serving(upstream, folder, "--workers", "2") as served:
+        wait_until(lambda: b'state="answered"} 2' in served.get("/metrics")[1])
+        yield served
+
+
+def alive(worker: int) -> bool:
+    try:
+        os.kill(worker, 0)
+    except ProcessLookupError:
+        return False
+    # One whose parent has gone stays as a zombie where nobody reaps it.
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(worker)], capture_output=True, check=False)
+    return bool(state.stdout.strip()) and not state.stdout.startswith(b"Z")
+
+
+def test_a_signal_that_comes_while_a_dead_worker_is_to_be_replaced_ends_all(tmp_path: Path) -> None:
+    with ScriptedUpstream() as upstream, workers(upstream, tmp_path) as served:
+        victim = workers_of(served)[0]
+        os.kill(victim, signal.SIGKILL)
+        wait_until(lambda: victim not in workers_of(served))  # the pause before the next one has begun
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(10) == 0
+        assert not listens(served.port)
+
+
+@pytest.fixture
+def supervisor() -> Iterator[Supervisor]:
+    """One that listens to signals and has no workers yet."""
+    made = Supervisor(Settings(), lambda settings, place: 0)
+    made._signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = signal.signal(signal.SIGTERM, made._pass_on)
+    yield made
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_a_signal_that_comes_during_a_fork_reaches_the_new_worker(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as worker:
+
+        def fork() -> int:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return worker.pid
+
+        monkeypatch.setattr(os, "fork", fork)
+        try:
+            supervisor._start(0)
+            assert worker.wait(10) == -signal.SIGTERM
+        finally:
+            worker.kill()
+
+
+def test_after_a_signal_nobody_is_started_and_nothing_is_waited_for(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fork", lambda: pytest.fail("forked"))
+    os.kill(os.getpid(), signal.SIGTERM)
+    supervisor._pause(1e9)
+    supervisor._start(0)
+    assert supervisor._workers == {}
+    assert signal.SIGTERM not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_without_their_supervisor_workers_finish_what_they_have_and_end(tmp_path: Path) -> None:
+    with ScriptedUpstream() as upstream, workers(upstream, tmp_path) as served:
+        orphans = workers_of(served)
+        assert len(orphans) == 2
+        try:
+            upstream.otherwise = Behaviour(gap=0.05)
+            call = served.start(A, "openai-chat")
+            first = call.until(b"{")
+            served.process.kill()
+            served.process.wait(10)
+            wait_until(lambda: not listens(served.port))
+            rest = call.rest()
+            assert is_complete(A, Answered(200, {}, first + rest.body, rest.whole))
+            wait_until(lambda: not any(map(alive, orphans)))
+            assert served.log.read_bytes().count(b'"event":"stopped"') == 2
+        finally:
+            for orphan in filter(alive, orphans):
+                os.kill(orphan, signal.SIGKILL)
+
+
+def test_two_supervisors_do_not_share_a_port(tmp_path: Path) -> None:
+    with ScriptedUpstream() as upstream, workers(upstream, tmp_path) as served:
+        command = [
+            sys.executable,
+            "-m",
+            "wireglot.cli",
+            "serve",
+            "--workers",
+            "2",
+            "--port",
+            str(served.port),
+        ]
+        environ = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
+        second = subprocess.run(
+            command, capture_output=True, text=True, env=environ, cwd=tmp_path, timeout=20, check=False
+        )
+        assert second.returncode == 1
+        where = f"127.0.0.1:{served.port}"
+        assert second.stderr == f"wireglot: cannot listen on {where}: Address already in use\n"
+        assert served.get("/healthz")[0] == 200
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(10) == 0
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_connections_of_an_earlier_process_do_not_hold_the_port(shared: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as listener:
+        port = listener.getsockname()[1]
+        client = socket.create_connection(("127.0.0.1", port))
+        taken, _ = listener.accept()
+    with client, taken:
+        _bound(ServerSettings(port=port), shared=shared).close()
+    with socket.create_server(("127.0.0.1", port), reuse_port=True), pytest.raises(OSError, match="in use"):
+        _bound(ServerSettings(port=port), shared=False)
+
+
+def test_a_worker_that_replaces_another_has_the_configuration_of_now(tmp_path: Path) -> None:
+    with ScriptedUpstream() as upstream, workers(upstream, tmp_path) as served:
+        added = every_dialect(upstream) + provider("added", upstream, "openai-chat")
+        (tmp_path / "wireglot.toml").write_text(added)
+        served.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: served.log.read_bytes().count(b'"event":"reloaded"') >= 2)
+        before = workers_of(served)
+        for worker in before:
+            os.kill(worker, signal.SIGKILL)
+        wait_until(lambda: len(set(workers_of(served)) - set(before)) == 2, 10)
+        wait_until(lambda: served.log.read_bytes().count(b'"event":"reloaded"') >= 4, 10)
+        body = encode(A.body("added/m1", "hi", False))
+        for _ in range(6):
+            assert post(served.port, "/v1/messages", body).status == 200
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(10) == 0
