@@ -9,7 +9,8 @@ from wireglot.gateway.settings import RetryPolicy
 from wireglot.ir.errors import ErrorKind
 
 _RETRIED: frozenset[ErrorKind] = frozenset({"rate_limit", "overloaded", "server", "timeout"})
-_ABSURD = 7 * 24 * 3600.0
+_LONGEST = 7 * 24 * 3600.0
+_ABSURD = 1e9
 
 
 def advised_wait(headers: Mapping[str, str], now: float) -> float | None:
@@ -25,7 +26,7 @@ def advised_wait(headers: Mapping[str, str], now: float) -> float | None:
         when = parsedate_to_datetime(text).timestamp()
     except (ValueError, TypeError, OverflowError):
         return None
-    return max(0.0, when - now) if when - now < _ABSURD else None
+    return min(_LONGEST, max(0.0, when - now))
 
 
 def _number(text: str | None) -> float | None:
@@ -33,7 +34,7 @@ def _number(text: str | None) -> float | None:
         value = float(text) if text else -1.0
     except ValueError:
         return None
-    return min(value, _ABSURD) if value >= 0 else None  # also refuses NaN
+    return min(value, _LONGEST) if 0 <= value < _ABSURD else None  # also refuses NaN
 
 
 def may_retry(kind: ErrorKind) -> bool:

@@ -49,7 +49,7 @@ _results = st.builds(
 _blocks = st.one_of(
     st.sampled_from(_TEXTS), st.sampled_from(_MARKED_TEXTS), st.sampled_from(_ODD_TEXTS), _calls, _results
 )
-_tools = st.fixed_dictionaries(
+_tools: st.SearchStrategy[Any] = st.fixed_dictionaries(
     {
         "name": st.sampled_from(["f", "", None]),
         "description": st.sampled_from(["d", "", None]),

@@ -128,7 +128,12 @@ def test_a_text_under_a_name_that_stands_twice_is_not_mistaken():
 def test_most_of_a_stream_is_not_read_in_full(monkeypatch):
     read = []
     frame = ChatReader._frame
-    monkeypatch.setattr(ChatReader, "_frame", lambda self, *rest: (read.append(1), frame(self, *rest)))
+
+    def counted(self, *rest):
+        read.append(1)
+        return frame(self, *rest)
+
+    monkeypatch.setattr(ChatReader, "_frame", counted)
     lines = [_line(_chunk({"content": f"word {number}"})) for number in range(100)]
     events = _events(ChatReader(Context()), [*lines, *_ENDS])
     assert sum(type(event) is Delta for event in events) == 100
