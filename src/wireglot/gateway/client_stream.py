@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from wireglot.gateway.exchange import Headers, Reply
+from wireglot.ir.errors import ApiError
 
 _SSE: Final = "text/event-stream; charset=utf-8"
 _JSON: Final = "application/json"
@@ -20,6 +21,12 @@ _PINGS: Final = {
 }
 _BLANK_LINE: Final = b"\n"  # Gemini's readers take a comment for data
 _BLANK: Final = b" "
+
+
+class Teller(Protocol):
+    """Whoever writes an answer that has begun, and can end it with an error."""
+
+    def fail(self, error: ApiError) -> None: ...
 
 
 class ClientStream:

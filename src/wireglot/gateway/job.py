@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
-from wireglot.gateway.client_stream import ClientStream
+from wireglot.gateway.client_stream import ClientStream, Teller
 from wireglot.gateway.count import Estimator
 from wireglot.gateway.exchange import Head, Headers, Reply
 from wireglot.gateway.faults import Fault
@@ -25,9 +25,6 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 from wireglot.wire.json import BadJson, decode, exceeds_depth
 from wireglot.wire.splice import Outline
-
-if TYPE_CHECKING:
-    from wireglot.gateway.feeders import Feeder
 
 _DECISIVE: Final = frozenset({"model", "stream", "thread"})
 _SESSION_HEADERS: Final = (
@@ -102,7 +99,7 @@ class Job:
         self.redactor = redactor
         self.dialect = asked.dialect
         self.client: ClientStream | None = None
-        self.feeder: Feeder | None = None
+        self.feeder: Teller | None = None
         self.losses: tuple[Loss, ...] = ()
         self.invented: tuple[Loss, ...] = ()
         self.tells_losses = True

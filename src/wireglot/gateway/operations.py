@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import traceback
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from wireglot.gateway import code_assist, listing, stubs
 from wireglot.gateway.exchange import Head, Headers, Refusal, Reply
 from wireglot.gateway.faults import Fault
 from wireglot.gateway.guard import Caller
+from wireglot.gateway.health import Health
 from wireglot.gateway.job import identity
 from wireglot.gateway.listing import ListedModel
+from wireglot.gateway.observe import Observer
 from wireglot.gateway.observe.metrics import CONTENT_TYPE
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.redact import Redactor
@@ -19,15 +21,25 @@ from wireglot.gateway.settings import Settings
 from wireglot.ir.errors import ClientFault
 from wireglot.wire.json import BadJson, decode, encode, encode_text
 
-if TYPE_CHECKING:
-    from wireglot.gateway.app import Gateway
-
 _SHOWN: Final = 200
 _JSON: Final = ("content-type", "application/json")
 _METRICS: Final = ("content-type", CONTENT_TYPE)
 
 
-def publish(gateway: Gateway) -> None:
+class Inside(Protocol):
+    """What of the gateway these answers tell."""
+
+    observer: Observer
+    health: Health
+    draining: bool
+
+    @property
+    def waiting(self) -> int: ...
+
+    async def scrape(self) -> bytes: ...
+
+
+def publish(gateway: Inside) -> None:
     """Numbers that live in the gateway's parts, for whoever scrapes them."""
     read = gateway.observer.metrics.read
     read("queue", "Requests waiting for their turn.", lambda: {(): gateway.waiting})
@@ -68,7 +80,7 @@ def nowhere(head: Head, problem: NoRoute) -> Fault:
     return Fault("not_found", f"there is nothing at {head.method} {head.path}", code="unknown_url")
 
 
-async def answer(gateway: Gateway, head: Head, asked: Asked, reply: Reply) -> None:
+async def answer(gateway: Inside, head: Head, asked: Asked, reply: Reply) -> None:
     match asked.operation:
         case "health":
             reply.send(200, [_JSON], encode({"status": "ok"}))

@@ -20,6 +20,7 @@ from wireglot.gateway.faults import Fault
 from wireglot.gateway.feeders import Collection, Feeder, Passthrough, Refused, Translation
 from wireglot.gateway.health import QUARANTINE, Breaker, Health
 from wireglot.gateway.job import Job, common_headers
+from wireglot.gateway.pump import Pump
 from wireglot.gateway.retry import RetryBudget, advised_wait, wait_before
 from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Credential
@@ -30,10 +31,7 @@ from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.outcome import Response
 from wireglot.ir.stream import unfold
 from wireglot.wire.json import BadJson, decode, encode
-from wireglot.wire.sse import FrameTooLarge
 
-_LINGER: Final = 2.0
-"""Seconds an upstream may take to close a stream whose end has been seen."""
 _OPENING: Final = 64
 _COOL_UNADVISED: Final = 1.0
 _PASSED_BACK: Final = ("x-ratelimit-", "anthropic-ratelimit-", "openai-processing-ms")
@@ -375,7 +373,7 @@ class Relay:
         job.feeder = feeder
         job.reply.on_pressure(answer.pause, answer.resume)
         try:
-            await _Pump(answer, feeder, target.provider.timeouts.idle).run()
+            await Pump(answer, feeder, target.provider.timeouts.idle).run()
         except asyncio.CancelledError:
             feeder.abandon()
             raise
@@ -387,54 +385,6 @@ class Relay:
         if isinstance(feeder, Collection):
             self._render(job, prepared, feeder.response())
         return feeder.failure is None or not failures.is_counted(feeder.failure)
-
-
-class _Pump:
-    """Feeds an answer to its end: not beyond it, and not for ever while only keep-alives come."""
-
-    def __init__(self, answer: Answer, feeder: Feeder, idle: float) -> None:
-        self._answer = answer
-        self._feeder = feeder
-        self._idle = idle
-        self._loop = asyncio.get_running_loop()
-        self._over = False
-        self._stalled = False
-        self._timer = self._loop.call_later(idle, self._look)
-
-    async def run(self) -> None:
-        try:
-            await self._answer.pump(self._feed)
-        except TransportFault:
-            if self._stalled:
-                raise TransportFault("idle_timeout", "the upstream sends nothing but keep-alives") from None
-            if not self._over:
-                raise
-        finally:
-            self._timer.cancel()
-        self._feeder.finish()
-
-    def _feed(self, data: bytes) -> None:
-        if self._over:
-            return
-        try:
-            self._feeder.feed(data)
-        except (FrameTooLarge, BadJson, UpstreamFault):
-            raise TransportFault("protocol", "the upstream's stream cannot be read") from None
-        if self._feeder.ended:
-            self._over = True
-            self._timer.cancel()
-            if self._feeder.failure is not None:
-                self._answer.abort()
-            else:
-                self._timer = self._loop.call_later(_LINGER, self._answer.abort)
-
-    def _look(self) -> None:
-        if self._feeder.moved:
-            self._feeder.moved = False
-            self._timer = self._loop.call_later(self._idle, self._look)
-        else:
-            self._stalled = True
-            self._answer.abort()
 
 
 def _resting(route: str, seconds: float) -> Failed:
