@@ -192,9 +192,12 @@ class Gateway:
             )
             self._tell(job, record, reply, Fault("internal", "an internal error; it has been logged").error)
         finally:
-            if job is not None and job.client is not None:
-                job.client.close()
-                record.first_byte = job.client.first
+            if job is not None:
+                if job.client is not None:
+                    job.client.close()
+                    record.first_byte = job.client.first
+                # They hold one another: let go, and nothing waits for the collector.
+                job.client = job.feeder = None
             self.observer.finish(record)
 
     async def _answer(self, job: Job) -> None:
