@@ -131,13 +131,22 @@ class Job:
 
     def document(self) -> dict[str, Any]:
         if self._document is None:
-            value = _decoded(self.body)
+            value = self._decoded()
             if not isinstance(value, dict):
                 raise Fault("bad", "expected a JSON object", code="invalid_type")
             if self.dialect == "gemini-simple" and "timeout" in value:
                 value = {key: item for key, item in value.items() if key != "timeout"}  # it was for us
             self._document = value
         return self._document
+
+    def _decoded(self) -> Any:
+        """The body. Agents send the same tools with every turn: those are decoded, read and fitted once."""
+        if "tools" in self.outline:
+            try:
+                return self.outline.document("tools")
+            except BadJson:
+                pass  # told with its place in the whole body
+        return _decoded(self.body)
 
     def request(self) -> Request:
         """The body in neutral terms, with what the path says about it."""

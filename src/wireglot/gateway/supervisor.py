@@ -64,6 +64,8 @@ class Supervisor:
         if child or self._stopping:
             if child:
                 self._workers[child] = (index, time.monotonic())
+                if self._stopping:  # another thread took the signal, and it passed this child by
+                    os.kill(child, signal.SIGTERM)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             return
         os.close(self._life)

@@ -58,6 +58,7 @@ class History:
 
     def user(self, text: str = "", *media: Media) -> None:
         """A turn of the user: text, then pictures or files."""
+        _check(text, media)
         if not text.strip() and not media:
             raise ValueError("a user turn needs text or media")
         words: tuple[Part, ...] = (Text(text),) if text.strip() else ()
@@ -84,6 +85,10 @@ class History:
         Of several open calls with one id, the first of the latest turn is answered. Results of one turn stand
         together.
         """
+        media = tuple(media)
+        _check(text, media)
+        if type(error) is not bool:
+            raise TypeError(f"error: expected True or False, got {type(error).__name__}")
         identifier = call if isinstance(call, str) else call.id
         found = self._find(identifier)
         words = (Text(text),) if text else ()
@@ -193,6 +198,15 @@ def _turn_of(answer: Assistant | Response | Message | str) -> Message:
             return Message("assistant", (Text(answer),) if answer.strip() else ())
         case Message():
             return answer
+
+
+def _check(text: object, media: tuple[object, ...]) -> None:
+    """At once, and not when the conversation is sent or saved: a tool that returns a dict is soon written."""
+    if type(text) is not str:
+        raise TypeError(f"text: expected a string, got {type(text).__name__}: encode it first")
+    for each in media:
+        if type(each) is not Media:
+            raise TypeError(f"media: expected Media, got {type(each).__name__}")
 
 
 def _own(message: Message) -> Message:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from wireglot.wire.json import BadJson, bad_json, decode, encode, mend_escapes
+from wireglot.wire.shared import decode_shared
 
 _decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -30,9 +31,23 @@ class Outline:
         self.repeated = [] if self._spans is not None else _repeated(readable, self._values)
         """The keys that stand there more than once."""
 
+    def __contains__(self, key: str) -> bool:
+        return key in self._values
+
     def get(self, key: str) -> Any:
         raw = self._values.get(key)
         return decode(memoryview(raw)) if raw is not None else None
+
+    def document(self, shared: str) -> dict[str, Any]:
+        """The object, decoded. The member `shared` is one that others may hold too: see `decode_shared`."""
+        values = self._values
+        again = values.get(shared)
+        if again is None:
+            return {key: decode(memoryview(raw)) for key, raw in values.items()}
+        document = {}
+        for key, raw in values.items():
+            document[key] = decode_shared(memoryview(raw)) if raw is again else decode(memoryview(raw))
+        return document
 
     def replaced(self, key: str, value: bytes) -> bytes:
         """As `splice` does it."""

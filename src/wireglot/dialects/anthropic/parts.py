@@ -34,13 +34,16 @@ _EPHEMERAL = {"type": "ephemeral"}
 _STRING = Extra(NAME, form={"content": "string"})
 
 
-def _is_plain_text(block: Any) -> bool:
-    return (
-        type(block) is dict
-        and len(block) == 2
-        and block.get("type") == "text"
-        and type(block.get("text")) is str
-    )
+def _plain_texts(blocks: list[Any]) -> tuple[Text, ...] | None:
+    texts = []
+    for block in blocks:
+        if type(block) is not dict or len(block) != 2 or block.get("type") != "text":
+            return None
+        text = block.get("text")
+        if type(text) is not str:
+            return None
+        texts.append(Text(text))
+    return tuple(texts)
 
 
 class BlockParser:
@@ -101,8 +104,9 @@ class BlockParser:
             if type(identifier) is str and content:
                 if type(content) is str:
                     return ToolResult(identifier, (Text(content),), extra=_STRING)
-                if type(content) is list and all(map(_is_plain_text, content)):
-                    return ToolResult(identifier, tuple([Text(item["text"]) for item in content]))
+                if type(content) is list:
+                    texts = _plain_texts(content)
+                    return ToolResult(identifier, texts) if texts is not None else None
         return None
 
     def block(self, fields: Fields) -> Part | Sealed:

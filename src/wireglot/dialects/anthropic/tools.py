@@ -9,6 +9,7 @@ from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.ir.content import Extra, Foreign
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChoice
+from wireglot.wire.shared import remembered, share
 
 _TOOL = frozenset({"type", "name", "description", "input_schema", "strict", "defer_loading", "cache_control"})
 _PLAIN = frozenset({"name", "description", "input_schema"})
@@ -33,7 +34,12 @@ _HOSTED_WRITTEN = {
 
 
 def parse_tools(body: Fields) -> tuple[AnyTool, ...]:
-    return tuple(_parse_tool(fields) for fields in body.objects("tools"))
+    declared = body.value.get("tools")
+    return remembered(declared, NAME, lambda: share(_parse_tools(body), declared))
+
+
+def _parse_tools(body: Fields) -> tuple[AnyTool, ...]:
+    return tuple([_parse_tool(fields) for fields in body.objects("tools")])
 
 
 def _parse_tool(fields: Fields) -> AnyTool:

@@ -57,12 +57,15 @@ class _Renderer:
         self._calls: dict[str, ToolCall] = {}
 
     def run(self, messages: tuple[Message, ...]) -> list[dict[str, Any]]:
-        for run in self._runs(messages):
-            if len(run) == 1 and not self._native:
-                plain = plain_turn(run[0][1], self._calls)
+        behind = 0
+        while behind < len(messages):
+            start, behind = behind, self._end_of_turn(messages, behind)
+            if behind == start + 1 and not self._native:
+                plain = plain_turn(messages[start], self._calls)
                 if plain is not None:
                     self._out += plain
                     continue
+            run = [(f"$.messages[{index}]", messages[index]) for index in range(start, behind)]
             role = run[0][1].role
             for path, message in run:
                 losses_of_extra(message.extra, NAME, path, self._losses)
@@ -77,16 +80,13 @@ class _Renderer:
                     self._system(path, message)
         return self._out
 
-    def _runs(self, messages: tuple[Message, ...]) -> Iterator[list[tuple[str, Message]]]:
-        """Neighbours that mean one turn. Messages this dialect cut itself stay as they were cut."""
-        run: list[tuple[str, Message]] = []
-        for index, message in enumerate(messages):
-            if run and not (_is_one_turn(run[-1][1], message) and not self._native):
-                yield run
-                run = []
-            run.append((f"$.messages[{index}]", message))
-        if run:
-            yield run
+    def _end_of_turn(self, messages: tuple[Message, ...], start: int) -> int:
+        """Behind the neighbours that mean one turn. Messages that this dialect cut stay as they were cut."""
+        end = start + 1
+        if not self._native:
+            while end < len(messages) and _is_one_turn(messages[end - 1], messages[end]):
+                end += 1
+        return end
 
     # System and user
 

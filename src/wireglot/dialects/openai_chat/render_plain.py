@@ -47,10 +47,14 @@ def _result(part: ToolResult, calls: dict[str, ToolCall]) -> dict[str, Any] | No
     if part.is_error or part.cache is not None or not _is_mute(part.extra):
         return None
     texts = _texts(part.content)
-    if texts is None or any(text.cache is not None for text in texts):
+    if texts is None:
         return None
-    content = "\n".join([text.text for text in texts])
-    return {"role": "tool", "tool_call_id": part.call_id, "content": content}
+    said = []
+    for text in texts:
+        if text.cache is not None:
+            return None
+        said.append(text.text)
+    return {"role": "tool", "tool_call_id": part.call_id, "content": "\n".join(said)}
 
 
 def _assistant(message: Message, calls: dict[str, ToolCall]) -> list[dict[str, Any]] | None:

@@ -11,7 +11,8 @@ from wireglot.dialects.openai_chat.outcome import render_tier
 from wireglot.dialects.openai_chat.render_messages import render_messages
 from wireglot.dialects.openai_chat.tools import WEB_SEARCH, render_choice, render_hosted, render_tool
 from wireglot.ir.loss import Loss, losses_of_extra
-from wireglot.ir.request import HostedTool, OutputFormat, Request, Sampling, Thinking
+from wireglot.ir.request import AnyTool, HostedTool, OutputFormat, Request, Sampling, Thinking
+from wireglot.wire.shared import remembered
 
 
 def render_request(request: Request, context: Context) -> Rendered[dict[str, Any]]:
@@ -40,19 +41,10 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
 
 
 def _put_tools(out: dict[str, Any], request: Request, native: bool, losses: list[Loss]) -> None:
-    for index, tool in enumerate(request.tools):
-        path = f"$.tools[{index}]"
-        if isinstance(tool, HostedTool):
-            hosted = render_hosted(tool, path, losses)
-            if hosted is None:
-                continue
-            key, entry = hosted
-        else:
-            key, entry = render_tool(tool, path, losses)
-        if key == WEB_SEARCH:
-            out[WEB_SEARCH] = entry
-        else:
-            out.setdefault(key, []).append(entry)
+    rendered, lost = remembered(request.tools, NAME, lambda: _render_tools(request.tools))
+    for key, entries in rendered.items():
+        out[key] = entries.copy()  # others may hold them too
+    losses += lost
     declared = native or "tools" in out or "functions" in out
     choice = request.tool_choice
     if choice is not None:
@@ -68,6 +60,25 @@ def _put_tools(out: dict[str, Any], request: Request, native: bool, losses: list
             out["parallel_tool_calls"] = request.parallel_tools
         elif not request.parallel_tools:
             losses.append(Loss("$.parallel_tools", "parallel_tools", "dropped", "there are no tools"))
+
+
+def _render_tools(tools: tuple[AnyTool, ...]) -> tuple[dict[str, Any], list[Loss]]:
+    out: dict[str, Any] = {}
+    losses: list[Loss] = []
+    for index, tool in enumerate(tools):
+        path = f"$.tools[{index}]"
+        if isinstance(tool, HostedTool):
+            hosted = render_hosted(tool, path, losses)
+            if hosted is None:
+                continue
+            key, entry = hosted
+        else:
+            key, entry = render_tool(tool, path, losses)
+        if key == WEB_SEARCH:
+            out[WEB_SEARCH] = entry
+        else:
+            out.setdefault(key, []).append(entry)
+    return out, losses
 
 
 def _put_limits(out: dict[str, Any], request: Request, form: dict[str, Any]) -> None:

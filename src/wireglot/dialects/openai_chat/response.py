@@ -23,6 +23,7 @@ from wireglot.dialects.openai_chat.outcome import (
     render_tier,
     render_usage,
 )
+from wireglot.dialects.openai_chat.parse_plain import parse_plain
 from wireglot.dialects.openai_chat.parts import parse_part
 from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoning, parse_states
 from wireglot.dialects.openai_chat.render_answer import Answer
@@ -44,6 +45,10 @@ MALFORMED = ApiError(
 
 
 def parse_response(body: dict[str, Any], context: Context) -> Response:
+    return parse_plain(body) or parse_thoroughly(body, context)
+
+
+def parse_thoroughly(body: dict[str, Any], context: Context) -> Response:
     answer = Fields(body, "$", UpstreamFault)
     choices = body.get("choices")
     if type(choices) is not list:

@@ -15,6 +15,7 @@ from wireglot.ir.trail import Trail
 from wireglot.providers.aliases import INPUT, Aliases, freeform_arguments, legal_name
 from wireglot.providers.fit.output import told_notes
 from wireglot.providers.limits import Limits
+from wireglot.wire.shared import is_shared, remembered, share
 
 _FREEFORM_SCHEMA = {
     "type": "object",
@@ -29,7 +30,7 @@ _FREEFORM_SCHEMA = {
 def fit_tools(request: Request, limits: Limits, losses: list[Loss], trail: Trail) -> tuple[Request, Aliases]:
     """The request with every tool in the endpoint's own shape, and the way back to the client's."""
     disguise = _Disguise(limits, losses, trail)
-    tools = disguise.tools(request.tools)
+    tools = disguise.shared_tools(request.tools) or disguise.tools(request.tools)
     messages = disguise.history(request.messages)
     choice = request.tool_choice
     if choice is not None and choice.only and disguise.upstream:
@@ -41,6 +42,25 @@ def fit_tools(request: Request, limits: Limits, losses: list[Loss], trail: Trail
         msgspec.structs.replace(request, tools=tools, messages=messages, tool_choice=choice),
         disguise.aliases(),
     )
+
+
+class _Undisguised(msgspec.Struct, frozen=True):
+    """Tools that an endpoint takes under their own names, with nothing to tell about any of them."""
+
+    tools: tuple[AnyTool, ...]
+    owners: dict[str, tuple[str, str]]
+    changed: tuple[tuple[AnyTool, AnyTool], ...]
+
+
+def _undisguised(tools: tuple[AnyTool, ...], limits: Limits) -> _Undisguised | None:
+    disguise = _Disguise(limits, [], Trail(Request("", (), tools)))
+    fitted = disguise.tools(tools)
+    if disguise.losses or disguise.upstream or disguise.custom:
+        return None
+    if fitted == tools:
+        fitted = tools
+    changed = tuple([(old, new) for old, new in zip(tools, fitted, strict=True) if new is not old])
+    return _Undisguised(share(fitted, tools), disguise.owners, changed)
 
 
 class _Disguise:
@@ -63,6 +83,29 @@ class _Disguise:
     def aliases(self) -> Aliases:
         names = {upstream: key for key, upstream in self.upstream.items()}
         return Aliases(names, frozenset(self.custom))
+
+    def shared_tools(self, tools: tuple[AnyTool, ...]) -> tuple[AnyTool, ...] | None:
+        """What `tools` gives, known from an earlier turn; None where it has to be asked."""
+        if not is_shared(tools):
+            return None
+        limits = self.limits
+        key = (
+            "fit",
+            limits.tool_name,
+            limits.tool_name_max,
+            limits.custom_tools,
+            limits.namespaces,
+            limits.strict_tools,
+            limits.hosted_tools,
+            limits.tool_schema,
+        )
+        known = remembered(tools, key, lambda: _undisguised(tools, limits))
+        if known is None:
+            return None
+        self.owners = dict(known.owners)
+        for old, new in known.changed:
+            self.trail.follow(old, new)
+        return known.tools
 
     def tools(self, tools: tuple[AnyTool, ...]) -> tuple[AnyTool, ...]:
         for tool in tools:
