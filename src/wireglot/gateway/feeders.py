@@ -179,7 +179,7 @@ class Passthrough:
             self._tell(error)
             return
         self._forward(data)
-        if self._tap.ended:
+        if self._tap.ended and not self._held:  # half a line end may still be on its way
             self.finish()  # the client need not wait for the upstream to close
 
     def _tells_a_secret(self, data: bytes) -> bool:
