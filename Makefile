@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --root-user-a
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types contracts docs docs-check bench bench-core soak clients clean
+.PHONY: help setup demo test servers test-fleet lint format types contracts docs docs-check bench bench-core soak lab clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -35,6 +35,13 @@ demo: $(VENV)/.package ## Translate a bundled example between all dialects and s
 
 test: $(VENV)/.dev ## Run all tests
 	$(BIN)/python -m pytest -q -n $(JOBS)
+
+# The tests start private servers of their own; this only sees to it that there is something to start.
+servers: ## Install PostgreSQL and Redis where they are missing (on Debian, as root)
+	tools/install_servers.sh
+
+test-fleet: $(VENV)/.dev servers ## Run the tests that need real PostgreSQL and Redis servers (installs them on Debian as root)
+	WIREGLOT_FLEET=1 $(BIN)/python -m pytest -q -n $(JOBS) $(wildcard tests/stores tests/fleet)
 
 lint: $(VENV)/.dev ## Check style and formatting
 	$(BIN)/ruff check .
@@ -67,6 +74,10 @@ bench-core: $(VENV)/.dev ## Measure translation against a plain msgspec round tr
 
 soak: $(VENV)/.dev ## Look for leaks under mixed traffic (ARGS="--minutes 60")
 	$(BIN)/python -m tools.bench.soak $(ARGS)
+
+lab: $(VENV)/.dev ## Kill a loaded gateway 200 times, and look for values of one caller in another's answers
+	$(BIN)/python -m tools.lab.kill $(ARGS)
+	$(BIN)/python -m tools.lab.nonce
 
 # Needs Node 20 or newer with npm; the clients themselves go to clients/.installed.
 clients: $(VENV)/.package ## Run Claude Code, Codex, Gemini CLI and others through the gateway (ARGS="--only codex")

@@ -1,0 +1,8 @@
+"""Where the gateway keeps what it must remember: documents, a vault, a ledger, keys, counters."""
+
+from __future__ import annotations
+
+from wireglot.stores.base import StoreDown, StoreUnusable
+from wireglot.stores.open import open_counters, open_engine
+
+__all__ = ["StoreDown", "StoreUnusable", "open_counters", "open_engine"]

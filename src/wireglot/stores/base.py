@@ -1,0 +1,226 @@
+"""What every store can do. One set of small protocols; the same contract tests run over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Protocol
+
+from wireglot.stores.records import (
+    Budget,
+    Denied,
+    Document,
+    KeyRow,
+    KindLimits,
+    Rate,
+    Session,
+    Stats,
+    Swept,
+    UsageQuery,
+    UsageRow,
+    UsageTotal,
+    VaultEntry,
+)
+
+
+class StoreDown(Exception):
+    """The store cannot be reached, is full or does not answer in time. What was asked has not happened, or
+    nobody knows. The message is for people and holds no secret."""
+
+
+class StoreUnusable(Exception):
+    """The store cannot be opened at all: damaged, of a newer version, not ours. Nothing has been changed."""
+
+
+class Documents(Protocol):
+    """Sealed values of callers. What has expired is not there, whether or not it has been swept yet.
+
+    Every write is durable when it returns: it survives `kill -9` and, with the engine's default, power loss.
+    """
+
+    async def put(self, documents: Sequence[Document], *, new: bool = False) -> bool:
+        """Write all of them or none. An existing one is replaced; with `new`, one that exists (and has not
+        expired) means that nothing is written and the answer is False."""
+        ...
+
+    async def replace(self, document: Document) -> bool:
+        """Write it only where it exists: what has been deleted stays deleted."""
+        ...
+
+    async def append(self, documents: Sequence[Document]) -> int:
+        """Pieces of one tenant, kind and parent, numbered on from the parent's last piece, in one step: two
+        callers never get the same numbers. The first one's number; the first piece of a parent is 1."""
+        ...
+
+    async def get(self, tenant: str, kind: str, ids: Sequence[str]) -> list[Document]:
+        """Those that are there, in any order."""
+        ...
+
+    async def pieces(
+        self,
+        tenant: str,
+        kind: str,
+        parent: str,
+        *,
+        after: int = 0,
+        before: int = 0,
+        limit: int = 0,
+        newest_first: bool = False,
+    ) -> list[Document]:
+        """The pieces of a parent by number, those beyond `after` and below `before` (0: no bound)."""
+        ...
+
+    async def recent(
+        self, tenant: str, kind: str, *, limit: int, before: tuple[int, str] | None = None
+    ) -> list[Document]:
+        """The newest of a kind first; `before` is (created, id) of the last one seen."""
+        ...
+
+    async def delete(self, tenant: str, kind: str, ids: Sequence[str]) -> int:
+        """How many were there."""
+        ...
+
+    async def delete_pieces(self, tenant: str, kind: str, parent: str) -> int: ...
+
+
+class Vault(Protocol):
+    """Opaque values under names nobody can guess, for a while. Losing one costs quality, not truth."""
+
+    async def keep(self, tenant: str, entries: Mapping[str, bytes], seconds: int) -> None:
+        """Visible to every process of the fleet when it returns."""
+        ...
+
+    async def recall(self, tenant: str, names: Sequence[str]) -> dict[str, bytes]:
+        """Those that are there."""
+        ...
+
+
+class Ledger(Protocol):
+    async def apply(self, rows: Sequence[UsageRow]) -> None:
+        """Intents (no outcome) and completions, in any order, any number of times: a row is inserted once,
+        completed once, and a completed row never changes again. All or none."""
+        ...
+
+    async def totals(self, query: UsageQuery) -> list[UsageTotal]:
+        """Sorted by their groups."""
+        ...
+
+    async def rows(self, query: UsageQuery, *, limit: int, newest_first: bool = True) -> list[UsageRow]: ...
+
+    async def spent(self, caller: str, since: int) -> tuple[int, int]:
+        """Tokens and cost of a caller's completed requests that started then or later."""
+        ...
+
+    async def sessions(self, caller: str, *, limit: int, before: int = 0) -> list[Session]:
+        """The last used first; `before` is the `last` of the last one seen."""
+        ...
+
+    async def forget_session(self, caller: str, session: str) -> int:
+        """Take the session's name off its rows; the rows stay. How many there were."""
+        ...
+
+    async def beat(self, instance: str, now: int) -> None:
+        """This process is alive. Open rows of an instance that has not said so for long are crashes."""
+        ...
+
+    async def close_open(self, instances: Sequence[str], now: int) -> int:
+        """Complete the open rows of these instances as `crash`. How many there were."""
+        ...
+
+
+class Keys(Protocol):
+    async def version(self) -> int:
+        """Changes with every change of a key. Cheap: asked every second."""
+        ...
+
+    async def all(self) -> list[KeyRow]: ...
+
+    async def put(self, row: KeyRow, *, new: bool = False) -> bool:
+        """With `new`: False, and nothing written, where a key of this name ever existed. A key that is
+        revoked stays so, whatever is written over it."""
+        ...
+
+
+class Counters(Protocol):
+    """Limits and agreements between processes. They hold for whoever shares the store."""
+
+    async def take(self, claims: Sequence[Rate | Budget]) -> Denied | None:
+        """All of them, in one step, or none."""
+        ...
+
+    async def settle(self, claims: Sequence[Rate | Budget]) -> None:
+        """Correct what was taken: `amount` is the difference, and may be below zero. Never denied."""
+        ...
+
+    async def known(self, names: Sequence[str]) -> set[str]:
+        """Which budgets have been begun or seeded."""
+        ...
+
+    async def seed(self, name: str, value: int, until: int) -> None:
+        """Begin a budget at what the ledger says; one that has begun is left alone."""
+        ...
+
+    async def enter(self, name: str, holder: str, limit: int, seconds: float) -> bool:
+        """Be one of at most `limit` holders. A place that is not renewed (entered again) within `seconds` is
+        free: its holder has died."""
+        ...
+
+    async def leave(self, name: str, holder: str) -> None: ...
+
+    async def cool(self, entries: Mapping[str, float]) -> None:
+        """Tell everybody to leave these alone for so many seconds (the longer of two told times holds)."""
+        ...
+
+    async def cooling(self) -> dict[str, float]:
+        """Seconds left, by name."""
+        ...
+
+    async def lock(self, name: str, holder: str, seconds: float) -> bool:
+        """Whether `holder` has it now. It ends by itself: whoever holds it may have died."""
+        ...
+
+    async def unlock(self, name: str, holder: str) -> None:
+        """Nothing happens if another one holds it by now."""
+        ...
+
+    async def check(self) -> None:
+        """Raises StoreDown where it does not answer."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Engine(Protocol):
+    """A whole store of durable records."""
+
+    documents: Documents
+    vault: Vault
+    ledger: Ledger
+    keys: Keys
+
+    async def check(self) -> None:
+        """Raises StoreDown where it does not answer."""
+        ...
+
+    async def sweep(
+        self, now: int, *, usage_before: int, dead_before: int, kinds: Mapping[str, KindLimits]
+    ) -> Swept:
+        """Remove what has expired, what is too much of its kind, usage from before `usage_before`; complete
+        open rows of instances that were not heard of since `dead_before`."""
+        ...
+
+    async def wipe(self, tenant: str) -> dict[str, int]:
+        """Remove every document and vault entry of a caller, by kind, and the sessions' names of its usage.
+        Usage rows are the owner's books, not the caller's data: they stay."""
+        ...
+
+    async def stats(self) -> Stats: ...
+
+    def export(self) -> AsyncIterator[Document | UsageRow | KeyRow | VaultEntry]:
+        """Everything, sealed as it is."""
+        ...
+
+    async def load(self, records: Sequence[Document | UsageRow | KeyRow | VaultEntry]) -> None:
+        """What `export` gave, in any store; what is there already stays as it is."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,157 @@
+"""Documents, vault and keys in dicts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from wireglot.stores.records import Document, KeyRow, VaultEntry, after
+
+Clock = Callable[[], int]
+"""Unix milliseconds."""
+
+
+def wall_clock() -> int:
+    return int(time.time() * 1000)
+
+
+class MemoryDocuments:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._shelves: dict[tuple[str, str], dict[str, Document]] = {}
+        self._pieces: dict[tuple[str, str, str], dict[str, None]] = {}
+
+    async def put(self, documents: Sequence[Document], *, new: bool = False) -> bool:
+        if new and any(self._live(d.tenant, d.kind, d.id) for d in documents):
+            return False
+        for document in documents:
+            self.insert(document)
+        return True
+
+    async def replace(self, document: Document) -> bool:
+        if self._live(document.tenant, document.kind, document.id) is None:
+            return False
+        self.insert(document)
+        return True
+
+    async def append(self, documents: Sequence[Document]) -> int:
+        first = documents[0]
+        last = max((p.number for p in self._of(first.tenant, first.kind, first.parent)), default=0)
+        for number, document in enumerate(documents, last + 1):
+            self.insert(msgspec.structs.replace(document, number=number))
+        return last + 1
+
+    async def get(self, tenant: str, kind: str, ids: Sequence[str]) -> list[Document]:
+        found = (self._live(tenant, kind, id) for id in dict.fromkeys(ids))
+        return [document for document in found if document is not None]
+
+    async def pieces(
+        self,
+        tenant: str,
+        kind: str,
+        parent: str,
+        *,
+        after: int = 0,
+        before: int = 0,
+        limit: int = 0,
+        newest_first: bool = False,
+    ) -> list[Document]:
+        found = [
+            piece
+            for piece in self._of(tenant, kind, parent)
+            if piece.number > after and (not before or piece.number < before)
+        ]
+        found.sort(key=lambda piece: piece.number, reverse=newest_first)
+        return found[:limit] if limit else found
+
+    async def recent(
+        self, tenant: str, kind: str, *, limit: int, before: tuple[int, str] | None = None
+    ) -> list[Document]:
+        now = self._clock()
+        found = [
+            document
+            for document in self._shelves.get((tenant, kind), {}).values()
+            if is_live(document, now) and (before is None or (document.created, document.id) < before)
+        ]
+        found.sort(key=lambda document: (document.created, document.id), reverse=True)
+        return found[:limit]
+
+    async def delete(self, tenant: str, kind: str, ids: Sequence[str]) -> int:
+        now = self._clock()
+        gone = [self.remove(tenant, kind, id) for id in ids]
+        return sum(document is not None and is_live(document, now) for document in gone)
+
+    async def delete_pieces(self, tenant: str, kind: str, parent: str) -> int:
+        return await self.delete(tenant, kind, list(self._pieces.get((tenant, kind, parent), {})))
+
+    def insert(self, document: Document) -> None:
+        self.remove(document.tenant, document.kind, document.id)
+        self._shelves.setdefault((document.tenant, document.kind), {})[document.id] = document
+        if document.parent:
+            place = (document.tenant, document.kind, document.parent)
+            self._pieces.setdefault(place, {})[document.id] = None
+
+    def remove(self, tenant: str, kind: str, id: str) -> Document | None:
+        document = self._shelves.get((tenant, kind), {}).pop(id, None)
+        if document is not None and document.parent:
+            place = (tenant, kind, document.parent)
+            del self._pieces[place][id]
+            if not self._pieces[place]:
+                del self._pieces[place]
+        return document
+
+    def holds(self, document: Document) -> bool:
+        return document.id in self._shelves.get((document.tenant, document.kind), {})
+
+    def everything(self) -> Iterator[Document]:
+        for shelf in list(self._shelves.values()):
+            yield from list(shelf.values())
+
+    def _live(self, tenant: str, kind: str, id: str) -> Document | None:
+        document = self._shelves.get((tenant, kind), {}).get(id)
+        return document if document is not None and is_live(document, self._clock()) else None
+
+    def _of(self, tenant: str, kind: str, parent: str) -> list[Document]:
+        found = (self._live(tenant, kind, id) for id in self._pieces.get((tenant, kind, parent), {}))
+        return [piece for piece in found if piece is not None]
+
+
+def is_live(document: Document, now: int) -> bool:
+    return not document.expires or document.expires > now
+
+
+class MemoryVault:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.entries: dict[tuple[str, str], VaultEntry] = {}
+
+    async def keep(self, tenant: str, entries: Mapping[str, bytes], seconds: int) -> None:
+        until = self._clock() + seconds * 1000
+        for name, body in entries.items():
+            self.entries[tenant, name] = VaultEntry(tenant, name, body, until)
+
+    async def recall(self, tenant: str, names: Sequence[str]) -> dict[str, bytes]:
+        now = self._clock()
+        found = (self.entries.get((tenant, name)) for name in names)
+        return {entry.name: entry.body for entry in found if entry is not None and entry.expires > now}
+
+
+class MemoryKeys:
+    def __init__(self) -> None:
+        self.rows: dict[str, KeyRow] = {}
+        self._version = 0
+
+    async def version(self) -> int:
+        return self._version
+
+    async def all(self) -> list[KeyRow]:
+        return sorted(self.rows.values(), key=lambda row: row.name)
+
+    async def put(self, row: KeyRow, *, new: bool = False) -> bool:
+        if new and row.name in self.rows:
+            return False
+        self.rows[row.name] = after(row, self.rows.get(row.name, row))
+        self._version += 1
+        return True

@@ -1,0 +1,138 @@
+"""The ledger in a dict; its sums are the plain reading of what the other stores ask their database for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from wireglot.stores.records import Grouping, Session, UsageQuery, UsageRow, UsageTotal
+
+
+def model_of(row: UsageRow) -> str:
+    return row.upstream_model or row.model
+
+
+_GROUPS: Final[dict[Grouping, Callable[[UsageRow], str]]] = {
+    "caller": lambda row: row.caller,
+    "model": model_of,
+    "provider": lambda row: row.provider,
+    "day": lambda row: datetime.fromtimestamp(row.started // 1000, UTC).strftime("%Y-%m-%d"),
+    "session": lambda row: row.session,
+    "outcome": lambda row: row.outcome,
+}
+
+
+class MemoryLedger:
+    def __init__(self) -> None:
+        self.usage: dict[str, UsageRow] = {}
+        self.beats: dict[str, int] = {}
+
+    async def apply(self, rows: Sequence[UsageRow]) -> None:
+        for row in rows:
+            there = self.usage.get(row.id)
+            if there is None or (not there.outcome and row.outcome):
+                self.usage[row.id] = row
+
+    async def totals(self, query: UsageQuery) -> list[UsageTotal]:
+        sums: dict[tuple[str, ...], list[UsageRow]] = {} if query.groups else {(): []}
+        for row in self._chosen(query):
+            sums.setdefault(tuple(_GROUPS[name](row) for name in query.groups), []).append(row)
+        return [_total(group, sums[group]) for group in sorted(sums)]
+
+    async def rows(self, query: UsageQuery, *, limit: int, newest_first: bool = True) -> list[UsageRow]:
+        found = sorted(self._chosen(query), key=lambda row: (row.started, row.id), reverse=newest_first)
+        return found[:limit]
+
+    async def spent(self, caller: str, since: int) -> tuple[int, int]:
+        rows = [
+            row
+            for row in self.usage.values()
+            if row.caller == caller and row.started >= since and row.outcome
+        ]
+        return sum(row.tokens for row in rows), sum(row.cost or 0 for row in rows)
+
+    async def sessions(self, caller: str, *, limit: int, before: int = 0) -> list[Session]:
+        named: dict[str, list[UsageRow]] = {}
+        for row in self.usage.values():
+            if row.caller == caller and row.session:
+                named.setdefault(row.session, []).append(row)
+        found = [_session(id, rows) for id, rows in named.items()]
+        found = [session for session in found if not before or session.last < before]
+        found.sort(key=lambda session: (-session.last, session.id))
+        return found[:limit]
+
+    async def forget_session(self, caller: str, session: str) -> int:
+        return self._unname(lambda row: row.caller == caller and row.session == session)
+
+    async def beat(self, instance: str, now: int) -> None:
+        self.beats[instance] = max(now, self.beats.get(instance, 0))
+
+    async def close_open(self, instances: Sequence[str], now: int) -> int:
+        return self.crash(lambda row: row.instance in instances, now)
+
+    def crash(self, gone: Callable[[UsageRow], bool], now: int) -> int:
+        rows = [row for row in self.usage.values() if not row.outcome and gone(row)]
+        for row in rows:
+            self.usage[row.id] = msgspec.structs.replace(row, outcome="crash", finished=now)
+        return len(rows)
+
+    def forget_caller(self, caller: str) -> int:
+        return self._unname(lambda row: row.caller == caller and row.session != "")
+
+    def _unname(self, chosen: Callable[[UsageRow], bool]) -> int:
+        rows = [row for row in self.usage.values() if chosen(row)]
+        for row in rows:
+            self.usage[row.id] = msgspec.structs.replace(row, session="")
+        return len(rows)
+
+    def _chosen(self, query: UsageQuery) -> list[UsageRow]:
+        return [
+            row
+            for row in self.usage.values()
+            if row.started >= query.since
+            and (not query.until or row.started < query.until)
+            and (query.caller is None or row.caller == query.caller)
+            and (not query.model or model_of(row) == query.model)
+            and (not query.provider or row.provider == query.provider)
+            and (not query.session or row.session == query.session)
+        ]
+
+
+def _total(group: tuple[str, ...], rows: Sequence[UsageRow]) -> UsageTotal:
+    ended = [row for row in rows if row.outcome]
+    took = sorted(row.finished - row.started for row in ended)
+    return UsageTotal(
+        group=group,
+        requests=len(rows),
+        failed=sum(row.outcome != "ok" for row in ended),
+        open=len(rows) - len(ended),
+        input=sum(row.input + row.tool_prompt for row in rows),
+        cache_read=sum(row.cache_read for row in rows),
+        cache_write=sum(row.cache_write + row.cache_write_long for row in rows),
+        output=sum(row.output for row in rows),
+        reasoning=sum(row.reasoning for row in rows),
+        cost=sum(row.cost or 0 for row in rows),
+        unpriced=sum(row.cost is None and row.tokens > 0 for row in ended),
+        milliseconds=sum(took),
+        p50=took[(len(took) - 1) // 2] if took else 0,
+        first=min((row.started for row in rows), default=0),
+        last=max((row.started for row in rows), default=0),
+    )
+
+
+def _session(id: str, rows: Sequence[UsageRow]) -> Session:
+    last = max(rows, key=lambda row: (row.started, row.id))
+    return Session(
+        id=id,
+        caller=last.caller,
+        requests=len(rows),
+        tokens=sum(row.tokens for row in rows),
+        cost=sum(row.cost or 0 for row in rows),
+        model=last.model,
+        dialects=tuple(sorted({row.dialect for row in rows if row.dialect})),
+        first=min(row.started for row in rows),
+        last=last.started,
+    )

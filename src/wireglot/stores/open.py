@@ -1,0 +1,55 @@
+"""A store by its URL."""
+
+from __future__ import annotations
+
+from wireglot.stores.base import Counters, Engine, StoreUnusable, Vault
+
+
+async def open_engine(url: str) -> Engine:
+    """`memory:`, `sqlite:///path/to/file` (or `sqlite:relative`), `postgresql://...`."""
+    scheme, _, rest = url.partition(":")
+    match scheme:
+        case "memory":
+            from wireglot.stores.memory import MemoryEngine
+
+            return MemoryEngine()
+        case "sqlite":
+            from wireglot.stores.sqlite import SqliteEngine
+
+            return await SqliteEngine.open(sqlite_path(rest))
+        case "postgresql" | "postgres":
+            try:
+                from wireglot.stores.postgres import PostgresEngine
+            except ImportError:
+                raise StoreUnusable("store.url: PostgreSQL needs `pip install wireglot[fleet]`") from None
+            return await PostgresEngine.open(url)
+    raise StoreUnusable(f"store.url: expected memory:, sqlite:///... or postgresql://..., got {scheme}:")
+
+
+async def open_counters(url: str) -> tuple[Counters, Vault | None]:
+    """`redis://` (also `rediss://`, `valkey://`) for a fleet: counters and a vault. `sqlite:` shares between
+    the processes of one machine, `memory:` is for one process; both leave the vault to the engine."""
+    scheme, _, rest = url.partition(":")
+    match scheme:
+        case "memory":
+            from wireglot.stores.memory import MemoryCounters
+
+            return MemoryCounters(), None
+        case "sqlite":
+            from wireglot.stores.sqlite import SqliteCounters
+
+            return await SqliteCounters.open(sqlite_path(rest)), None
+        case "redis" | "rediss" | "valkey" | "valkeys":
+            try:
+                from wireglot.stores.redis import open_redis
+            except ImportError:
+                raise StoreUnusable("store.shared: Redis needs `pip install wireglot[fleet]`") from None
+            return await open_redis(url)
+    raise StoreUnusable(f"store.shared: expected redis://..., got {scheme}:")
+
+
+def sqlite_path(rest: str) -> str:
+    """`///absolute`, `//relative` and `relative` all occur in the wild."""
+    if rest.startswith("///"):
+        return rest[2:]
+    return rest.removeprefix("//")

@@ -1,0 +1,208 @@
+"""Sealed values of callers, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from wireglot.stores.postgres.link import Connection, Link, touched
+from wireglot.stores.records import Document
+from wireglot.stores.text import from_text, to_text
+
+NOW: Final = "(extract(epoch FROM now()) * 1000)::bigint"
+"""The server's clock: the whole fleet agrees on what has expired."""
+LIVE: Final = f"(expires = 0 OR expires > {NOW})"
+COLUMNS: Final = "tenant, kind, id, parent, number, created, expires, body"
+_ROWS: Final = (
+    "unnest($1::text[], $2::text[], $3::text[], $4::text[], "
+    "$5::bigint[], $6::bigint[], $7::bigint[], $8::bytea[])"
+)
+_SELECT: Final = "SELECT d.* FROM documents d"
+_INSERT: Final = f"INSERT INTO documents ({COLUMNS}) SELECT * FROM {_ROWS} "
+_REPLACE: Final = (
+    "ON CONFLICT (tenant, kind, id) DO UPDATE SET parent = excluded.parent, number = excluded.number, "
+    "created = excluded.created, expires = excluded.expires, body = excluded.body "
+)
+INSERT_IF_NEW: Final = _INSERT + "ON CONFLICT DO NOTHING"
+_LONGEST_ID: Final = 1000
+"""PostgreSQL's indexes hold no more than about 2,700 bytes for a row."""
+
+
+class _AlreadyThere(Exception):
+    """Takes the whole transaction back."""
+
+
+class PostgresDocuments:
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def put(self, documents: Sequence[Document], *, new: bool = False) -> bool:
+        values = columns(documents)
+        only_expired = f"WHERE documents.expires > 0 AND documents.expires <= {NOW}" if new else ""
+
+        async def work(connection: Connection, turn: int) -> bool:
+            try:
+                async with connection.transaction():
+                    written = touched(await connection.execute(_INSERT + _REPLACE + only_expired, *values))
+                    if written < len(values[0]):
+                        raise _AlreadyThere
+            except _AlreadyThere:
+                # A lost connection may have hidden that our own first try was written.
+                return turn > 0 and await _are_ours(connection, values)
+            return True
+
+        return await self._link.run(work) if documents else True
+
+    async def replace(self, document: Document) -> bool:
+        return bool(
+            await self._link.execute(
+                "UPDATE documents SET parent = $4, number = $5, created = $6, expires = $7, body = $8 "
+                f"WHERE tenant = $1 AND kind = $2 AND id = $3 AND {LIVE}",
+                *(column[0] for column in columns([document])),
+            )
+        )
+
+    async def append(self, documents: Sequence[Document]) -> int:
+        values = columns(documents, sort=False)
+        place = [values[0][0], values[1][0], values[3][0]]
+
+        async def work(connection: Connection, turn: int) -> int:
+            async with connection.transaction():
+                # One at a time for a parent; the lock ends with the transaction. The numbers are read by a
+                # statement of their own, so that it sees what the one before us wrote.
+                await connection.execute(
+                    "SELECT pg_advisory_xact_lock(hashtextextended(array_to_string($1::text[], '|'), 0))",
+                    ["wireglot pieces", *place],
+                )
+                if turn and (first := await _first_of_ours(connection, place, values[2])):
+                    return first
+                last = await connection.fetchval(
+                    "SELECT number FROM documents WHERE tenant = $1 AND kind = $2 AND parent = $3 "
+                    f"AND parent <> '' AND {LIVE} ORDER BY number DESC LIMIT 1",
+                    *place,
+                )
+                numbers = [(last or 0) + offset for offset in range(1, len(values[2]) + 1)]
+                await connection.execute(_INSERT + _REPLACE, *values[:4], numbers, *values[5:])
+                return int(numbers[0])
+
+        return await self._link.run(work)
+
+    async def get(self, tenant: str, kind: str, ids: Sequence[str]) -> list[Document]:
+        return await self._select(
+            # One lookup for each id: for `id = ANY(...)` the planner would read all of the tenant's rows
+            # while it has no statistics.
+            "SELECT found.* FROM unnest($3::text[]) AS wanted (id) CROSS JOIN LATERAL "
+            f"({_SELECT} WHERE tenant = $1 AND kind = $2 AND d.id = wanted.id AND {LIVE} LIMIT 1) AS found",
+            to_text(tenant),
+            to_text(kind),
+            [to_text(id) for id in dict.fromkeys(ids)],
+        )
+
+    async def pieces(
+        self,
+        tenant: str,
+        kind: str,
+        parent: str,
+        *,
+        after: int = 0,
+        before: int = 0,
+        limit: int = 0,
+        newest_first: bool = False,
+    ) -> list[Document]:
+        order = "DESC" if newest_first else "ASC"
+        return await self._select(
+            f"{_SELECT} WHERE tenant = $1 AND kind = $2 AND parent = $3 AND parent <> '' "
+            f"AND number > $4 AND ($5::bigint = 0 OR number < $5) AND {LIVE} "
+            f"ORDER BY number {order} LIMIT nullif($6::bigint, 0)",
+            to_text(tenant),
+            to_text(kind),
+            to_text(parent),
+            after,
+            before,
+            limit,
+        )
+
+    async def recent(
+        self, tenant: str, kind: str, *, limit: int, before: tuple[int, str] | None = None
+    ) -> list[Document]:
+        query = f"{_SELECT} WHERE tenant = $1 AND kind = $2 AND created >= 0 AND {LIVE} "
+        values: list[object] = [to_text(tenant), to_text(kind), limit]
+        if before is not None:
+            query += "AND (created, id) < ($4, $5) "
+            values += [before[0], to_text(before[1])]
+        return await self._select(query + "ORDER BY created DESC, id DESC LIMIT $3", *values)
+
+    async def delete(self, tenant: str, kind: str, ids: Sequence[str]) -> int:
+        return await self._delete(
+            "WHERE tenant = $1 AND kind = $2 AND id = ANY($3::text[])",
+            to_text(tenant),
+            to_text(kind),
+            [to_text(id) for id in ids],
+        )
+
+    async def delete_pieces(self, tenant: str, kind: str, parent: str) -> int:
+        return await self._delete(
+            "WHERE tenant = $1 AND kind = $2 AND parent = $3 AND parent <> ''",
+            to_text(tenant),
+            to_text(kind),
+            to_text(parent),
+        )
+
+    async def _select(self, query: str, *values: object) -> list[Document]:
+        return [document(row) for row in await self._link.fetch(query, *values)]
+
+    async def _delete(self, where: str, *values: object) -> int:
+        """What had expired goes too, and does not count."""
+        rows = await self._link.fetch(
+            f"WITH gone AS (DELETE FROM documents {where} RETURNING {LIVE} AS live) "
+            "SELECT count(*) FILTER (WHERE live) FROM gone",
+            *values,
+        )
+        return int(rows[0][0])
+
+
+def columns(documents: Sequence[Document], *, sort: bool = True) -> list[list[Any]]:
+    """As arrays, each document once (the last one holds). Always in the same order: two writers that lock the
+    same rows cannot then wait for each other."""
+    rows = {}
+    for one in documents:
+        if len(one.id) > _LONGEST_ID or len(one.parent) > _LONGEST_ID:
+            raise ValueError(f"a document's id has more than {_LONGEST_ID} characters")
+        key = (to_text(one.tenant), to_text(one.kind), to_text(one.id))
+        rows[key] = (*key, to_text(one.parent), one.number, one.created, one.expires, one.body)
+    ordered = [rows[key] for key in sorted(rows)] if sort else list(rows.values())
+    return [list(column) for column in zip(*ordered, strict=True)]
+
+
+def document(row: Any) -> Document:
+    return Document(
+        tenant=from_text(row["tenant"]),
+        kind=from_text(row["kind"]),
+        id=from_text(row["id"]),
+        body=row["body"],
+        parent=from_text(row["parent"]),
+        number=row["number"],
+        created=row["created"],
+        expires=row["expires"],
+    )
+
+
+async def _are_ours(connection: Connection, values: list[list[Any]]) -> bool:
+    """Sealed bodies never repeat by chance."""
+    same = await connection.fetchval(
+        "SELECT count(*) FROM documents d JOIN unnest($1::text[], $2::text[], $3::text[], $4::bytea[]) "
+        "AS mine (tenant, kind, id, body) USING (tenant, kind, id, body)",
+        *values[:3],
+        values[7],
+    )
+    return bool(same == len(values[0]))
+
+
+async def _first_of_ours(connection: Connection, place: list[str], ids: list[str]) -> int:
+    found = await connection.fetchval(
+        "SELECT min(number) FROM documents "
+        "WHERE tenant = $1 AND kind = $2 AND parent = $3 AND id = ANY($4::text[])",
+        *place,
+        ids,
+    )
+    return int(found or 0)

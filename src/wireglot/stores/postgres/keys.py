@@ -1,0 +1,65 @@
+"""Client keys: few, read often, written by people."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wireglot.stores.postgres.link import Connection, Link, touched
+from wireglot.stores.records import KeyRow, after
+from wireglot.stores.text import to_text
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(KeyRow)
+
+
+class PostgresKeys:
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def version(self) -> int:
+        return int((await self._link.fetch("SELECT version FROM keys_version"))[0][0])
+
+    async def all(self) -> list[KeyRow]:
+        return [
+            _DECODER.decode(row["body"])
+            for row in await self._link.fetch("SELECT body FROM keys ORDER BY name")
+        ]
+
+    async def put(self, row: KeyRow, *, new: bool = False) -> bool:
+        name = to_text(row.name)
+
+        async def work(connection: Connection, turn: int) -> bool:
+            async with connection.transaction():
+                there = await connection.fetchval("SELECT body FROM keys WHERE name = $1 FOR UPDATE", name)
+                body = _ENCODER.encode(row if there is None or new else after(row, _DECODER.decode(there)))
+                instead = "NOTHING" if new else "UPDATE SET body = $2"
+                written = await connection.execute(
+                    f"INSERT INTO keys (name, body) VALUES ($1, $2) ON CONFLICT (name) DO {instead}",
+                    name,
+                    body,
+                )
+                if touched(written):
+                    await connection.execute("UPDATE keys_version SET version = version + 1")
+                    return True
+                # A lost connection may have hidden that our own first try was written.
+                return bool(
+                    turn
+                    and await connection.fetchval("SELECT body = $2 FROM keys WHERE name = $1", name, body)
+                )
+
+        return await self._link.run(work)
+
+
+async def load_keys(connection: Connection, rows: list[KeyRow]) -> None:
+    """What is there already stays as it is."""
+    written = await connection.execute(
+        "INSERT INTO keys (name, body) SELECT * FROM unnest($1::text[], $2::bytea[]) ON CONFLICT DO NOTHING",
+        [to_text(row.name) for row in rows],
+        [_ENCODER.encode(row) for row in rows],
+    )
+    if touched(written):
+        await connection.execute("UPDATE keys_version SET version = version + 1")
+
+
+def key_row(body: bytes) -> KeyRow:
+    return _DECODER.decode(body)

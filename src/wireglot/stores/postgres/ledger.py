@@ -1,0 +1,91 @@
+"""Requests: begun once, completed once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from wireglot.stores.postgres.link import LONG_SECONDS, Link
+from wireglot.stores.postgres.rows import COLUMNS, INSERT, NAMES, columns, usage_row
+from wireglot.stores.postgres.totals import SESSIONS, TOKENS, conditions, session, total, totals_query
+from wireglot.stores.records import Session, UsageQuery, UsageRow, UsageTotal
+from wireglot.stores.text import to_text
+
+_COMPLETE: Final = (
+    "ON CONFLICT (id) DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in NAMES if name != "id")
+    + " WHERE usage.outcome = '' AND excluded.outcome <> ''"
+)
+
+
+class PostgresLedger:
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def apply(self, rows: Sequence[UsageRow]) -> None:
+        if rows:
+            await self._link.execute(INSERT + _COMPLETE, *columns(_each_once(rows)))
+
+    async def totals(self, query: UsageQuery) -> list[UsageTotal]:
+        statement, values = totals_query(query)
+        records = await self._link.fetch(statement, *values, seconds=LONG_SECONDS)
+        return sorted((total(record, query.groups) for record in records), key=lambda one: one.group)
+
+    async def rows(self, query: UsageQuery, *, limit: int, newest_first: bool = True) -> list[UsageRow]:
+        where, values = conditions(query)
+        order = "DESC" if newest_first else "ASC"
+        records = await self._link.fetch(
+            f"SELECT {COLUMNS} FROM usage {where} "
+            f"ORDER BY started {order}, id {order} LIMIT ${len(values) + 1}",
+            *values,
+            limit,
+            seconds=LONG_SECONDS,
+        )
+        return [usage_row(record) for record in records]
+
+    async def spent(self, caller: str, since: int) -> tuple[int, int]:
+        records = await self._link.fetch(
+            f"SELECT coalesce(sum({TOKENS}), 0), coalesce(sum(cost), 0) FROM usage "
+            "WHERE caller = $1 AND started >= $2 AND outcome <> ''",
+            to_text(caller),
+            since,
+        )
+        return int(records[0][0]), int(records[0][1])
+
+    async def sessions(self, caller: str, *, limit: int, before: int = 0) -> list[Session]:
+        records = await self._link.fetch(SESSIONS, to_text(caller), before, limit, seconds=LONG_SECONDS)
+        return [session(record, caller) for record in records]
+
+    async def forget_session(self, caller: str, session: str) -> int:
+        return await self._link.execute(
+            "UPDATE usage SET session = '' "
+            "WHERE caller = $1 AND md5(session) = md5($2) AND session = $2 AND session <> ''",
+            to_text(caller),
+            to_text(session),
+        )
+
+    async def beat(self, instance: str, now: int) -> None:
+        await self._link.execute(
+            "INSERT INTO instances (instance, heard) VALUES ($1, $2) "
+            "ON CONFLICT (instance) DO UPDATE SET heard = greatest(instances.heard, excluded.heard)",
+            to_text(instance),
+            now,
+        )
+
+    async def close_open(self, instances: Sequence[str], now: int) -> int:
+        return await self._link.execute(
+            "UPDATE usage SET outcome = 'crash', finished = $2 "
+            "WHERE outcome = '' AND instance = ANY($1::text[])",
+            [to_text(instance) for instance in instances],
+            now,
+        )
+
+
+def _each_once(rows: Sequence[UsageRow]) -> Iterable[UsageRow]:
+    """One statement touches a row once: the first completion holds, and any completion before an intent."""
+    chosen: dict[str, UsageRow] = {}
+    for row in rows:
+        known = chosen.get(row.id)
+        if known is None or (not known.outcome and row.outcome):
+            chosen[row.id] = row
+    return chosen.values()

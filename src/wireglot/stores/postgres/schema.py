@@ -1,0 +1,152 @@
+"""The tables, and how older ones become today's. Only ever add to the end of `MIGRATIONS`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import asyncpg  # type: ignore[import-untyped]  # it ships no types
+
+from wireglot.stores.base import StoreUnusable
+from wireglot.stores.postgres.address import Address
+from wireglot.stores.postgres.link import LONG_SECONDS, Connection, Link
+
+# COLLATE "C": names are compared as bytes, the same on every server, whatever its locale.
+# STORAGE EXTERNAL: sealed bodies do not shrink, so PostgreSQL need not try.
+_FIRST: Final = """
+CREATE TABLE documents (
+    tenant text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    parent text COLLATE "C" NOT NULL,
+    number bigint NOT NULL,
+    created bigint NOT NULL,
+    expires bigint NOT NULL,
+    body bytea NOT NULL,
+    PRIMARY KEY (tenant, kind, id)
+);
+ALTER TABLE documents ALTER COLUMN body SET STORAGE EXTERNAL;
+CREATE INDEX documents_pieces ON documents (tenant, kind, parent, number) WHERE parent <> '';
+-- The condition is always true; it keeps this index for the queries that name it. On a table without
+-- statistics the planner would use it to look for ids, too.
+CREATE INDEX documents_recent ON documents (tenant, kind, created, id) WHERE created >= 0;
+CREATE INDEX documents_expires ON documents (expires) WHERE expires > 0;
+
+CREATE TABLE vault (
+    tenant text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    expires bigint NOT NULL,
+    body bytea NOT NULL,
+    PRIMARY KEY (tenant, name)
+);
+ALTER TABLE vault ALTER COLUMN body SET STORAGE EXTERNAL;
+CREATE INDEX vault_expires ON vault (expires);
+
+CREATE TABLE usage (
+    id text COLLATE "C" PRIMARY KEY,
+    caller text COLLATE "C" NOT NULL,
+    started bigint NOT NULL,
+    instance text COLLATE "C" NOT NULL,
+    operation text COLLATE "C" NOT NULL,
+    dialect text COLLATE "C" NOT NULL,
+    session text COLLATE "C" NOT NULL,
+    model text COLLATE "C" NOT NULL,
+    provider text COLLATE "C" NOT NULL,
+    upstream_model text COLLATE "C" NOT NULL,
+    upstream_dialect text COLLATE "C" NOT NULL,
+    stream boolean NOT NULL,
+    outcome text COLLATE "C" NOT NULL,
+    finished bigint NOT NULL,
+    status bigint NOT NULL,
+    error text COLLATE "C" NOT NULL,
+    attempts bigint NOT NULL,
+    first_byte bigint NOT NULL,
+    input bigint NOT NULL,
+    cache_read bigint NOT NULL,
+    cache_write bigint NOT NULL,
+    cache_write_long bigint NOT NULL,
+    tool_prompt bigint NOT NULL,
+    output bigint NOT NULL,
+    reasoning bigint NOT NULL,
+    source text COLLATE "C" NOT NULL,
+    cost bigint,
+    losses text NOT NULL,
+    flags text NOT NULL
+);
+CREATE INDEX usage_started ON usage (started, id);
+CREATE INDEX usage_caller ON usage (caller, started, id);
+CREATE INDEX usage_open ON usage (instance, started) WHERE outcome = '';
+-- A session's name is the client's and may be too long for an index.
+CREATE INDEX usage_session ON usage (caller, md5(session)) WHERE session <> '';
+
+CREATE TABLE instances (instance text COLLATE "C" PRIMARY KEY, heard bigint NOT NULL);
+
+CREATE TABLE keys (name text COLLATE "C" PRIMARY KEY, body bytea NOT NULL);
+CREATE TABLE keys_version (version bigint NOT NULL);
+INSERT INTO keys_version VALUES (0);
+"""
+
+MIGRATIONS: Final = (_FIRST,)
+VERSION: Final = len(MIGRATIONS)
+
+
+async def migrate(link: Link, address: Address, migrations: tuple[str, ...] = MIGRATIONS) -> None:
+    """All steps in one transaction: it has happened or it has not, whenever the process dies. The lock makes
+    a second process wait, and then find nothing left to do."""
+
+    async def work(connection: Connection, _: int) -> None:
+        async with connection.transaction():
+            await connection.execute(
+                "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
+                f"wireglot migrations {address.schema}",
+                timeout=LONG_SECONDS,
+            )
+            version = await _version(connection, address)
+            if version > len(migrations):
+                raise StoreUnusable(
+                    f"store.url: the schema {address.schema} has version {version}, this program knows up to "
+                    f"{len(migrations)}: a newer Wireglot has written it"
+                )
+            if version == len(migrations):
+                return
+            for step in migrations[version:]:
+                await connection.execute(step, timeout=LONG_SECONDS)
+            await connection.execute("UPDATE wireglot_version SET version = $1", len(migrations))
+
+    async def careful(connection: Connection, turn: int) -> None:
+        try:
+            await work(connection, turn)
+        except asyncpg.InsufficientPrivilegeError:
+            raise StoreUnusable(
+                f"store.url: the user may not create tables in the schema {address.schema}"
+            ) from None
+        except (asyncpg.DuplicateObjectError, asyncpg.DuplicateTableError):
+            raise StoreUnusable(
+                f"store.url: the schema {address.schema} holds tables of something else; "
+                "name another one with ?schema="
+            ) from None
+        except (asyncpg.InvalidSchemaNameError, asyncpg.ReservedNameError):
+            raise StoreUnusable(f"store.url: {address.schema} cannot be the name of a schema") from None
+
+    await link.run(careful)
+
+
+async def _version(connection: Connection, address: Address) -> int:
+    """0 where there is nothing yet. Nothing is created that exists: the user may lack the right to."""
+    if await connection.fetchval("SHOW server_encoding") != "UTF8":
+        raise StoreUnusable("store.url: the database's encoding must be UTF8")
+    if not await connection.fetchval("SELECT 1 FROM pg_namespace WHERE nspname = $1", address.schema):
+        await connection.execute(f"CREATE SCHEMA {address.quoted_schema}")
+    exists = await connection.fetchval(
+        "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = $1 AND c.relname = 'wireglot_version'",
+        address.schema,
+    )
+    if not exists:
+        await connection.execute("CREATE TABLE wireglot_version (version bigint NOT NULL)")
+        await connection.execute("INSERT INTO wireglot_version VALUES (0)")
+    version = await connection.fetchval("SELECT version FROM wireglot_version")
+    if version is None:
+        raise StoreUnusable(
+            f"store.url: the schema {address.schema} has lost its version; it cannot be trusted"
+        )
+    return int(version)

@@ -1,0 +1,251 @@
+"""What is kept, as every store keeps it. Times are unix milliseconds; 0: never, or not yet."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+Outcome = Literal["", "ok", "error", "client_abort", "gateway_abort", "crash"]
+"""How a request ended; "": it has not (its intent is all there is)."""
+
+MICRO: Final = 1_000_000
+"""Money is counted in millionths of the currency unit, prices in millionths for a million tokens."""
+
+
+class Document(msgspec.Struct, frozen=True):
+    """One opaque value of one caller. A store reads nothing of `body`: it arrives sealed."""
+
+    tenant: str
+    kind: str
+    id: str
+    body: bytes
+    parent: str = ""
+    """What it is a piece of: a conversation's items, a response's events."""
+    number: int = 0
+    """Its place among the pieces of its parent."""
+    created: int = 0
+    expires: int = 0
+
+
+class VaultEntry(msgspec.Struct, frozen=True):
+    tenant: str
+    name: str
+    body: bytes
+    expires: int
+
+
+class UsageRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One request: written as an intent before an upstream is asked, completed exactly once."""
+
+    id: str
+    caller: str
+    started: int
+    instance: str = ""
+    """The process that answers it; an open row of a process that has gone is a crash."""
+    operation: str = ""
+    dialect: str = ""
+    session: str = ""
+    model: str = ""
+    """As the client asked for it."""
+    provider: str = ""
+    upstream_model: str = ""
+    upstream_dialect: str = ""
+    stream: bool = False
+
+    outcome: Outcome = ""
+    finished: int = 0
+    status: int = 0
+    error: str = ""
+    """The kind of the error."""
+    attempts: int = 0
+    first_byte: int = 0
+    """Milliseconds until the first byte of the answer."""
+    input: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    cache_write_long: int = 0
+    tool_prompt: int = 0
+    output: int = 0
+    reasoning: int = 0
+    source: Literal["provider", "partial", "estimated", "none"] = "none"
+    cost: int | None = None
+    """In millionths; None: nobody knows the model's price."""
+    losses: tuple[str, ...] = ()
+    """The features that were bent or dropped."""
+    flags: tuple[str, ...] = ()
+    """What in the provider's own numbers does not add up."""
+
+    @property
+    def tokens(self) -> int:
+        return (
+            self.input
+            + self.cache_read
+            + self.cache_write
+            + self.cache_write_long
+            + self.tool_prompt
+            + self.output
+            + self.reasoning
+        )
+
+
+Grouping = Literal["caller", "model", "provider", "day", "session", "outcome"]
+"""`model` is the upstream's (`upstream_model`), or where it was never asked the client's; `day` is UTC."""
+
+
+class UsageQuery(msgspec.Struct, frozen=True):
+    """Which rows, and what they are added up by (in this order). Empty: all of them, one sum."""
+
+    groups: tuple[Grouping, ...] = ()
+    since: int = 0
+    until: int = 0
+    """Rows that started before it; 0: no end."""
+    caller: str | None = None
+    model: str = ""
+    provider: str = ""
+    session: str = ""
+
+
+class UsageTotal(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Rows added up. `group` holds one value for each of the query's groups; `day` as YYYY-MM-DD."""
+
+    group: tuple[str, ...]
+    requests: int
+    failed: int
+    """Ended otherwise than ok."""
+    open: int
+    input: int
+    """With what built-in tools put into prompts."""
+    cache_read: int
+    cache_write: int
+    """Short and long-lived writes together."""
+    output: int
+    reasoning: int
+    cost: int
+    unpriced: int
+    """Completed requests with tokens whose cost is not known: `cost` is without them."""
+    milliseconds: int
+    """The time of all completed requests together."""
+    p50: int
+    """Half of the completed requests took no longer (milliseconds)."""
+    first: int
+    last: int
+
+
+class KeyLimits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a client key may use. 0: no limit. Money in millionths; days and months are UTC."""
+
+    requests_per_minute: int = 0
+    tokens_per_minute: int = 0
+    concurrent: int = 0
+    tokens_per_day: int = 0
+    tokens_per_month: int = 0
+    cost_per_day: int = 0
+    cost_per_month: int = 0
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, name) for name in self.__struct_fields__)
+
+
+class KeyRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A client key. `name` is the caller whose data it reaches: it is never given to another key."""
+
+    name: str
+    digest: str
+    """Hex SHA-256 of the key, which is nowhere else."""
+    prefix: str
+    """Its first letters, for people to tell keys apart."""
+    created: int
+    models: tuple[str, ...] = ()
+    limits: KeyLimits = KeyLimits()
+    losses: str = ""
+    expires: int = 0
+    revoked: int = 0
+    old_digest: str = ""
+    """The key before the last rotation, good until `old_until`."""
+    old_until: int = 0
+
+
+def after(row: KeyRow, before: KeyRow) -> KeyRow:
+    """What is written where `before` stands: of two changes at once none undoes a revocation."""
+    return msgspec.structs.replace(row, revoked=row.revoked or before.revoked)
+
+
+class Session(msgspec.Struct, frozen=True):
+    """What the ledger tells about the requests of one caller that named the same session."""
+
+    id: str
+    caller: str
+    requests: int
+    tokens: int
+    cost: int
+    model: str
+    """Of the last request."""
+    dialects: tuple[str, ...]
+    first: int
+    last: int
+
+
+# Counters.
+
+
+class Rate(msgspec.Struct, frozen=True):
+    """So much in any `seconds`, given back evenly (GCRA, a leaky bucket of `limit`). An `amount` larger than
+    the limit passes where the bucket is empty, and is paid back before the next."""
+
+    name: str
+    amount: int
+    limit: int
+    seconds: float
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """So much until `until` (unix milliseconds). Passes where anything is left before it: what is reserved by
+    others counts. A budget nobody has begun counts from 0 unless it is seeded."""
+
+    name: str
+    amount: int
+    limit: int
+    until: int
+
+
+class Denied(msgspec.Struct, frozen=True):
+    """`wait`: seconds until the claim called `name` would pass (of several, the longest)."""
+
+    name: str
+    wait: float
+
+
+class KindLimits(msgspec.Struct, frozen=True):
+    """How long one kind of document is kept, and how much of it: the oldest go first. 0: no limit."""
+
+    bytes: int = 0
+
+
+class Swept(msgspec.Struct, frozen=True, omit_defaults=True):
+    expired: dict[str, int] = {}
+    """Documents and vault entries past their time, by kind."""
+    evicted: dict[str, int] = {}
+    """Documents removed because their kind had grown too large."""
+    usage: int = 0
+    crashed: int = 0
+    """Open rows of processes that have gone, closed."""
+
+
+class KindStats(msgspec.Struct, frozen=True):
+    count: int
+    bytes: int
+    oldest: int = 0
+    newest: int = 0
+
+
+class Stats(msgspec.Struct, frozen=True):
+    """`kinds`: documents by kind, and "vault", "usage", "keys"."""
+
+    engine: str
+    """As a person would say it: "SQLite 3.54.1, /path/wireglot.db"."""
+    version: int
+    """Of the schema."""
+    kinds: dict[str, KindStats]
+    size: int = 0
+    """Bytes on disk, where the engine tells."""

@@ -1,0 +1,79 @@
+"""A Redis or Valkey by its URL."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import parse_qsl, urlencode
+
+from redis.exceptions import AuthenticationError, AuthorizationError, RedisError
+
+from wireglot.stores.base import StoreUnusable
+from wireglot.stores.redis.counters import RedisCounters
+from wireglot.stores.redis.link import Link
+from wireglot.stores.redis.vault import RedisVault
+
+DEFAULT_PREFIX: Final = "wireglot:"
+_SCHEMES: Final = {"redis": "redis", "rediss": "rediss", "valkey": "redis", "valkeys": "rediss"}
+_OLDEST: Final = (6, 2)
+"""The first with ZADD GT and SET PXAT."""
+
+
+async def open_redis(
+    url: str, *, connect_seconds: float = 0.25, call_seconds: float = 0.25, vault_seconds: float = 2.0
+) -> tuple[RedisCounters, RedisVault]:
+    """`?prefix=` begins every key (`wireglot:`). One server, or one address that follows a failover: a Redis
+    Cluster is not supported, since a limit's keys would lie on several of its nodes.
+
+    Raises StoreUnusable where waiting would not help, StoreDown where it might.
+    """
+    address, prefix = _read_address(url)
+    try:
+        links = [
+            Link(address, connect_seconds=connect, call_seconds=call)
+            for connect, call in ((connect_seconds, call_seconds), (vault_seconds, vault_seconds))
+        ]
+    except (ValueError, TypeError, AttributeError, RedisError):
+        # The driver's own words may repeat the URL, and with it the password.
+        raise StoreUnusable("store.shared: not a Redis URL the driver understands") from None
+    vault = RedisVault(links[1], prefix)
+    counters = RedisCounters(links[0], prefix, vault)
+    try:
+        await _meet(links[1])
+    except BaseException:
+        await counters.close()
+        raise
+    return counters, vault
+
+
+def _read_address(url: str) -> tuple[str, str]:
+    base, _, query = url.partition("?")
+    scheme, colon, rest = base.partition(":")
+    options = parse_qsl(query, keep_blank_values=True)
+    prefix = dict(options).get("prefix", DEFAULT_PREFIX)
+    others = urlencode([(name, value) for name, value in options if name != "prefix"])
+    address = _SCHEMES.get(scheme, scheme) + colon + rest
+    return f"{address}?{others}" if others else address, prefix
+
+
+async def _meet(link: Link) -> None:
+    """With the vault's patience: at the start there is time, and the first connection takes the longest."""
+    try:
+        found = await link.run(lambda: _version(link))
+    except TypeError:
+        raise StoreUnusable("store.shared: the Redis URL has an option the driver does not know") from None
+    if found and found < _OLDEST:
+        raise StoreUnusable(f"store.shared: Redis {'.'.join(map(str, _OLDEST))} or newer is needed")
+
+
+async def _version(link: Link) -> tuple[int, ...]:
+    try:
+        await link.client.ping()
+    except (AuthenticationError, AuthorizationError):
+        raise StoreUnusable("store.shared: Redis refuses the user or the password") from None
+    try:
+        told = await link.client.info("server")
+    except RedisError:
+        return ()  # some hosted servers keep it to themselves; the first command will tell
+    if told.get("redis_mode") == "cluster":
+        raise StoreUnusable("store.shared: a Redis Cluster is not supported; use one server with replicas")
+    return tuple(int(part) for part in str(told.get("redis_version", "")).split(".")[:2] if part.isdigit())

@@ -1,0 +1,63 @@
+"""Values under names nobody can guess, for a while."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wireglot.stores.redis.link import Link
+
+
+class RedisVault:
+    def __init__(self, link: Link, prefix: str) -> None:
+        self._link = link
+        self._prefix = prefix
+
+    async def keep(self, tenant: str, entries: Mapping[str, bytes], seconds: int) -> None:
+        if not entries:
+            return
+        start = self._start(tenant)
+
+        async def work() -> None:
+            # Each value stands for itself, so no transaction is needed: one journey is.
+            async with self._link.client.pipeline(transaction=False) as journey:
+                for name, body in entries.items():
+                    journey.set(start + name, body, px=max(1, seconds * 1000))
+                await journey.execute()
+
+        await self._link.run(work)
+
+    async def recall(self, tenant: str, names: Sequence[str]) -> dict[str, bytes]:
+        if not names:
+            return {}
+        start = self._start(tenant)
+        values: list[Any] = await self._link.run(
+            lambda: self._link.client.mget([start + name for name in names])
+        )
+        return {name: value for name, value in zip(names, values, strict=True) if value is not None}
+
+    async def forget(self, tenant: str) -> int:
+        """Remove everything of a tenant. How many there were."""
+        # The prefix is the owner's own word: its stars are no wildcards.
+        pattern = re.sub(r"([*?\[\]\\^-])", r"\\\1", self._start(tenant)) + "*"
+
+        async def work() -> int:
+            gone = 0
+            cursor = 0
+            while True:
+                cursor, names = await self._link.client.scan(cursor, match=pattern, count=1000)
+                if names:
+                    gone += await self._link.client.unlink(*names)
+                if not cursor:
+                    return gone
+
+        return await self._link.run(work)
+
+    async def close(self) -> None:
+        await self._link.close()
+
+    def _start(self, tenant: str) -> str:
+        """Of one length for every tenant: no name of one can be read as a name of another."""
+        return f"{self._prefix}v:{hashlib.sha256(tenant.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}:"

@@ -1,0 +1,81 @@
+"""What callers store is sealed before a store sees it: AES-256-GCM under a key of the caller's own.
+
+A sealed value is one byte of version, 12 bytes of nonce, the ciphertext and its tag. Whose it is, of which
+kind and under which id is bound into the seal: moved to another row or another caller it does not open.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+VERSION: Final = 0x01
+COMPRESSED: Final = 0x80
+"""Set in the version's byte where the value was compressed before it was sealed."""
+
+NONCE: Final = 12
+TAG: Final = 16
+WORTH_COMPRESSING: Final = 128
+
+CIPHERS: Final = 1024
+"""So many callers' keys are at hand."""
+
+
+class Unreadable(Exception):
+    """Sealed with a secret that is not here, moved from elsewhere, or damaged."""
+
+
+class Sealer:
+    def __init__(self, secret: bytes, old: Sequence[bytes] = ()) -> None:
+        """Seals with `secret`; opens what any of them has sealed."""
+        if not all((secret, *old)):
+            raise ValueError("the store cannot be sealed with an empty secret")
+        self._secrets = (secret, *old)
+        self._cipher = lru_cache(CIPHERS)(self._derive)
+
+    def seal(self, tenant: str, kind: str, id: str, value: bytes) -> bytes:
+        version = VERSION
+        if len(value) >= WORTH_COMPRESSING:
+            packed = zlib.compress(value, 1)
+            if len(packed) < len(value):
+                version, value = VERSION | COMPRESSED, packed
+        nonce = os.urandom(NONCE)
+        sealed = self._cipher(0, tenant).encrypt(nonce, value, _bound(version, tenant, kind, id))
+        return bytes((version,)) + nonce + sealed
+
+    def open(self, tenant: str, kind: str, id: str, sealed: bytes) -> bytes:
+        if len(sealed) < 1 + NONCE + TAG or sealed[0] & ~COMPRESSED != VERSION:
+            raise Unreadable("not a sealed value of a version that is known here")
+        from cryptography.exceptions import InvalidTag
+
+        version, nonce, body = sealed[0], sealed[1 : 1 + NONCE], sealed[1 + NONCE :]
+        bound = _bound(version, tenant, kind, id)
+        for number in range(len(self._secrets)):
+            try:
+                value = self._cipher(number, tenant).decrypt(nonce, body, bound)
+            except InvalidTag:
+                continue
+            return zlib.decompress(value) if version & COMPRESSED else value
+        raise Unreadable("no secret that is known here opens it")
+
+    def _derive(self, number: int, tenant: str) -> AESGCM:
+        # Loaded on first use: a gateway that stores nothing does not wait 30 ms for it.
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+        info = b"wireglot store v1" + tenant.encode("utf-8", "surrogatepass")
+        return AESGCM(HKDF(SHA256(), length=32, salt=None, info=info).derive(self._secrets[number]))
+
+
+def _bound(version: int, tenant: str, kind: str, id: str) -> bytes:
+    """Each part with its length, so that no two places read the same."""
+    parts = [part.encode("utf-8", "surrogatepass") for part in (tenant, kind, id)]
+    return bytes((version,)) + b"".join(struct.pack(">I", len(part)) + part for part in parts)

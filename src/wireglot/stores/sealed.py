@@ -1,0 +1,130 @@
+"""Stores that seal what goes in and open what comes out; behind them lies any store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from wireglot.stores.base import Documents, Vault
+from wireglot.stores.records import Document
+from wireglot.stores.seal import Sealer, Unreadable
+
+OFF_LOOP: Final = 64 << 10
+"""Values that are larger together are sealed and opened in a thread: the loop has others to serve."""
+
+VAULT: Final = "vault"
+
+
+class SealedDocuments:
+    def __init__(self, behind: Documents, sealer: Sealer, on_unreadable: Callable[[str], None]) -> None:
+        """A document that cannot be opened is not there; `on_unreadable` is told its kind."""
+        self._behind = behind
+        self._sealer = sealer
+        self._on_unreadable = on_unreadable
+
+    async def put(self, documents: Sequence[Document], *, new: bool = False) -> bool:
+        return await self._behind.put(await self._seal(documents), new=new)
+
+    async def replace(self, document: Document) -> bool:
+        return await self._behind.replace((await self._seal([document]))[0])
+
+    async def append(self, documents: Sequence[Document]) -> int:
+        return await self._behind.append(await self._seal(documents))
+
+    async def get(self, tenant: str, kind: str, ids: Sequence[str]) -> list[Document]:
+        return await self._open(await self._behind.get(tenant, kind, ids))
+
+    async def pieces(
+        self,
+        tenant: str,
+        kind: str,
+        parent: str,
+        *,
+        after: int = 0,
+        before: int = 0,
+        limit: int = 0,
+        newest_first: bool = False,
+    ) -> list[Document]:
+        return await self._open(
+            await self._behind.pieces(
+                tenant, kind, parent, after=after, before=before, limit=limit, newest_first=newest_first
+            )
+        )
+
+    async def recent(
+        self, tenant: str, kind: str, *, limit: int, before: tuple[int, str] | None = None
+    ) -> list[Document]:
+        return await self._open(await self._behind.recent(tenant, kind, limit=limit, before=before))
+
+    async def delete(self, tenant: str, kind: str, ids: Sequence[str]) -> int:
+        return await self._behind.delete(tenant, kind, ids)
+
+    async def delete_pieces(self, tenant: str, kind: str, parent: str) -> int:
+        return await self._behind.delete_pieces(tenant, kind, parent)
+
+    async def _seal(self, documents: Sequence[Document]) -> list[Document]:
+        def seal() -> list[Document]:
+            return [
+                msgspec.structs.replace(d, body=self._sealer.seal(d.tenant, d.kind, d.id, d.body))
+                for d in documents
+            ]
+
+        return await asyncio.to_thread(seal) if _large(d.body for d in documents) else seal()
+
+    async def _open(self, documents: Sequence[Document]) -> list[Document]:
+        unreadable: list[str] = []
+
+        def open_all() -> list[Document]:
+            opened = []
+            for d in documents:
+                try:
+                    body = self._sealer.open(d.tenant, d.kind, d.id, d.body)
+                except Unreadable:
+                    unreadable.append(d.kind)
+                else:
+                    opened.append(msgspec.structs.replace(d, body=body))
+            return opened
+
+        opened = await asyncio.to_thread(open_all) if _large(d.body for d in documents) else open_all()
+        for kind in unreadable:
+            self._on_unreadable(kind)
+        return opened
+
+
+class SealedVault:
+    def __init__(self, behind: Vault, sealer: Sealer, on_unreadable: Callable[[str], None]) -> None:
+        self._behind = behind
+        self._sealer = sealer
+        self._on_unreadable = on_unreadable
+
+    async def keep(self, tenant: str, entries: Mapping[str, bytes], seconds: int) -> None:
+        def seal() -> dict[str, bytes]:
+            return {name: self._sealer.seal(tenant, VAULT, name, value) for name, value in entries.items()}
+
+        sealed = await asyncio.to_thread(seal) if _large(entries.values()) else seal()
+        await self._behind.keep(tenant, sealed, seconds)
+
+    async def recall(self, tenant: str, names: Sequence[str]) -> dict[str, bytes]:
+        found = await self._behind.recall(tenant, names)
+        unreadable: list[str] = []
+
+        def open_all() -> dict[str, bytes]:
+            opened = {}
+            for name, sealed in found.items():
+                try:
+                    opened[name] = self._sealer.open(tenant, VAULT, name, sealed)
+                except Unreadable:
+                    unreadable.append(name)
+            return opened
+
+        opened = await asyncio.to_thread(open_all) if _large(found.values()) else open_all()
+        for _ in unreadable:
+            self._on_unreadable(VAULT)
+        return opened
+
+
+def _large(bodies: Iterable[bytes]) -> bool:
+    return sum(map(len, bodies)) > OFF_LOOP

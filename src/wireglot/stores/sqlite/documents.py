@@ -1,0 +1,282 @@
+"""Documents, vault and keys in tables. Sealed values go in and out as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from wireglot.stores.records import Document, KeyRow, after
+from wireglot.stores.sqlite.database import Database
+from wireglot.stores.text import from_text, to_text
+
+COLUMNS: Final = "tenant, kind, id, body, parent, number, created, expires"
+"""In the order of the record's fields."""
+
+LIVE: Final = "(expires = 0 OR expires > :now)"
+
+WRITE: Final = """
+INSERT INTO documents (tenant, kind, id, body, parent, number, created, expires, size)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_OVER: Final = """
+ON CONFLICT (tenant, kind, id) DO UPDATE SET body = excluded.body, parent = excluded.parent,
+    number = excluded.number, created = excluded.created, expires = excluded.expires, size = excluded.size
+"""
+
+_EXISTS: Final = f"SELECT 1 FROM documents WHERE tenant = :tenant AND kind = :kind AND id = :id AND {LIVE}"
+
+_GET: Final = (
+    f"SELECT {COLUMNS} FROM documents WHERE tenant = :tenant AND kind = :kind AND id = :id AND {LIVE}"
+)
+
+_LAST: Final = f"""
+SELECT max(number) FROM documents
+WHERE tenant = :tenant AND kind = :kind AND parent = :parent AND parent != '' AND {LIVE}
+"""
+
+_PIECES: Final = f"""
+SELECT {COLUMNS} FROM documents
+WHERE tenant = :tenant AND kind = :kind AND parent = :parent AND parent != ''
+    AND number > :after AND number < :before AND {LIVE}
+"""
+
+_RECENT: Final = f"""
+SELECT {COLUMNS} FROM documents
+WHERE tenant = :tenant AND kind = :kind AND (created, id) < (:created, :id) AND {LIVE}
+ORDER BY created DESC, id DESC LIMIT :limit
+"""
+
+_NEWEST: Final = f"""
+SELECT {COLUMNS} FROM documents WHERE tenant = :tenant AND kind = :kind AND {LIVE}
+ORDER BY created DESC, id DESC LIMIT :limit
+"""
+
+_NO_LIMIT: Final = -1
+_BEYOND: Final = (1 << 63) - 1
+
+
+def values(document: Document) -> tuple[str | bytes | int, ...]:
+    return (
+        to_text(document.tenant),
+        to_text(document.kind),
+        to_text(document.id),
+        document.body,
+        to_text(document.parent),
+        document.number,
+        document.created,
+        document.expires,
+        len(document.body),
+    )
+
+
+def read_document(row: Sequence[Any]) -> Document:
+    tenant, kind, id, body, parent, *rest = row
+    return Document(from_text(tenant), from_text(kind), from_text(id), body, from_text(parent), *rest)
+
+
+def _place(tenant: str, kind: str, now: int, **names: str) -> dict[str, str | int]:
+    place: dict[str, str | int] = {"tenant": to_text(tenant), "kind": to_text(kind), "now": now}
+    for name, value in names.items():
+        place[name] = to_text(value)
+    return place
+
+
+def exists(connection: apsw.Connection, document: Document, now: int) -> bool:
+    place = _place(document.tenant, document.kind, now, id=document.id)
+    return connection.execute(_EXISTS, place).get is not None
+
+
+class SqliteDocuments:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def put(self, documents: Sequence[Document], *, new: bool = False) -> bool:
+        now = self._database.now()
+
+        def write(connection: apsw.Connection) -> bool:
+            if new and any(exists(connection, document, now) for document in documents):
+                return False
+            connection.executemany(WRITE + _OVER, map(values, documents))
+            return True
+
+        return await self._database.write(write)
+
+    async def replace(self, document: Document) -> bool:
+        now = self._database.now()
+
+        def write(connection: apsw.Connection) -> bool:
+            if not exists(connection, document, now):
+                return False
+            connection.execute(WRITE + _OVER, values(document))
+            return True
+
+        return await self._database.write(write)
+
+    async def append(self, documents: Sequence[Document]) -> int:
+        first = documents[0]
+        place = _place(first.tenant, first.kind, self._database.now(), parent=first.parent)
+
+        def write(connection: apsw.Connection) -> int:
+            last: int = connection.execute(_LAST, place).get or 0
+            numbered = (
+                msgspec.structs.replace(document, number=number)
+                for number, document in enumerate(documents, last + 1)
+            )
+            connection.executemany(WRITE + _OVER, map(values, numbered))
+            return last + 1
+
+        return await self._database.write(write)
+
+    async def get(self, tenant: str, kind: str, ids: Sequence[str]) -> list[Document]:
+        now = self._database.now()
+
+        def read(connection: apsw.Connection) -> list[Document]:
+            found = []
+            for id in dict.fromkeys(ids):
+                place = _place(tenant, kind, now, id=id)
+                found += [read_document(row) for row in connection.execute(_GET, place)]
+            return found
+
+        return await self._database.read(read)
+
+    async def pieces(
+        self,
+        tenant: str,
+        kind: str,
+        parent: str,
+        *,
+        after: int = 0,
+        before: int = 0,
+        limit: int = 0,
+        newest_first: bool = False,
+    ) -> list[Document]:
+        place = _place(tenant, kind, self._database.now(), parent=parent)
+        place |= {"after": after, "before": before or _BEYOND, "limit": limit or _NO_LIMIT}
+        order = "ORDER BY number DESC" if newest_first else "ORDER BY number"
+
+        def read(connection: apsw.Connection) -> list[Document]:
+            return [
+                read_document(row) for row in connection.execute(f"{_PIECES} {order} LIMIT :limit", place)
+            ]
+
+        return await self._database.read(read)
+
+    async def recent(
+        self, tenant: str, kind: str, *, limit: int, before: tuple[int, str] | None = None
+    ) -> list[Document]:
+        place = _place(tenant, kind, self._database.now()) | {"limit": limit}
+        if before is not None:
+            place |= {"created": before[0], "id": to_text(before[1])}
+
+        def read(connection: apsw.Connection) -> list[Document]:
+            return [
+                read_document(row)
+                for row in connection.execute(_NEWEST if before is None else _RECENT, place)
+            ]
+
+        return await self._database.read(read)
+
+    async def delete(self, tenant: str, kind: str, ids: Sequence[str]) -> int:
+        now = self._database.now()
+
+        def write(connection: apsw.Connection) -> int:
+            count = 0
+            for id in ids:
+                gone = connection.execute(
+                    "DELETE FROM documents WHERE tenant = ? AND kind = ? AND id = ? RETURNING expires",
+                    (to_text(tenant), to_text(kind), to_text(id)),
+                )
+                count += sum(not expires or expires > now for (expires,) in gone)
+            return count
+
+        return await self._database.write(write)
+
+    async def delete_pieces(self, tenant: str, kind: str, parent: str) -> int:
+        now = self._database.now()
+
+        def write(connection: apsw.Connection) -> int:
+            gone = connection.execute(
+                "DELETE FROM documents WHERE tenant = ? AND kind = ? AND parent = ? AND parent != ''"
+                " RETURNING expires",
+                (to_text(tenant), to_text(kind), to_text(parent)),
+            )
+            return sum(not expires or expires > now for (expires,) in gone)
+
+        return await self._database.write(write)
+
+
+class SqliteVault:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def keep(self, tenant: str, entries: Mapping[str, bytes], seconds: int) -> None:
+        expires = self._database.now() + seconds * 1000
+        rows = [(to_text(tenant), to_text(name), expires, body) for name, body in entries.items()]
+
+        def write(connection: apsw.Connection) -> None:
+            connection.executemany(
+                "INSERT INTO vault (tenant, name, expires, body) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (tenant, name) DO UPDATE SET expires = excluded.expires, body = excluded.body",
+                rows,
+            )
+
+        await self._database.write(write)
+
+    async def recall(self, tenant: str, names: Sequence[str]) -> dict[str, bytes]:
+        now = self._database.now()
+
+        def read(connection: apsw.Connection) -> dict[str, bytes]:
+            found: dict[str, bytes] = {}
+            for name in names:
+                body = connection.execute(
+                    "SELECT body FROM vault WHERE tenant = ? AND name = ? AND expires > ?",
+                    (to_text(tenant), to_text(name), now),
+                ).get
+                if body is not None:
+                    found[name] = body
+            return found
+
+        return await self._database.read(read)
+
+
+class SqliteKeys:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def version(self) -> int:
+        def read(connection: apsw.Connection) -> int:
+            version: int = connection.execute("SELECT value FROM revisions WHERE name = 'keys'").get
+            return version
+
+        return await self._database.read(read)
+
+    async def all(self) -> list[KeyRow]:
+        def read(connection: apsw.Connection) -> list[bytes]:
+            return [body for (body,) in connection.execute("SELECT body FROM keys ORDER BY name")]
+
+        return [_KEY.decode(body) for body in await self._database.read(read)]
+
+    async def put(self, row: KeyRow, *, new: bool = False) -> bool:
+        return await self._database.write(lambda connection: put_key(connection, row, new=new))
+
+
+_KEY: Final = msgspec.json.Decoder(KeyRow)
+
+
+def put_key(connection: apsw.Connection, row: KeyRow, *, new: bool) -> bool:
+    over = "DO NOTHING" if new else "DO UPDATE SET body = excluded.body"
+    there: Any = connection.execute("SELECT body FROM keys WHERE name = ?", (row.name,)).fetchone()
+    if there is not None and not new:
+        row = after(row, _KEY.decode(there[0]))
+    connection.execute(
+        f"INSERT INTO keys (name, body) VALUES (?, ?) ON CONFLICT (name) {over}",
+        (row.name, msgspec.json.encode(row)),
+    )
+    if not connection.changes():
+        return False
+    connection.execute("UPDATE revisions SET value = value + 1 WHERE name = 'keys'")
+    return True

@@ -1,0 +1,167 @@
+"""A whole store in one file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import apsw
+import msgspec
+
+from wireglot.stores.base import Documents, Keys, Ledger, Vault
+from wireglot.stores.records import (
+    Document,
+    KeyRow,
+    KindLimits,
+    KindStats,
+    Stats,
+    Swept,
+    UsageRow,
+    VaultEntry,
+)
+from wireglot.stores.sqlite import documents, ledger
+from wireglot.stores.sqlite.database import Clock, Database
+from wireglot.stores.sqlite.file import BUSY_SECONDS, Format
+from wireglot.stores.sqlite.schema import STORE_ID, STORE_STEPS
+from wireglot.stores.sqlite.sweep import sweep, wipe
+from wireglot.stores.text import from_text, to_text
+
+T = TypeVar("T")
+
+STORE: Final = Format("a store of wireglot", STORE_ID, STORE_STEPS)
+
+PAGE_BYTES: Final = 4 << 20
+PAGE_ROWS: Final = 1000
+
+
+class SqliteEngine:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.documents: Documents = documents.SqliteDocuments(database)
+        self.vault: Vault = documents.SqliteVault(database)
+        self.ledger: Ledger = ledger.SqliteLedger(database)
+        self.keys: Keys = documents.SqliteKeys(database)
+
+    @classmethod
+    async def open(cls, path: str, *, clock: Clock = time.time, busy: float = BUSY_SECONDS) -> SqliteEngine:
+        return cls(await Database.open(path, STORE, clock=clock, busy=busy))
+
+    async def check(self) -> None:
+        """Writes a little: a full disk answers every question but that one."""
+
+        def write(connection: apsw.Connection) -> None:
+            connection.execute("UPDATE revisions SET value = value + 1 WHERE name = 'check'")
+
+        await self._database.write(write)
+
+    async def sweep(
+        self, now: int, *, usage_before: int, dead_before: int, kinds: Mapping[str, KindLimits]
+    ) -> Swept:
+        return await sweep(
+            self._database, now, usage_before=usage_before, dead_before=dead_before, kinds=kinds
+        )
+
+    async def wipe(self, tenant: str) -> dict[str, int]:
+        return await wipe(self._database, tenant)
+
+    async def stats(self) -> Stats:
+        def read(connection: apsw.Connection) -> Stats:
+            kinds = {
+                from_text(kind): KindStats(*found)
+                for kind, *found in connection.execute(
+                    "SELECT kind, count(*), sum(size), min(created), max(created) FROM documents"
+                    " GROUP BY kind"
+                )
+            }
+            kinds["vault"] = KindStats(
+                *connection.execute("SELECT count(*), coalesce(sum(length(body)), 0) FROM vault").get
+            )
+            count, oldest, newest = connection.execute(
+                "SELECT count(*), coalesce(min(started), 0), coalesce(max(started), 0) FROM usage"
+            ).get
+            size = connection.execute(
+                "SELECT coalesce(sum(pgsize - unused), 0) FROM dbstat"
+                " WHERE name = 'usage' AND aggregate = TRUE"
+            ).get
+            kinds["usage"] = KindStats(count, size if count else 0, oldest, newest)
+            kinds["keys"] = KindStats(
+                *connection.execute("SELECT count(*), coalesce(sum(length(body)), 0) FROM keys").get
+            )
+            return Stats(
+                engine=f"SQLite {apsw.sqlite_lib_version()}, {self._database.path}",
+                version=connection.pragma("user_version"),
+                kinds=kinds,
+                size=_size_on_disk(self._database.path),
+            )
+
+        return await self._database.report(read)
+
+    async def export(self) -> AsyncIterator[Document | UsageRow | KeyRow | VaultEntry]:
+        async for row in self._pages("keys", "body", lambda row: _KEY.decode(row[0])):
+            yield row
+        async for document in self._pages("documents", documents.COLUMNS, documents.read_document):
+            yield document
+        async for entry in self._pages("vault", "tenant, name, body, expires", _entry):
+            yield entry
+        async for usage in self._pages("usage", ledger.COLUMNS, ledger.usage_row):
+            yield usage
+
+    async def _pages(
+        self, table: str, columns: str, record: Callable[[Sequence[Any]], T]
+    ) -> AsyncIterator[T]:
+        """A page at a time by rowid, each of bounded size: no reader keeps the WAL from being emptied."""
+        statement = f"SELECT rowid, {columns} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?"
+        last = 0
+
+        def read(connection: apsw.Connection) -> list[tuple[Any, ...]]:
+            found, size = [], 0
+            cursor = connection.execute(statement, (last, PAGE_ROWS))
+            for row in cursor:
+                found.append(row)
+                size += sum(len(value) for value in row if isinstance(value, bytes))
+                if size > PAGE_BYTES:
+                    break
+            cursor.close(True)
+            return found
+
+        while page := await self._database.report(read):
+            for row in page:
+                yield record(row[1:])
+            last = page[-1][0]
+
+    async def load(self, records: Sequence[Document | UsageRow | KeyRow | VaultEntry]) -> None:
+        def write(connection: apsw.Connection) -> None:
+            for record in records:
+                match record:
+                    case Document():
+                        connection.execute(f"{documents.WRITE} {_IF_NEW}", documents.values(record))
+                    case UsageRow():
+                        connection.execute(f"{ledger.WRITE} {_IF_NEW}", ledger.values(record))
+                    case VaultEntry():
+                        connection.execute(
+                            f"INSERT INTO vault (tenant, name, body, expires) VALUES (?, ?, ?, ?) {_IF_NEW}",
+                            (to_text(record.tenant), to_text(record.name), record.body, record.expires),
+                        )
+                    case KeyRow():
+                        documents.put_key(connection, record, new=True)
+
+        await self._database.write(write)
+
+    async def close(self) -> None:
+        await self._database.close()
+
+
+_IF_NEW: Final = "ON CONFLICT DO NOTHING"
+_KEY: Final = msgspec.json.Decoder(KeyRow)
+
+
+def _entry(row: Sequence[Any]) -> VaultEntry:
+    tenant, name, body, expires = row
+    return VaultEntry(from_text(tenant), from_text(name), body, expires)
+
+
+def _size_on_disk(path: Path) -> int:
+    files = [path, path.with_name(path.name + "-wal")]
+    return sum(file.stat().st_size for file in files if file.exists())

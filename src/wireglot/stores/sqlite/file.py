@@ -1,0 +1,200 @@
+"""Opening a file with care: what is not ours, damaged or newer is told and left as it is."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Literal
+
+import apsw
+import msgspec
+
+from wireglot.stores.base import StoreDown, StoreUnusable
+
+OLDEST: Final = (3, 51, 3)
+"""Older ones may lose a commit when the WAL is reset while two connections write (FAULTS 99)."""
+
+BUSY_SECONDS: Final = 5.0
+CHECKED_BYTES: Final = 32 << 20
+"""A larger file is not read through at every start; what is wrong with it shows when it is used."""
+
+
+class Format(msgspec.Struct, frozen=True):
+    """A kind of file of ours."""
+
+    what: str
+    application_id: int
+    steps: Sequence[str]
+    synchronous: Literal["FULL", "NORMAL"] = "FULL"
+
+
+def open_file(
+    path: Path, form: Format, *, busy: float = BUSY_SECONDS, create: bool = True
+) -> apsw.Connection:
+    """A connection for writing, the file's tables brought up to date. Blocks: never on the event loop."""
+    require_version()
+    if create:
+        _create(path, form)
+    deadline = time.monotonic() + busy
+    while True:
+        # Switching to WAL needs the file alone and does not wait for it, so two processes that begin at the
+        # same moment try again here.
+        try:
+            return _open(path, form, busy, create)
+        except (apsw.BusyError, apsw.LockedError) as error:
+            if time.monotonic() > deadline:
+                raise StoreDown(explain(error, path)) from error
+            time.sleep(0.02)
+        except apsw.Error as error:
+            raise StoreUnusable(explain(error, path)) from error
+
+
+def open_reader(path: Path, *, busy: float = BUSY_SECONDS) -> apsw.Connection:
+    """A connection that only reads, of a file that `open_file` has opened."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    _settle(connection, busy)
+    # A reader that checkpoints would do a writer's work while others wait for it.
+    connection.wal_autocheckpoint(0)
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def require_version(found: str = "") -> None:
+    version = found or apsw.sqlite_lib_version()
+    if tuple(int(part) for part in version.split(".")) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise StoreUnusable(
+            f"SQLite {version} may lose writes when several processes share a file:"
+            f" {oldest} or newer is needed (pip install -U apsw)"
+        )
+
+
+def explain(error: apsw.Error, path: Path) -> str:
+    """A line for people: what is the matter with the file, and what to do about it."""
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            return f"{path}: another process keeps it locked"
+        case apsw.FullError():
+            return f"{path}: no space left to write"
+        case apsw.ReadOnlyError():
+            return f"{path}: cannot be written (read-only)"
+        case apsw.CantOpenError():
+            return f"{path}: cannot be opened ({error})"
+        case apsw.NotADBError():
+            return (
+                f"{path}: is not a SQLite database; it is left as it is. Name another file, or move this one"
+            )
+        case apsw.CorruptError():
+            return (
+                f"{path}: is damaged; it is left as it is. Stop the gateway and rescue what can be read:"
+                f" sqlite3 {path} .recover | sqlite3 recovered.db"
+            )
+        case apsw.IOError():
+            return f"{path}: input/output error ({error})"
+    return f"{path}: {type(error).__name__}: {error}"
+
+
+def _create(path: Path, form: Format) -> None:
+    try:
+        if not path.parent.is_dir():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnusable(f"{path.parent}: cannot be made ({error.strerror})") from error
+    try:
+        # Closing any other descriptor of a database file would drop this process's locks on it, so a file
+        # that exists is never opened but by SQLite.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        if not path.is_file():
+            raise StoreUnusable(f"{path}: is no file that could hold {form.what}") from None
+    except OSError as error:
+        raise StoreUnusable(f"{path}: cannot be made ({error.strerror})") from error
+
+
+def _open(path: Path, form: Format, busy: float, create: bool) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        # Until we know that it is ours, not even the WAL of the file is touched.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.set_busy_timeout(int(busy * 1000))
+        empty = _recognise(connection, path, form)
+        if empty and not create:
+            raise StoreUnusable(f"{path}: is empty, though it held {form.what} before")
+        if connection.readonly("main"):
+            raise StoreUnusable(f"{path}: cannot be written (read-only)")
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        if empty:
+            # Before WAL, so that the file itself says whose it is from its first page on.
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            connection.pragma("application_id", form.application_id)
+        _tighten(path)
+        if connection.pragma("journal_mode", "WAL") != "wal":
+            raise StoreUnusable(f"{path}: this file system cannot share a file between processes (no WAL)")
+        connection.pragma("synchronous", form.synchronous)
+        _settle(connection, busy)
+        _migrate(connection, path, form)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _recognise(connection: apsw.Connection, path: Path, form: Format) -> bool:
+    """Whether it is new; raises where it is not ours, from the future or damaged."""
+    # All of one moment: another process may be making it.
+    connection.execute("BEGIN")
+    application_id, version = connection.pragma("application_id"), connection.pragma("user_version")
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
+    connection.execute("COMMIT")
+    if application_id == version == tables == 0:
+        return True
+    if application_id != form.application_id:
+        raise StoreUnusable(f"{path}: is not {form.what} but another program's database; it is left as it is")
+    _refuse_newer(version, path, form)
+    if path.stat().st_size <= CHECKED_BYTES and (found := connection.pragma("quick_check", 1)) != "ok":
+        raise apsw.CorruptError(str(found))
+    return False
+
+
+def _refuse_newer(version: int, path: Path, form: Format) -> None:
+    if version > len(form.steps):
+        raise StoreUnusable(
+            f"{path}: was written by a newer wireglot (schema {version}, this one knows {len(form.steps)});"
+            " it is left as it is. Update wireglot, or name another file"
+        )
+
+
+def _settle(connection: apsw.Connection, busy: float) -> None:
+    """What every connection wants."""
+    connection.set_busy_timeout(int(busy * 1000))
+    connection.execute(
+        "PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
+        " PRAGMA temp_store = MEMORY; PRAGMA secure_delete = FAST; PRAGMA journal_size_limit = 67108864;"
+        " PRAGMA cache_size = -8192"
+    ).fetchall()  # some of them answer, and what comes after an answer waits until it has been read
+
+
+def _migrate(connection: apsw.Connection, path: Path, form: Format) -> None:
+    while connection.pragma("user_version") < len(form.steps):
+        connection.execute("BEGIN IMMEDIATE")
+        # What fails in here ends with the connection being closed, which takes the step back.
+        # Read again under the lock: another process may have taken the step meanwhile.
+        version = connection.pragma("user_version")
+        if version < len(form.steps):
+            connection.execute(form.steps[version])
+            connection.pragma("user_version", version + 1)
+        connection.execute("COMMIT")
+    _refuse_newer(connection.pragma("user_version"), path, form)
+
+
+def _tighten(path: Path) -> None:
+    """Files that were made with an open umask are closed to others; the WAL takes its mode from here."""
+    if path.stat().st_mode & 0o077:
+        try:
+            path.chmod(0o600)
+        except OSError as error:
+            raise StoreUnusable(
+                f"{path}: is open to others, and not ours to close ({error.strerror})"
+            ) from error

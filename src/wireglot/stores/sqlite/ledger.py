@@ -1,0 +1,227 @@
+"""The ledger in a table. The database adds up; only sums cross over to Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from wireglot.stores.records import Grouping, Session, UsageQuery, UsageRow, UsageTotal
+from wireglot.stores.sqlite.database import Database
+from wireglot.stores.text import from_text, to_text
+
+FIELDS: Final = UsageRow.__struct_fields__
+COLUMNS: Final = ", ".join(FIELDS)
+
+WRITE: Final = f"INSERT INTO usage ({COLUMNS}) VALUES ({', '.join('?' * len(FIELDS))})"
+
+_OVER: Final = ", ".join(f"{name} = excluded.{name}" for name in FIELDS if name != "id")
+
+# A row is completed once: what has an outcome is left alone, whoever comes after it.
+_APPLY: Final = f"""
+{WRITE} ON CONFLICT (id) DO UPDATE SET {_OVER}
+WHERE usage.outcome = '' AND excluded.outcome != ''
+"""
+
+_MODEL: Final = "iif(upstream_model != '', upstream_model, model)"
+
+_GROUPS: Final[dict[Grouping, str]] = {
+    "caller": "caller",
+    "model": _MODEL,
+    "provider": "provider",
+    "day": "date(started / 1000, 'unixepoch')",
+    "session": "session",
+    "outcome": "outcome",
+}
+
+_TOKENS: Final = "input + cache_read + cache_write + cache_write_long + tool_prompt + output + reasoning"
+
+_SUMS: Final = f"""
+count(*),
+count(*) FILTER (WHERE outcome NOT IN ('', 'ok')),
+count(*) FILTER (WHERE outcome = ''),
+coalesce(sum(input + tool_prompt), 0),
+coalesce(sum(cache_read), 0),
+coalesce(sum(cache_write + cache_write_long), 0),
+coalesce(sum(output), 0),
+coalesce(sum(reasoning), 0),
+coalesce(sum(cost), 0),
+count(*) FILTER (WHERE outcome != '' AND cost IS NULL AND {_TOKENS} > 0),
+coalesce(sum(finished - started) FILTER (WHERE outcome != ''), 0),
+coalesce(percentile_disc(finished - started, 0.5) FILTER (WHERE outcome != ''), 0),
+coalesce(min(started), 0),
+coalesce(max(started), 0)
+"""
+
+_STREAM: Final = FIELDS.index("stream")
+_LOSSES: Final = FIELDS.index("losses")
+_FLAGS: Final = FIELDS.index("flags")
+_NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
+
+
+def values(row: UsageRow) -> list[Any]:
+    found = [to_text(value) if type(value) is str else value for value in msgspec.structs.astuple(row)]
+    found[_STREAM] = int(row.stream)
+    found[_LOSSES] = _names(row.losses)
+    found[_FLAGS] = _names(row.flags)
+    return found
+
+
+def usage_row(found: Sequence[Any]) -> UsageRow:
+    row: list[Any] = [from_text(value) if type(value) is str else value for value in found]
+    row[_STREAM] = bool(row[_STREAM])
+    row[_LOSSES] = _NAMES.decode(found[_LOSSES]) if found[_LOSSES] else ()
+    row[_FLAGS] = _NAMES.decode(found[_FLAGS]) if found[_FLAGS] else ()
+    return UsageRow(*row)
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return msgspec.json.encode(names).decode() if names else ""
+
+
+class SqliteLedger:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def apply(self, rows: Sequence[UsageRow]) -> None:
+        def write(connection: apsw.Connection) -> None:
+            connection.executemany(_APPLY, map(values, rows))
+
+        await self._database.write(write)
+
+    async def totals(self, query: UsageQuery) -> list[UsageTotal]:
+        where, bound = _where(query)
+        groups = [_GROUPS[name] for name in query.groups]
+        count = len(groups)
+        places = ", ".join(str(place) for place in range(1, count + 1))
+        statement = f"SELECT {', '.join([*groups, _SUMS])} FROM usage WHERE {where}"
+        if groups:
+            statement += f" GROUP BY {places}"
+
+        def read(connection: apsw.Connection) -> list[UsageTotal]:
+            # Percentiles come as floating point from the database; durations are whole.
+            return [
+                UsageTotal(tuple(map(from_text, row[:count])), *map(int, row[count:]))
+                for row in connection.execute(statement, bound)
+            ]
+
+        return sorted(await self._database.report(read), key=lambda total: total.group)
+
+    async def rows(self, query: UsageQuery, *, limit: int, newest_first: bool = True) -> list[UsageRow]:
+        where, bound = _where(query)
+        order = "started DESC, id DESC" if newest_first else "started, id"
+        statement = f"SELECT {COLUMNS} FROM usage WHERE {where} ORDER BY {order} LIMIT :limit"
+
+        def read(connection: apsw.Connection) -> list[UsageRow]:
+            return [usage_row(row) for row in connection.execute(statement, bound | {"limit": limit})]
+
+        return await self._database.report(read)
+
+    async def spent(self, caller: str, since: int) -> tuple[int, int]:
+        def read(connection: apsw.Connection) -> tuple[int, int]:
+            tokens, cost = connection.execute(
+                f"SELECT coalesce(sum({_TOKENS}), 0), coalesce(sum(cost), 0) FROM usage"
+                " WHERE caller = ? AND started >= ? AND outcome != ''",
+                (to_text(caller), since),
+            ).get
+            return tokens, cost
+
+        return await self._database.report(read)
+
+    async def sessions(self, caller: str, *, limit: int, before: int = 0) -> list[Session]:
+        def read(connection: apsw.Connection) -> list[Session]:
+            # The page is found in the index alone; the rows are read only for the sessions on it.
+            page: list[Any] = connection.execute(
+                "SELECT session FROM usage WHERE caller = :caller AND session != '' GROUP BY session"
+                " HAVING :before = 0 OR max(started) < :before"
+                " ORDER BY max(started) DESC, session LIMIT :limit",
+                {"caller": to_text(caller), "before": before, "limit": limit},
+            ).fetchall()
+            return [_session(connection, to_text(caller), session) for (session,) in page]
+
+        return await self._database.report(read)
+
+    async def forget_session(self, caller: str, session: str) -> int:
+        def write(connection: apsw.Connection) -> int:
+            connection.execute(
+                "UPDATE usage SET session = '' WHERE caller = ? AND session = ? AND session != ''",
+                (to_text(caller), to_text(session)),
+            )
+            return connection.changes()
+
+        return await self._database.write(write)
+
+    async def beat(self, instance: str, now: int) -> None:
+        def write(connection: apsw.Connection) -> None:
+            connection.execute(
+                "INSERT INTO instances (instance, beat) VALUES (?, ?)"
+                " ON CONFLICT (instance) DO UPDATE SET beat = max(beat, excluded.beat)",
+                (to_text(instance), now),
+            )
+
+        await self._database.write(write)
+
+    async def close_open(self, instances: Sequence[str], now: int) -> int:
+        def write(connection: apsw.Connection) -> int:
+            return sum(crash(connection, to_text(instance), now) for instance in instances)
+
+        return await self._database.write(write)
+
+
+def crash(connection: apsw.Connection, instance: str, now: int) -> int:
+    connection.execute(
+        "UPDATE usage SET outcome = 'crash', finished = ? WHERE outcome = '' AND instance = ?",
+        (now, instance),
+    )
+    return connection.changes()
+
+
+def _session(connection: apsw.Connection, caller: str, session: str) -> Session:
+    place = {"caller": caller, "session": session}
+    where = "caller = :caller AND session = :session AND session != ''"
+    requests, tokens, cost, first, last = connection.execute(
+        f"SELECT count(*), sum({_TOKENS}), coalesce(sum(cost), 0), min(started), max(started)"
+        f" FROM usage WHERE {where}",
+        place,
+    ).get
+    model: str = connection.execute(
+        f"SELECT model FROM usage WHERE {where} ORDER BY started DESC, id DESC LIMIT 1", place
+    ).get
+    dialects: list[Any] = connection.execute(
+        f"SELECT DISTINCT dialect FROM usage WHERE {where} AND dialect != '' ORDER BY dialect", place
+    ).fetchall()
+    return Session(
+        id=from_text(session),
+        caller=from_text(caller),
+        requests=requests,
+        tokens=tokens,
+        cost=cost,
+        model=from_text(model),
+        dialects=tuple(from_text(name) for (name,) in dialects),
+        first=first,
+        last=last,
+    )
+
+
+def _where(query: UsageQuery) -> tuple[str, dict[str, str | int]]:
+    """Only what the query names, so that the database picks the index that serves it."""
+    terms = ["started >= :since"]
+    bound: dict[str, str | int] = {"since": query.since}
+    if query.until:
+        terms.append("started < :until")
+        bound["until"] = query.until
+    if query.caller is not None:
+        terms.append("caller = :caller")
+        bound["caller"] = to_text(query.caller)
+    if query.model:
+        terms.append(f"{_MODEL} = :model")
+        bound["model"] = to_text(query.model)
+    if query.provider:
+        terms.append("provider = :provider")
+        bound["provider"] = to_text(query.provider)
+    if query.session:
+        terms.append("session = :session AND session != ''")
+        bound["session"] = to_text(query.session)
+    return " AND ".join(terms), bound

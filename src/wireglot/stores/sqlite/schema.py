@@ -1,0 +1,106 @@
+"""The tables, as steps forward. A step that has been released never changes; a new one is added at the end.
+
+`PRAGMA user_version` counts the steps a file has taken. Each is one transaction with that number in it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+STORE_ID: Final = 0x57474C54
+"""`application_id`: "WGLT" in ASCII. Other programs' files are left alone."""
+
+COUNTERS_ID: Final = 0x57474C43
+
+# Bodies are large, so documents and vault have a rowid and a separate index: a b-tree that is ordered by its
+# key keeps whole rows in its inner pages.
+_STORE_1: Final = """
+CREATE TABLE documents (
+    tenant TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    id TEXT NOT NULL,
+    parent TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    expires INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    body BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX documents_by_id ON documents (tenant, kind, id);
+CREATE INDEX documents_by_parent ON documents (tenant, kind, parent, number) WHERE parent != '';
+CREATE INDEX documents_by_time ON documents (tenant, kind, created, id);
+CREATE INDEX documents_by_age ON documents (kind, created, size);
+CREATE INDEX documents_by_end ON documents (expires) WHERE expires > 0;
+
+CREATE TABLE vault (
+    tenant TEXT NOT NULL,
+    name TEXT NOT NULL,
+    expires INTEGER NOT NULL,
+    body BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX vault_by_name ON vault (tenant, name);
+CREATE INDEX vault_by_end ON vault (expires);
+
+CREATE TABLE usage (
+    id TEXT NOT NULL,
+    caller TEXT NOT NULL,
+    started INTEGER NOT NULL,
+    instance TEXT NOT NULL,
+    operation TEXT NOT NULL,
+    dialect TEXT NOT NULL,
+    session TEXT NOT NULL,
+    model TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    upstream_model TEXT NOT NULL,
+    upstream_dialect TEXT NOT NULL,
+    stream INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    finished INTEGER NOT NULL,
+    status INTEGER NOT NULL,
+    error TEXT NOT NULL,
+    attempts INTEGER NOT NULL,
+    first_byte INTEGER NOT NULL,
+    input INTEGER NOT NULL,
+    cache_read INTEGER NOT NULL,
+    cache_write INTEGER NOT NULL,
+    cache_write_long INTEGER NOT NULL,
+    tool_prompt INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    reasoning INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    cost INTEGER,
+    losses TEXT NOT NULL,
+    flags TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX usage_by_id ON usage (id);
+CREATE INDEX usage_by_time ON usage (started);
+CREATE INDEX usage_by_caller ON usage (caller, started);
+CREATE INDEX usage_by_session ON usage (caller, session, started) WHERE session != '';
+CREATE INDEX usage_open ON usage (instance) WHERE outcome = '';
+
+CREATE TABLE instances (instance TEXT PRIMARY KEY, beat INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
+CREATE TABLE keys (name TEXT PRIMARY KEY, body BLOB NOT NULL) STRICT;
+
+CREATE TABLE revisions (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+INSERT INTO revisions VALUES ('keys', 0), ('check', 0);
+"""
+
+STORE_STEPS: Final = (_STORE_1,)
+
+# Times are unix milliseconds with a fraction. `clock` is the last time seen: see counters.py.
+_COUNTERS_1: Final = """
+CREATE TABLE rates (name TEXT PRIMARY KEY, empty_at REAL NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE budgets (
+    name TEXT PRIMARY KEY, value INTEGER NOT NULL, until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE places (
+    name TEXT NOT NULL, holder TEXT NOT NULL, until REAL NOT NULL, PRIMARY KEY (name, holder)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE cooling (name TEXT PRIMARY KEY, until REAL NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE locks (name TEXT PRIMARY KEY, holder TEXT NOT NULL, until REAL NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE clock (one INTEGER PRIMARY KEY CHECK (one = 1), last REAL NOT NULL, tidied REAL NOT NULL) STRICT;
+INSERT INTO clock VALUES (1, 0, 0);
+"""
+
+COUNTERS_STEPS: Final = (_COUNTERS_1,)

@@ -1,0 +1,67 @@
+"""The contract of client keys, over every store."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from wireglot.stores.records import KeyLimits, KeyRow
+
+WHOLE = KeyRow(
+    name="team",
+    digest="d" * 64,
+    prefix="wg-abc",
+    created=5,
+    models=("fast", "sl*w"),
+    limits=KeyLimits(requests_per_minute=3, cost_per_month=2**40),
+    losses="refuse",
+    expires=7,
+    revoked=8,
+    old_digest="e" * 64,
+    old_until=9,
+)
+
+
+def test_a_key_comes_back_as_it_was(run, engine):
+    other = KeyRow("a", "0" * 64, "wg-000", 1)
+    run(engine.keys.put(WHOLE))
+    run(engine.keys.put(other))
+    assert sorted(run(engine.keys.all()), key=lambda row: row.name) == [other, WHOLE]
+
+
+def test_the_version_changes_with_every_change(run, engine):
+    """FAULTS 90: how every worker hears of a revoked key."""
+    seen = [run(engine.keys.version())]
+    run(engine.keys.put(WHOLE))
+    seen.append(run(engine.keys.version()))
+    run(engine.keys.put(msgspec.structs.replace(WHOLE, revoked=99)))
+    seen.append(run(engine.keys.version()))
+    assert len(set(seen)) == 3
+    assert run(engine.keys.version()) == seen[-1]
+
+
+def test_a_name_is_never_given_twice(run, engine):
+    assert run(engine.keys.put(WHOLE, new=True)) is True
+    before = run(engine.keys.version())
+    assert run(engine.keys.put(msgspec.structs.replace(WHOLE, digest="f" * 64), new=True)) is False
+    assert run(engine.keys.all()) == [WHOLE]
+    assert run(engine.keys.version()) == before
+
+
+def test_a_change_made_at_the_same_moment_does_not_undo_a_revocation(run, engine):
+    run(engine.keys.put(msgspec.structs.replace(WHOLE, revoked=0)))
+    run(engine.keys.put(msgspec.structs.replace(WHOLE, revoked=11)))
+    run(engine.keys.put(msgspec.structs.replace(WHOLE, revoked=0, models=("other",))))
+    (found,) = run(engine.keys.all())
+    assert (found.revoked, found.models) == (11, ("other",))
+
+
+def test_of_many_that_create_the_same_key_one_succeeds(run, engine):
+    async def race():
+        rows = [msgspec.structs.replace(WHOLE, digest=f"{n:064}") for n in range(20)]
+        return await asyncio.gather(*(engine.keys.put(row, new=True) for row in rows))
+
+    won = run(race())
+    assert won.count(True) == 1
+    assert run(engine.keys.all())[0].digest == f"{won.index(True):064}"

@@ -1,0 +1,304 @@
+"""Private PostgreSQL and Redis servers for tests: their own directory and port, gone when they are closed.
+
+    with PostgresServer() as postgres, RedisServer() as redis:
+        print(postgres.url, redis.url)
+
+They can be hurt: `kill()` (as power loss would), `pause()` (alive and silent), `restart()`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Self
+
+READY_WITHIN = 30.0
+
+
+def find_postgres() -> Path | None:
+    """The directory of `initdb` and `postgres`: Debian keeps them out of PATH."""
+    places = [Path(found).resolve().parent for found in [shutil.which("initdb")] if found]
+    if shutil.which("pg_config"):
+        answer = subprocess.run(["pg_config", "--bindir"], capture_output=True, text=True, check=False)
+        places.append(Path(answer.stdout.strip()))
+    places += sorted(map(Path, glob.glob("/usr/lib/postgresql/*/bin")), key=_major, reverse=True)
+    for place in places:
+        if (place / "initdb").exists() and (place / "postgres").exists():
+            return place
+    return None
+
+
+def find_redis() -> str | None:
+    return shutil.which("redis-server") or shutil.which("valkey-server")
+
+
+def free_port() -> int:
+    """Below those the kernel gives to anybody: nobody else gets it while the server is down."""
+    while True:
+        port = secrets.choice(range(15_000, 32_000))
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+class Server:
+    """One child process in a directory of its own."""
+
+    at_once = signal.SIGKILL
+
+    def __init__(self, name: str) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix=f"wireglot-{name}-"))
+        self.port = free_port()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def answers(self) -> bool:
+        raise NotImplementedError
+
+    def start(self) -> None:
+        log = (self.directory / "log").open("ab")
+        with log:
+            # A session of its own, so that Ctrl-C in the terminal does not reach the server before the tests.
+            self.process = subprocess.Popen(
+                self.command(), cwd=self.directory, stdout=log, stderr=log, start_new_session=True
+            )
+        deadline = time.monotonic() + READY_WITHIN
+        while not self.answers():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.stop(signal.SIGKILL)
+                raise RuntimeError(f"{type(self).__name__} did not start:\n{self._log_tail()}")
+            time.sleep(0.02)
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        if self.process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(how)
+            self.process.send_signal(signal.SIGCONT)
+        try:
+            self.process.wait(READY_WITHIN)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+    def kill(self) -> None:
+        self.stop(signal.SIGKILL)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """Alive, and silent: connections are accepted by the kernel and nothing answers."""
+        for process in self._family():
+            os.kill(process, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        for process in self._family():
+            os.kill(process, signal.SIGCONT)
+
+    def close(self) -> None:
+        try:
+            self.resume()
+            self.stop(self.at_once)
+        finally:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _family(self) -> list[int]:
+        """The process and its children, the parent first: it must not start more of them meanwhile."""
+        if self.process is None:
+            return []
+        parent = self.process.pid
+        children = []
+        for stat in glob.glob("/proc/[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                fields = Path(stat).read_text().rpartition(")")[2].split()
+                if int(fields[1]) == parent:
+                    children.append(int(stat.split("/")[2]))
+        return [parent, *children]
+
+    def _log_tail(self) -> str:
+        return (self.directory / "log").read_text(errors="replace")[-2000:]
+
+
+class PostgresServer(Server):
+    """`durable=False` leaves fsync out: much quicker, and right wherever power loss is not the point."""
+
+    # An end without a checkpoint that still gives its shared memory back.
+    at_once = signal.SIGQUIT
+
+    def __init__(self, *, durable: bool = False, settings: tuple[str, ...] = ()) -> None:
+        super().__init__("postgres")
+        found = find_postgres()
+        if found is None:
+            raise RuntimeError("there is no PostgreSQL here")
+        self.binaries = found
+        self.data = self.directory / "data"
+        self.password = "a-test-password"
+        quick = () if durable else ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+        self.settings = (*quick, "max_connections=60", "shared_buffers=32MB", *settings)
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://wireglot:{self.password}@127.0.0.1:{self.port}/postgres"
+
+    def start(self) -> None:
+        if not self.data.exists():
+            self._initialise()
+        super().start()
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """SIGINT is PostgreSQL's fast shutdown; its SIGTERM waits for the clients to leave."""
+        if how == signal.SIGKILL:
+            self._kill_family()
+        super().stop(how)
+
+    def command(self) -> list[str]:
+        # No unix socket: its path would have to be short and the directory writable for another user.
+        settings = ("listen_addresses=127.0.0.1", "unix_socket_directories=", *self.settings)
+        options = [word for setting in settings for word in ("-c", setting)]
+        return [
+            *self._as_user(),
+            str(self.binaries / "postgres"),
+            "-D",
+            str(self.data),
+            "-p",
+            str(self.port),
+            *options,
+        ]
+
+    def answers(self) -> bool:
+        probe = [str(self.binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(probe, check=False).returncode == 0
+
+    def _initialise(self) -> None:
+        secret = self.directory / "password"
+        secret.write_text(self.password)
+        if os.geteuid() == 0:
+            owner = _other_user()
+            for path in (self.directory, secret):
+                os.chown(path, owner.pw_uid, owner.pw_gid)
+        initdb = [
+            str(self.binaries / "initdb"),
+            "-D",
+            str(self.data),
+            "-U",
+            "wireglot",
+            "-E",
+            "UTF8",
+            "--no-locale",
+        ]
+        subprocess.run(
+            [*self._as_user(), *initdb, "--no-sync", "-A", "scram-sha-256", f"--pwfile={secret}"],
+            check=True,
+            cwd=self.directory,
+            stdout=subprocess.DEVNULL,
+        )
+
+    def _as_user(self) -> list[str]:
+        """PostgreSQL refuses to run as root."""
+        if os.geteuid() != 0:
+            return []
+        owner = _other_user()
+        if shutil.which("setpriv"):
+            return ["setpriv", f"--reuid={owner.pw_uid}", f"--regid={owner.pw_gid}", "--clear-groups"]
+        return ["runuser", "-u", owner.pw_name, "--"]
+
+    def _kill_family(self) -> None:
+        """Its children outlive a killed parent for a moment, and while they do the data cannot be opened."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        # Stopped first, so that it cannot start another one between the look and the shot.
+        os.kill(self.process.pid, signal.SIGSTOP)
+        family = self._family()
+        for process in family:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        while any(map(_is_alive, family[1:])):
+            time.sleep(0.005)
+
+
+class RedisServer(Server):
+    """`durable=True` writes every command to disk before it answers, so that a restart forgets nothing."""
+
+    def __init__(self, *, durable: bool = False, password: str = "", settings: tuple[str, ...] = ()) -> None:
+        super().__init__("redis")
+        found = find_redis()
+        if found is None:
+            raise RuntimeError("there is no Redis or Valkey here")
+        self.binary = found
+        self.password = password
+        self.settings = (*(("--appendonly", "yes", "--appendfsync", "always") if durable else ()), *settings)
+
+    @property
+    def url(self) -> str:
+        secret = f":{self.password}@" if self.password else ""
+        return f"redis://{secret}127.0.0.1:{self.port}/0"
+
+    def command(self) -> list[str]:
+        settings = [
+            "--port",
+            str(self.port),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--dir",
+            str(self.directory),
+        ]
+        if self.password:
+            settings += ["--requirepass", self.password]
+        return [self.binary, *settings, *self.settings]
+
+    def answers(self) -> bool:
+        """While it reads its files it says so; ready is PONG, or that a password is needed."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 1) as line:
+                line.sendall(b"PING\r\n")
+                return line.recv(64).startswith((b"+PONG", b"-NOAUTH"))
+        except OSError:
+            return False
+
+
+def _is_alive(process: int) -> bool:
+    """One that is dead and only waits for its parent to look is not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _other_user() -> pwd.struct_passwd:
+    for name in ("postgres", "nobody"):
+        with contextlib.suppress(KeyError):
+            return pwd.getpwnam(name)
+    raise RuntimeError("PostgreSQL cannot run as root and there is neither a user postgres nor nobody")
+
+
+def _major(place: Path) -> int:
+    version = place.parent.name
+    return int(version) if version.isdigit() else 0
