@@ -1,0 +1,166 @@
+"""One file of a usage journal: a header, then framed rows, then whatever the file held before.
+
+A frame is the length of a row, a checksum, and the row in MessagePack. Checksums begin from the segment's own
+salt, so that rows left over from the file's last use are never taken for rows of this one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import struct
+import sys
+import zlib
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from wireglot.stores.records import UsageRow
+
+_MAGIC: Final = b"WGJ1"
+_HEADER: Final = struct.Struct(">4sIQ")
+_FRAME: Final = struct.Struct(">II")
+BEGIN: Final = _HEADER.size
+FRAME: Final = _FRAME.size
+SUFFIX: Final = ".usage"
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_DECODER: Final = msgspec.msgpack.Decoder(UsageRow)
+
+# Neither exists everywhere. Where room cannot be reserved, a full disk shows when a row is written.
+_reserve = getattr(os, "posix_fallocate", None)
+sync_file = getattr(os, "fdatasync", os.fsync)
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def lock_file(fd: int, *, wait: bool = False) -> bool:
+        try:
+            msvcrt.locking(fd, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def _pwrite(fd: int, data: bytes | bytearray, at: int) -> int:
+        os.lseek(fd, at, os.SEEK_SET)
+        return os.write(fd, data)
+
+    def _pread(fd: int, amount: int, at: int) -> bytes:
+        os.lseek(fd, at, os.SEEK_SET)
+        return os.read(fd, amount)
+
+else:
+    import fcntl
+
+    _pwrite, _pread = os.pwrite, os.pread
+
+    def lock_file(fd: int, *, wait: bool = False) -> bool:
+        """Be the one holder of a file, until it is closed or the process ends, however it ends."""
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def frame(row: UsageRow, buffer: bytearray, salt: int) -> None:
+    """Write a row into `buffer`, which is then the frame and nothing else."""
+    _ENCODER.encode_into(row, buffer, FRAME)
+    with memoryview(buffer) as view:
+        checksum = zlib.crc32(view[FRAME:], salt)
+    _FRAME.pack_into(buffer, 0, len(buffer) - FRAME, checksum)
+
+
+def unframe(data: bytes, salt: int, limit: int) -> tuple[list[UsageRow], int]:
+    """The whole rows at the beginning of `data`, at most `limit`, and how many bytes they take."""
+    rows: list[UsageRow] = []
+    at = 0
+    with memoryview(data) as view:
+        while len(rows) < limit and at + FRAME <= len(data):
+            length, checksum = _FRAME.unpack_from(data, at)
+            body = view[at + FRAME : at + FRAME + length]
+            if not length or len(body) < length or zlib.crc32(body, salt) != checksum:
+                break
+            try:
+                rows.append(_DECODER.decode(body))
+            except msgspec.MsgspecError:
+                break  # of a version that is not ours
+            at += FRAME + length
+    return rows, at
+
+
+class Segment:
+    """Written from its beginning to its end, read behind. Its file stays as large as it was made."""
+
+    __slots__ = ("end", "fd", "number", "path", "salt", "size")
+
+    def __init__(self, fd: int, size: int, path: Path | None) -> None:
+        self.fd = fd
+        self.size = size
+        self.path = path
+        """None: the file has no name, and goes with the process."""
+        self.number = 0
+        self.salt = 0
+        self.end = BEGIN
+
+    @classmethod
+    def create(cls, fd: int, size: int, path: Path | None) -> Segment:
+        try:
+            if _reserve is not None:
+                _reserve(fd, 0, size)
+        except OSError:
+            os.close(fd)
+            if path is not None:
+                path.unlink(missing_ok=True)
+            raise
+        return cls(fd, size, path)
+
+    def begin(self, number: int) -> None:
+        """Forget what it holds. `number` is its place among its siblings."""
+        self.salt, self.number = secrets.randbits(32), number
+        self.end = BEGIN
+        self.touch()
+
+    def forget(self) -> None:
+        """Its rows are in the store: whoever finds the file need not read it."""
+        with contextlib.suppress(OSError):  # then they are applied once more, which changes nothing
+            _pwrite(self.fd, bytes(BEGIN), 0)
+
+    def touch(self) -> None:
+        """Write the header; also to find out whether the file can be written."""
+        _write(self.fd, _HEADER.pack(_MAGIC, self.salt, self.number), 0)
+
+    def put(self, framed: bytes | bytearray) -> None:
+        _write(self.fd, framed, self.end)
+        self.end += len(framed)
+
+    def rows(self, at: int, limit: int, amount: int) -> tuple[list[UsageRow], int]:
+        """Rows from a place on, of at most `amount` bytes, and the place behind them."""
+        data = _pread(self.fd, min(amount, self.end - at), at)
+        rows, used = unframe(data, self.salt, limit)
+        return rows, at + used
+
+
+def number_of(path: Path) -> int:
+    """The place of a file among its siblings; 0 where it holds no rows."""
+    with path.open("rb") as file:
+        header = file.read(BEGIN)
+    if len(header) < BEGIN:
+        return 0
+    magic, _, number = _HEADER.unpack(header)
+    return number if magic == _MAGIC else 0
+
+
+def read_segment(path: Path) -> list[UsageRow]:
+    """All rows of a file that nobody writes any more; those before the first that is torn or damaged."""
+    data = path.read_bytes()
+    _, salt, _ = _HEADER.unpack_from(data)
+    return unframe(data[BEGIN:], salt, len(data))[0]
+
+
+def _write(fd: int, data: bytes | bytearray, at: int) -> None:
+    if _pwrite(fd, data, at) != len(data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -1,0 +1,429 @@
+"""The journal of usage: FAULTS rule L, rows 93, 95, 98, 101."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wireglot.stores import journal_segment
+from wireglot.stores.journal import Journal, JournalFull
+from wireglot.stores.journal_orphans import orphans
+from wireglot.stores.journal_segment import BEGIN, SUFFIX
+from wireglot.stores.records import UsageRow
+
+
+def row(number: int, outcome: Any = "") -> UsageRow:
+    return UsageRow(
+        f"req_{number}", "alice", 1_000 + number, "one", model="m" * (number % 50), outcome=outcome
+    )
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob(f"*{SUFFIX}"))
+
+
+def within(work: Callable[[], Any]) -> None:
+    asyncio.run(work())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+def read_all(journal: Journal) -> list[UsageRow]:
+    found: list[UsageRow] = []
+    while True:
+        rows, position = journal.read(7)
+        if not rows:
+            return found
+        found += rows
+        journal.applied(position)
+
+
+def test_rows_come_back_in_order_over_many_files(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal(tmp_path, "one", limit=1024 * 1024, segment=8 * 1024)
+        await journal.start()
+        await until(lambda: len(files(tmp_path)) == 128)
+        written = [row(number) for number in range(500)]
+        for each in written:
+            journal.append(each)
+        assert read_all(journal) == written
+        assert journal.pending == 0
+        await journal.close()
+
+    within(work)
+
+
+def test_a_journal_is_used_again_and_again_in_the_room_it_was_given(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal(tmp_path, "one", limit=64 * 1024, segment=16 * 1024)
+        await journal.start()
+        await until(lambda: len(files(tmp_path)) == 4)
+        for turn in range(20):
+            written = [row(turn * 100 + number) for number in range(100)]
+            for each in written:
+                journal.append(each)
+            assert read_all(journal) == written
+        assert sum(path.stat().st_size for path in files(tmp_path)) == 64 * 1024
+        await journal.close()
+
+    within(work)
+
+
+def test_nothing_is_left_behind_by_a_process_that_ends_with_all_applied(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal(tmp_path, "one", limit=64 * 1024)
+        await journal.start()
+        journal.append(row(1))
+        read_all(journal)
+        await journal.close()
+
+    within(work)
+    assert not (tmp_path / "one").exists()
+
+
+def test_what_was_not_applied_is_found_by_the_next_process(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal(tmp_path, "one", limit=64 * 1024)
+        await journal.start()
+        for number in range(10):
+            journal.append(row(number))
+        rows, position = journal.read(4)
+        assert len(rows) == 4
+        journal.applied(position)
+        await journal.close()
+
+    within(work)
+    [orphan] = orphans(tmp_path, "two")
+    assert orphan.instance == "one"
+    # The whole file is read again: applying twice changes nothing.
+    assert [each for rows in orphan.rows() for each in rows] == [row(number) for number in range(10)]
+    orphan.remove()
+    assert not (tmp_path / "one").exists()
+    assert orphans(tmp_path, "two") == []
+
+
+def test_a_living_process_keeps_its_journal_and_two_takers_never_share_one(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal(tmp_path, "one", limit=64 * 1024)
+        await journal.start()
+        journal.append(row(1))
+        assert orphans(tmp_path, "two") == []
+        await journal.close()
+
+    within(work)
+    [orphan] = orphans(tmp_path, "two")
+    assert orphans(tmp_path, "three") == []
+    orphan.release()
+    [again] = orphans(tmp_path, "three")
+    again.remove()
+
+
+def test_rows_of_a_files_last_use_are_not_rows_of_this_one(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal(tmp_path, "one", limit=64 * 1024, segment=16 * 1024)
+        await journal.start()
+        await until(lambda: len(files(tmp_path)) == 4)
+        for turn in range(12):  # every file has been full once
+            for number in range(60):
+                journal.append(row(turn * 60 + number))
+            read_all(journal)
+        journal.append(row(10_000))
+        await journal.close()
+
+    within(work)
+    [orphan] = orphans(tmp_path, "two")
+    found = [int(each.id.removeprefix("req_")) for rows in orphan.rows() for each in rows]
+    # Only the file that was being written is read, from its beginning, and nothing behind its last row.
+    assert found == [*range(found[0], 720), 10_000]
+    assert found[0] > 360
+    orphan.remove()
+
+
+@pytest.mark.parametrize("damage", ["cut", "bit", "length", "header"])
+def test_a_torn_or_damaged_row_ends_its_file_and_no_row_before_it_is_lost(
+    tmp_path: Path, damage: str
+) -> None:
+    async def work() -> None:
+        journal = Journal(tmp_path, "one", limit=64 * 1024)
+        await journal.start()
+        for number in range(20):
+            journal.append(row(number))
+        await journal.close()
+
+    within(work)
+    [path] = [path for path in files(tmp_path) if path.read_bytes()[:4] == b"WGJ1"]
+    data = bytearray(path.read_bytes())
+    end = data.rindex(b"req_15")
+    match damage:
+        case "cut":
+            del data[end:]
+        case "bit":
+            data[end] ^= 1
+        case "length":
+            start = data.rindex(b"req_14")
+            data[start + 200 : start + 204] = b"\xff\xff\xff\xff"
+        case _:
+            data[:BEGIN] = bytes(BEGIN)
+    path.write_bytes(data)
+    [orphan] = orphans(tmp_path, "two")
+    found = [each for rows in orphan.rows() for each in rows]
+    least = {"cut": 15, "bit": 15, "length": 14, "header": 0}[damage]
+    assert found == [row(number) for number in range(len(found))]
+    assert least <= len(found) < 20
+    orphan.remove()
+
+
+def test_a_full_journal_refuses_rows_and_takes_them_again_when_the_store_has_caught_up(
+    tmp_path: Path,
+) -> None:
+    """FAULTS 93: what was promised fits, what does not fit is refused loudly."""
+
+    async def work() -> None:
+        journal = Journal(tmp_path, "one", limit=64 * 1024, segment=16 * 1024)
+        await journal.start()
+        await until(lambda: len(files(tmp_path)) == 4)
+        written = []
+        with contextlib.suppress(JournalFull):
+            for number in range(10_000):
+                journal.append(row(number), leave=1024)
+                written.append(row(number))
+        assert 100 < len(written) < 10_000
+        assert not journal.trouble
+        journal.append(row(20_000))  # what was left for earlier promises
+        written.append(row(20_000))
+        assert read_all(journal) == written
+        assert journal.takes(1024)
+        journal.append(row(20_001), leave=1024)
+        await journal.close()
+
+    within(work)
+
+
+def test_a_disk_that_refuses_to_write_is_told_and_found_out_when_it_works_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAULTS 93: ENOSPC and EIO."""
+    broken = True
+    write = os.pwrite
+
+    def pwrite(fd: int, data: bytes, at: int) -> int:
+        if broken:
+            raise OSError(errno.EIO, "Input/output error")
+        return write(fd, data, at)
+
+    async def work() -> None:
+        nonlocal broken
+        monkeypatch.setattr(journal_segment, "_pwrite", write)
+        journal = Journal(tmp_path, "one", limit=64 * 1024)
+        await journal.start()
+        journal.append(row(1))
+        monkeypatch.setattr(journal_segment, "_pwrite", pwrite)
+        with pytest.raises(JournalFull, match="Input/output error"):
+            journal.append(row(2))
+        assert not journal.takes()
+        await journal.synced(journal.appended)  # nobody waits for a disk that is gone
+        broken = False
+        await until(lambda: not journal.trouble)
+        journal.append(row(3))
+        assert read_all(journal) == [row(1), row(3)]
+        await journal.close()
+
+    within(work)
+
+
+def test_a_disk_that_fills_up_takes_none_of_the_room_that_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAULTS 93: the spool is there before it is needed; what could not be made is made when there is space."""
+    reserve, left = os.posix_fallocate, 2
+
+    def fallocate(fd: int, start: int, length: int) -> None:
+        nonlocal left
+        if not left:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        left -= 1
+        reserve(fd, start, length)
+
+    async def work() -> None:
+        nonlocal left
+        monkeypatch.setattr(journal_segment, "_reserve", fallocate)
+        journal = Journal(tmp_path, "one", limit=64 * 1024, segment=16 * 1024)
+        await journal.start()
+        await until(lambda: left == 0 and len(files(tmp_path)) == 2)
+        assert not journal.trouble
+        number = 0
+        while journal.takes():
+            number += 1
+            journal.append(row(number))
+        assert number > 200
+        left = 2
+        await until(journal.takes)
+        journal.append(row(number + 1))
+        assert read_all(journal) == [row(n) for n in range(1, number + 2)]
+        await journal.close()
+
+    within(work)
+
+
+def test_a_sync_that_fails_lets_those_who_wait_go_on_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from wireglot.stores import journal as module
+
+    failing = True
+
+    def sync(fd: int) -> None:
+        if failing:
+            raise OSError(errno.EIO, "Input/output error")
+
+    async def work() -> None:
+        nonlocal failing
+        monkeypatch.setattr(module, "sync_file", sync)
+        journal = Journal(tmp_path, "one", limit=64 * 1024)
+        await journal.start()
+        sequence = journal.append(row(1))
+        await journal.synced(sequence)
+        assert journal.trouble == "Input/output error"
+        failing = False
+        await until(lambda: not journal.trouble)
+        await journal.synced(journal.append(row(2)))
+        assert read_all(journal) == [row(1), row(2)]
+        await journal.close()
+
+    within(work)
+
+
+def test_a_row_is_synced_when_it_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FAULTS 98: no one is told that a row is on the disk before a sync that began after it was written."""
+    from wireglot.stores import journal as module
+
+    synced: list[int] = []
+    journal: Journal
+
+    def sync(fd: int) -> None:
+        before = journal.appended  # what this sync covers
+        os.fdatasync(fd)
+        synced.append(before)
+
+    async def wait(sequence: int) -> None:
+        await journal.synced(sequence)
+        assert max(synced) >= sequence
+
+    async def work() -> None:
+        nonlocal journal
+        monkeypatch.setattr(module, "sync_file", sync)
+        journal = Journal(tmp_path, "one", limit=1024 * 1024, segment=8 * 1024)
+        await journal.start()
+        waiting = []
+        for number in range(300):
+            waiting.append(asyncio.create_task(wait(journal.append(row(number)))))
+            if number % 7 == 0:
+                await asyncio.sleep(0)
+            if number % 31 == 0:
+                waiting.pop().cancel()  # a client that leaves takes nobody else's wait along
+        await asyncio.gather(*waiting)
+        assert len(synced) < 300, "many rows share a sync"
+        await journal.close()
+
+    within(work)
+
+
+def test_without_a_folder_nothing_is_left_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    async def work() -> None:
+        journal = Journal(None, "one", limit=64 * 1024, sync=False)
+        await journal.start()
+        journal.append(row(1))
+        await until(lambda: list(tmp_path.iterdir()) == [])  # another file may just be made
+        assert read_all(journal) == [row(1)]
+        await journal.close()
+
+    within(work)
+
+
+def test_a_folder_that_cannot_be_written_is_no_error_of_the_start_and_is_used_once_it_can(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").write_text("")
+
+    async def work() -> None:
+        journal = Journal(tmp_path / "file", "one", limit=64 * 1024)
+        await journal.start()
+        assert not journal.takes()
+        with pytest.raises(JournalFull):
+            journal.append(row(1))
+        (tmp_path / "file").unlink()
+        await until(lambda: journal.takes())
+        journal.append(row(2))
+        assert read_all(journal) == [row(2)]
+        await journal.close()
+
+    within(work)
+
+
+_WRITER = """
+import asyncio, sys
+from pathlib import Path
+from wireglot.stores.journal import Journal
+from wireglot.stores.records import UsageRow
+
+async def work(folder, name):
+    journal = Journal(Path(folder), name, limit=8 << 20, segment=64 << 10)
+    await journal.start()
+    number = 0
+    while True:
+        number += 1
+        journal.append(UsageRow(f"{name}_{number}", "alice", number, name))
+        sys.stdout.write(f"{number}\\n")
+        sys.stdout.flush()
+        if number % 50 == 0:
+            await asyncio.sleep(0)
+
+asyncio.run(work(sys.argv[1], sys.argv[2]))
+"""
+
+
+def test_every_row_that_was_acknowledged_outlives_kill_9(tmp_path: Path) -> None:
+    """FAULTS 95: two processes at once, killed at points nobody chose."""
+    chance = random.Random(4)
+    names = ["one", "two"]
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", _WRITER, str(tmp_path), name], stdout=subprocess.PIPE, text=True
+        )
+        for name in names
+    ]
+    acknowledged = {}
+    for name, writer in zip(names, writers, strict=True):
+        assert writer.stdout is not None
+        for _ in range(chance.randrange(500, 3000)):
+            acknowledged[name] = int(writer.stdout.readline())
+        os.kill(writer.pid, signal.SIGKILL)
+        rest = writer.stdout.read().split("\n")[:-1]
+        acknowledged[name] = int(rest[-1]) if rest else acknowledged[name]
+        writer.wait()
+    taken = {orphan.instance: orphan for orphan in orphans(tmp_path, "three")}
+    for name, last in acknowledged.items():
+        found = [each.id for rows in taken[name].rows() for each in rows]
+        # One more may have been written than its process came to say.
+        assert found[:last] == [f"{name}_{number}" for number in range(1, last + 1)]
+        assert len(found) <= last + 1
+        taken[name].remove()
