@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import http.client
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from types import TracebackType
 from typing import Any
@@ -11,8 +12,10 @@ from typing import Any
 import anthropic
 import msgspec
 import openai
+import pytest
 from google import genai
 from google.genai import types
+from pydantic import BaseModel
 
 from wireglot.testing.live_gateway import BASES, LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
@@ -39,6 +42,17 @@ STRICT = "[[demo:strict]]"
 """Has the scripted model refuse any conversation in which a signature came back changed."""
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 """A picture of one point, in base64."""
+HEARD = "Hello, héllo, 你好 🙂\nsecond line"
+ECHO = f"[[demo:echo]] {HEARD}"
+"""Has the scripted model say what is in `HEARD`."""
+LEGAL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""The ids of calls that Anthropic's and OpenAI's APIs take."""
+
+
+# What structured output is asked for. A docstring would be sent as part of the schema.
+class Place(BaseModel):
+    city: str
+    population: int
 
 
 class Exchanged(msgspec.Struct, frozen=True):
@@ -77,21 +91,22 @@ class Stage:
 
     @cached_property
     def claude(self) -> anthropic.Anthropic:
-        return anthropic.Anthropic(
-            base_url=self.url,
-            api_key="x",
-            max_retries=0,
-            http_client=anthropic.DefaultHttpxClient(verify=False),
-        )
+        plain = anthropic.DefaultHttpxClient(verify=False)
+        return anthropic.Anthropic(base_url=self.url, api_key="x", max_retries=0, http_client=plain)
 
     @cached_property
     def gpt(self) -> openai.OpenAI:
-        return openai.OpenAI(
-            base_url=f"{self.url}/v1",
-            api_key="x",
-            max_retries=0,
-            http_client=openai.DefaultHttpxClient(verify=False),
-        )
+        plain = openai.DefaultHttpxClient(verify=False)
+        return openai.OpenAI(base_url=f"{self.url}/v1", api_key="x", max_retries=0, http_client=plain)
+
+    def async_claude(self) -> anthropic.AsyncAnthropic:
+        """To be opened and closed by the loop that uses it."""
+        plain = anthropic.DefaultAsyncHttpxClient(verify=False)
+        return anthropic.AsyncAnthropic(base_url=self.url, api_key="x", max_retries=0, http_client=plain)
+
+    def async_gpt(self) -> openai.AsyncOpenAI:
+        plain = openai.DefaultAsyncHttpxClient(verify=False)
+        return openai.AsyncOpenAI(base_url=f"{self.url}/v1", api_key="x", max_retries=0, http_client=plain)
 
     @cached_property
     def gemini(self) -> genai.Client:
@@ -133,6 +148,24 @@ class Stage:
 def _exchanged(answer: http.client.HTTPResponse) -> Exchanged:
     headers = {name.lower(): value for name, value in answer.getheaders()}
     return Exchanged(answer.status, headers, answer.read())
+
+
+@pytest.fixture(scope="module", params=UPSTREAMS)
+def _running(request: pytest.FixtureRequest) -> Iterator[Stage]:
+    with Stage(request.param) as stage:
+        yield stage
+
+
+@pytest.fixture
+def _stage(running: Stage) -> Stage:
+    running.upstream.reset()
+    return running
+
+
+def stage_fixtures() -> tuple[Any, Any]:
+    """The fixtures `running` and `stage` of a file: each test runs before an upstream of every dialect, which
+    it shares with the file's other tests and finds as new."""
+    return _running, _stage
 
 
 def reasoning_state(dialect: str, body: Any) -> list[str]:

@@ -11,7 +11,7 @@ from wireglot.ir.content import Message, Text, ToolCall, ToolResult
 from wireglot.ir.request import Grammar, Request, Tool
 from wireglot.wire.json import decode
 
-FILE = "/tmp/work/marker.txt"
+FILE = "/notes/marker.txt"
 PROMPT = f"Read the marker file [[marker-file:{FILE}]] with a tool, then reply with its content."
 NONCE = "NONCE-0123456789ab"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import threading
 from collections.abc import Iterator
@@ -11,25 +10,22 @@ from functools import partial
 import pytest
 
 from tests.gateway.faults_kit import (
-    BY_NAME,
-    CLIENTS,
     Answered,
     Client,
     ask,
     is_complete,
+    is_of,
     provider,
     start,
     told,
     wait_until,
 )
-from tests.gateway.test_faults_errors import is_of
+from tests.gateway.faults_stages import EVERY, A, C, Stage, digest_of
 from wireglot.gateway.settings import Settings
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
-A, C = BY_NAME["anthropic"], BY_NAME["openai-chat"]
 LONG = "[[demo:text 12]]"
-Stage = tuple[LiveGateway, ScriptedUpstream]
 
 
 @pytest.fixture
@@ -48,7 +44,7 @@ def reloaded(gateway: LiveGateway, toml: str) -> None:
     gateway.wait_log(before + 1, "reloaded")
 
 
-@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+@EVERY
 def test_a_running_stream_outlives_its_provider(stage: Stage, client: Client) -> None:
     """FAULTS 91, 92"""
     gateway, upstream = stage
@@ -134,16 +130,15 @@ def _differs(gateway: LiveGateway, settings: Settings) -> bool:
 
 def test_a_key_that_was_taken_back_is_refused_while_its_stream_ends_well() -> None:
     """FAULTS 90"""
-    digest = hashlib.sha256(b"key-of-the-first-team").hexdigest()
-    other = hashlib.sha256(b"key-of-the-other-team").hexdigest()
+    first, other = digest_of("key-of-the-first-team"), digest_of("key-of-the-other-team")
     headers = {"x-api-key": "key-of-the-first-team"}
     with ScriptedUpstream() as upstream:
         toml = both(upstream)
-        with LiveGateway(toml + f'[keys]\nfirst = "sha256:{digest}"\n') as gateway:
+        with LiveGateway(toml + f'[keys]\nfirst = "{first}"\n') as gateway:
             upstream.next(Behaviour(gap=0.01))
             call = start(gateway, A, "one/m1", LONG, stream=True, headers=headers)
             begun = call.until(b"{")
-            reloaded(gateway, toml + f'[keys]\nother = "sha256:{other}"\n')
+            reloaded(gateway, toml + f'[keys]\nother = "{other}"\n')
             is_of("auth", A, ask(gateway, A, "one/m1", headers=headers))
             assert b"message_stop" in begun + call.rest().body
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,8 +14,8 @@ from tests.gateway.faults_kit import (
     Answered,
     Client,
     ask,
-    behind,
     every_dialect,
+    is_of,
     model_at,
     post,
     provider,
@@ -25,51 +23,23 @@ from tests.gateway.faults_kit import (
     told,
     wait_until,
 )
-from wireglot.testing.live_gateway import LiveGateway
+from tests.gateway.faults_stages import (
+    BEARER,
+    EVERY,
+    SECRET,
+    Stage,
+    behind,
+    closed_port,
+    digest_of,
+    stage_behind,
+)
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
-GUARDED = "client-key-of-the-tests"
 LIMIT = 4096
 NUMBERS = itertools.count(2)
 
-FORMS: dict[str, tuple[tuple[int, str], tuple[int, str, str | None], tuple[int, str]]] = {
-    "bad": ((400, "invalid_request_error"), (400, "invalid_request_error", "invalid_json"), (400, "INVALID_ARGUMENT")),
-    "auth": ((401, "authentication_error"), (401, "invalid_request_error", "invalid_api_key"), (400, "INVALID_ARGUMENT")),
-    "permission": ((403, "permission_error"), (403, "permission_error", None), (403, "PERMISSION_DENIED")),
-    "not_found": ((404, "not_found_error"), (404, "invalid_request_error", "model_not_found"), (404, "NOT_FOUND")),
-    "conflict": ((409, "invalid_request_error"), (409, "invalid_request_error", "idempotency_conflict"), (409, "ABORTED")),
-    "too_large": ((413, "request_too_large"), (413, "invalid_request_error", "request_too_large"), (413, "INVALID_ARGUMENT")),
-    "media": ((415, "invalid_request_error"), (415, "invalid_request_error", "unsupported_media_type"), (415, "INVALID_ARGUMENT")),
-    "rate": ((429, "rate_limit_error"), (429, "rate_limit_error", "rate_limit_exceeded"), (429, "RESOURCE_EXHAUSTED")),
-    "shed": ((529, "overloaded_error"), (503, "server_error", "server_is_overloaded"), (503, "UNAVAILABLE")),
-    "internal": ((500, "api_error"), (500, "server_error", "internal_error"), (500, "INTERNAL")),
-    "upstream_bad": ((502, "api_error"), (502, "server_error", "upstream_error"), (502, "UNAVAILABLE")),
-    "upstream_down": ((503, "api_error"), (503, "server_error", "upstream_unavailable"), (503, "UNAVAILABLE")),
-    "upstream_timeout": ((504, "timeout_error"), (504, "server_error", "upstream_timeout"), (504, "DEADLINE_EXCEEDED")),
-    "upstream_auth": ((500, "api_error"), (502, "server_error", "upstream_auth_failed"), (500, "INTERNAL")),
-}  # fmt: skip
-
-
-def is_of(kind: str, client: Client, answered: Answered) -> None:
-    anthropic, openai, gemini = FORMS[kind]
-    said = told(client, answered)
-    if client.family == "A":
-        assert (answered.status, said.type) == anthropic
-    elif client.family == "G":
-        assert (answered.status, said.type) == gemini
-    else:
-        assert (answered.status, said.type, said.code) == openai
-
-
-def closed_port() -> int:
-    """Nobody listens there: it was free a moment ago, and the system gives it to others last."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return int(held.getsockname()[1])
-
 
 def _toml(upstream: ScriptedUpstream) -> str:
-    digest = hashlib.sha256(GUARDED.encode()).hexdigest()
     return (
         every_dialect(upstream)
         + every_dialect(upstream, ONCE + "timeouts = { first_byte = 0.05 }\n").replace("-up]", "-hasty]")
@@ -78,27 +48,21 @@ def _toml(upstream: ScriptedUpstream) -> str:
         + f'[providers.down]\ndialect = "openai-chat"\nbase_url = "http://127.0.0.1:{closed_port()}/v1"\n'
         + f'api_key = "k"\n{ONCE}'
         + f"[limits]\nbody = {LIMIT}\nanthropic_body = {LIMIT}\nqueue = 0\nauth_failures = 1000\n"
-        + f'[keys]\nteam = {{ hash = "sha256:{digest}", models = ["*-up/m*", "*-hasty/m1", "*-narrow/m1", '
+        + f'[keys]\nteam = {{ hash = "{digest_of(SECRET)}", models = ["*-up/m*", "*-hasty/m1", "*-narrow/m1", '
         + '"*-locked/m*", "down/*", "nobody/*"] }\n'
     )
 
 
-Stage = tuple[LiveGateway, ScriptedUpstream]
-
-
-@pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
-    with behind(_toml) as both:
-        yield both
+stage = stage_behind(_toml)
 
 
 def asked(stage: Stage, client: Client, model: str, *, stream: bool, **more: Any) -> Answered:
-    return ask(stage[0], client, model, stream=stream, headers={"authorization": f"Bearer {GUARDED}"}, **more)
+    return ask(stage[0], client, model, stream=stream, headers=BEARER, **more)
 
 
 def bad(stage: Stage, client: Client, stream: bool) -> Answered:
     path = client.path(model_at("gemini"), stream)
-    return post(stage[0].port, path, b'{"model": ', {"authorization": f"Bearer {GUARDED}"})
+    return post(stage[0].port, path, b'{"model": ', BEARER)
 
 
 def auth(stage: Stage, client: Client, stream: bool) -> Answered:
@@ -123,7 +87,7 @@ def too_large(stage: Stage, client: Client, stream: bool) -> Answered:
 
 
 def media(stage: Stage, client: Client, stream: bool) -> Answered:
-    headers = {"authorization": f"Bearer {GUARDED}", "content-type": "text/plain"}
+    headers = {**BEARER, "content-type": "text/plain"}
     return post(stage[0].port, client.path(model_at("gemini"), stream), b"{}", headers)
 
 
@@ -138,7 +102,7 @@ def shed(stage: Stage, client: Client, stream: bool) -> Answered:
     upstream.reset()
     upstream.next(Behaviour(fault="stall"))
     model = foreign(client).replace("-up/", "-narrow/")
-    first = start(gateway, client, model, headers={"authorization": f"Bearer {GUARDED}"})
+    first = start(gateway, client, model, headers=BEARER)
     upstream.wait_for(1)
     try:
         return asked(stage, client, model, stream=stream)
@@ -206,7 +170,7 @@ CLASSES: dict[str, Callable[[Stage, Client, bool], Answered]] = {
 }
 
 
-@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+@EVERY
 @pytest.mark.parametrize("kind", CLASSES)
 def test_an_error_has_its_status_body_and_headers(stage: Stage, kind: str, client: Client) -> None:
     """FAULTS 1, 12, 15, 31, 49, 54, 65, 88, 108, 109"""
@@ -260,10 +224,9 @@ def test_a_bug_is_logged_with_its_place_and_without_its_words(stage: Stage) -> N
 
 def test_a_wrong_key_too_often_is_told_to_wait_while_others_go_on(stage: Stage) -> None:
     """FAULTS 89"""
-    digest = hashlib.sha256(GUARDED.encode()).hexdigest()
 
     def toml(upstream: ScriptedUpstream) -> str:
-        keys = f'[keys]\nteam = "sha256:{digest}"\n[limits]\nauth_failures = 2\n'
+        keys = f'[keys]\nteam = "{digest_of(SECRET)}"\n[limits]\nauth_failures = 2\n'
         return provider("mine", upstream, "gemini") + keys
 
     with behind(toml) as (gateway, _):

@@ -2,69 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from tests.gateway.faults_kit import (
-    BY_NAME,
-    CLIENTS,
-    Answered,
-    Client,
-    ask,
-    behind,
-    every_dialect,
-    logged,
-    model_at,
-    post,
-    told,
-)
-from wireglot.testing.live_gateway import LiveGateway
-from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from tests.gateway.faults_kit import Client, logged, model_at, post, told
+from tests.gateway.faults_stages import EVERY, SECRET, A, C, R, Stage, asked, guarded, send, stage_behind
+from wireglot.testing.scripted_upstream import Behaviour
 from wireglot.wire.json import decode, encode
 
-Stage = tuple[LiveGateway, ScriptedUpstream]
-A, C, R = (BY_NAME[name] for name in ("anthropic", "openai-chat", "openai-responses"))
-EVERY = pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
-SECRET = "a-client-key-of-the-tests"
-
-
-def _toml(upstream: ScriptedUpstream) -> str:
-    digest = hashlib.sha256(SECRET.encode()).hexdigest()
-    key = f'[keys]\nteam = {{ hash = "sha256:{digest}", models = ["*-up/m1"] }}\n'
-    return every_dialect(upstream) + key
-
-
-@pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
-    with behind(_toml) as both:
-        yield both
-
-
-@pytest.fixture(scope="module")
-def open_stage() -> Iterator[Stage]:
-    """Without keys: whoever asks may ask for anything."""
-    with behind(every_dialect) as both:
-        yield both
+stage = stage_behind(guarded)
 
 
 @pytest.fixture(autouse=True)
 def _fresh(stage: Stage) -> None:
     stage[1].reset()
-
-
-def send(stage: Stage, client: Client, body: bytes, source: str = "openai-chat") -> Answered:
-    headers = {"authorization": f"Bearer {SECRET}"}
-    return post(stage[0].port, client.path(model_at(source), False), body, headers)
-
-
-def asked(stage: Stage, client: Client, source: str, text: str = "hi", **more: Any) -> Answered:
-    return ask(
-        stage[0], client, model_at(source), text, headers={"authorization": f"Bearer {SECRET}"}, **more
-    )
 
 
 def refused(stage: Stage, client: Client, body: bytes, code: str) -> str:

@@ -2,40 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from tests.gateway.faults_kit import (
-    BY_NAME,
-    ask,
-    behind,
-    provider,
-    told,
-)
-from tests.gateway.test_faults_errors import is_of
-from wireglot.testing.live_gateway import LiveGateway
-from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
-
-Stage = tuple[LiveGateway, ScriptedUpstream]
-A, C, R, G = (BY_NAME[name] for name in ("anthropic", "openai-chat", "openai-responses", "gemini"))
-SOON = "retry = { retries = 2, base = 0.001, cap = 0.002 }\n"
-NEVER_OPEN = "breaker = { consecutive = 1000000, minimum = 1000000 }\n"
-KEYS = 'api_keys = ["first-key-0001", "second-key-0002", "third-key-0003"]\n'
-
-
-@contextmanager
-def one(lines: str, more: str = "", dialect: str = "openai-chat") -> Iterator[Stage]:
-    """A gateway of its own: what is remembered about a provider must not reach another test."""
-    with behind(lambda upstream: provider("mine", upstream, dialect, lines) + more) as both:
-        yield both
-
-
-def keys_of(requests: list[Recorded]) -> list[str]:
-    return [request.headers["authorization"].removeprefix("Bearer ") for request in requests]
+from tests.gateway.faults_kit import ask, is_of, provider, told
+from tests.gateway.faults_stages import KEYS, SOON, A, behind, digest_of, keys_of, one
+from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
 
 def test_keys_take_turns_when_one_is_told_to_wait() -> None:
@@ -146,11 +119,10 @@ LOSSY: dict[str, Any] = {"top_k": 5}
 @pytest.mark.parametrize("where", ["settings", "provider", "rule", "key", "header"])
 def test_strict_asks_no_upstream(where: str) -> None:
     """FAULTS 32: wherever it is said, the client's own wish first."""
-    digest = hashlib.sha256(b"client-key").hexdigest()
     lines = 'losses = "strict"\n' if where == "provider" else ""
     rule = ', losses = "strict"' if where == "rule" else ""
     key = ', losses = "strict"' if where == "key" else ""
-    more = f'[models]\n"m" = {{ to = "mine/m1"{rule} }}\n[keys]\nteam = {{ hash = "sha256:{digest}"{key} }}\n'
+    more = f'[models]\n"m" = {{ to = "mine/m1"{rule} }}\n[keys]\nteam = {{ hash = "{digest_of("client-key")}"{key} }}\n'
 
     def toml(upstream: ScriptedUpstream) -> str:
         first = 'losses = "strict"\n' if where == "settings" else ""

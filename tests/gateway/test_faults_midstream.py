@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.gateway.faults_kit import (
     BY_NAME,
     CLIENTS,
     ONCE,
-    PAIRS,
-    SOME_PAIRS,
     UPSTREAMS,
     Client,
     Told,
     ask,
-    behind,
     every_dialect,
-    frames,
     invented_end,
     is_complete,
     logged,
     model_at,
-    pair_name,
     provider,
-    recorded,
     told,
     told_in_stream,
 )
-from wireglot.testing.live_gateway import LiveGateway
+from tests.gateway.faults_stages import (
+    PAIRED,
+    PAIRS,
+    Stage,
+    behind,
+    frames,
+    pair_name,
+    recorded,
+    stage_behind,
+)
 from wireglot.testing.scripted_upstream import Behaviour, Fault, ScriptedUpstream
 
-Stage = tuple[LiveGateway, ScriptedUpstream]
 LONG = "[[demo:text 24]]"
 EVENT = 100_000
 
@@ -65,10 +65,7 @@ def _toml(upstream: ScriptedUpstream) -> str:
     )
 
 
-@pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
-    with behind(_toml) as both:
-        yield both
+stage = stage_behind(_toml)
 
 
 def kind_of(said: Told) -> tuple[str, object]:
@@ -118,7 +115,7 @@ def test_wherever_a_stream_is_cut_half_an_event_is_never_sent(stage: Stage, sour
                 assert invented_end(BY_NAME[source], body[:cut])
 
 
-@pytest.mark.parametrize(("client", "source"), SOME_PAIRS, ids=pair_name)
+@PAIRED
 def test_an_event_that_is_no_json_ends_a_translated_stream(stage: Stage, client: Client, source: str) -> None:
     """FAULTS 75: what passes through in its own dialect is not read, so its client's reader has to tell."""
     gateway, upstream = stage
@@ -143,7 +140,7 @@ def test_an_error_event_keeps_its_meaning(stage: Stage, client: Client, source: 
     assert line["error"]["kind"] == "overloaded"
 
 
-@pytest.mark.parametrize(("client", "source"), SOME_PAIRS, ids=pair_name)
+@PAIRED
 def test_an_error_as_first_event_is_a_true_status(stage: Stage, client: Client, source: str) -> None:
     """FAULTS 62"""
     gateway, upstream = stage
@@ -154,7 +151,7 @@ def test_an_error_as_first_event_is_a_true_status(stage: Stage, client: Client, 
     assert kind_of(said) == OVERLOADED[client.family]
 
 
-@pytest.mark.parametrize(("client", "source"), SOME_PAIRS, ids=pair_name)
+@PAIRED
 @pytest.mark.parametrize("limit", ["idle", "total"])
 def test_a_stream_that_stops_or_lasts_too_long_ends_in_a_timeout(
     stage: Stage, limit: str, client: Client, source: str
@@ -180,7 +177,7 @@ def test_keep_alives_of_the_upstream_are_no_progress(stage: Stage, client: Clien
     assert kind_of(told_in_stream(client, answered)) == LATE[client.family]
 
 
-@pytest.mark.parametrize(("client", "source"), SOME_PAIRS, ids=pair_name)
+@PAIRED
 @pytest.mark.parametrize("begun", [False, True], ids=["at-once", "begun"])
 def test_an_event_without_end_is_given_up(stage: Stage, begun: bool, client: Client, source: str) -> None:
     """FAULTS 72"""

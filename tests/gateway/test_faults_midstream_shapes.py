@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,34 +10,22 @@ import pytest
 from tests.gateway.faults_kit import (
     BY_NAME,
     CLIENTS,
-    PAIRS,
-    SOME_PAIRS,
     UPSTREAMS,
     Answered,
     Client,
     ask,
-    behind,
     every_dialect,
-    frames,
     is_complete,
     logged,
     model_at,
-    pair_name,
-    repeated,
     told_in_stream,
 )
-from wireglot.testing.live_gateway import LiveGateway
-from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from tests.gateway.faults_stages import EVERY, PAIRED, PAIRS, Stage, frames, pair_name, repeated, stage_behind
+from wireglot.testing.scripted_upstream import Behaviour
 from wireglot.wire.json import decode, encode
 
-Stage = tuple[LiveGateway, ScriptedUpstream]
 SAID = "[[demo:echo]] ü€😀\u2028 three words"
-
-
-@pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
-    with behind(every_dialect) as both:
-        yield both
+stage = stage_behind(every_dialect)
 
 
 def plain(answered: Answered) -> bytes:
@@ -87,7 +74,7 @@ def test_how_a_stream_is_cut_into_pieces_changes_nothing(stage: Stage, client: C
         assert plain(ask(gateway, client, model_at(source), SAID, stream=True)) == plain(usual)
 
 
-@pytest.mark.parametrize(("client", "source"), SOME_PAIRS, ids=pair_name)
+@PAIRED
 @pytest.mark.parametrize("end", [b"\r\n", b"\r"], ids=["crlf", "cr"])
 def test_any_line_end_is_one(stage: Stage, end: bytes, client: Client, source: str) -> None:
     """FAULTS 71: also cut between the two letters of one."""
@@ -110,7 +97,7 @@ ODD = [b": a comment\n\n", b"retry: 1000\n\n", b"id: 7\n\n", b":\n\n"]
 UNKNOWN = b'event: wonder\ndata: {"type":"wonder","delta":{"type":"wonder_delta","wonder":1}}\n\n'
 
 
-@pytest.mark.parametrize(("client", "source"), SOME_PAIRS, ids=pair_name)
+@PAIRED
 def test_what_a_stream_holds_beside_its_answer_is_skipped_or_kept(
     stage: Stage, client: Client, source: str
 ) -> None:
@@ -131,7 +118,7 @@ def test_what_a_stream_holds_beside_its_answer_is_skipped_or_kept(
         assert plain(answered) == plain(usual)
 
 
-@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+@EVERY
 def test_one_large_event_passes(stage: Stage, client: Client) -> None:
     """FAULTS 73"""
     gateway, upstream = stage
@@ -149,7 +136,7 @@ def test_one_large_event_passes(stage: Stage, client: Client) -> None:
 
 
 @pytest.mark.parametrize("source", ["anthropic", "openai-responses"])
-@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+@EVERY
 def test_a_stream_without_its_first_event_is_mended_or_refused(
     stage: Stage, client: Client, source: str
 ) -> None:
@@ -205,7 +192,7 @@ def tool_stream(stop: str) -> tuple[bytes, ...]:
 
 
 @pytest.mark.parametrize("stop", ["max_tokens", "tool_use"])
-@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+@EVERY
 def test_arguments_that_were_cut_are_never_mended(stage: Stage, client: Client, stop: str) -> None:
     """FAULTS 80: they go on as the text they are; where only an object can stand, it says that it is none."""
     gateway, upstream = stage

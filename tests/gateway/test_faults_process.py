@@ -17,9 +17,6 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.faults_kit import (
-    BY_NAME,
-    CLIENTS,
-    UPSTREAMS,
     Answered,
     Call,
     Client,
@@ -29,12 +26,12 @@ from tests.gateway.faults_kit import (
     told_in_stream,
     wait_until,
 )
+from tests.gateway.faults_stages import OWN_AND_CHAT, A
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import encode
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and fork are Unix's")
 
-A = BY_NAME["anthropic"]
 LONG = "[[demo:text 12]]"
 
 
@@ -95,15 +92,11 @@ def listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-CASES = [(client, source) for client in CLIENTS for source in dict.fromkeys(["openai-chat", client.dialect])
-         if source in UPSTREAMS]  # fmt: skip
-
-
 def test_asked_once_streams_finish_and_nobody_new_comes_in(tmp_path: Path) -> None:
     """FAULTS 103, 105"""
     with ScriptedUpstream() as upstream, serving(upstream, tmp_path) as served:
         upstream.otherwise = Behaviour(gap=0.03)
-        calls = [(client, served.start(client, source)) for client, source in CASES]
+        calls = [(client, served.start(client, source)) for client, source in OWN_AND_CHAT]
         begun = [call.until(b"{") for _, call in calls]
         served.process.send_signal(signal.SIGTERM)
         wait_until(lambda: not listens(served.port))
@@ -111,7 +104,7 @@ def test_asked_once_streams_finish_and_nobody_new_comes_in(tmp_path: Path) -> No
             rest = call.rest()
             assert is_complete(client, Answered(200, {}, first + rest.body, rest.whole))
         assert served.process.wait(10) == 0
-        assert served.log.read_bytes().count(b'"outcome":"ok"') == len(CASES)
+        assert served.log.read_bytes().count(b'"outcome":"ok"') == len(OWN_AND_CHAT)
 
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
@@ -119,7 +112,7 @@ def test_asked_twice_every_stream_is_told_and_the_process_ends(tmp_path: Path, n
     """FAULTS 104: in every dialect, also in the middle of an answer, after which nothing is invented."""
     with ScriptedUpstream() as upstream, serving(upstream, tmp_path) as served:
         upstream.otherwise = Behaviour(fault="stall-midstream")
-        calls = [(client, served.start(client, source)) for client, source in CASES]
+        calls = [(client, served.start(client, source)) for client, source in OWN_AND_CHAT]
         begun = [call.until(b"{") for _, call in calls]
         served.process.send_signal(name)
         wait_until(lambda: not listens(served.port))
@@ -130,7 +123,7 @@ def test_asked_twice_every_stream_is_told_and_the_process_ends(tmp_path: Path, n
             expected = {"A": "overloaded_error", "C": "server_error", "R": "server_error", "G": "UNAVAILABLE"}
             assert said.type == expected[client.family]
         assert served.process.wait(10) == 0
-        assert served.log.read_bytes().count(b'"outcome":"gateway_abort"') == len(CASES)
+        assert served.log.read_bytes().count(b'"outcome":"gateway_abort"') == len(OWN_AND_CHAT)
 
 
 def test_an_idle_process_ends_at_once(tmp_path: Path) -> None:

@@ -2,69 +2,36 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.gateway.faults_kit import (
-    BY_NAME,
-    CLIENTS,
-    Answered,
-    Client,
-    ask,
+from tests.gateway.faults_kit import BY_NAME, CLIENTS, Client, ask, every_dialect, logged, model_at, told
+from tests.gateway.faults_stages import (
+    BEARER,
+    EVERY,
+    A,
+    C,
+    R,
+    Stage,
+    asked,
     behind,
-    every_dialect,
-    logged,
-    model_at,
-    post,
-    told,
+    guarded,
+    send,
+    stage_behind,
 )
-from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 from wireglot.wire.json import encode
 
-Stage = tuple[LiveGateway, ScriptedUpstream]
-A, C, R = (BY_NAME[name] for name in ("anthropic", "openai-chat", "openai-responses"))
-EVERY = pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
-SECRET = "a-client-key-of-the-tests"
-
-
-def _toml(upstream: ScriptedUpstream) -> str:
-    digest = hashlib.sha256(SECRET.encode()).hexdigest()
-    key = f'[keys]\nteam = {{ hash = "sha256:{digest}", models = ["*-up/m1"] }}\n'
-    return every_dialect(upstream) + key
-
-
-@pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
-    with behind(_toml) as both:
-        yield both
-
-
-@pytest.fixture(scope="module")
-def open_stage() -> Iterator[Stage]:
-    """Without keys: whoever asks may ask for anything."""
-    with behind(every_dialect) as both:
-        yield both
+stage = stage_behind(guarded)
+open_stage = stage_behind(every_dialect)
+"""Without keys: whoever asks may ask for anything."""
 
 
 @pytest.fixture(autouse=True)
 def _fresh(stage: Stage) -> None:
     stage[1].reset()
-
-
-def send(stage: Stage, client: Client, body: bytes, source: str = "openai-chat") -> Answered:
-    headers = {"authorization": f"Bearer {SECRET}"}
-    return post(stage[0].port, client.path(model_at(source), False), body, headers)
-
-
-def asked(stage: Stage, client: Client, source: str, text: str = "hi", **more: Any) -> Answered:
-    return ask(
-        stage[0], client, model_at(source), text, headers={"authorization": f"Bearer {SECRET}"}, **more
-    )
 
 
 @EVERY
@@ -142,7 +109,7 @@ def test_an_unknown_field_goes_on_in_its_own_dialect_and_is_told_otherwise(
     else:
         assert "a_new_field" not in sent
         assert answered.headers["x-wireglot-losses"]
-    strict = {"authorization": f"Bearer {SECRET}", "x-wireglot-loss-policy": "strict"}
+    strict = {**BEARER, "x-wireglot-loss-policy": "strict"}
     before = len(stage[1].requests)
     answered = ask(stage[0], client, model_at(source), headers=strict, a_new_field=1)
     if client.dialect == source:
@@ -207,7 +174,7 @@ def test_a_result_without_its_call_is_told_or_refused(stage: Stage, source: str)
     assert answered.status == 200
     assert "tool_result.pairing" in answered.headers["x-wireglot-losses"]
     assert b"seen" not in stage[1].requests[-1].body
-    strict = {"authorization": f"Bearer {SECRET}", "x-wireglot-loss-policy": "strict"}
+    strict = {**BEARER, "x-wireglot-loss-policy": "strict"}
     answered = ask(stage[0], A, model_at(source), headers=strict, messages=messages, tools=TOOLS)
     assert answered.status == 400
     assert "messages[2]" in told(A, answered).message

@@ -5,55 +5,46 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from tests.gateway.faults_kit import (
-    BY_NAME,
     CLIENTS,
-    SOME_PAIRS,
     Client,
     ask,
-    behind,
     every_dialect,
     is_complete,
+    is_of,
     logged,
     model_at,
-    pair_name,
     provider,
     start,
     wait_until,
 )
-from tests.gateway.test_faults_errors import is_of
+from tests.gateway.faults_stages import (
+    EVERY,
+    NEVER_OPEN,
+    PAIRED,
+    SOON,
+    A,
+    C,
+    G,
+    R,
+    Stage,
+    behind,
+    one,
+    stage_behind,
+)
 from wireglot.gateway.health import Breaker
 from wireglot.gateway.settings import BreakerPolicy
 from wireglot.gateway.transport import dial
 from wireglot.gateway.upstream import TransportFault
 from wireglot.testing.live_gateway import LiveGateway
-from wireglot.testing.scripted_upstream import Behaviour, Fault, Recorded, ScriptedUpstream
+from wireglot.testing.scripted_upstream import Behaviour, Fault, ScriptedUpstream
 from wireglot.wire.json import encode
 
-Stage = tuple[LiveGateway, ScriptedUpstream]
-A, C, R, G = (BY_NAME[name] for name in ("anthropic", "openai-chat", "openai-responses", "gemini"))
-SOON = "retry = { retries = 2, base = 0.001, cap = 0.002 }\n"
-NEVER_OPEN = "breaker = { consecutive = 1000000, minimum = 1000000 }\n"
-KEYS = 'api_keys = ["first-key-0001", "second-key-0002", "third-key-0003"]\n'
 
-
-@contextmanager
-def one(lines: str, more: str = "", dialect: str = "openai-chat") -> Iterator[Stage]:
-    """A gateway of its own: what is remembered about a provider must not reach another test."""
-    with behind(lambda upstream: provider("mine", upstream, dialect, lines) + more) as both:
-        yield both
-
-
-def keys_of(requests: list[Recorded]) -> list[str]:
-    return [request.headers["authorization"].removeprefix("Bearer ") for request in requests]
-
-
-@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+@EVERY
 def test_two_more_attempts_and_then_the_client_is_told_not_to_try(client: Client) -> None:
     """FAULTS 60"""
     with one(SOON + NEVER_OPEN) as (gateway, upstream):
@@ -83,13 +74,10 @@ FAILURES: list[Behaviour] = [
 ]
 
 
-@pytest.fixture(scope="module")
-def patient() -> Iterator[Stage]:
-    with behind(lambda upstream: every_dialect(upstream, SOON + NEVER_OPEN)) as both:
-        yield both
+patient = stage_behind(lambda upstream: every_dialect(upstream, SOON + NEVER_OPEN))
 
 
-@pytest.mark.parametrize(("client", "source"), SOME_PAIRS, ids=pair_name)
+@PAIRED
 def test_one_failure_is_not_felt(patient: Stage, client: Client, source: str) -> None:
     """FAULTS 60, 61, 62"""
     gateway, upstream = patient
@@ -208,7 +196,7 @@ def chained(upstream: ScriptedUpstream) -> str:
     )
 
 
-@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+@EVERY
 def test_a_chain_is_followed_to_the_first_that_answers(client: Client) -> None:
     """FAULTS 49, 56, 57, 59, 60, 61, 62: whatever is wrong with the ones before, but for the request."""
     with behind(chained) as (gateway, upstream):

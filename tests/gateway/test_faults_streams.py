@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,17 +14,15 @@ from tests.gateway.faults_kit import (
     Answered,
     Client,
     ask,
-    behind,
     every_dialect,
     is_complete,
     logged,
     model_at,
     told_in_stream,
 )
-from wireglot.testing.live_gateway import LiveGateway
+from tests.gateway.faults_stages import EVERY, Stage, stage_behind
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
-Stage = tuple[LiveGateway, ScriptedUpstream]
 PING = 0.02
 SILENT = 0.07
 """Long enough for some pings, and no test depends on how many."""
@@ -53,10 +50,7 @@ def _toml(upstream: ScriptedUpstream) -> str:
     )
 
 
-@pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
-    with behind(_toml) as both:
-        yield both
+stage = stage_behind(_toml)
 
 
 def foreign(client: Client) -> str:
@@ -127,7 +121,7 @@ def test_after_keep_alives_a_failure_is_told_in_the_stream(stage: Stage, client:
     assert logged(gateway, answered)["outcome"] == "error"
 
 
-@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+@EVERY
 @pytest.mark.parametrize(
     ("error", "types"),
     [

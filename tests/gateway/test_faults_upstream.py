@@ -3,44 +3,41 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
 import pytest
 
 from tests.gateway.faults_kit import (
-    BY_NAME,
-    CLIENTS,
     KEY,
     ONCE,
-    SOME_PAIRS,
     Answered,
     Client,
     ask,
-    behind,
     every_dialect,
     is_complete,
+    is_of,
     logged,
     model_at,
-    pair_name,
     provider,
     told,
 )
-from tests.gateway.test_faults_errors import closed_port, is_of
-from wireglot.testing.live_gateway import LiveGateway
+from tests.gateway.faults_stages import (
+    EVERY,
+    PAIRED,
+    SOME_PAIRS,
+    A,
+    C,
+    G,
+    R,
+    Stage,
+    behind,
+    closed_port,
+    stage_behind,
+)
 from wireglot.testing.scripted_upstream import Behaviour, Fault, ScriptedUpstream
 from wireglot.wire.json import encode
 
-Stage = tuple[LiveGateway, ScriptedUpstream]
-A, C, R, G = (BY_NAME[name] for name in ("anthropic", "openai-chat", "openai-responses", "gemini"))
-EVERY = pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
-PAIRED = pytest.mark.parametrize(("client", "source"), SOME_PAIRS, ids=pair_name)
 NUMBERS = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
-    with behind(every_dialect) as both:
-        yield both
+stage = stage_behind(every_dialect)
 
 
 @pytest.fixture(autouse=True)

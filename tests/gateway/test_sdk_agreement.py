@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 from google.genai import types
 
-from tests.gateway.sdk_kit import MODEL, UPSTREAMS, WEATHER, Stage
+from tests.gateway.sdk_kit import MODEL, WEATHER, Stage, stage_fixtures
 from wireglot.testing.scripted_upstream import Behaviour, Fault
 
 TEXT = "What is the weather in Rome?"
@@ -30,16 +30,7 @@ class Said(msgspec.Struct, frozen=True):
     usage: tuple[int, int]
 
 
-@pytest.fixture(scope="module", params=UPSTREAMS)
-def running(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    with Stage(request.param) as stage:
-        yield stage
-
-
-@pytest.fixture
-def stage(running: Stage) -> Stage:
-    running.upstream.reset()
-    return running
+running, stage = stage_fixtures()
 
 
 def heard_by_claude(stage: Stage, model: str, stream: bool) -> Said:

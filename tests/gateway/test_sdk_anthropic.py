@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import anthropic
 import pytest
 from anthropic.types import MessageParam, TextBlock, TextBlockParam
-from pydantic import BaseModel
 
-from tests.gateway.sdk_kit import MODEL, NAMED, PIXEL, UNLISTED, UPSTREAMS, Stage
+from tests.gateway.sdk_kit import ECHO, HEARD, MODEL, NAMED, PIXEL, UNLISTED, Place, Stage, stage_fixtures
 
-HELLO: list[MessageParam] = [{"role": "user", "content": "[[demo:echo]] Hello, héllo, 你好 🙂\nsecond line"}]
-HEARD = "Hello, héllo, 你好 🙂\nsecond line"
-
-
-class Place(BaseModel):
-    city: str
-    population: int
-
-
-@pytest.fixture(scope="module", params=UPSTREAMS)
-def running(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    with Stage(request.param) as stage:
-        yield stage
-
-
-@pytest.fixture
-def stage(running: Stage) -> Stage:
-    running.upstream.reset()
-    return running
+HELLO: list[MessageParam] = [{"role": "user", "content": ECHO}]
+running, stage = stage_fixtures()
 
 
 def text_of(message: anthropic.types.Message) -> str:
@@ -190,12 +171,7 @@ def test_models_are_described(stage: Stage) -> None:
 
 
 async def answered_twice(stage: Stage) -> tuple[str, str]:
-    async with anthropic.AsyncAnthropic(
-        base_url=stage.url,
-        api_key="x",
-        max_retries=0,
-        http_client=anthropic.DefaultAsyncHttpxClient(verify=False),
-    ) as client:
+    async with stage.async_claude() as client:
         whole = await client.messages.create(model=MODEL, max_tokens=100, messages=HELLO)
         async with client.messages.stream(model=MODEL, max_tokens=100, messages=HELLO) as stream:
             streamed = "".join([piece async for piece in stream.text_stream])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Iterator
 from typing import Any
 
 import anthropic
@@ -12,26 +10,14 @@ import pytest
 from anthropic import beta_async_tool, beta_tool
 from anthropic.types import Message, MessageParam, TextBlock, ThinkingBlock, ToolParam, ToolUseBlock
 
-from tests.gateway.sdk_kit import MODEL, STRICT, UPSTREAMS, WEATHER, Stage, reasoning_state
+from tests.gateway.sdk_kit import LEGAL_ID, MODEL, STRICT, WEATHER, Stage, reasoning_state, stage_fixtures
 
 TOOLS: list[ToolParam] = [
     {"name": "get_weather", "description": "The weather of a city.", "input_schema": WEATHER},
     {"name": "get_time", "description": "The time in a city.", "input_schema": WEATHER},
 ]
-LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 ASKED: MessageParam = {"role": "user", "content": "What is the weather in Rome?"}
-
-
-@pytest.fixture(scope="module", params=UPSTREAMS)
-def running(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    with Stage(request.param) as stage:
-        yield stage
-
-
-@pytest.fixture
-def stage(running: Stage) -> Stage:
-    running.upstream.reset()
-    return running
+running, stage = stage_fixtures()
 
 
 @beta_tool
@@ -74,7 +60,7 @@ def test_a_tool_loop_by_hand(stage: Stage) -> None:
     (call,) = calls_of(first)
     assert call.name == "get_weather"
     assert call.input == {"city": "Rome"}
-    assert LEGAL.fullmatch(call.id)
+    assert LEGAL_ID.fullmatch(call.id)
     second = stage.claude.messages.create(
         model=MODEL, max_tokens=500, tools=TOOLS, messages=[ASKED, *results(first, "18 degrees")]
     )
@@ -111,7 +97,7 @@ def test_calls_in_parallel_stay_apart(stage: Stage, streaming: bool) -> None:
     calls = calls_of(first)
     assert len(calls) == 3
     assert len({call.id for call in calls}) == 3
-    assert all(LEGAL.fullmatch(call.id) for call in calls)
+    assert all(LEGAL_ID.fullmatch(call.id) for call in calls)
     assert all(call.input == {"city": "Rome"} for call in calls)
     assert {call.name for call in calls} == {"get_weather", "get_time"}
     second = stage.claude.messages.create(
@@ -201,12 +187,7 @@ def test_a_thread_is_refused_in_the_words_the_sdk_knows(stage: Stage) -> None:
 
 
 async def run_later(stage: Stage) -> str:
-    async with anthropic.AsyncAnthropic(
-        base_url=stage.url,
-        api_key="x",
-        max_retries=0,
-        http_client=anthropic.DefaultAsyncHttpxClient(verify=False),
-    ) as client:
+    async with stage.async_claude() as client:
         runner = client.beta.messages.tool_runner(
             model=MODEL,
             max_tokens=500,

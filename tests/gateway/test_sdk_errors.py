@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
@@ -13,24 +13,13 @@ from google import genai
 from google.genai import errors as genai_errors
 from google.genai import types
 
-from tests.gateway.sdk_kit import FRAIL, LOCKED, MODEL, UNLISTED, UPSTREAMS, Stage
+from tests.gateway.sdk_kit import FRAIL, LOCKED, MODEL, UNLISTED, UPSTREAMS, Stage, stage_fixtures
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
 Raised = tuple[int, str, str, dict[str, str]]
 """Status, class, message and headers of what an SDK raised."""
-
-
-@pytest.fixture(scope="module", params=UPSTREAMS)
-def running(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    with Stage(request.param) as stage:
-        yield stage
-
-
-@pytest.fixture
-def stage(running: Stage) -> Stage:
-    running.upstream.reset()
-    return running
+running, stage = stage_fixtures()
 
 
 def ask_claude(stage: Stage, model: str, text: str, stream: bool) -> Any:

@@ -4,35 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64decode
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from google.genai import errors, types
-from pydantic import BaseModel
 
-from tests.gateway.sdk_kit import MODEL, NAMED, PIXEL, UNLISTED, UPSTREAMS, Stage
+from tests.gateway.sdk_kit import ECHO, HEARD, MODEL, NAMED, PIXEL, UNLISTED, Place, Stage, stage_fixtures
 
 GOOGLE = ("gemini", "code-assist")
-HELLO = "[[demo:echo]] Hello, héllo, 你好 🙂\nsecond line"
-HEARD = "Hello, héllo, 你好 🙂\nsecond line"
-
-
-class Place(BaseModel):
-    city: str
-    population: int
-
-
-@pytest.fixture(scope="module", params=UPSTREAMS)
-def running(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    with Stage(request.param) as stage:
-        yield stage
-
-
-@pytest.fixture
-def stage(running: Stage) -> Stage:
-    running.upstream.reset()
-    return running
+running, stage = stage_fixtures()
 
 
 def finish_of(answer: types.GenerateContentResponse) -> types.FinishReason | None:
@@ -48,7 +28,7 @@ def counts(answer: types.GenerateContentResponse) -> dict[str, int]:
 
 def test_content_is_generated(stage: Stage) -> None:
     config = types.GenerateContentConfig(system_instruction="You are terse.", max_output_tokens=100)
-    answer = stage.gemini.models.generate_content(model=MODEL, contents=HELLO, config=config)
+    answer = stage.gemini.models.generate_content(model=MODEL, contents=ECHO, config=config)
     assert answer.text == HEARD
     assert answer.model_version == MODEL
     assert answer.response_id
@@ -61,8 +41,8 @@ def test_content_is_generated(stage: Stage) -> None:
 
 
 def test_a_stream_says_the_same_as_the_whole_answer(stage: Stage) -> None:
-    whole = stage.gemini.models.generate_content(model=MODEL, contents=HELLO)
-    chunks = list(stage.gemini.models.generate_content_stream(model=MODEL, contents=HELLO))
+    whole = stage.gemini.models.generate_content(model=MODEL, contents=ECHO)
+    chunks = list(stage.gemini.models.generate_content_stream(model=MODEL, contents=ECHO))
     assert len(chunks) > 3
     assert "".join(chunk.text or "" for chunk in chunks) == whole.text
     assert finish_of(chunks[-1]) == finish_of(whole)
@@ -129,7 +109,7 @@ def test_a_chat_remembers(stage: Stage) -> None:
 
 def test_a_chat_streams(stage: Stage) -> None:
     chat = stage.gemini.chats.create(model=MODEL)
-    said = "".join(chunk.text or "" for chunk in chat.send_message_stream(HELLO))
+    said = "".join(chunk.text or "" for chunk in chat.send_message_stream(ECHO))
     again = "".join(chunk.text or "" for chunk in chat.send_message_stream("[[demo:echo]] And again"))
     assert (said, again) == (HEARD, "And again")
 
@@ -152,9 +132,9 @@ def test_models_are_described(stage: Stage) -> None:
 
 async def answered_twice(stage: Stage) -> tuple[str | None, str]:
     client = stage.gemini.aio
-    whole = await client.models.generate_content(model=MODEL, contents=HELLO)
+    whole = await client.models.generate_content(model=MODEL, contents=ECHO)
     streamed = ""
-    async for chunk in await client.models.generate_content_stream(model=MODEL, contents=HELLO):
+    async for chunk in await client.models.generate_content_stream(model=MODEL, contents=ECHO):
         streamed += chunk.text or ""
     return whole.text, streamed
 

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from google.genai import types
 
-from tests.gateway.sdk_kit import MODEL, STRICT, UPSTREAMS, WEATHER, Stage, reasoning_state
+from tests.gateway.sdk_kit import MODEL, STRICT, WEATHER, Stage, reasoning_state, stage_fixtures
 
 ASKED = "What is the weather in Rome?"
-
-
-@pytest.fixture(scope="module", params=UPSTREAMS)
-def running(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    with Stage(request.param) as stage:
-        yield stage
-
-
-@pytest.fixture
-def stage(running: Stage) -> Stage:
-    running.upstream.reset()
-    return running
+running, stage = stage_fixtures()
 
 
 def get_weather(city: str) -> dict[str, str]:

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import openai
 import pytest
 from google.genai import types
 
-from tests.gateway.sdk_kit import MODEL, UPSTREAMS, WEATHER, Stage
+from tests.gateway.sdk_kit import MODEL, WEATHER, Stage, stage_fixtures
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 
 Headers = Mapping[str, str]
 USER: Any = [{"role": "user", "content": "[[demo:echo]] Hello"}]
-
-
-@pytest.fixture(scope="module", params=UPSTREAMS)
-def running(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    with Stage(request.param) as stage:
-        yield stage
-
-
-@pytest.fixture
-def stage(running: Stage) -> Stage:
-    running.upstream.reset()
-    return running
+running, stage = stage_fixtures()
 
 
 def from_claude(stage: Stage, stream: bool = False, **more: Any) -> Headers:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Iterator
 from typing import Any
 
 import openai
@@ -17,33 +15,30 @@ from openai.types.chat import (
 from pydantic import BaseModel
 
 from tests.gateway.sdk_kit import (
+    ECHO,
+    HEARD,
+    LEGAL_ID,
     MODEL,
     NAMED,
     PIXEL,
     STRICT,
     UNLISTED,
-    UPSTREAMS,
     WEATHER,
+    Place,
     Stage,
     reasoning_state,
+    stage_fixtures,
 )
 
 HELLO: list[ChatCompletionMessageParam] = [
     {"role": "system", "content": "You are terse."},
-    {"role": "user", "content": "[[demo:echo]] Hello, héllo, 你好 🙂\nsecond line"},
+    {"role": "user", "content": ECHO},
 ]
-HEARD = "Hello, héllo, 你好 🙂\nsecond line"
 ASKED: ChatCompletionMessageParam = {"role": "user", "content": "What is the weather in Rome?"}
 TOOLS: list[Any] = [
     {"type": "function", "function": {"name": "get_weather", "parameters": WEATHER}},
     {"type": "function", "function": {"name": "get_time", "parameters": WEATHER}},
 ]
-LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-
-
-class Place(BaseModel):
-    city: str
-    population: int
 
 
 class GetWeather(BaseModel):
@@ -52,16 +47,7 @@ class GetWeather(BaseModel):
     city: str
 
 
-@pytest.fixture(scope="module", params=UPSTREAMS)
-def running(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    with Stage(request.param) as stage:
-        yield stage
-
-
-@pytest.fixture
-def stage(running: Stage) -> Stage:
-    running.upstream.reset()
-    return running
+running, stage = stage_fixtures()
 
 
 def calls_of(completion: ChatCompletion) -> list[ChatCompletionMessageFunctionToolCall]:
@@ -153,7 +139,7 @@ def test_a_tool_loop(stage: Stage) -> None:
     (call,) = calls_of(first)
     assert call.function.name == "get_weather"
     assert call.function.arguments == '{"city":"Rome"}'
-    assert LEGAL.fullmatch(call.id)
+    assert LEGAL_ID.fullmatch(call.id)
     second = stage.gpt.chat.completions.create(
         model=MODEL, messages=[ASKED, *results(first, "18 degrees")], tools=TOOLS
     )
@@ -283,12 +269,7 @@ def test_models_are_described(stage: Stage) -> None:
 
 
 async def answered_twice(stage: Stage) -> tuple[str | None, str | None]:
-    async with openai.AsyncOpenAI(
-        base_url=f"{stage.url}/v1",
-        api_key="x",
-        max_retries=0,
-        http_client=openai.DefaultAsyncHttpxClient(verify=False),
-    ) as client:
+    async with stage.async_gpt() as client:
         whole = await client.chat.completions.create(model=MODEL, messages=HELLO)
         async with client.chat.completions.stream(model=MODEL, messages=HELLO) as stream:
             final = await stream.get_final_completion()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Iterator
 from typing import Any
 
 import openai
@@ -17,12 +15,21 @@ from openai.types.responses import (
     ResponseFunctionToolCall,
     ResponseReasoningItem,
 )
-from pydantic import BaseModel
 
-from tests.gateway.sdk_kit import MODEL, PIXEL, STRICT, UPSTREAMS, WEATHER, Stage, reasoning_state
+from tests.gateway.sdk_kit import (
+    ECHO,
+    HEARD,
+    LEGAL_ID,
+    MODEL,
+    PIXEL,
+    STRICT,
+    WEATHER,
+    Place,
+    Stage,
+    reasoning_state,
+    stage_fixtures,
+)
 
-HELLO = "[[demo:echo]] Hello, héllo, 你好 🙂\nsecond line"
-HEARD = "Hello, héllo, 你好 🙂\nsecond line"
 ASKED = "What is the weather in Rome?"
 TOOLS: list[FunctionToolParam] = [
     {"type": "function", "name": "get_weather", "parameters": WEATHER, "strict": True},
@@ -31,24 +38,7 @@ TOOLS: list[FunctionToolParam] = [
 PATCH: list[CustomToolParam] = [
     {"type": "custom", "name": "apply_patch", "description": "Applies a patch: *** Begin Patch ..."}
 ]
-LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-
-
-class Place(BaseModel):
-    city: str
-    population: int
-
-
-@pytest.fixture(scope="module", params=UPSTREAMS)
-def running(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    with Stage(request.param) as stage:
-        yield stage
-
-
-@pytest.fixture
-def stage(running: Stage) -> Stage:
-    running.upstream.reset()
-    return running
+running, stage = stage_fixtures()
 
 
 def calls_of(response: Response) -> list[ResponseFunctionToolCall]:
@@ -75,7 +65,7 @@ def asked(text: str = ASKED) -> dict[str, Any]:
 
 
 def test_a_response_is_answered(stage: Stage) -> None:
-    answer = stage.gpt.responses.create(model=MODEL, input=HELLO, instructions="You are terse.")
+    answer = stage.gpt.responses.create(model=MODEL, input=ECHO, instructions="You are terse.")
     assert answer.object == "response"
     assert answer.status == "completed"
     assert answer.error is None
@@ -89,8 +79,8 @@ def test_a_response_is_answered(stage: Stage) -> None:
 
 
 def test_a_stream_says_the_same_as_the_whole_answer(stage: Stage) -> None:
-    whole = stage.gpt.responses.create(model=MODEL, input=HELLO)
-    with stage.gpt.responses.stream(model=MODEL, input=HELLO) as stream:
+    whole = stage.gpt.responses.create(model=MODEL, input=ECHO)
+    with stage.gpt.responses.stream(model=MODEL, input=ECHO) as stream:
         pieces = [event.delta for event in stream if event.type == "response.output_text.delta"]
         final = stream.get_final_response()
     assert len(pieces) > 3
@@ -102,7 +92,7 @@ def test_a_stream_says_the_same_as_the_whole_answer(stage: Stage) -> None:
 
 
 def test_the_events_of_a_stream_are_numbered_and_nested(stage: Stage) -> None:
-    events = list(stage.gpt.responses.create(model=MODEL, input=HELLO, stream=True))
+    events = list(stage.gpt.responses.create(model=MODEL, input=ECHO, stream=True))
     kinds = [event.type for event in events]
     runs = [kind for before, kind in zip(["", *kinds], kinds, strict=False) if kind != before]
     assert runs == [
@@ -148,7 +138,7 @@ def test_a_tool_loop(stage: Stage) -> None:
     (call,) = calls_of(first)
     assert call.name == "get_weather"
     assert call.arguments == '{"city":"Rome"}'
-    assert LEGAL.fullmatch(call.call_id)
+    assert LEGAL_ID.fullmatch(call.call_id)
     assert first.status == "completed"
     again: Any = [asked(), *results(first, "18 degrees")]
     second = stage.gpt.responses.create(model=MODEL, input=again, tools=TOOLS)
@@ -261,7 +251,8 @@ def test_a_refusal_is_an_answer_and_a_filter_a_broken_one(stage: Stage) -> None:
             assert response.incomplete_details.reason == "content_filter"
 
 
-def test_a_turn_whose_beginning_is_elsewhere_is_not_guessed_at(stage: Stage) -> None:
+def test_a_turn_whose_beginning_is_elsewhere_is_put_before_it(stage: Stage) -> None:
+    """R-Z-11, C41"""
     first = stage.gpt.responses.create(model=MODEL, input=ASKED, tools=TOOLS)
     (call,) = calls_of(first)
     result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "18 degrees"}
@@ -271,13 +262,11 @@ def test_a_turn_whose_beginning_is_elsewhere_is_not_guessed_at(stage: Stage) -> 
         "previous_response_id": first.id,
         "input": [result],
     }
-    if stage.dialect == "openai-responses":  # who gave the id out keeps what it stands for
-        assert "18 degrees" in stage.gpt.responses.create(**chained).output_text
-        return
+    assert "18 degrees" in stage.gpt.responses.create(**chained).output_text
     with pytest.raises(openai.BadRequestError) as caught:
-        stage.gpt.responses.create(**chained)
+        stage.gpt.responses.create(**{**chained, "previous_response_id": "resp_nobody"})
     assert caught.value.param == "previous_response_id"
-    assert len(stage.upstream.requests) == 1
+    assert len(stage.upstream.requests) == 2
 
 
 def test_tokens_are_counted(stage: Stage) -> None:
@@ -288,14 +277,9 @@ def test_tokens_are_counted(stage: Stage) -> None:
 
 
 async def answered_twice(stage: Stage) -> tuple[str, str]:
-    async with openai.AsyncOpenAI(
-        base_url=f"{stage.url}/v1",
-        api_key="x",
-        max_retries=0,
-        http_client=openai.DefaultAsyncHttpxClient(verify=False),
-    ) as client:
-        whole = await client.responses.create(model=MODEL, input=HELLO)
-        async with client.responses.stream(model=MODEL, input=HELLO) as stream:
+    async with stage.async_gpt() as client:
+        whole = await client.responses.create(model=MODEL, input=ECHO)
+        async with client.responses.stream(model=MODEL, input=ECHO) as stream:
             final = await stream.get_final_response()
     return whole.output_text, final.output_text
 

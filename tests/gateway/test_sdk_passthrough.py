@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
 
-from tests.gateway.sdk_kit import UPSTREAMS, Stage
+from tests.gateway.sdk_kit import Stage, stage_fixtures
 from wireglot.testing.scripted_upstream import Behaviour
 
 ODD = '"é \\u00e9 \\/ \\ud83d\\ude42 1.0 1e5"'
@@ -39,7 +38,7 @@ CHAT = (
     + ODD.encode()
     + b',"role":"user"}],\n  "model":"m1", "x_unknown":[1.50,{"a":null}] }'
 )
-RESPONSES = b'{ "input" :' + ODD.encode() + b', "x_unknown":[1.50,{"a":null}],"model":"m1"  }'
+RESPONSES = b'{ "input" :' + ODD.encode() + b', "store":false , "x_unknown":[1.50,{"a":null}],"model":"m1"  }'
 GEMINI = b'{ "contents" :[{"parts":[{"text":' + ODD.encode() + b'}] ,"role":"user"}], "x_unknown":[1.50] }'
 CODE_ASSIST = b'{ "model":"m1", "user_prompt_id":"p", "request": ' + GEMINI + b' ,"x_unknown":[1.50] }'
 
@@ -129,18 +128,7 @@ WIRES: dict[str, Wire] = {
         ),
     ),
 }
-
-
-@pytest.fixture(scope="module", params=UPSTREAMS)
-def running(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    with Stage(request.param) as stage:
-        yield stage
-
-
-@pytest.fixture
-def stage(running: Stage) -> Stage:
-    running.upstream.reset()
-    return running
+running, stage = stage_fixtures()
 
 
 def renamed(body: bytes) -> bytes:

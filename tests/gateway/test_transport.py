@@ -5,17 +5,7 @@ import random
 
 import pytest
 
-from tests.gateway.transport_kit import (
-    QUICK,
-    Peer,
-    Server,
-    always,
-    answer,
-    fetch,
-    opened,
-    post,
-    scenario,
-)
+from tests.gateway.transport_kit import QUICK, Peer, Server, always, answer, fetch, opened, post, scenario
 from wireglot.gateway.settings import Guard
 from wireglot.gateway.upstream import Outbound, TransportFault
 

@@ -12,6 +12,7 @@ from tests.gateway.transport_kit import (
     Server,
     always,
     answer,
+    black_hole,
     fetch,
     opened,
     post,
@@ -133,13 +134,8 @@ async def test_every_address_of_a_name_is_tried():
 
 @scenario
 async def test_an_address_that_swallows_everything_leaves_time_for_the_next():
-    with socket.socket() as hole, socket.socket() as first, socket.socket() as second:
-        async with Server(always(answer())) as server, opened() as transport:
-            hole.bind(("127.0.0.2", server.port))
-            hole.listen(0)
-            for filler in (first, second):
-                filler.setblocking(False)
-                filler.connect_ex(("127.0.0.2", server.port))
+    async with Server(always(answer())) as server, opened() as transport:
+        with black_hole("127.0.0.2", server.port):
             resolve_with(transport, Names(["127.0.0.2", "127.0.0.1"]))
             request = post(f"http://upstream.example:{server.port}/")
             assert await fetch(transport, request, Timeouts(connect=0.6)) == b"ok"

@@ -6,12 +6,14 @@ import pytest
 
 from tests.gateway.transport_kit import (
     QUICK,
+    Counted,
     Peer,
     Server,
     chunked,
     opened,
     post,
     scenario,
+    stalled,
     until,
 )
 from wireglot.gateway.settings import Guard
@@ -20,7 +22,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 
 
 async def _flood(peer: Peer) -> None:
-    """Sends until the client no longer takes it; `sent` on the peer's transport tells how much."""
+    """Sends until the client no longer takes it; the peer's `number` tells how much it sent."""
     await peer.request()
     await peer.send(OK + b"\r\n")
     while True:
@@ -32,7 +34,7 @@ async def _flood(peer: Peer) -> None:
 async def test_an_answer_that_nobody_consumes_is_not_read_on_for_ever():
     async with Server(_flood) as server, opened(Guard(write_pending=1000)) as transport:
         reply = await transport.send(post(server), QUICK)
-        await _stalled(server.peers[0])
+        await stalled(server.peers[0])
         got = 0
 
         def feed(data: bytes) -> None:
@@ -50,34 +52,21 @@ async def test_an_answer_that_nobody_consumes_is_not_read_on_for_ever():
 @scenario
 async def test_pause_stops_the_server_and_resume_lets_it_go_on():
     async with Server(_flood) as server, opened() as transport:
-        got = 0
-
-        def feed(data: bytes) -> None:
-            nonlocal got
-            got += len(data)
-
+        got = Counted()
         reply = await transport.send(post(server), QUICK)
-        pumping = asyncio.create_task(reply.pump(feed))
-        await until(lambda: got > 1 << 20)
+        pumping = asyncio.create_task(reply.pump(got))
+        await until(lambda: got.size > 1 << 20)
         reply.pause()
         reply.pause()
-        held = got
-        await _stalled(server.peers[0])
-        assert got == held
+        held = got.size
+        await stalled(server.peers[0])
+        assert got.size == held
         reply.resume()
-        await until(lambda: got > held + (1 << 20))
+        await until(lambda: got.size > held + (1 << 20))
         pumping.cancel()
         with pytest.raises(asyncio.CancelledError):
             await pumping
         assert transport.open_connections == 0
-
-
-async def _stalled(peer: Peer) -> None:
-    """Until the peer has sent nothing for a while."""
-    seen = -1
-    while seen != peer.number:
-        seen = peer.number
-        await asyncio.sleep(0.03)
 
 
 @scenario

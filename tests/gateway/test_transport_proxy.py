@@ -5,16 +5,7 @@ import asyncio
 import pytest
 
 from tests.gateway.transport_dial_kit import KEY, Names, fault_of, resolve_with, serving, trusting
-from tests.gateway.transport_kit import (
-    Peer,
-    Server,
-    always,
-    answer,
-    fetch,
-    opened,
-    post,
-    scenario,
-)
+from tests.gateway.transport_kit import Peer, Server, always, answer, fetch, opened, post, scenario
 from wireglot.gateway.upstream import Timeouts
 
 

@@ -1,7 +1,6 @@
 """Every wait has an end, each with its own fault; and whoever gives up leaves nothing behind."""
 
 import asyncio
-import socket
 
 import pytest
 
@@ -11,6 +10,7 @@ from tests.gateway.transport_kit import (
     Server,
     always,
     answer,
+    black_hole,
     chunked,
     fetch,
     opened,
@@ -40,16 +40,9 @@ def only(**short: float) -> Timeouts:
 
 @scenario
 async def test_a_server_that_does_not_accept_is_given_up():
-    with socket.socket() as listening, socket.socket() as first, socket.socket() as second:
-        # A full backlog swallows what comes after, as a black hole does.
-        listening.bind(("127.0.0.1", 0))
-        listening.listen(0)
-        address = listening.getsockname()
-        for filler in (first, second):
-            filler.setblocking(False)
-            filler.connect_ex(address)
+    with black_hole() as url:
         async with opened() as transport:
-            fault = await _fault(transport, post(f"http://127.0.0.1:{address[1]}/"), only(connect=SOON))
+            fault = await _fault(transport, post(url), only(connect=SOON))
             assert (fault.problem, fault.sent) == ("connect", False)
 
 
@@ -287,17 +280,11 @@ async def test_whoever_is_cancelled_leaves_no_connection_behind(phase: str):
         reached.set()
         await peer.gone()
 
-    with socket.socket() as listening, socket.socket() as filler, socket.socket() as another:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen(0)
-        for sock in (filler, another):
-            sock.setblocking(False)
-            sock.connect_ex(listening.getsockname())
-
+    with black_hole() as nowhere:
         async with Server(serve) as server, opened(Guard(pool=1)) as transport:
             url = server.url.replace("http:", "https:") if phase == "tls" else server.url
             if phase == "connect":
-                url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+                url = nowhere
                 asyncio.get_running_loop().call_later(0.01, reached.set)
 
             async def exchange() -> None:

@@ -9,6 +9,7 @@ import trustme
 from tests.gateway.transport_dial_kit import AUTHORITY, KEY, fault_of, serving, trusting
 from tests.gateway.transport_kit import (
     QUICK,
+    Counted,
     Peer,
     Server,
     always,
@@ -18,6 +19,7 @@ from tests.gateway.transport_kit import (
     opened,
     post,
     scenario,
+    stalled,
     until,
 )
 from wireglot.gateway.settings import Guard
@@ -146,23 +148,15 @@ async def test_a_tls_stream_can_be_paused():
         Server(serve, serving("127.0.0.1")) as server,
         opened(ssl_context=trusting()) as transport,
     ):
-        got = 0
-
-        def feed(data: bytes) -> None:
-            nonlocal got
-            got += len(data)
-
+        got = Counted()
         reply = await transport.send(post(server), QUICK)
-        pumping = asyncio.create_task(reply.pump(feed))
-        await until(lambda: got > 1 << 20)
+        pumping = asyncio.create_task(reply.pump(got))
+        await until(lambda: got.size > 1 << 20)
         reply.pause()
-        seen = -1
-        while seen != server.peers[0].number:
-            seen = server.peers[0].number
-            await asyncio.sleep(0.03)
-        held = got
+        await stalled(server.peers[0])
+        held = got.size
         reply.resume()
-        await until(lambda: got > held + (1 << 20))
+        await until(lambda: got.size > held + (1 << 20))
         reply.abort()
         with pytest.raises(TransportFault):
             await pumping

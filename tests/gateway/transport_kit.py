@@ -9,7 +9,7 @@ import os
 import socket
 import ssl
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
@@ -144,6 +144,36 @@ async def opened(guard: Guard | None = None, **options: Any) -> AsyncIterator[Ht
 async def fetch(transport: HttpTransport, request: Outbound, timeouts: Timeouts = QUICK) -> bytes:
     reply = await transport.send(request, timeouts)
     return await reply.read(1 << 30)
+
+
+class Counted:
+    """Takes what an answer is pumped into, and keeps only how much it was."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    def __call__(self, data: bytes) -> None:
+        self.size += len(data)
+
+
+async def stalled(peer: Peer) -> None:
+    """Until a peer that counts in `number` what it sends has sent nothing for a while."""
+    seen = -1
+    while seen != peer.number:
+        seen = peer.number
+        await asyncio.sleep(0.03)
+
+
+@contextlib.contextmanager
+def black_hole(host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+    """The URL of a server that does not accept: a full backlog swallows what comes after."""
+    with socket.socket() as listening, socket.socket() as first, socket.socket() as second:
+        listening.bind((host, port))
+        listening.listen(0)
+        for filler in (first, second):
+            filler.setblocking(False)
+            filler.connect_ex(listening.getsockname())
+        yield f"http://{host}:{listening.getsockname()[1]}/"
 
 
 async def until(condition: Callable[[], bool]) -> None:

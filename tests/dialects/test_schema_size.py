@@ -1,0 +1,65 @@
+"""Schemas that are very deep, or grow as they are written out: survived, and never without a bound."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.dialects.schema_kit import CHANGING, of
+from wireglot.dialects.schema import SchemaTarget, project
+
+
+def nested(depth: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+@pytest.mark.parametrize("target", CHANGING)
+@pytest.mark.parametrize("depth", [70, 900, 20_000])
+def test_any_depth_is_survived_and_noted(target: SchemaTarget, depth: int) -> None:
+    projected = project(nested(depth), target)
+    assert any("too deep" in note.detail for note in projected.notes)
+    msgspec.json.encode(projected.schema)
+
+
+@pytest.mark.parametrize("target", CHANGING)
+def test_deep_unions_are_survived(target: SchemaTarget) -> None:
+    for keyword in ("anyOf", "allOf", "oneOf", "not"):
+        schema: dict[str, Any] = {"type": "object"}
+        for _ in range(900):
+            schema = {keyword: schema if keyword == "not" else [schema, {"type": "object"}]}
+        project(schema, target)
+
+
+@pytest.mark.parametrize("target", CHANGING)
+def test_definitions_that_double_at_each_step_do_not_explode(target: SchemaTarget) -> None:
+    definitions: dict[str, Any] = {"D0": {"type": "string"}}
+    for at in range(1, 40):
+        ref = {"$ref": f"#/$defs/D{at - 1}"}
+        definitions[f"D{at}"] = {"type": "object", "properties": {"l": ref, "r": ref | {"description": "x"}}}
+    projected = project(of({"$ref": "#/$defs/D39"}) | {"$defs": definitions}, target)
+    assert len(msgspec.json.encode(projected.schema)) < 5_000_000
+
+
+@pytest.mark.parametrize("target", CHANGING)
+def test_definitions_that_all_refer_to_one_another_do_not_explode(target: SchemaTarget) -> None:
+    names = [f"N{at}" for at in range(12)]
+    everyone = {name: {"$ref": f"#/$defs/{name}"} for name in names}
+    project(
+        of(everyone["N0"]) | {"$defs": {name: {"type": "object", "properties": everyone} for name in names}},
+        target,
+    )
+
+
+@pytest.mark.parametrize("target", CHANGING)
+def test_unions_that_nest_beside_properties_do_not_explode(target: SchemaTarget) -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(30):
+        schema = {
+            "type": "object",
+            "properties": {"a": schema},
+            "anyOf": [{"minProperties": 1}, {"maxProperties": 2}],
+        }
+    project(schema, target)
