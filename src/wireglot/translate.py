@@ -77,7 +77,8 @@ def plan(
     bent = limits.call_signatures and _carries_foreign_state(request, _family(target))
     if source == target and not stated and not bent:
         return Plan(request, upstream, Aliases(), context, tuple(losses))
-    fitted = fit(upstream, limits, context, _family(target), regroup=source != target)
+    in_pieces = _family(source) == "gemini" != _family(target)
+    fitted = fit(upstream, limits, context, _family(target), regroup=source != target, in_pieces=in_pieces)
     return Plan(request, fitted.request, fitted.aliases, context, (*losses, *fitted.losses), fitted.trail)
 
 

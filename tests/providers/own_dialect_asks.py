@@ -50,7 +50,7 @@ def opencode(call_id: str = "call_01A") -> dict[str, Any]:
             {"role": "user", "content": "Explain a.py"},
             {
                 "role": "assistant",
-                "content": "",
+                "content": None,
                 "reasoning_content": "I should read it.",
                 "tool_calls": [call],
             },

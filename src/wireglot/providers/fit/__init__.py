@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from wireglot.dialects.base import Context
-from wireglot.ir.content import Foreign
+from wireglot.ir.content import Foreign, Reasoning
 from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.request import Request, Sampling
 from wireglot.ir.trail import Trail
@@ -19,6 +19,7 @@ from wireglot.providers.fit.spelling import spell_for
 from wireglot.providers.fit.state import refuse_nothing, without_state
 from wireglot.providers.fit.survey import survey
 from wireglot.providers.fit.thinking import fit_thinking, stop_thinking_in_loop, thinks
+from wireglot.providers.fit.thoughts import join_thoughts
 from wireglot.providers.fit.tools import fit_tool_choice, fit_tools
 from wireglot.providers.fit.turns import fit_ends, place_system
 from wireglot.providers.limits import ALL_SAMPLING, ALL_SETTINGS, DEFAULT_SAMPLING, Limits
@@ -31,8 +32,16 @@ class Fitted(msgspec.Struct, frozen=True):
     losses: tuple[Loss, ...]
 
 
-def fit(request: Request, limits: Limits, context: Context, dialect: str, regroup: bool = True) -> Fitted:
-    """`regroup` merges neighbours into alternating turns: for a request that came from another dialect."""
+def fit(
+    request: Request,
+    limits: Limits,
+    context: Context,
+    dialect: str,
+    regroup: bool = True,
+    in_pieces: bool = False,
+) -> Fitted:
+    """`regroup` merges neighbours into alternating turns: for a request that came from another dialect.
+    `in_pieces`: its dialect's clients send thoughts back as a stream has cut them."""
     losses: list[Loss] = []
     trail = Trail(request)
     seen = survey(request.messages)
@@ -41,6 +50,8 @@ def fit(request: Request, limits: Limits, context: Context, dialect: str, regrou
         limits = msgspec.structs.replace(limits, media_urls=True)
     if regroup:
         request = without_state(request, losses, trail, Foreign in seen.kinds)
+    if in_pieces and Reasoning in seen.kinds:
+        request = join_thoughts(request, limits, context, dialect, losses, trail)
     messages = place_system(request.messages, limits, losses, trail)
     if regroup and (seen.neighbours or messages is not request.messages):
         messages = merge_neighbours(messages, dialect, losses, trail)

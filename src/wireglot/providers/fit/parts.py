@@ -85,9 +85,10 @@ class _PartFitter:
         if name and not self.limits.message_names:
             self._lose(f"{self.trail.of(message)}.name", "message.name", "dropped", "not taken here")
             name = ""
-        if content is message.content and name == message.name:
+        extra = message.extra if self.limits.blank_text else _without_blank(message.extra)
+        if content is message.content and name == message.name and extra is message.extra:
             return message
-        return Message(message.role, content, name, message.extra)
+        return Message(message.role, content, name, extra)
 
     def _content(self, content: tuple[Part, ...]) -> tuple[Part, ...]:
         """The same tuple, unless a part of it had to change."""
@@ -209,6 +210,14 @@ class _PartFitter:
             detail = "this provider demands reasoning on turns with calls; an empty one was put there"
             self._lose(self.trail.of(message), "reasoning.text", "invented", detail)
         return (Reasoning(""), *content)
+
+
+def _without_blank(extra: Extra | None) -> Extra | None:
+    """openai-python gives a streamed call the content "", and sends it back so; it says what null says."""
+    if extra is None or extra.fields.get("content") != "":
+        return extra
+    fields = {key: value for key, value in extra.fields.items() if key != "content"}
+    return Extra(extra.dialect, fields, extra.form)
 
 
 def sign_calls(request: Request, context: Context, losses: list[Loss], trail: Trail) -> Request:

@@ -52,7 +52,7 @@ def survey(messages: tuple[Message, ...]) -> Survey:
         speaker = message.role
         if message.name:
             named = True
-        if not message.content:
+        if not message.content or (message.extra is not None and message.extra.fields.get("content") == ""):
             blank = True
         for part in message.content:
             kinds.add(type(part))
