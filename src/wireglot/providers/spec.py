@@ -21,6 +21,18 @@ def plain_name(model: str) -> str:
     return name.replace(".", "-") if name.startswith("claude") else name
 
 
+class Price(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Millionths of a currency unit for a million tokens (a dollar: 1000000). None: as the price it is a kind
+    of (reasoning as output, all others as input)."""
+
+    input: int
+    output: int
+    cache_read: int | None = None
+    cache_write: int | None = None
+    cache_write_long: int | None = None
+    reasoning: int | None = None
+
+
 class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Models whose name matches a pattern. Every matching entry applies, in file order."""
 
@@ -32,6 +44,8 @@ class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     context: int = 0
     """Tokens of input and output together, 0 where unknown."""
     output: int = 0
+    price: Price | None = None
+    """The list price, where its source is named beside it."""
     retired: bool = False
     successor: str = ""
 
