@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from tools.blocks import table
-from wireglot.gateway.settings import BreakerPolicy, Guard, RetryPolicy
+from wireglot.gateway.settings import BreakerPolicy, Guard, Keep, RetryPolicy
 from wireglot.gateway.upstream import Timeouts
 
 _KIB: Final = 1024
@@ -71,6 +71,19 @@ _BREAKER: Final = {
 }
 
 
+_KEEP: Final = {
+    "responses_days": "days of a stored response, from its end",
+    "responses_bytes": "bytes of stored responses together",
+    "conversations_days": "days of a conversation",
+    "conversations_bytes": "bytes of conversations together",
+    "vault_days": "days of reasoning that clients cannot carry",
+    "usage_days": "days of usage",
+    "idempotency_hours": "hours in which an Idempotency-Key gets the same answer again",
+    "idempotency_bytes": "bytes of such answers together",
+    "events_hours": "hours in which the stream of a background response can be resumed",
+}
+
+
 class Undocumented(Exception):
     """A Struct and the meanings told of its fields do not agree."""
 
@@ -81,6 +94,7 @@ def blocks() -> dict[str, str]:
         "timeouts": _fields(Timeouts, _TIMEOUTS),
         "retry": _fields(RetryPolicy, _RETRY),
         "breaker": _fields(BreakerPolicy, _BREAKER),
+        "keep": _fields(Keep, _KEEP),
     }
 
 

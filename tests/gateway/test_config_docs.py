@@ -11,8 +11,19 @@ from wireglot.gateway.config.problems import Problems
 from wireglot.gateway.config.providers import RETRIES
 from wireglot.gateway.config.specs import AUTHS, DIALECTS, read_headers, read_spec
 from wireglot.gateway.config.table import Table
-from wireglot.gateway.settings import BreakerPolicy, ClientKey, Guard, Provider, RetryPolicy, ServerSettings
+from wireglot.gateway.settings import (
+    BreakerPolicy,
+    ClientKey,
+    Guard,
+    Keep,
+    Provider,
+    RetryPolicy,
+    ServerSettings,
+    StoreSettings,
+)
 from wireglot.gateway.upstream import Timeouts
+from wireglot.providers.spec import Price
+from wireglot.stores.records import KeyLimits
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
 
@@ -51,8 +62,10 @@ def test_every_choice_and_every_nested_field_is_documented() -> None:
             assert f"`{field}`" in about
     for choice in (*DIALECTS, *AUTHS, *RETRIES):
         assert choice in about
-    for field in fields(ClientKey) - {"name", "digest"}:
+    for field in (fields(ClientKey) - {"name", "digest", "limits"}) | fields(KeyLimits):
         assert f"`{field}`" in section("keys")
+    assert documented(section("prices")) == fields(Price)
+    assert documented(section("store")) == fields(StoreSettings) | fields(Keep)
 
 
 def test_every_limit_is_documented_with_its_default() -> None:
@@ -70,7 +83,8 @@ def test_every_variable_is_documented() -> None:
 
 def test_the_examples_load(tmp_path: Path) -> None:
     environ = dict.fromkeys(("MOONSHOT_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "GROQ_API_KEY"), "k")
-    first, second = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)
+    first, second, prices = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)
     first = first.replace("sha256:...", "sha256:" + 64 * "0")
     assert len(loaded(tmp_path, first, {**QUIET, **environ}).rules) == 2
     assert len(loaded(tmp_path, first.split("[models]")[0] + second, {**QUIET, **environ}).rules) == 4
+    assert len(loaded(tmp_path, prices, {**QUIET, **environ}).prices) == 2

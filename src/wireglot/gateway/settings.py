@@ -7,7 +7,9 @@ from typing import Literal
 import msgspec
 
 from wireglot.gateway.upstream import Timeouts
+from wireglot.providers.prices import PriceRule
 from wireglot.providers.spec import ProviderSpec
+from wireglot.stores.records import KeyLimits
 
 LossPolicy = Literal["strict", "warn", "silent"]
 
@@ -92,6 +94,9 @@ class ClientKey(msgspec.Struct, frozen=True):
     losses: LossPolicy | None = None
     models: tuple[str, ...] = ()
     """Patterns of the model names it may ask for; none: all."""
+    limits: KeyLimits = KeyLimits()
+    expires: int = 0
+    """Unix milliseconds, 0: never."""
 
 
 class Guard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -140,9 +145,50 @@ class ServerSettings(msgspec.Struct, frozen=True):
     origins: tuple[str, ...] = ()
     """Web pages that may call it."""
     secret: Secret = Secret("", "none")
-    """Seals reasoning state of other providers; see docs/gateway.md."""
+    """Seals reasoning state of other providers and all that is stored; see docs/state.md."""
+    old_secrets: tuple[Secret, ...] = ()
+    """Secrets of before: what they sealed can still be read."""
+    admin_secret: Secret = Secret("", "none")
+    """Opens the admin API; empty: there is none."""
+    require_key: bool = False
+    """Demand a client key even where none is known yet."""
     log: Literal["auto", "json", "pretty", "off"] = "auto"
     telemetry: bool = False
+
+
+class Keep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long records are kept, and how much of them. 0: for ever, and as much as comes."""
+
+    responses_days: float = 30.0
+    responses_bytes: int = 2 * 1024 * MIB
+    conversations_days: float = 0.0
+    conversations_bytes: int = 0
+    vault_days: float = 30.0
+    usage_days: float = 400.0
+    idempotency_hours: float = 24.0
+    idempotency_bytes: int = 256 * MIB
+    events_hours: float = 24.0
+    """Of the streams of background responses; then they can be fetched whole, but not streamed again."""
+
+
+class StoreSettings(msgspec.Struct, frozen=True):
+    """Where the gateway remembers. See docs/state.md for one machine, several workers, a fleet."""
+
+    url: Secret = Secret("memory:", "default")
+    """`sqlite:///path`, `postgresql://...` or `memory:`; a secret, since it may hold a password."""
+    shared: Secret = Secret("", "none")
+    """`redis://...`: counters, cool-downs, the vault and locks of a fleet."""
+    folder: str = ""
+    """For the journal of usage; "": a temporary one."""
+    responses: Literal["gateway", "upstream"] = "gateway"
+    """Who keeps stored responses: we, for every provider, or a provider of the same dialect itself."""
+    sync: bool = True
+    """Whether a request waits until its intent would survive a power cut, not only the end of the process."""
+    journal: int = 64 * MIB
+    """Bytes of usage that are held on disk while the store is down."""
+    ledger_required: bool = False
+    """Refuse requests whose usage could not be recorded (the journal is full too)."""
+    keep: Keep = Keep()
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -152,6 +198,10 @@ class Settings(msgspec.Struct, frozen=True):
     rules: tuple[Rule, ...] = ()
     keys: tuple[ClientKey, ...] = ()
     losses: LossPolicy = "warn"
+    store: StoreSettings = StoreSettings()
+    prices: tuple[PriceRule, ...] = ()
+    """Before the catalog's, the first that matches holds."""
+    currency: str = "USD"
     source: str = ""
     """The file it was read from, "" where there is none."""
     notes: tuple[str, ...] = ()

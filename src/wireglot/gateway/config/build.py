@@ -12,9 +12,11 @@ from wireglot.gateway.config import read
 from wireglot.gateway.config.environment import data_dir, overlaid
 from wireglot.gateway.config.keys import read_keys
 from wireglot.gateway.config.models import read_rules, retired_targets
+from wireglot.gateway.config.prices import read_prices
 from wireglot.gateway.config.problems import Problems
 from wireglot.gateway.config.references import References
 from wireglot.gateway.config.server import read_guard, read_server, refuse_open_door
+from wireglot.gateway.config.store import read_store
 from wireglot.gateway.config.table import Table
 from wireglot.gateway.settings import Provider, Settings
 
@@ -47,6 +49,9 @@ def load(
     server = read_server(table, references, data_dir(environ), create=create_secret)
     guard = read_guard(whole.table("limits"))
     keys = read_keys(_given(whole, "keys"), problems)
+    store = read_store(whole.table("store"), references, data_dir(environ))
+    currency = whole.text("currency", Settings().currency)
+    prices = read_prices(_given(whole, "prices"), problems)
     if not problems.found or not _touched(problems, "keys"):
         refuse_open_door(server, len(keys), table)
     providers = providing.read_providers(_given(whole, "providers"), references, notes)
@@ -60,7 +65,19 @@ def load(
     if references.literal and path is not None and path.exists():
         references.warn_if_open(path, path.stat().st_mode)
     problems.raise_any(source)
-    return Settings(server, guard, providers, rules, keys, losses, source, tuple(dict.fromkeys(notes)))
+    return Settings(
+        server,
+        guard,
+        providers,
+        rules,
+        keys,
+        losses,
+        store,
+        prices,
+        currency,
+        source,
+        tuple(dict.fromkeys(notes)),
+    )
 
 
 def _given(whole: Table, name: str) -> Any:

@@ -16,6 +16,9 @@ _SCALARS: Final = {
     "WIREGLOT_PORT": ("server", "port"),
     "WIREGLOT_LOG": ("server", "log"),
     "WIREGLOT_SECRET": ("server", "secret"),
+    "WIREGLOT_ADMIN_SECRET": ("server", "admin_secret"),
+    "WIREGLOT_STORE": ("store", "url"),
+    "WIREGLOT_SHARED": ("store", "shared"),
     "WIREGLOT_LOSSES": ("", "losses"),
 }
 

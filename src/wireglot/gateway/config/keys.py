@@ -1,18 +1,30 @@
-"""[keys] -> the client keys, by their hashes."""
+"""[keys] -> the client keys, by their hashes, and what each may use."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
 
 from wireglot.gateway.config.problems import Problems, key_path, kind, shown
 from wireglot.gateway.config.providers import LOSSES
 from wireglot.gateway.config.table import Table
 from wireglot.gateway.settings import ClientKey
+from wireglot.providers.prices import micro
+from wireglot.stores.records import KeyLimits
 
 _EXPECTED: Final = '"sha256:" and the 64 hex digits of the key\'s SHA-256'
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@ -]{0,63}")
+_MOST: Final = 10**15
+"""More than anybody uses, and little enough for every store's integers."""
+_MONEY_MOST: Final = 10**9
+MONEY: Final = frozenset({"cost_per_day", "cost_per_month"})
+_UNLIMITED: Final = KeyLimits()
+NAME_EXPECTED: Final = "a name of letters, digits, '.', '_', '@' and '-'"
 
 
 def read_keys(value: object, problems: Problems) -> tuple[ClientKey, ...]:
@@ -22,8 +34,8 @@ def read_keys(value: object, problems: Problems) -> tuple[ClientKey, ...]:
     keys: dict[str, ClientKey] = {}
     for name, given in value.items():
         path = key_path("keys", name)
-        if not _NAME.fullmatch(name):
-            problems.add(path, "a name of letters, digits, '.', '_', '@' and '-'", shown(name))
+        if not is_name(name):
+            problems.add(path, NAME_EXPECTED, shown(name))
         key = _read(name, given, path, problems)
         if key is None:
             continue
@@ -41,8 +53,64 @@ def _read(name: str, given: object, path: str, problems: Problems) -> ClientKey 
     digest = _digest(table.raw("hash"), table.at("hash"), problems)
     losses = table.choice("losses", LOSSES, None)
     models = table.texts("models", "a list of model names and patterns")
+    limits = read_limits(table)
+    expires = read_expiry(table)
     table.close()
-    return ClientKey(name, digest, losses, models) if digest else None
+    return ClientKey(name, digest, losses, models, limits, expires) if digest else None
+
+
+def is_name(name: str) -> bool:
+    """Whether a key, and so a caller, may be called so."""
+    return _NAME.fullmatch(name) is not None
+
+
+def read_limits(table: Table, over: KeyLimits = _UNLIMITED) -> KeyLimits:
+    """The limits of a table laid over others. Money is told in units of the currency, kept in millionths."""
+    changed: dict[str, int] = {}
+    for name in KeyLimits.__struct_fields__:
+        value = table.raw(name)
+        if value is None:
+            if name in table:  # JSON's null: no limit
+                changed[name] = 0
+        elif name in MONEY:
+            if type(value) not in (int, float) or not 0 <= value <= _MONEY_MOST:
+                table.wrong(name, f"an amount of money from 0 to {_MONEY_MOST}, like 2.50", shown(value))
+                continue
+            changed[name] = micro(Decimal(str(value)))
+        else:
+            changed[name] = table.whole(name, 0, 0, _MOST)
+    return msgspec.structs.replace(over, **changed)
+
+
+def read_expiry(table: Table, default: int = 0) -> int:
+    """When a key ends, in unix milliseconds; 0: never."""
+    value: Any = table.raw("expires")
+    if value is None:
+        return 0 if "expires" in table else default
+    found = moment(value)
+    if found is None:
+        table.wrong("expires", "a date or a time, like 2027-01-31 or 2027-01-31T18:00:00Z", kind(value))
+    return found or default
+
+
+def moment(value: object) -> int | None:
+    """A date (its beginning) or a time; UTC where it does not say otherwise."""
+    if type(value) is str:
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    if not isinstance(value, datetime):
+        return None
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=UTC)
+    try:
+        found = int(value.timestamp() * 1000)
+    except (OverflowError, ValueError):
+        return None
+    return found if found > 0 else None
 
 
 def _digest(value: object, path: str, problems: Problems) -> str:

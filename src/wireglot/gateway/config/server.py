@@ -8,10 +8,10 @@ from typing import Final
 
 from wireglot.gateway.config.problems import kind, shown
 from wireglot.gateway.config.references import References
-from wireglot.gateway.config.secret import server_secret
+from wireglot.gateway.config.secret import SHORTEST, server_secret
 from wireglot.gateway.config.table import Table
 from wireglot.gateway.config.urls import is_loopback, split
-from wireglot.gateway.settings import Guard, ServerSettings
+from wireglot.gateway.settings import Guard, Secret, ServerSettings
 
 _HOST: Final = re.compile(r"[A-Za-z0-9.:_%\[\]-]+")
 _LOGS: Final = ("auto", "json", "pretty", "off")
@@ -30,6 +30,9 @@ def read_server(table: Table, references: References, home: Path | None, *, crea
         hosts=_hosts(table),
         origins=_origins(table),
         secret=server_secret(table.raw("secret"), table.at("secret"), references, home, create),
+        old_secrets=_old_secrets(table, references),
+        admin_secret=_admin_secret(table, references),
+        require_key=table.flag("require_key", default.require_key),
         log=table.choice("log", _LOGS, default.log),
         telemetry=table.flag("telemetry", default.telemetry),
     )
@@ -37,10 +40,33 @@ def read_server(table: Table, references: References, home: Path | None, *, crea
     return server
 
 
+def _old_secrets(table: Table, references: References) -> tuple[Secret, ...]:
+    value = table.raw("old_secrets")
+    if value is None:
+        return ()
+    if type(value) is not list:
+        table.wrong("old_secrets", "a list of secrets", kind(value))
+        return ()
+    found = (references.secret(each, table.at("old_secrets")) for each in value)
+    return tuple(secret for secret in found if secret is not None)
+
+
+def _admin_secret(table: Table, references: References) -> Secret:
+    value = table.raw("admin_secret")
+    if value is None:
+        return Secret("", "none")
+    found = references.secret(value, table.at("admin_secret"))
+    if found is not None and len(found.value) < SHORTEST:
+        table.wrong(
+            "admin_secret", f"a secret of {SHORTEST} characters or more", f"one of {len(found.value)}"
+        )
+    return found or Secret("", "none")
+
+
 def refuse_open_door(server: ServerSettings, keys: int, table: Table) -> None:
     """Whoever can reach it could spend the providers' keys."""
-    if not keys and not is_loopback(server.host):
-        expected = "127.0.0.1, ::1 or localhost, or at least one client key in [keys]"
+    if not keys and not server.require_key and not is_loopback(server.host):
+        expected = "127.0.0.1, ::1 or localhost, a client key in [keys], or require_key = true"
         table.wrong("host", expected, f"{shown(server.host)} and no keys")
 
 

@@ -1,0 +1,73 @@
+"""[store]: where the gateway remembers, and for how long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from wireglot.gateway.config.references import References
+from wireglot.gateway.config.table import Table
+from wireglot.gateway.settings import Secret, StoreSettings
+
+_FILE: Final = "wireglot.db"
+_ENGINES: Final = ("memory", "sqlite", "postgresql", "postgres")
+_SHARED: Final = ("redis", "rediss", "valkey", "valkeys")
+_JOURNAL_MIN: Final = 64 * 1024
+
+
+def read_store(table: Table, references: References, home: Path | None) -> StoreSettings:
+    """`home` is the directory for the user's data; without one, nothing outlives the process."""
+    default = StoreSettings()
+    url = _url(table, "url", _ENGINES, 'memory:, "sqlite:///PATH" or "postgresql://..."', references)
+    if url is None:
+        url = default.url
+        if home is not None and "url" not in table:
+            url = Secret(f"sqlite://{home.absolute() / _FILE}", "default")
+    url = Secret(_placed(url.value, references.base), url.source)
+    shared = _url(table, "shared", _SHARED, '"redis://..."', references) or default.shared
+    if "url" not in table and home is None:
+        references.notes.append(
+            "no directory for data: what is stored is gone at the next start; set store.url"
+        )
+    folder = table.text("folder", "")
+    if folder:
+        folder = str((references.base / folder).absolute())
+    elif home is not None and not url.value.startswith("memory:"):
+        folder = str(home.absolute())
+    store = StoreSettings(
+        url=url,
+        shared=shared,
+        folder=folder,
+        responses=table.choice("responses", ("gateway", "upstream"), default.responses),
+        sync=table.flag("sync", default.sync),
+        journal=table.whole("journal", default.journal, _JOURNAL_MIN),
+        ledger_required=table.flag("ledger_required", default.ledger_required),
+        keep=table.struct("keep", default.keep),
+    )
+    table.close()
+    return store
+
+
+def _url(
+    table: Table, name: str, schemes: tuple[str, ...], expected: str, references: References
+) -> Secret | None:
+    value = table.raw(name)
+    if value is None:
+        return None
+    found = references.secret(value, table.at(name))
+    if found is None:
+        return None
+    scheme = found.value.partition(":")[0].lower()
+    if scheme not in schemes or ":" not in found.value:
+        # The rest may hold a password.
+        table.wrong(name, expected, f"{scheme[:16]}:..." if ":" in found.value else "no URL")
+        return None
+    return found
+
+
+def _placed(url: str, base: Path) -> str:
+    """A relative path of a file is meant from where the configuration lies."""
+    scheme, _, rest = url.partition(":")
+    if scheme != "sqlite" or rest.startswith("///"):
+        return url
+    return f"sqlite://{(base / rest.removeprefix('//')).absolute()}"
