@@ -1,0 +1,42 @@
+"""`GET /v1/usage`: what was used, added up. A caller sees its own; the admin sees everybody's."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs
+
+import msgspec
+
+from wireglot.gateway.faults import Fault
+from wireglot.gateway.state.question import Question
+from wireglot.gateway.state.usage_report import BadParameter, query_of, report
+
+if TYPE_CHECKING:
+    from wireglot.gateway.state.state import State
+
+_SIBLINGS: Final = 0.15
+"""Seconds after which the other workers' rows are in the store too."""
+
+
+async def answer(state: State, question: Question) -> None:
+    given = {
+        name: ",".join(values)
+        for name, values in parse_qs(question.head.query, keep_blank_values=True).items()
+    }
+    everybody = question.asked.operation == "admin"
+    if not everybody:
+        given.pop(
+            "key", None
+        )  # Gemini's clients send their secret under this name; and it is their own anyway
+    try:
+        query = query_of(given)
+    except BadParameter as wrong:
+        raise Fault("bad", str(wrong), code="invalid_value", param=wrong.name) from None
+    if not everybody:
+        query = msgspec.structs.replace(query, caller=question.tenant)
+    # Who asks right after a request finds it here.
+    await state.books.flush()
+    if question.settings.server.workers > 1:
+        await asyncio.sleep(_SIBLINGS)
+    question.send(await report(state.engine.ledger, query, question.settings.currency))

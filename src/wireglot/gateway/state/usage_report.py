@@ -1,0 +1,140 @@
+"""Usage as it is asked for and told: by the HTTP API, and by `wireglot usage`."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.stores.base import Ledger
+from wireglot.stores.records import MICRO, Grouping, UsageQuery, UsageTotal
+
+GROUPS: Final[dict[str, Grouping]] = {
+    "key": "caller",
+    "model": "model",
+    "provider": "provider",
+    "day": "day",
+    "session": "session",
+    "outcome": "outcome",
+}
+PARAMETERS: Final = ("group_by", "start", "end", "key", "model", "provider", "session")
+DEFAULT_GROUPS: Final = "day,model"
+DEFAULT_START: Final = "30d"
+ROWS_MAX: Final = 10_000
+_RELATIVE: Final = re.compile(r"([0-9]{1,6})([mhdw])")
+_UNITS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+_TIME: Final = "unix seconds, YYYY-MM-DD or a time ago like 12h, 7d, 4w"
+
+
+class BadParameter(ValueError):
+    def __init__(self, name: str, expected: str) -> None:
+        super().__init__(f"{name}: expected {expected}")
+        self.name = name
+
+
+def query_of(given: Mapping[str, str], now: float | None = None) -> UsageQuery:
+    """Parameters by their names. Raises BadParameter, which names the one that is wrong."""
+    for name in given:
+        if name not in PARAMETERS:
+            raise BadParameter(name, f"one of the parameters {', '.join(PARAMETERS)}")
+    now = time.time() if now is None else now
+    since = _moment("start", given.get("start") or DEFAULT_START, now)
+    until = _moment("end", given["end"], now) if given.get("end") else 0
+    if until and until <= since:
+        raise BadParameter("end", "a time after start")
+    return UsageQuery(
+        _groups(given.get("group_by") or DEFAULT_GROUPS),
+        since,
+        until,
+        given.get("key") or None,
+        given.get("model", ""),
+        given.get("provider", ""),
+        given.get("session", ""),
+    )
+
+
+async def report(ledger: Ledger, query: UsageQuery, currency: str) -> dict[str, Any]:
+    totals = await ledger.totals(query)
+    whole = await ledger.totals(msgspec.structs.replace(query, groups=()))
+    names = [next(name for name, group in GROUPS.items() if group == each) for each in query.groups]
+    document: dict[str, Any] = {
+        "object": "usage.list",
+        "currency": currency,
+        "start": query.since // 1000,
+        "end": query.until // 1000 or None,
+        "group_by": names,
+        "data": [
+            {**dict(zip(names, total.group, strict=True)), **_told(total)} for total in totals[:ROWS_MAX]
+        ],
+        "total": _told(whole[0]) if whole else {},
+    }
+    if len(totals) > ROWS_MAX:
+        document["has_more"] = True
+    return document
+
+
+def money(amount: int) -> str:
+    """Millionths as a decimal number, to the last of them."""
+    sign, amount = ("-", -amount) if amount < 0 else ("", amount)
+    return f"{sign}{amount // MICRO}.{amount % MICRO:06d}"
+
+
+def _told(total: UsageTotal) -> dict[str, Any]:
+    """Kinds of tokens that do not overlap, and the totals that hold them."""
+    ended = total.requests - total.open
+    known = total.cost > 0 or not total.unpriced
+    taken = total.input + total.cache_read + total.cache_write
+    given = total.output + total.reasoning
+    return {
+        "requests": total.requests,
+        "succeeded": ended - total.failed,
+        "failed": total.failed,
+        "open": total.open,
+        "input_tokens": total.input,
+        "cache_read_tokens": total.cache_read,
+        "cache_write_tokens": total.cache_write,
+        "output_tokens": total.output,
+        "reasoning_tokens": total.reasoning,
+        "total_input_tokens": taken,
+        "total_output_tokens": given,
+        "total_tokens": taken + given,
+        # What nobody knows the price of is not free.
+        "cost_micros": total.cost if known else None,
+        "cost": money(total.cost) if known else None,
+        "unpriced_requests": total.unpriced,
+        "mean_ms": total.milliseconds // ended if ended else 0,
+        "p50_ms": total.p50,
+        "first": total.first // 1000,
+        "last": total.last // 1000,
+    }
+
+
+def _groups(text: str) -> tuple[Grouping, ...]:
+    found: list[Grouping] = []
+    for name in filter(None, (piece.strip() for piece in text.split(","))):
+        group = GROUPS.get(name)
+        if group is None:
+            raise BadParameter("group_by", f"some of {', '.join(GROUPS)}, with commas between")
+        if group not in found:
+            found.append(group)
+    return tuple(found)
+
+
+def _moment(name: str, text: str, now: float) -> int:
+    """Unix milliseconds. The end of a day is meant where a day is the end."""
+    relative = _RELATIVE.fullmatch(text)
+    if relative is not None:
+        return max(0, int((now - int(relative[1]) * _UNITS[relative[2]]) * 1000))
+    if text.isascii() and text.isdigit() and len(text) <= 11:
+        return int(text) * 1000
+    try:
+        day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+        if name == "end":
+            day += timedelta(days=1)
+    except (ValueError, OverflowError):
+        raise BadParameter(name, _TIME) from None
+    return max(0, int(day.timestamp()) * 1000)
