@@ -58,6 +58,9 @@ _GEMINI: Final = frozenset({"gemini", "code-assist", "gemini-simple"})
 RETRY_AFTER_MAX = 120
 """A longer one makes OpenAI's SDK give up at once."""
 
+QUOTA = "insufficient_quota"
+"""Of a budget that is spent: nobody should try again before it begins anew, however long that is."""
+
 MESSAGE_MAX = 512
 
 
@@ -141,8 +144,8 @@ def error_headers(error: ApiError, *, final: bool = False) -> Headers:
     headers: Headers = []
     if error.retry_after is not None or error.kind == "rate_limit":
         # Codex gives up at once on a 429 that does not say how long to wait.
-        wait = error.retry_after if error.retry_after is not None else 1.0
-        headers.append(("retry-after", str(min(RETRY_AFTER_MAX, max(1, round(wait))))))
+        wait = max(1, round(error.retry_after if error.retry_after is not None else 1.0))
+        headers.append(("retry-after", str(wait if error.code == QUOTA else min(RETRY_AFTER_MAX, wait))))
     if error.kind == "auth":
         headers.append(("www-authenticate", "Bearer"))
     if final:

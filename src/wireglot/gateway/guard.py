@@ -6,9 +6,11 @@ import hashlib
 import hmac
 import ipaddress
 import socket
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Protocol
 
 import msgspec
 
@@ -31,6 +33,8 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 LOCAL = Caller("local")
+ADMIN = Caller("admin")
+_ADMIN = Asked("openai-chat", "admin")
 
 
 @lru_cache(maxsize=1024)
@@ -105,31 +109,85 @@ def check_body_form(head: Head) -> None:
         )
 
 
+class StoredKeys(Protocol):
+    """The keys that were made while the gateway ran (or by its command line), as of a moment ago."""
+
+    @property
+    def required(self) -> bool:
+        """Whether any key was ever made: from then on every caller needs one."""
+        ...
+
+    def find(self, digest: str) -> ClientKey | None:
+        """None: there is no such key, or it opens nothing any more. A Fault where nobody can tell."""
+        ...
+
+
+class NoStoredKeys:
+    """Where keys are in the configuration alone."""
+
+    required = False
+
+    def find(self, digest: str) -> ClientKey | None:
+        return None
+
+
 class Gatekeeper:
     """Finds the caller of a request. Knows the keys by their digests only."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        now: Callable[[], float],
+        stored: StoredKeys | None = None,
+        *,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
         self._now = now
+        self._wall = wall
+        self._stored: StoredKeys = stored if stored is not None else NoStoredKeys()
         self._failures: OrderedDict[str, tuple[float, int]] = OrderedDict()
         self._keys: dict[str, ClientKey] = {}
         self._of: Settings | None = None
 
     def caller(self, head: Head, asked: Asked, settings: Settings) -> Caller:
-        if not settings.keys:
+        if not settings.keys and not settings.server.require_key and not self._stored.required:
             return LOCAL
         if self._of is not settings:
             self._keys = {key.digest: key for key in settings.keys}
             self._of = settings
-        for offered in _offered(head, asked):
-            digest = hashlib.sha256(offered.encode("utf-8", "replace")).hexdigest()
-            key = self._keys.get(digest)
-            # Found by a digest nobody can steer; compared once more so that no part of it can be timed.
-            if key is not None and hmac.compare_digest(key.digest, digest):
-                return Caller(key.name, key)
+        digests = [
+            hashlib.sha256(offered.encode("utf-8", "replace")).hexdigest()
+            for offered in _offered(head, asked)
+        ]
+        # Those of the configuration first, all of them: they open also while nobody knows the stored ones.
+        for find in (self._keys.get, self._stored.find):
+            for digest in digests:
+                key = find(digest)
+                # Found by a digest nobody can steer; compared once more so that no part of it can be timed.
+                if key is not None and hmac.compare_digest(key.digest, digest) and self._is_good(key):
+                    return Caller(key.name, key)
         # Whoever has a key gets in, also from an address (a proxy's) where others guess.
         self._check_failures(head.peer, settings.guard.auth_failures)
         self._failed(head.peer)
         raise Fault("auth", "missing or unknown API key: send the key this gateway was given for you")
+
+    def admin(self, head: Head, settings: Settings) -> Caller:
+        """Whoever has the admin secret. Without one there is no admin API."""
+        secret = settings.server.admin_secret.value
+        if not secret:
+            raise Fault("not_found", "the admin API is off: set server.admin_secret", code="unknown_url")
+        # A person chose it, so it could be guessed: unlike client keys, it is not even looked at after too
+        # many failures. They are counted apart: a client with a wrong key must not lock the owner out.
+        peer = f"admin {head.peer}"
+        self._check_failures(peer, settings.guard.auth_failures)
+        expected = hashlib.sha256(secret.encode()).digest()
+        for offered in _offered(head, _ADMIN):
+            if hmac.compare_digest(hashlib.sha256(offered.encode("utf-8", "replace")).digest(), expected):
+                return ADMIN
+        self._failed(peer)
+        raise Fault("auth", "missing or wrong admin secret")
+
+    def _is_good(self, key: ClientKey) -> bool:
+        return not key.expires or key.expires > self._wall() * 1000
 
     def _check_failures(self, peer: str, limit: int) -> None:
         since, count = self._failures.get(peer, (0.0, 0))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from wireglot.gateway.retry import RetryBudget
 from wireglot.gateway.settings import BreakerPolicy, Credential
@@ -88,6 +88,16 @@ class Health:
         self._rejected: dict[tuple[str, str], float] = {}
         self._breakers: dict[str, Breaker] = {}
         self._budgets: dict[str, RetryBudget] = {}
+        self._on_cool: Callable[[str, str, str, float], None] | None = None
+        self._on_reject: Callable[[str, str, float], None] | None = None
+
+    def listen(
+        self,
+        on_cool: Callable[[str, str, str, float], None],
+        on_reject: Callable[[str, str, float], None],
+    ) -> None:
+        """Be told what this process finds out, to tell others. What they tell us is not told back."""
+        self._on_cool, self._on_reject = on_cool, on_reject
 
     def breaker(self, route: str) -> Breaker:
         """One for each model of a provider: a model that fails takes no other down."""
@@ -107,13 +117,25 @@ class Health:
         return found if found is not None else self._budgets.setdefault(provider, RetryBudget())
 
     def cool(self, provider: str, account: str, model: str, until: float) -> None:
+        self.heard_cool(provider, account, model, until)
+        if self._on_cool is not None:
+            self._on_cool(provider, account, model, until)
+
+    def heard_cool(self, provider: str, account: str, model: str, until: float) -> None:
+        """As another process found it."""
         if len(self._cool) >= _MOST:  # model names come from clients
             self._cool.clear()
         key = (provider, account, model)
         self._cool[key] = max(until, self._cool.get(key, 0.0))
 
     def reject(self, provider: str, account: str, now: float) -> None:
-        self._rejected[provider, account] = now + QUARANTINE
+        self.heard_rejected(provider, account, now + QUARANTINE)
+        if self._on_reject is not None:
+            self._on_reject(provider, account, now + QUARANTINE)
+
+    def heard_rejected(self, provider: str, account: str, until: float) -> None:
+        key = (provider, account)
+        self._rejected[key] = max(until, self._rejected.get(key, 0.0))
 
     def usable_at(self, provider: str, account: str, model: str, now: float) -> float:
         """When a key may be used for a model: `now` or later."""

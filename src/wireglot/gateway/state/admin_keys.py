@@ -1,0 +1,184 @@
+"""Making and changing client keys, for the admin API and the command line alike."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.gateway.config.keys import MONEY, NAME_EXPECTED, is_name, read_expiry, read_limits
+from wireglot.gateway.config.problems import Problems, kind, shown
+from wireglot.gateway.config.providers import LOSSES
+from wireglot.gateway.config.table import Table
+from wireglot.stores.base import Keys
+from wireglot.stores.records import MICRO, KeyRow
+
+PREFIX: Final = "wg-"
+_RANDOM: Final = 32
+_SHOWN: Final = 6
+_RESERVED: Final = frozenset({"admin"})
+OVERLAP_MOST: Final = 90 * 86400
+"""Seconds that a replaced key may still open; longer, and nobody would ever change it."""
+
+
+class Refused(Exception):
+    """What was asked cannot be done. `field` is where the reason lies, where it lies in one."""
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class Unknown(Refused):
+    """There is no key of that name."""
+
+
+class Taken(Refused):
+    """There is, or the key is in no state for it."""
+
+
+class Keyring:
+    """The keys of a store. `reserved` are names of others: the keys of the configuration."""
+
+    def __init__(
+        self, keys: Keys, reserved: Collection[str] = (), wall: Callable[[], float] = time.time
+    ) -> None:
+        self._keys = keys
+        self._reserved = reserved
+        self._wall = wall
+
+    async def all(self) -> list[KeyRow]:
+        return sorted(await self._keys.all(), key=lambda row: row.name)
+
+    async def get(self, name: str) -> KeyRow:
+        for row in await self._keys.all():
+            if row.name == name:
+                return row
+        raise Unknown(f"there is no stored key called {shown(name)}")
+
+    async def create(self, name: object, fields: Mapping[str, Any]) -> tuple[KeyRow, str]:
+        """The key itself is in the answer, and from then on nowhere."""
+        if type(name) is not str or not is_name(name) or name in _RESERVED:
+            raise Refused(f"name: expected {NAME_EXPECTED}, found {shown(name)}", "name")
+        if name in self._reserved:
+            raise Taken(f"a key called {name} is in the configuration", "name")
+        key = new_key()
+        row = self._laid(KeyRow(name, digest_of(key), key[:_SHOWN], self._now()), fields)
+        if not await self._keys.put(row, new=True):
+            raise Taken(f"a key called {name} exists or existed: its data is never another key's", "name")
+        return row, key
+
+    async def update(self, name: str, fields: Mapping[str, Any]) -> KeyRow:
+        """Only what is named changes."""
+        row = self._laid(await self._open(name), fields)
+        await self._keys.put(row)
+        return row
+
+    async def revoke(self, name: str) -> KeyRow:
+        row = await self.get(name)
+        if not row.revoked:
+            row = msgspec.structs.replace(row, revoked=self._now(), old_digest="", old_until=0)
+            await self._keys.put(row)
+        return row
+
+    async def rotate(self, name: str, overlap: object = 0) -> tuple[KeyRow, str]:
+        """A new key for the same caller. The old one opens for `overlap` more seconds."""
+        if type(overlap) is not int or not 0 <= overlap <= OVERLAP_MOST:
+            expected = f"whole seconds from 0 to {OVERLAP_MOST}"
+            raise Refused(f"overlap: expected {expected}, found {shown(overlap)}", "overlap")
+        row = await self._open(name)
+        key = new_key()
+        changed = msgspec.structs.replace(
+            row,
+            digest=digest_of(key),
+            prefix=key[:_SHOWN],
+            old_digest=row.digest if overlap else "",
+            old_until=self._now() + overlap * 1000 if overlap else 0,
+        )
+        await self._keys.put(changed)
+        return changed, key
+
+    async def _open(self, name: str) -> KeyRow:
+        row = await self.get(name)
+        if row.revoked:
+            raise Taken(f"the key {name} was revoked, and stays so")
+        return row
+
+    def _laid(self, row: KeyRow, fields: Mapping[str, Any]) -> KeyRow:
+        problems = Problems()
+        table = Table(fields, "", problems)
+        changed = msgspec.structs.replace(
+            row,
+            models=_models(table, row.models),
+            losses=table.choice("losses", LOSSES, "" if "losses" in table else row.losses),
+            limits=read_limits(table, row.limits),
+            expires=read_expiry(table, row.expires),
+        )
+        if changed.expires != row.expires and changed.expires and changed.expires <= self._now():
+            table.wrong("expires", "a time to come", "one that has passed")
+        table.close()
+        if problems.found:
+            first = problems.found[0]
+            raise Refused("; ".join(map(str, problems.found)), first.path)
+        return changed
+
+    def _now(self) -> int:
+        return int(self._wall() * 1000)
+
+
+def new_key() -> str:
+    """256 random bits."""
+    return PREFIX + secrets.token_urlsafe(_RANDOM)
+
+
+def digest_of(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _models(table: Table, default: tuple[str, ...]) -> tuple[str, ...]:
+    if "models" not in table:
+        table.raw("models")
+        return default
+    if table.raw("models") is None:
+        return ()
+    models = table.raw("models")
+    if type(models) is list and len(models) > 1000:
+        table.wrong("models", "at most 1000 names and patterns", kind(models))
+    return table.texts("models", "a list of model names and patterns")
+
+
+def told(row: KeyRow, now: float) -> dict[str, Any]:
+    """A key as people may see it: without the key, and without its digest."""
+    milliseconds = now * 1000
+    state = (
+        "revoked" if row.revoked else "expired" if row.expires and row.expires <= milliseconds else "active"
+    )
+    shown_row: dict[str, Any] = {
+        "name": row.name,
+        "prefix": row.prefix,
+        "state": state,
+        "created": stamp(row.created),
+        "models": list(row.models),
+        "losses": row.losses or None,
+        "expires": stamp(row.expires),
+        "revoked": stamp(row.revoked),
+        "old_key_until": stamp(row.old_until) if row.old_until > milliseconds else None,
+    }
+    for name in row.limits.__struct_fields__:
+        value = getattr(row.limits, name)
+        shown_row[name] = (value / MICRO if name in MONEY else value) if value else None
+    return shown_row
+
+
+def stamp(milliseconds: int) -> str | None:
+    """A moment as ISO 8601 has it; None for never."""
+    if not milliseconds:
+        return None
+    return (
+        datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    )

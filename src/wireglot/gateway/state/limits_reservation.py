@@ -1,0 +1,143 @@
+"""One request's part of the limits of its key: what it may use, and what it used."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from wireglot.gateway.faults import Fault
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.routing import Target
+from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.limits_amounts import Heard, Period, day, expected_usage, month
+from wireglot.ir.outcome import Usage
+from wireglot.providers.prices import cost, price_of
+from wireglot.stores.base import Counters
+from wireglot.stores.records import MICRO, Budget, KeyLimits, Rate
+
+if TYPE_CHECKING:
+    from wireglot.gateway.job import Job
+
+Unit = Literal["requests", "tokens", "cost"]
+
+_MINUTE: Final = 60.0
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """One limit of a key, as a claim on it and in words."""
+
+    unit: Unit
+    claim: Rate | Budget
+    words: str
+    since: int = 0
+    """Where the period of a budget begins."""
+
+
+class Reservation(msgspec.Struct):
+    """What one request holds while it runs."""
+
+    caller: str
+    dialect: str
+    settings: Settings
+    limits: list[Limit]
+    expected: Usage
+    expected_cost: int
+    place: str = ""
+    """The name of the limit on requests at once, "" without one."""
+    holder: str = ""
+    most: int = 0
+    heard: Heard | None = None
+    counters: Counters | None = None
+    """Whose they are: the shared ones, or while these are down our own."""
+
+    @property
+    def budgets(self) -> list[str]:
+        return [limit.claim.name for limit in self.limits if isinstance(limit.claim, Budget)]
+
+
+def reserve(job: Job, target: Target, limits: KeyLimits, holder: str, now: float) -> Reservation:
+    """What a request may use, as claims on the limits of its key."""
+    caller, settings = job.caller.name, job.settings
+    found = Reservation(caller, job.dialect, settings, [], Usage(), 0)
+    if limits.requests_per_minute:
+        most = limits.requests_per_minute
+        rate = Rate(f"rate:{caller}:rpm", 1, most, _MINUTE)
+        found.limits.append(Limit("requests", rate, f"{most} requests a minute"))
+    if limits.concurrent:
+        found.place, found.most = f"places:{caller}", limits.concurrent
+        found.holder = holder
+    if job.asked.operation == "count":
+        return found  # it asks for a number, not for an answer
+    expected = found.expected = expected_usage(job, target)
+    if limits.tokens_per_minute:
+        most = limits.tokens_per_minute
+        rate = Rate(f"rate:{caller}:tpm", min(most, expected.total), most, _MINUTE)
+        found.limits.append(Limit("tokens", rate, f"{most} tokens a minute"))
+    budgets: tuple[tuple[Unit, int, str, Callable[[float], Period]], ...] = (
+        ("tokens", limits.tokens_per_day, "day", day),
+        ("tokens", limits.tokens_per_month, "month", month),
+        ("cost", limits.cost_per_day, "day", day),
+        ("cost", limits.cost_per_month, "month", month),
+    )
+    if limits.cost_per_day or limits.cost_per_month:
+        found.expected_cost = _expected_cost(settings, target, expected)
+    for unit, most, span, period_of in budgets:
+        if most:
+            period = period_of(now)
+            amount = expected.total if unit == "tokens" else found.expected_cost
+            budget = Budget(f"budget:{caller}:{unit}:{period.name}", amount, most, period.until)
+            shown = f"{most} tokens" if unit == "tokens" else f"{most / MICRO:.2f} {settings.currency}"
+            found.limits.append(Limit(unit, budget, f"{shown} a {span}", period.since))
+    return found
+
+
+def used(reservation: Reservation, record: Record, ended: BaseException | None) -> dict[Unit, int]:
+    """What it used, as far as anybody knows. `ended`: what the request ended with, if not well."""
+    if record.attempts == 0 and ended is not None:
+        return {"requests": 0, "tokens": 0, "cost": 0}  # it was refused here: nobody was asked
+    usage = record.usage
+    heard = reservation.heard.tokens if reservation.heard is not None else 0
+    left = isinstance(ended, asyncio.CancelledError)
+    if record.usage_source != "provider" and (ended is None or left or heard):
+        usage = _estimate(usage, reservation.expected, heard)
+        if left and usage is not record.usage:
+            # The ledger says the same as the limits: budgets begin from it again.
+            record.usage, record.usage_source = usage, "estimated"
+    if usage is None:
+        return {"requests": 1, "tokens": 0, "cost": 0}
+    return {"requests": 1, "tokens": usage.total, "cost": _cost(reservation, record, usage)}
+
+
+def _estimate(known: Usage | None, expected: Usage, heard: int) -> Usage:
+    """What an answer came to whose provider did not get to tell, or does not."""
+    if known is None:
+        return Usage(input=expected.input, output=heard)
+    if known.total_output >= heard:
+        return known
+    return msgspec.structs.replace(known, output=heard - (known.reasoning or 0), raw=None)
+
+
+def _expected_cost(settings: Settings, target: Target, expected: Usage) -> int:
+    provider = target.provider
+    price = price_of(settings.prices, provider.spec, provider.name, target.model)
+    if price is None:
+        raise Fault(
+            "permission",
+            f"this key has a budget of money, and nobody knows what {target.name} costs: name its price in "
+            "[prices]",
+            code="price_unknown",
+            param="model",
+        )
+    return cost(price, expected)
+
+
+def _cost(reservation: Reservation, record: Record, usage: Usage) -> int:
+    """At the price of whoever answered; where that is not known, what was reserved."""
+    provider = reservation.settings.providers.get(record.provider)
+    if provider is None:
+        return reservation.expected_cost
+    price = price_of(reservation.settings.prices, provider.spec, record.provider, record.upstream_model)
+    return reservation.expected_cost if price is None else cost(price, usage)

@@ -1,0 +1,123 @@
+"""Cool-downs of providers' keys, told to and heard from all processes that share the counters."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from wireglot.gateway.health import Health
+from wireglot.stores.base import Counters, StoreDown
+from wireglot.stores.memory import MemoryCounters
+
+HEARD: Final = 0.75
+"""Seconds between two looks, give or take a third."""
+_PRESENT: Final = 10.0
+"""Seconds for which a process counts as there after it last said so."""
+_INSTANCE: Final = "instance"
+_COOL: Final = "cool"
+_REJECTED: Final = "rejected"
+_GAP: Final = "\x1f"
+_LEAST: Final = 0.05
+
+
+class Sharing:
+    """Moments are this process's own and travel as the seconds that are left."""
+
+    def __init__(
+        self, counters: Counters, instance: str, note: Any, *, clock: Callable[[], float] | None = None
+    ) -> None:
+        """`clock` is the one that Health's moments are on: the loop's, where no other is given."""
+        self.peers = 1
+        """How many processes share the counters, this one included, as of when they were last heard."""
+        self._counters = counters
+        self._instance = _GAP.join((_INSTANCE, instance))
+        self._note = note
+        self._clock: Callable[[], float] = clock or (lambda: asyncio.get_running_loop().time())
+        self._health: Health | None = None
+        self._untold: dict[str, float] = {}
+        self._wake = asyncio.Event()
+        self._down = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self, health: Health) -> None:
+        if isinstance(self._counters, MemoryCounters):
+            return  # nobody else would hear
+        self._health = health
+        health.listen(self._cooled, self._rejected)
+        await self.exchange()
+        self._tasks = [asyncio.create_task(self._tell()), asyncio.create_task(self._hear())]
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    # What this process found out goes out at once.
+
+    def _cooled(self, provider: str, account: str, model: str, until: float) -> None:
+        self._add(_GAP.join((_COOL, provider, account, model)), until)
+
+    def _rejected(self, provider: str, account: str, until: float) -> None:
+        self._add(_GAP.join((_REJECTED, provider, account)), until)
+
+    def _add(self, name: str, until: float) -> None:
+        self._untold[name] = max(until, self._untold.get(name, 0.0))
+        self._wake.set()
+
+    async def _tell(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            await self._safely(self.push())
+
+    async def push(self) -> None:
+        untold, self._untold = self._untold, {}
+        now = self._clock()
+        entries = {name: until - now for name, until in untold.items() if until - now > _LEAST}
+        if entries:
+            await self._counters.cool(entries)
+
+    # What others found out comes in by and by.
+
+    async def _hear(self) -> None:
+        while True:
+            await asyncio.sleep(HEARD * (2 / 3 + 2 / 3 * random.random()))
+            await self.exchange()
+
+    async def exchange(self) -> None:
+        """Say that this process is there, and hear what the others say."""
+        await self._safely(self._exchange())
+
+    async def _exchange(self) -> None:
+        await self._counters.cool({self._instance: _PRESENT})
+        heard = await self._counters.cooling()
+        now = self._clock()
+        peers = 0
+        for name, left in heard.items():
+            match name.split(_GAP):
+                case [kind, _] if kind == _INSTANCE:
+                    peers += 1
+                case [kind, provider, account, model] if kind == _COOL:
+                    if self._health is not None:
+                        self._health.heard_cool(provider, account, model, now + left)
+                case [kind, provider, account] if kind == _REJECTED:
+                    if self._health is not None:
+                        self._health.heard_rejected(provider, account, now + left)
+        self.peers = max(1, peers)
+
+    async def _safely(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except StoreDown as down:
+            if not self._down:
+                self._down = True
+                self._note("warn", "sharing stopped", detail=f"cool-downs are this process's own: {down}")
+            return
+        if self._down:
+            self._down = False
+            self._note("info", "sharing goes on")

@@ -1,0 +1,169 @@
+"""`wireglot keys`: on the store while a gateway runs on it, and through the admin API."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import complaint, run
+from tests.gateway.faults_kit import BY_NAME, ask, wait_until
+from wireglot.testing.live_gateway import LiveGateway
+
+SECRET = "the-secret-of-the-owner-0123456789"
+TOML = f'[server]\nadmin_secret = "{SECRET}"\n[providers.demo]\n[limits]\nauth_failures = 1000000\n'
+CHAT = BY_NAME["openai-chat"]
+
+
+@pytest.fixture(autouse=True)
+def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of this machine's own configuration, keys or data."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for name in ("WIREGLOT_CONFIG", "WIREGLOT_ADMIN_SECRET", "WIREGLOT_STORE", "WIREGLOT_KEYS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[LiveGateway]:
+    with LiveGateway(TOML, folder=tmp_path) as running:
+        yield running
+
+
+def said(*arguments: str) -> str:
+    done = run("keys", *arguments)
+    assert done.returncode == 0, done
+    return done.stdout.decode()
+
+
+def status(gateway: LiveGateway, key: str) -> int:
+    return ask(gateway, CHAT, "demo/demo", headers={"authorization": f"Bearer {key}"}).status
+
+
+def test_the_key_alone_is_on_standard_output() -> None:
+    """So that KEY=$(wireglot keys create me) works."""
+    done = run("keys", "create", "me")
+    assert done.returncode == 0
+    assert done.stdout.decode().startswith("wg-")
+    assert len(done.stdout.decode().strip()) == 3 + 43
+    assert done.stdout.count(b"\n") == 1
+    assert b"shown this once" in done.stderr
+    assert b"From now on every request" in done.stderr
+    assert done.stdout.strip() not in done.stderr
+    assert b"From now on" not in run("keys", "create", "you").stderr
+
+
+def test_keys_made_revoked_and_rotated_beside_a_gateway_that_runs(gateway: LiveGateway) -> None:
+    """FAULTS 90: it knows within seconds."""
+    assert status(gateway, "anything") == 200
+    key = said("create", "me").strip()
+    wait_until(lambda: status(gateway, "anything") == 401)
+    assert status(gateway, key) == 200
+    new = said("rotate", "me", "--overlap", "1h").strip()
+    wait_until(lambda: status(gateway, new) == 200)
+    assert status(gateway, key) == 200
+    said("revoke", "me")
+    wait_until(lambda: status(gateway, new) == 401)
+    assert status(gateway, key) == 401
+
+
+def test_the_same_through_the_admin_api(gateway: LiveGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIREGLOT_ADMIN_SECRET", SECRET)
+    there = ("--url", gateway.url)
+    key = said("create", "me too", "--requests-per-minute", "1", *there).strip()
+    assert [status(gateway, key) for _ in range(2)] == [200, 429]
+    said("update", "me too", "--requests-per-minute", "0", *there)
+    assert status(gateway, key) == 200
+    new = said("rotate", "me too", *there).strip()
+    assert [status(gateway, each) for each in (key, new)] == [401, 200]
+    assert "me too" in said("list", *there)
+    assert "revoked" in said("revoke", "me too", *there)
+    assert status(gateway, new) == 401
+    done = run("keys", "revoke", "nobody", *there)
+    assert (done.returncode, done.stderr) == (1, b'wireglot: there is no stored key called "nobody"\n')
+    monkeypatch.setenv("WIREGLOT_ADMIN_SECRET", "wrong")
+    assert b"wrong admin secret" in run("keys", "list", *there).stderr
+
+
+def test_every_limit_is_kept_and_listed() -> None:
+    options = (
+        "--models", "claude-*,fast", "--expires", "30d", "--requests-per-minute", "60",
+        "--tokens-per-minute", "1000", "--concurrent", "5", "--tokens-per-day", "7", "--tokens-per-month", "70",
+        "--cost-per-day", "2.50", "--cost-per-month", "50",
+    )  # fmt: skip
+    made = json.loads(said("create", "me", *options, "--json"))
+    assert made["key"].startswith(made["prefix"])
+    (listed,) = json.loads(said("list", "--json"))
+    assert listed == {name: value for name, value in made.items() if name != "key"}
+    assert listed["models"] == ["claude-*", "fast"]
+    assert (listed["cost_per_day"], listed["cost_per_month"], listed["concurrent"]) == (2.5, 50.0, 5)
+    row = said("list").splitlines()[1]
+    assert (
+        "60 requests/min; 1000 tokens/min; 5 at once; 7 tokens/day; 70 tokens/month; 2.50/day; 50.00/month"
+        in row
+    )
+    assert made["key"] not in row
+    changed = json.loads(said("update", "me", "--cost-per-day", "0", "--models", "", "--json"))
+    assert (changed["cost_per_day"], changed["models"], changed["concurrent"]) == (None, [], 5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said_there"),
+    [
+        (("create",), "NAME"),
+        ((), "ACTION"),
+        (("create", "me", "--cost-per-day", "much"), "an amount of money like 2.50"),
+        (("create", "me", "--cost-per-day", "nan"), "an amount of money like 2.50"),
+        (("create", "me", "--concurrent", "-1"), "--concurrent"),
+        (("create", "me", "--concurrent", "1.5"), "a whole number"),
+        (("rotate", "me", "--overlap", "soon"), "a time like 30m, 1h or 7d"),
+    ],
+)
+def test_an_unusable_command_line_is_told_in_one_line(arguments: tuple[str, ...], said_there: str) -> None:
+    assert said_there in complaint(run("keys", *arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said_there"),
+    [
+        (("create", "me/you"), "name: expected a name of letters"),
+        (("create", "configured"), "is in the configuration"),
+        (("create", "me", "--expires", "tomorrow"), "expires: expected a date or a time"),
+        (("create", "me", "--expires", "2001-01-01"), "expires: expected a time to come"),
+        (("revoke", "nobody"), "no stored key"),
+        (("update", "nobody"), "nothing to change"),
+        (("list", "--url", "gateway:8484"), "--url: expected http"),
+        (("list", "--url", "http://127.0.0.1:1"), "WIREGLOT_ADMIN_SECRET"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_one_line(
+    arguments: tuple[str, ...], said_there: str, tmp_path: Path
+) -> None:
+    Path("wireglot.toml").write_text(f'[providers.demo]\n[keys]\nconfigured = "sha256:{"0" * 64}"\n')
+    done = run("keys", *arguments)
+    assert done.returncode == 1
+    assert done.stdout == b""
+    assert done.stderr.count(b"\n") == 1
+    assert said_there in done.stderr.decode()
+
+
+def test_a_gateway_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIREGLOT_ADMIN_SECRET", SECRET)
+    done = run("keys", "list", "--url", "http://127.0.0.1:1")
+    assert done.returncode == 1
+    assert b"refused" in done.stderr
+    assert SECRET.encode() not in done.stderr
+
+
+def test_keys_in_memory_would_be_lost() -> None:
+    Path("wireglot.toml").write_text('[providers.demo]\n[store]\nurl = "memory:"\n')
+    assert "store.url" in complaint(run("keys", "create", "me"))
+
+
+def test_there_may_be_none() -> None:
+    done = run("keys", "list")
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"wireglot keys create NAME" in done.stderr
+    assert json.loads(said("list", "--json")) == []

@@ -1,0 +1,71 @@
+"""Limits and ends of the keys that stand in wireglot.toml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.config_files import digest, loaded, problems
+from wireglot.stores.records import KeyLimits
+
+
+def key(lines: str) -> str:
+    return f'[providers.demo]\n[keys.team]\nhash = "{digest("secret")}"\n{lines}\n'
+
+
+def test_limits_stand_beside_the_hash(tmp_path: Path) -> None:
+    text = key(
+        "requests_per_minute = 60\ntokens_per_minute = 40000\nconcurrent = 5\ntokens_per_day = 1000000\n"
+        "tokens_per_month = 5000000\ncost_per_day = 2.50\ncost_per_month = 50"
+    )
+    (found,) = loaded(tmp_path, text).keys
+    assert found.limits == KeyLimits(60, 40_000, 5, 1_000_000, 5_000_000, 2_500_000, 50_000_000)
+    assert found.expires == 0
+
+
+def test_a_key_without_limits_has_none(tmp_path: Path) -> None:
+    (found,) = loaded(tmp_path, key("")).keys
+    assert not found.limits
+
+
+def test_money_is_never_rounded_by_binary_fractions(tmp_path: Path) -> None:
+    (found,) = loaded(tmp_path, key("cost_per_day = 0.1\ncost_per_month = 1.000001")).keys
+    assert (found.limits.cost_per_day, found.limits.cost_per_month) == (100_000, 1_000_001)
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("2027-01-31", 1_801_353_600_000),
+        ("2027-01-31T00:00:00", 1_801_353_600_000),
+        ("2027-01-31T00:00:00Z", 1_801_353_600_000),
+        ("2027-01-31T02:00:00+02:00", 1_801_353_600_000),
+        ('"2027-01-31"', 1_801_353_600_000),
+    ],
+)
+def test_a_key_ends_at_a_date_or_a_time(tmp_path: Path, text: str, milliseconds: int) -> None:
+    (found,) = loaded(tmp_path, key(f"expires = {text}")).keys
+    assert found.expires == milliseconds
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "said"),
+    [
+        ("requests_per_minute = -1", "requests_per_minute", "a whole number from 0"),
+        ("requests_per_minute = 1.5", "requests_per_minute", "a whole number from 0"),
+        ("concurrent = true", "concurrent", "a whole number from 0"),
+        ("cost_per_day = -0.5", "cost_per_day", "an amount of money"),
+        ("cost_per_day = nan", "cost_per_day", "an amount of money"),
+        ("cost_per_day = inf", "cost_per_day", "an amount of money"),
+        ('cost_per_day = "2"', "cost_per_day", "an amount of money"),
+        ("expires = 30", "expires", "a date or a time"),
+        ("expires = 12:00:00", "expires", "a date or a time"),
+        ('expires = "soon"', "expires", "a date or a time"),
+        ("tokens_a_day = 5", "tokens_a_day", "did you mean tokens_per_day?"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, line: str, field: str, said: str) -> None:
+    found = problems(tmp_path, key(line))
+    assert list(found) == [f"keys.team.{field}"]
+    assert said in found[f"keys.team.{field}"]
