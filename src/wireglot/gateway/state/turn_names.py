@@ -1,0 +1,166 @@
+"""Under which names a turn of a conversation is kept: by all that was said before it, and by its calls.
+
+A name is made of what every client shows of a turn, so that it is found again whatever dialect echoes it:
+texts, calls with their ids and arguments, and the ids of results. System texts and reasoning do not count:
+clients rewrite the former and drop the latter. Names are keyed with the gateway's secret, so that a look into
+the store does not tell whether somebody said a certain thing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.ir.content import Foreign, Media, Message, Part, Text, ToolCall, ToolResult
+from wireglot.wire.json import BadJson, decode, encode
+
+_NAME_BYTES: Final = 16
+_PREFIX_BYTES: Final = 32
+_TAIL: Final = 64
+_TEXT_LEAST: Final = 32
+"""Shorter answers without a call ("Done.") recur: they are found again only behind the same conversation."""
+_RECURRING: Final = re.compile(r".*[.:_-]\d{1,6}|.{0,5}", re.DOTALL)
+"""Ids that count up anew in every conversation (Kimi's `functions.x:0`, `x_0`), or hardly differ."""
+
+_FLOAT: Final = re.compile(r"\d[.eE]")
+_sorted: Final = msgspec.json.Encoder(order="deterministic")
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """One answer of a model in a conversation: the messages from `start` to before `end`."""
+
+    start: int
+    end: int
+    content: tuple[Part, ...]
+    shown: bytes
+    """What any client shows of it (see `visible`)."""
+    prefix: bytes
+    """Of all that was said before it."""
+
+
+class History(msgspec.Struct, frozen=True):
+    turns: tuple[Turn, ...]
+    prefix: bytes
+    """Of all of it: what the next answer is said behind."""
+
+
+def read_history(messages: Sequence[Message]) -> History:
+    """Neighbouring messages of the model are one turn: clients cut answers in their own ways."""
+    chain = hashlib.blake2b(digest_size=_PREFIX_BYTES)
+    turns: list[Turn] = []
+    index = 0
+    while index < len(messages):
+        message = messages[index]
+        if message.role == "user":
+            for word in _said(message.content):
+                chain.update(word)
+        elif message.role == "assistant":
+            end = index + 1
+            while end < len(messages) and messages[end].role == "assistant":
+                end += 1
+            content = message.content
+            if end > index + 1:
+                content = tuple(part for each in messages[index:end] for part in each.content)
+            shown = visible(content)
+            turns.append(Turn(index, end, content, shown, chain.digest()))
+            chain.update(b"a")
+            chain.update(shown)
+            index = end
+            continue
+        index += 1
+    return History(tuple(turns), chain.digest())
+
+
+def visible(content: Iterable[Part]) -> bytes:
+    """What any client shows of an answer, the same for all that show the same."""
+    texts: list[str] = []
+    refusals: list[str] = []
+    calls: list[tuple[str, ...]] = []
+    for part in content:
+        if type(part) is Text:
+            (refusals if part.refusal else texts).append(part.text)
+        elif type(part) is ToolCall:
+            calls.append(call_key(part))
+    return encode(["".join(texts).strip(), "".join(refusals).strip(), calls])
+
+
+def call_key(call: ToolCall) -> tuple[str, ...]:
+    return call.id, call.name, call.namespace, _arguments(call)
+
+
+def _arguments(call: ToolCall) -> str:
+    """Clients decode arguments and write them again, with other spaces, order of keys and zeros."""
+    text = call.arguments
+    if call.kind == "custom":
+        return text
+    try:
+        value = decode(text) if text.strip() else {}
+        if _FLOAT.search(text):
+            value = _plain_numbers(value)
+        return _sorted.encode(value).decode()
+    except (BadJson, UnicodeEncodeError, RecursionError):
+        return text.strip()
+
+
+def _plain_numbers(value: Any) -> Any:
+    if type(value) is float:
+        return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    if type(value) is dict:
+        return {key: _plain_numbers(item) for key, item in value.items()}
+    if type(value) is list:
+        return [_plain_numbers(item) for item in value]
+    return value
+
+
+def _said(content: Iterable[Part]) -> Iterator[bytes]:
+    for part in content:
+        if type(part) is Text:
+            text = part.text.strip()
+            if text:
+                yield encode(["t", text])
+        elif type(part) is ToolResult:
+            yield encode(["r", part.call_id])
+        elif type(part) is Media:
+            held = part.data or part.text or part.url or part.file_id or ""
+            yield encode(["m", part.kind, len(held), held[-_TAIL:]])
+        elif type(part) is Foreign:
+            yield encode(["f", part.type])
+
+
+class Namer:
+    """Names for one caller's turns, under one secret."""
+
+    def __init__(self, secret: bytes, caller: str, session: str) -> None:
+        self._key = hashlib.sha256(b"wireglot turns\x00" + secret).digest()
+        self._caller = caller
+        self._session = session
+
+    def exact(self, prefix: bytes, shown: bytes) -> str:
+        """The turn behind this very conversation."""
+        return self._name(b"turn", prefix, shown)
+
+    def loose(self, content: Iterable[Part]) -> list[str]:
+        """The turn wherever it stands: by each of its calls, or by its text. For clients that edit or shorten
+        what was before. Ids that recur tell a turn only within a session that the client names."""
+        calls = [part for part in content if type(part) is ToolCall]
+        if calls:
+            return [
+                self._name(b"call", self._session.encode("utf-8", "replace"), encode(call_key(call)))
+                for call in calls
+                if self._session or not _RECURRING.fullmatch(call.id)
+            ]
+        text = "".join(part.text for part in content if type(part) is Text).strip()
+        if len(text) < _TEXT_LEAST:
+            return []
+        return [self._name(b"text", self._session.encode("utf-8", "replace"), encode(text))]
+
+    def _name(self, kind: bytes, *material: bytes) -> str:
+        state = hashlib.blake2b(digest_size=_NAME_BYTES, key=self._key, person=kind)
+        for piece in (self._caller.encode("utf-8", "replace"), *material):
+            state.update(len(piece).to_bytes(8, "big"))
+            state.update(piece)
+        return state.hexdigest()
