@@ -39,6 +39,10 @@ _CODES: Final[dict[str, ErrorKind]] = {
     "model_not_found": "not_found",
     "deploymentnotfound": "not_found",  # Azure
     "previous_response_not_found": "not_found",
+    "response_not_found": "not_found",
+    "conversation_not_found": "not_found",
+    "session_not_found": "not_found",
+    "item_not_found": "not_found",
     "unknown_url": "not_found",
     "request_too_large": "too_large",
     "idempotency_conflict": "conflict",

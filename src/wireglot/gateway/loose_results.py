@@ -1,19 +1,21 @@
-"""Results of the simplified form: it names no history, so the calls they answer are not in the request.
+"""Results whose calls are not in the request: the gateway holds the history, or nobody does.
 
-Every provider refuses a result without its call. The call is put back as far as the result tells it (its name
-and id), and that is declared: what the model had asked for is not known here.
+A dialect may name no call (Gemini pairs by name): such a result belongs to the first call of its name that
+still waits. Every provider refuses a result without its call. Where nobody knows the call it is put back as
+far as the result tells it (its name and id), and that is declared: what the model had asked for is not known.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from wireglot.ir.content import Message, ToolCall, ToolResult
+from wireglot.ir.content import Message, Part, ToolCall, ToolResult
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 
 
 def with_calls(request: Request) -> tuple[Request, tuple[Loss, ...]]:
+    """The request with a call for every result."""
     messages: list[Message] = []
     losses: list[Loss] = []
     known: set[str] = set()
@@ -30,3 +32,30 @@ def with_calls(request: Request) -> tuple[Request, tuple[Loss, ...]]:
     if not losses:
         return request, ()
     return msgspec.structs.replace(request, messages=tuple(messages)), tuple(losses)
+
+
+def paired(history: list[Message], messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """New messages whose results name the calls of the history that they answer."""
+    waiting: dict[str, ToolCall] = {}
+    for message in history:
+        for part in message.content:
+            if type(part) is ToolCall:
+                waiting[part.id] = part
+            elif type(part) is ToolResult:
+                waiting.pop(part.call_id, None)
+    if not waiting:
+        return messages
+    return tuple(
+        msgspec.structs.replace(message, content=tuple(_paired(part, waiting) for part in message.content))
+        for message in messages
+    )
+
+
+def _paired(part: Part, waiting: dict[str, ToolCall]) -> Part:
+    if type(part) is not ToolResult or waiting.pop(part.call_id, None) is not None:
+        return part
+    call = next((call for call in waiting.values() if call.name == part.name), None)
+    if call is None:
+        return part
+    del waiting[call.id]
+    return msgspec.structs.replace(part, call_id=call.id)

@@ -50,6 +50,9 @@ ECHOED = frozenset(
 )
 """What an upstream's response repeats (or derives): spelling, to be given back to its own dialect only."""
 
+TOLD = "told"
+"""Of a request's form: what its answer says of itself, whoever gives it (its id, whether it is stored)."""
+
 _DEFAULTS: dict[str, Any] = {
     "background": False,
     "instructions": None,
@@ -61,7 +64,7 @@ _DEFAULTS: dict[str, Any] = {
     "prompt_cache_key": None,
     "reasoning": {"effort": None, "summary": None},
     "safety_identifier": None,
-    # Nobody but the provider stores, and it does not say so: the honest answer is no (C42).
+    # Where nobody says that it is stored, the honest answer is no (C42).
     "store": False,
     "temperature": 1.0,
     "text": {"format": {"type": "text"}},
@@ -72,6 +75,10 @@ _DEFAULTS: dict[str, Any] = {
     "truncation": "disabled",
     "user": None,
 }
+
+
+def told(request: Request | None) -> dict[str, Any]:
+    return own_form(request.extra, NAME).get(TOLD, {}) if request is not None else {}
 
 
 def echo(request: Request | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import Fields, own_form
 from wireglot.dialects.openai_responses.belonging import ITEM, message_fields, message_form, same_message
-from wireglot.dialects.openai_responses.echo import ECHOED, echo
+from wireglot.dialects.openai_responses.echo import ECHOED, echo, told
 from wireglot.dialects.openai_responses.items import (
     Carried,
     MessageItem,
@@ -178,7 +178,7 @@ def render_response(
 ) -> Rendered[dict[str, Any]]:
     losses: list[Loss] = []
     native = response.extra is not None and response.extra.dialect == NAME
-    identifier = response_id(response.id, response.model, context, native)
+    identifier = told(request).get("id") or response_id(response.id, response.model, context, native)
     status, why = render_stop(response.stop, response.content, losses)
     output = render_output_items(response.content, ItemIds(identifier, context), context, losses, status)
     body = shell(response, identifier, context, request)
@@ -192,7 +192,7 @@ def render_response(
     if response.others:
         losses.append(Loss("$.others", "candidates", "dropped", "one answer at a time here"))
     losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
-    return Rendered(respell(body, response.extra), tuple(losses))
+    return Rendered({**respell(body, response.extra), **told(request)}, tuple(losses))
 
 
 def shell(response: Response, identifier: str, context: Context, request: Request | None) -> dict[str, Any]:
@@ -212,6 +212,7 @@ def shell(response: Response, identifier: str, context: Context, request: Reques
         "model": response.model,
         "output": [],
         **(form["body"] if "body" in form else echo(request)),
+        **told(request),
         "usage": None,
     }
 

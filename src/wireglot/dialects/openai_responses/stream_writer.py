@@ -7,6 +7,7 @@ from typing import Any
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_form
+from wireglot.dialects.openai_responses.echo import told
 from wireglot.dialects.openai_responses.errors import error_object, failed_code
 from wireglot.dialects.openai_responses.item_writer import ItemWriter
 from wireglot.dialects.openai_responses.outcome import render_stop, render_usage
@@ -92,7 +93,9 @@ class ResponsesWriter:
         self._start = start
         items = self._items
         native = start.extra is not None and start.extra.dialect == NAME
-        identifier = response_id(start.id, start.model, self._context, native)
+        identifier = told(self._request).get("id") or response_id(
+            start.id, start.model, self._context, native
+        )
         items.ids = ItemIds(identifier, self._context)
         self._usage = start.usage
         whole = Response(start.id, start.model, (), Stop("end"), created=start.created, extra=start.extra)
@@ -111,6 +114,7 @@ class ResponsesWriter:
         form = own_form(extra, NAME)
         if "body" in form:
             body.update(form["body"])
+            body.update(told(self._request))
         whole = Response(
             self._start.id, self._start.model, (), finish.stop, created=self._start.created, extra=extra
         )
@@ -129,7 +133,9 @@ class ResponsesWriter:
         items = self._items
         items.cut()
         if not self._shell:
-            identifier = response_id("", self._context.model, self._context, False)
+            identifier = told(self._request).get("id") or response_id(
+                "", self._context.model, self._context, False
+            )
             whole = Response("", self._context.model, (), Stop("other"))
             self._shell = shell(whole, identifier, self._context, self._request)
         envelope = error_object(error)

@@ -1,0 +1,314 @@
+"""Requests of the Responses dialect that rest on what is stored: their history is put back before they are
+asked, and what came of them is kept before their end goes out."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from wireglot.dialects.openai_responses.echo import TOLD
+from wireglot.dialects.registry import dialect
+from wireglot.gateway.faults import Fault
+from wireglot.gateway.job import with_faults_told
+from wireglot.gateway.state.conversations import ConversationStore
+from wireglot.gateway.state.items import (
+    RESPONSES,
+    as_wire,
+    is_reference,
+    joined_turns,
+    turns_of,
+    whole_items,
+    with_tools,
+)
+from wireglot.gateway.state.kept import KeptConversation, KeptItem, KeptResponse
+from wireglot.gateway.state.question import unavailable
+from wireglot.gateway.state.responses import ResponseStore
+from wireglot.gateway.state.wish import Wish, wish_of
+from wireglot.ir.content import Extra, Message, Reasoning
+from wireglot.ir.outcome import Response
+from wireglot.ir.request import AnyTool, Request
+from wireglot.stores import StoreDown
+
+if TYPE_CHECKING:
+    from wireglot.gateway.job import Job
+    from wireglot.gateway.state.background import Background
+
+_STATE: Final = frozenset({"previous_response_id", "conversation", "background", "store"})
+_ENCRYPTED: Final = "reasoning.encrypted_content"
+_UNFINISHED: Final = frozenset({"queued", "in_progress"})
+
+
+class _Past(msgspec.Struct):
+    """What comes before a request."""
+
+    messages: list[Message] = []
+    tools: tuple[AnyTool, ...] = ()
+    ancestors: tuple[str, ...] = ()
+    conversation: KeptConversation | None = None
+    begins: bool = False
+    """The conversation is not there yet."""
+
+
+class Chain:
+    def __init__(
+        self, responses: ResponseStore, conversations: ConversationStore, background: Background, note: Any
+    ) -> None:
+        self._responses = responses
+        self._conversations = conversations
+        self._background = background
+        self._note = note
+
+    async def load(self, job: Job) -> None:
+        """Make a stateful request whole; leave any other alone."""
+        wish = wish_of(job)
+        work = self._background.of(job)
+        generates = job.asked.operation == "generate"
+        if not wish.needs_state and work is None and not (generates and wish.stateful):
+            return
+        try:
+            await self._load(job, wish)
+        except StoreDown:
+            raise unavailable("a stored conversation") from None
+
+    async def _load(self, job: Job, wish: Wish) -> None:
+        job.request()  # what is wrong with the body itself is told with its own places
+        work = self._background.of(job)
+        identifier = work.id if work is not None else f"resp_{secrets.token_hex(16)}"
+        past = await self._past(job, wish)
+        document = await self._resolved(job, past)
+        own = with_faults_told(lambda: dialect(RESPONSES).parse_request(document, job.context))
+        generates = job.asked.operation == "generate"
+        stored = generates and wish.store is not False
+        if stored and work is None and not await self._reaches_store(job, identifier, wish):
+            stored = False
+        told: dict[str, Any] = {"id": identifier, "store": stored}
+        if wish.previous:
+            told["previous_response_id"] = wish.previous
+        if past.conversation is not None:
+            told["conversation"] = {"id": past.conversation.id}
+        if work is not None:
+            told["background"] = True
+        job.rewrite(_whole(replace(own, model=job.model, stream=job.stream), past, told))
+        kept = KeptResponse(
+            {},
+            whole_items(document.get("input"), job.context, identifier, "input"),
+            past.ancestors,
+            past.conversation.id if past.conversation is not None else "",
+        )
+        if work is not None:
+            await self._background.loaded(job, kept)
+        if (stored and work is None) or (generates and past.conversation is not None):
+            job.keepings.append(_Kept(self, job, identifier, kept, past, stored=stored and work is None))
+
+    async def _reaches_store(self, job: Job, identifier: str, wish: Wish) -> bool:
+        """Whether it can be stored. Who has not asked for that is served without it, and told so."""
+        try:
+            await self._responses.load(job.caller.name, identifier)
+        except StoreDown:
+            if wish.store or wish.needs_state:
+                raise
+            self._note("warn", "not stored", id=job.record.id, detail="the store does not answer")
+            job.record.notes = [*job.record.notes, "not stored: the store does not answer"]
+            return False
+        return True
+
+    # What came before.
+
+    async def _past(self, job: Job, wish: Wish) -> _Past:
+        if wish.previous:
+            return await self._chained(job, wish.previous)
+        if wish.holding:
+            return await self._conversed(job, wish.holding)
+        return _Past()
+
+    async def _chained(self, job: Job, previous: str) -> _Past:
+        items, ancestors = await self.history(job.caller.name, previous)
+        messages, tools = turns_of(items, job.context, RESPONSES)
+        return _Past(messages, tools, ancestors)
+
+    async def history(self, tenant: str, previous: str) -> tuple[list[KeptItem], tuple[str, ...]]:
+        """All items up to the end of a stored response, and the responses they come from, the oldest first.
+
+        Raises a Fault where one is missing: half a conversation would be answered as if it were all of it.
+        """
+        last = await self._responses.load(tenant, previous)
+        if last is not None:
+            last = await self._background.current(tenant, previous, last)
+        if last is None:
+            raise _no_previous(previous)
+        if last.body.get("status") in _UNFINISHED:
+            raise Fault(
+                "bad",
+                f"previous_response_id: the response '{previous}' is not finished",
+                code="invalid_value",
+                param="previous_response_id",
+            )
+        ids = (*last.ancestors, previous)
+        kept = {**await self._responses.load_all(tenant, last.ancestors), previous: last}
+        items: list[KeptItem] = []
+        for id in ids:
+            response = kept.get(id)
+            if response is None:
+                raise _no_previous(id)
+            if not items and response.conversation:
+                items = await self._before(tenant, response.conversation, id)
+            items += _items(response)
+        return items, ids
+
+    async def _before(self, tenant: str, conversation: str, response: str) -> list[KeptItem]:
+        """What a conversation held when a response of it was asked for."""
+        kept = await self._conversations.find(tenant, conversation)
+        if kept is None:
+            raise no_conversation(conversation)
+        items = [placed.kept for placed in await self._conversations.items(tenant, kept)]
+        own = next((place for place, item in enumerate(items) if item.response == response), None)
+        if own is None:  # its turn was deleted, and nobody knows what stood before it
+            raise _no_previous(response)
+        return items[:own]
+
+    async def _conversed(self, job: Job, name: str) -> _Past:
+        tenant = job.caller.name
+        kept = await self._conversations.find(tenant, name)
+        if kept is None:
+            return _Past(conversation=new_conversation(name, job), begins=True)
+        placed = await self._conversations.items(tenant, kept)
+        messages, tools = turns_of((entry.kept for entry in placed), job.context, RESPONSES)
+        return _Past(messages, tools, conversation=kept)
+
+    async def _resolved(self, job: Job, past: _Past) -> dict[str, Any]:
+        """The body, with the items that it refers to and without what is ours to answer."""
+        document = {key: value for key, value in job.document().items() if key not in _STATE}
+        value = document.get("input")
+        if value is None and (past.ancestors or past.conversation is not None):
+            return {**document, "input": []}  # to go on without a word is a request, too
+        if not isinstance(value, list) or not any(map(is_reference, value)):
+            return document
+        wanted = [item["id"] for item in value if is_reference(item) and isinstance(item.get("id"), str)]
+        found = await self._responses.items(job.caller.name, wanted)
+        if past.conversation is not None:
+            for id in wanted:
+                placed = await self._conversations.item(job.caller.name, past.conversation, id)
+                if placed is not None:
+                    found[id] = as_wire(placed.kept, job.context)
+        items = []
+        for number, item in enumerate(value):
+            if not is_reference(item):
+                items.append(item)
+                continue
+            if item.get("id") not in found:
+                raise Fault(
+                    "not_found",
+                    f"Item with id '{item.get('id')}' not found.",
+                    code="item_not_found",
+                    param=f"input[{number}].id",
+                )
+            items.append(found[item["id"]])
+        return {**document, "input": items}
+
+    # What came of it.
+
+    async def keep(
+        self,
+        job: Job,
+        identifier: str,
+        kept: KeptResponse,
+        past: _Past,
+        *,
+        stored: bool,
+    ) -> None:
+        tenant = job.caller.name
+        try:
+            if stored:
+                await self._responses.save(tenant, identifier, kept)
+            if past.conversation is None:
+                return
+            if past.begins:
+                await self._conversations.create(tenant, past.conversation)
+            items = _items(kept, identifier)
+            await self._conversations.append(tenant, past.conversation, items, job.context)
+        except StoreDown:
+            raise unavailable("the response could not be stored") from None
+
+
+class _Kept:
+    """The whole answer, written down before its end is told."""
+
+    def __init__(
+        self,
+        chain: Chain,
+        job: Job,
+        identifier: str,
+        kept: KeptResponse,
+        past: _Past,
+        *,
+        stored: bool,
+    ) -> None:
+        self._chain = chain
+        self._job = job
+        self._identifier = identifier
+        self._kept = kept
+        self._past = past
+        self._stored = stored
+
+    async def keep(self, response: Response) -> None:
+        job = self._job
+        # The same words as in the client's answer: ids follow from the answer and the request alone.
+        body = dialect(RESPONSES).render_response(response, job.context, job.request()).value
+        kept = replace(self._kept, body=body)
+        await self._chain.keep(job, self._identifier, kept, self._past, stored=self._stored)
+
+
+def _items(kept: KeptResponse, response: str = "") -> list[KeptItem]:
+    """Those of one turn. A provider may have given an item of its own kind no id."""
+    items = (*kept.input, *kept.body.get("output", ()))
+    return [KeptItem(item.get("id") or "", item, response=response) for item in items]
+
+
+def _whole(own: Request, past: _Past, told: dict[str, Any]) -> Request:
+    """The request with its history. Instructions are those of this request alone, and stand first."""
+    messages = own.messages
+    leading = 1 if messages and _is_instructions(messages[0]) else 0
+    messages = (*messages[:leading], *joined_turns([*past.messages, *messages[leading:]]))
+    extra = own.extra or Extra(RESPONSES)
+    form = {**extra.form, "store": False, TOLD: told}
+    if own.thinking.extra is not None or any(_is_sealed(message) for message in past.messages):
+        include = form.get("include")
+        form["include"] = list(dict.fromkeys([*(include if isinstance(include, list) else ()), _ENCRYPTED]))
+    return replace(
+        own,
+        messages=messages,
+        tools=with_tools(own.tools, past.tools),
+        extra=replace(extra, form=form),
+    )
+
+
+def _is_instructions(message: Message) -> bool:
+    extra = message.extra
+    return extra is not None and extra.dialect == RESPONSES and "instructions" in extra.form
+
+
+def _is_sealed(message: Message) -> bool:
+    return any(isinstance(part, Reasoning) and part.signature is not None for part in message.content)
+
+
+def new_conversation(name: str, job: Job) -> KeptConversation:
+    """One that begins with this request. Names are the callers' own; ids in our form are not made up."""
+    if name.startswith("conv_"):
+        raise no_conversation(name)
+    return KeptConversation(name, job.context.now, dialect=job.dialect)
+
+
+def no_conversation(id: str) -> Fault:
+    message = f"Conversation with id '{id}' not found."
+    return Fault("not_found", message, code="conversation_not_found", param="conversation")
+
+
+def _no_previous(id: str) -> Fault:
+    """As OpenAI has it: the request is at fault, so its status is 400."""
+    message = f"Previous response with id '{id}' not found."
+    return Fault(
+        "not_found", message, code="previous_response_not_found", param="previous_response_id"
+    ).with_status(400)

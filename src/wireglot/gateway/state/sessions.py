@@ -1,0 +1,150 @@
+"""`/v1/sessions`: what the gateway holds for a caller, and what its ledger knows by a session's name."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from wireglot.gateway.faults import Fault
+from wireglot.gateway.state.conversation_routes import context_of
+from wireglot.gateway.state.conversations import ConversationStore, Seen
+from wireglot.gateway.state.items import as_wire
+from wireglot.gateway.state.paging import page_size
+from wireglot.gateway.state.question import Question
+from wireglot.stores.base import Ledger
+from wireglot.stores.records import Session, UsageQuery
+
+_ITEMS_MOST: Final = 1000
+_ROWS: Final = 100
+"""Of a session's requests, the last ones, whose dialects are told."""
+
+
+class SessionRoutes:
+    def __init__(self, conversations: ConversationStore, ledger: Ledger) -> None:
+        self._conversations = conversations
+        self._ledger = ledger
+
+    async def answer(self, question: Question) -> None:
+        match question.asked.verb:
+            case "sessions.list":
+                await self._list(question)
+            case "sessions.get":
+                await self._get(question)
+            case "sessions.delete":
+                await self._delete(question)
+
+    async def _list(self, question: Question) -> None:
+        tenant, limit = question.tenant, page_size(question)
+        before = _cursor(question.query("after"))
+        held = await self._conversations.recent(tenant, limit + 1, before)
+        counted = await self._ledger.sessions(tenant, limit=limit + 1, before=before[0] + 1 if before else 0)
+        elsewhere = await self._conversations.known(tenant, [session.id for session in counted])
+        known = {session.id: session for session in counted}
+        entries = []
+        for seen in held:
+            session = known.get(seen.kept.id) or await self._counted(tenant, seen.kept.id)
+            entries.append((seen.used, seen.kept.id, _of_held(seen, session)))
+        entries += [
+            (session.last, session.id, _of_session(session))
+            for session in counted
+            if session.id not in elsewhere and (before is None or (session.last, session.id) < before)
+        ]
+        entries.sort(key=lambda entry: entry[:2], reverse=True)
+        page, has_more = entries[:limit], len(entries) > limit
+        question.send(
+            {
+                "object": "list",
+                "data": [entry for _, _, entry in page],
+                "has_more": has_more,
+                "after": f"{page[-1][0]}.{page[-1][1]}" if page and has_more else None,
+            }
+        )
+
+    async def _get(self, question: Question) -> None:
+        (id,) = question.asked.ids
+        tenant = question.tenant
+        seen = await self._conversations.seen(tenant, id)
+        if seen is None:
+            session = await self._counted(tenant, id)
+            if session is None:
+                raise _no_session(id)
+            question.send(_of_session(session))
+            return
+        context = context_of(question)
+        placed = await self._conversations.items(tenant, seen.kept, limit=_ITEMS_MOST + 1, newest_first=True)
+        items = [as_wire(entry.kept, context) for entry in reversed(placed[:_ITEMS_MOST])]
+        entry = _of_held(seen, await self._counted(tenant, id))
+        question.send({**entry, "items": items, "has_more": len(placed) > _ITEMS_MOST})
+
+    async def _delete(self, question: Question) -> None:
+        (id,) = question.asked.ids
+        held = await self._conversations.delete(question.tenant, id)
+        counted = await self._ledger.forget_session(question.tenant, id)
+        if not held and not counted:
+            raise _no_session(id)
+        question.send({"id": id, "object": "session.deleted", "deleted": True})
+
+    async def _counted(self, tenant: str, id: str) -> Session | None:
+        """What the ledger knows of one session."""
+        query = UsageQuery(caller=tenant, session=id)
+        totals = await self._ledger.totals(query)
+        if not totals or not totals[0].requests:
+            return None
+        total = totals[0]
+        rows = await self._ledger.rows(query, limit=_ROWS)
+        dialects = tuple(dict.fromkeys(row.dialect for row in reversed(rows)))
+        tokens = total.input + total.cache_read + total.cache_write + total.output + total.reasoning
+        return Session(
+            id, tenant, total.requests, tokens, total.cost, rows[0].model, dialects, total.first, total.last
+        )
+
+
+def _entry(id: str) -> dict[str, Any]:
+    return {
+        "id": id,
+        "object": "session",
+        "held": False,
+        "created_at": 0,
+        "last_used_at": 0,
+        "requests": 0,
+        "tokens": 0,
+        "cost": 0,
+        "model": None,
+        "dialects": [],
+        "metadata": {},
+    }
+
+
+def _of_session(session: Session) -> dict[str, Any]:
+    return _entry(session.id) | {
+        "created_at": session.first // 1000,
+        "last_used_at": session.last // 1000,
+        "requests": session.requests,
+        "tokens": session.tokens,
+        "cost": session.cost,
+        "model": session.model or None,
+        "dialects": [name for name in session.dialects if name],
+    }
+
+
+def _of_held(seen: Seen, session: Session | None) -> dict[str, Any]:
+    kept = seen.kept
+    entry = _of_session(session) if session is not None else _entry(kept.id)
+    entry |= {"held": True, "metadata": kept.metadata, "created_at": kept.created}
+    entry["last_used_at"] = max(entry["last_used_at"], seen.used // 1000)
+    if kept.dialect and not entry["dialects"]:
+        entry["dialects"] = [kept.dialect]
+    return entry
+
+
+def _no_session(id: str) -> Fault:
+    return Fault("not_found", f"Session '{id}' not found.", code="session_not_found")
+
+
+def _cursor(text: str) -> tuple[int, str] | None:
+    """The last entry that was seen: when it was used, and its id."""
+    if not text:
+        return None
+    used, dot, id = text.partition(".")
+    if not dot or not used.isascii() or not used.isdigit() or len(used) > 15:
+        raise Fault("bad", "after: expected what the page before says", code="invalid_value", param="after")
+    return int(used), id
