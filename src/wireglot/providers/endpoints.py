@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from wireglot.providers.spec import ProviderSpec
 
-Operation = Literal["generate", "stream", "count", "models"]
+Operation = Literal["generate", "stream", "compact", "count", "models"]
 
 _PATHS: Final[dict[str, dict[Operation, str]]] = {
     "anthropic": {
@@ -21,6 +21,7 @@ _PATHS: Final[dict[str, dict[Operation, str]]] = {
     "openai-responses": {
         "generate": "/responses",
         "stream": "/responses",
+        "compact": "/responses/compact",
         "count": "/responses/input_tokens",
         "models": "/models",
     },

@@ -1,0 +1,275 @@
+"""One response that is made in the background, from the request that asked for it to its last word."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+
+from wireglot.dialects.registry import dialect
+from wireglot.gateway import operations
+from wireglot.gateway.failures import Failed
+from wireglot.gateway.faults import Fault, cleaned
+from wireglot.gateway.state.background_tape import Tape, frame, frames
+from wireglot.gateway.state.kept import EVENT, KeptResponse
+from wireglot.ir.errors import ApiError
+from wireglot.ir.stream import Failure, Start
+from wireglot.stores import StoreDown
+from wireglot.stores.records import Document
+
+if TYPE_CHECKING:
+    from wireglot.gateway.app import Gateway
+    from wireglot.gateway.job import Job
+    from wireglot.gateway.state.responses import ResponseStore
+    from wireglot.stores.base import Documents
+
+FINAL: Final = frozenset({"completed", "failed", "incomplete", "cancelled"})
+STOPPED: Final = "the gateway stopped while it worked on this response"
+
+_GATHER: Final = 0.2
+"""Seconds that events wait for more of them before they are stored together."""
+_AGAIN: Final = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""Seconds between tries to store how it ended."""
+_HOUR: Final = 3600 * 1000
+
+Why = Literal["", "cancelled", "deleted", "stopped"]
+
+
+class Work:
+    def __init__(
+        self,
+        id: str,
+        job: Job,
+        tape: Tape,
+        body: dict[str, Any],
+        *,
+        stream: bool,
+        instance: str,
+        responses: ResponseStore,
+        documents: Documents,
+    ) -> None:
+        self.id = id
+        self.tenant = job.caller.name
+        self.job = job
+        self.tape = tape
+        self.stream = stream
+        self.why: Why = ""
+        """Why it was stopped, where it was."""
+        self.refusal: Exception | None = None
+        """Why there is nothing to work on: the answer to the request that asked for it."""
+        self.accepted = asyncio.Event()
+        """It is stored, or refused: whoever asked can be told."""
+        self.task: asyncio.Task[None] | None = None
+        self.first = body
+        """The response before anything was done for it."""
+        self._body = body
+        self._kept: KeptResponse | None = None
+        self._instance = instance
+        self._responses = responses
+        self._documents = documents
+        self._hours = job.settings.store.keep.events_hours
+        self._saving = asyncio.Lock()
+        self._ending = False
+
+    @property
+    def exists(self) -> bool:
+        """Whether it was ever stored: then whoever asked for it has been told its id."""
+        return self._kept is not None
+
+    def _is_ending(self) -> bool:
+        """Whether nothing more comes of it but its last words."""
+        return self._ending
+
+    def stop(self, why: Why) -> None:
+        if not self.why and not self._ending:
+            self.why = why
+            if self.task is not None:
+                self.task.cancel()
+
+    # How it is kept.
+
+    async def keep(self, gateway: Gateway, kept: KeptResponse) -> None:
+        """Its first form; from here on it exists, and whoever asked for it is told so."""
+        kept = msgspec.structs.replace(
+            kept, body=self._body, background=True, stream=self.stream, instance=self._instance, beat=_now()
+        )
+        await self._responses.save(self.tenant, self.id, kept)
+        self._kept = kept
+        gateway.observer.begin(self.job.record)
+        self.accepted.set()
+
+    async def beat(self) -> None:
+        """Say that it is being worked on. A response that was deleted meanwhile is no longer."""
+        if self._kept is not None and not await self._save(self._body, working=True):
+            self.stop("deleted")
+
+    async def _save(self, body: dict[str, Any], *, working: bool) -> bool:
+        assert self._kept is not None
+        async with self._saving:
+            if working and self._ending:
+                return True  # its end has overtaken us
+            kept = msgspec.structs.replace(
+                self._kept,
+                body=body,
+                instance=self._instance if working else "",
+                beat=_now() if working else 0,
+            )
+            return await self._responses.replace(self.tenant, self.id, kept)
+
+    # The work.
+
+    async def run(self, gateway: Gateway) -> None:
+        record = self.job.record
+        saver = asyncio.create_task(self._keep_events())
+        try:
+            error = await self._answered(gateway)
+        finally:
+            # Not cancelled: what it is writing just now must not come after what is written at the end.
+            self._ending = True
+            self.tape.dirty.set()
+            self.tape.full.set()
+            await saver
+            if self.job.client is not None:
+                self.job.client.close()
+                record.first_byte = self.job.client.first
+            self.job.client = self.job.feeder = None
+            self.job.keepings = []
+            gateway.state.books.finish(record)
+            if record.begun:
+                gateway.observer.finish(record)
+        if self._kept is None:
+            self.refusal = self.refusal or Fault("internal", "the response was not stored")
+            self.accepted.set()
+            return
+        if self.why != "deleted":
+            self._end(error)
+            await self._store_end(gateway)
+        else:
+            await self._forget()
+        self.tape.close()
+
+    async def _answered(self, gateway: Gateway) -> ApiError | None:
+        """Have it answered like any request; what goes wrong becomes a part of the response."""
+        record = self.job.record
+        try:
+            await gateway.answer(self.job)
+            return None
+        except (Fault, Failed) as problem:
+            self.refusal = problem
+            error = cleaned(problem.error, self.job.redactor.text)
+        except asyncio.CancelledError:
+            record.outcome = "gateway_abort" if self.why == "stopped" else "client_abort"
+            record.status = record.status or 499
+            if self.task is not None:
+                self.task.uncancel()  # what is left to do is done
+            self.refusal = Fault("shed", "the gateway is shutting down", retry_after=1)
+            return None
+        except Exception as bug:
+            gateway.observer.note(
+                "error", "bug", id=record.id, type=type(bug).__name__, where=operations.place(bug)
+            )
+            self.refusal = bug
+            error = Fault("internal", "an internal error; it has been logged").error
+        record.outcome = "error"
+        record.status = error.status
+        record.error_kind, record.error_code, record.error_message = error.kind, error.code, error.message
+        return error
+
+    def _end(self, error: ApiError | None) -> None:
+        """The last event, where the stream has not come to one."""
+        tape = self.tape
+        if tape.final is None and error is not None:
+            told = msgspec.structs.replace(error, request_id=self.job.record.id)
+            context = msgspec.structs.replace(self.job.context, first_event=tape.next)
+            writer = dialect(self.job.dialect).stream_writer(context, self.job.request())
+            opening = [] if tape.opening is not None else [Start("", self.job.model)]
+            tape.write(writer.write([*opening, Failure(told)]))
+        if tape.final is None:
+            status = "cancelled" if self.why == "cancelled" else "failed"
+            tape.add(
+                frame(f"response.{status}", tape.next, response=ended(tape.opening or self._body, status))
+            )
+        assert tape.final is not None
+        self._body = tape.final
+
+    async def _keep_events(self) -> None:
+        """Store events as they come, many together."""
+        told = False
+        while not self._is_ending():
+            await self.tape.dirty.wait()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.tape.full.wait(), _GATHER)
+            if self._is_ending():
+                break
+            if not told and self.tape.opening is not None:
+                self._body = self.tape.opening
+                with contextlib.suppress(StoreDown):
+                    await self.beat()
+                    told = True
+            with contextlib.suppress(StoreDown):  # they stay on the tape
+                await self._store_events()
+
+    async def _store_events(self) -> None:
+        fresh = self.tape.fresh()
+        if not fresh:
+            return
+        now, number = _now(), fresh[-1].number + 1  # from 1: a piece beyond the event n is one above n + 1
+        piece = Document(
+            self.tenant,
+            EVENT,
+            f"{self.id}.{number}",
+            b"".join(each.data for each in fresh),
+            parent=self.id,
+            number=number,
+            created=now,
+            expires=now + int(self._hours * _HOUR) if self._hours else 0,
+        )
+        await self._documents.put([piece])
+        self.tape.stored(len(fresh))
+
+    async def _store_end(self, gateway: Gateway) -> None:
+        """Its events first: whoever sees that it has ended finds all of them."""
+        for wait in (*_AGAIN, None):
+            try:
+                await self._store_events()
+                # Somebody who took us for dead has told the client so, and that stays true.
+                now = await self._responses.load(self.tenant, self.id)
+                if now is None:
+                    await self._forget()
+                elif now.body.get("status") not in FINAL:
+                    await self._save(self._body, working=False)
+                return
+            except StoreDown:
+                if wait is None or gateway.draining:
+                    gateway.observer.note(
+                        "error",
+                        "background",
+                        id=self.job.record.id,
+                        detail="the store is down: the end is lost",
+                    )
+                    return
+                await asyncio.sleep(wait)
+
+    async def _forget(self) -> None:
+        with contextlib.suppress(StoreDown):
+            await self._documents.delete_pieces(self.tenant, EVENT, self.id)
+
+
+def opened(job: Job, patch: dict[str, Any]) -> dict[str, Any]:
+    """The response before anything has been done for it."""
+    writer = dialect(job.dialect).stream_writer(job.context, job.request())
+    first = next(frames(writer.write([Start("", job.model)])))
+    body: dict[str, Any] = msgspec.json.decode(first.data.partition(b"data: ")[2])["response"]
+    return {**body, **patch, "status": "queued"}
+
+
+def ended(body: dict[str, Any], status: str) -> dict[str, Any]:
+    error = {"code": "server_error", "message": STOPPED} if status == "failed" else None
+    return {**body, "status": status, "error": error}
+
+
+def _now() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,188 @@
+"""One answer for each Idempotency-Key: the same request again gets the same bytes again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from wireglot.gateway.faults import Fault
+from wireglot.gateway.job import common_headers
+from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.kept import IDEMPOTENT, pack
+from wireglot.gateway.state.question import unavailable
+from wireglot.gateway.state.recorder import Recorder
+from wireglot.stores import StoreDown
+from wireglot.stores.base import Documents
+from wireglot.stores.records import Document
+
+if TYPE_CHECKING:
+    from wireglot.gateway.job import Job
+
+HEADER: Final = "idempotency-key"
+LONGEST: Final = 255
+LEASE: Final = 30.0
+"""Seconds after which a claim is free again whose process says nothing: it has died."""
+BEAT: Final = 10.0
+PATIENCE: Final = 10.0
+"""Seconds for the store to take an answer. The client has waited long enough for its end by then."""
+
+LARGEST: Final = 8 * 1024 * 1024
+"""Bytes of an answer that is kept."""
+
+_TRIES: Final = 5
+_ONCE: Final = frozenset({"generate", "compact"})
+_HOUR: Final = 3600 * 1000
+
+
+class _Record(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A request with this key. While it is being answered there is no status yet."""
+
+    digest: bytes
+    """Of method, path and body: another request may not have the same key."""
+    status: int = 0
+    content_type: str = ""
+    body: bytes = b""
+
+
+_DECODER: Final = msgspec.msgpack.Decoder(_Record)
+
+
+class Claim:
+    """The right to answer a request. Most requests have no key, and this is all of it."""
+
+    async def finish(self, job: Job) -> None:
+        """What came of it: kept where it is a whole answer; the key is free again where it is not."""
+
+
+_UNNAMED: Final = Claim()
+
+
+class _Named(Claim):
+    def __init__(self, owner: Idempotency, document: Document, recorder: Recorder, digest: bytes) -> None:
+        self._owner = owner
+        self._document = document
+        self._recorder = recorder
+        self._digest = digest
+        self._renewed = time.monotonic()
+        self._beat = asyncio.create_task(self._renew())
+
+    async def finish(self, job: Job) -> None:
+        # A task of its own: a client that leaves now must leave neither half a record nor a key in limbo.
+        work = asyncio.create_task(self._settle(job))
+        self._owner.hold(work)
+        try:
+            await asyncio.wait({work}, timeout=PATIENCE)
+        finally:
+            self._recorder.release()
+
+    async def _settle(self, job: Job) -> None:
+        self._beat.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._beat
+        recorder, document, note = self._recorder, self._document, self._owner.note
+        complete = recorder.whole and 200 <= recorder.status < 300 and job.record.outcome == "ok"
+        try:
+            if time.monotonic() - self._renewed > LEASE:
+                return  # another may have it by now
+            if complete and recorder.too_large:
+                note("warn", "idempotency", id=job.record.id, detail="the answer is too large to be kept")
+            elif complete:
+                record = _Record(self._digest, recorder.status, recorder.content_type, recorder.body)
+                if await self._owner.documents.replace(self._owner.form(document, record, done=True)):
+                    return
+            await self._owner.documents.delete(document.tenant, IDEMPOTENT, [document.id])
+        except StoreDown:
+            # The answer exists and is paid for: it goes out all the same. The claim ends with its lease.
+            note("error", "idempotency", id=job.record.id, detail="the store is down: the answer is not kept")
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT)
+            began = time.monotonic()
+            with contextlib.suppress(StoreDown):  # the next beat may get through
+                record = _Record(self._digest)
+                if await self._owner.documents.replace(self._owner.form(self._document, record)):
+                    self._renewed = began
+
+
+class Idempotency:
+    def __init__(self, documents: Documents, settings: Settings, note: Any) -> None:
+        self.documents = documents
+        self.note = note
+        self._hours = settings.store.keep.idempotency_hours
+        self._settling: set[asyncio.Task[None]] = set()
+
+    def adopt(self, settings: Settings) -> None:
+        self._hours = settings.store.keep.idempotency_hours
+
+    async def begin(self, job: Job) -> Claim | None:
+        """The right to answer the request; None: it had its answer before, and has it again."""
+        key = job.head.headers.get(HEADER)
+        if key is None or job.asked.operation not in _ONCE:
+            return _UNNAMED
+        _check(key)
+        try:
+            return await self._claim(job, key)
+        except StoreDown:
+            raise unavailable("Idempotency-Key") from None
+
+    async def _claim(self, job: Job, key: str) -> Claim | None:
+        name = hashlib.blake2b(f"{job.dialect}\x1f{key}".encode(), digest_size=24).hexdigest()
+        digest = _digest(job)
+        document = Document(job.caller.name, IDEMPOTENT, name, b"")
+        for _ in range(_TRIES):
+            if await self.documents.put([self.form(document, _Record(digest))], new=True):
+                recorder = Recorder(job.reply, LARGEST)
+                job.reply = recorder
+                return _Named(self, document, recorder, digest)
+            found = await self.documents.get(job.caller.name, IDEMPOTENT, [name])
+            if not found:
+                continue  # it was released in this moment
+            record = _DECODER.decode(found[0].body)
+            if record.digest != digest:
+                raise Fault("conflict", "Idempotency-Key: it was used with another request")
+            if record.status:
+                _replay(job, record)
+                return None
+            raise Fault("conflict", "Idempotency-Key: a request with it is being answered", retry_after=1)
+        # There, and not to be opened: sealed with a secret that the gateway no longer has.
+        raise Fault("conflict", "Idempotency-Key: its answer cannot be read; use another key", retry_after=1)
+
+    def form(self, document: Document, record: _Record, *, done: bool = False) -> Document:
+        """As it lies in the store. A claim that is not renewed expires."""
+        now = int(time.time() * 1000)
+        kept = int(self._hours * _HOUR) if done else int(LEASE * 1000)
+        return msgspec.structs.replace(
+            document, body=pack(record), created=now, expires=now + kept if kept else 0
+        )
+
+    def hold(self, task: asyncio.Task[None]) -> None:
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+
+
+def _check(key: str) -> None:
+    if not key or len(key) > LONGEST or not key.isprintable():
+        raise Fault("bad", f"Idempotency-Key: expected 1 to {LONGEST} printable characters", param=HEADER)
+
+
+def _digest(job: Job) -> bytes:
+    """What must be the same. The query may hold a key of the client: only what shapes the answer counts."""
+    head = job.head
+    digest = hashlib.blake2b(f"{head.method}\x1f{head.path}\x1f{job.framing}\x1f".encode(), digest_size=32)
+    digest.update(job.body)
+    return digest.digest()
+
+
+def _replay(job: Job, record: _Record) -> None:
+    job.record.status = record.status
+    job.record.notes = [*job.record.notes, "answered before: sent again"]
+    headers = [("content-type", record.content_type), ("idempotent-replayed", "true"), *common_headers(job)]
+    if record.content_type.startswith("text/event-stream"):
+        headers += [("cache-control", "no-cache"), ("x-accel-buffering", "no")]
+    job.reply.send(record.status, headers, record.body)

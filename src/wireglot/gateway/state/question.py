@@ -1,0 +1,69 @@
+"""A request about what is remembered, with all that is needed to answer it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from wireglot.gateway.exchange import Head, Headers, Reply
+from wireglot.gateway.faults import Fault
+from wireglot.gateway.guard import Caller
+from wireglot.gateway.job import identity
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.routes import Asked, query_value
+from wireglot.gateway.settings import Settings
+from wireglot.wire.json import BadJson, decode, encode
+
+if TYPE_CHECKING:
+    from wireglot.gateway.app import Gateway
+
+
+class Question(msgspec.Struct, frozen=True):
+    gateway: Gateway
+    settings: Settings
+    caller: Caller
+    head: Head
+    asked: Asked
+    body: bytes
+    reply: Reply
+    record: Record
+
+    @property
+    def tenant(self) -> str:
+        """Whose data is meant: nobody reaches another's."""
+        return self.caller.name
+
+    def document(self) -> dict[str, Any]:
+        """The body, {} where there is none."""
+        try:
+            value = decode(self.body) if self.body else {}
+        except BadJson as problem:
+            raise Fault("bad", f"the body is not JSON: {problem}", code="invalid_json") from None
+        if not isinstance(value, dict):
+            raise Fault("bad", "expected a JSON object", code="invalid_type")
+        return value
+
+    def query(self, name: str) -> str:
+        return query_value(self.head.query, name)
+
+    def number(self, name: str, default: int, least: int, most: int) -> int:
+        text = self.query(name)
+        if not text:
+            return default
+        if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+            raise Fault("bad", f"{name}: expected a whole number from {least} to {most}", param=name)
+        return int(text)
+
+    def send(self, document: object, status: int = 200, more: Headers | None = None) -> None:
+        self.record.status = status
+        headers = [("content-type", "application/json"), *identity(self.record.id, self.asked.dialect)]
+        self.reply.send(status, [*headers, *(more or [])], encode(document))
+
+
+def unavailable(what: str) -> Fault:
+    """The store does not answer, and this cannot be done without it."""
+    return Fault(
+        "upstream_down", f"{what}: the gateway's store is not available", code="storage_unavailable",
+        retry_after=2,
+    )  # fmt: skip

@@ -1,0 +1,182 @@
+"""The one door to everything remembered: opened with the process, asked around each request."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import socket
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+from wireglot.gateway.routing import Target
+from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.books import Books
+from wireglot.gateway.state.books_sweep import Sweeper
+from wireglot.gateway.state.held import Held
+from wireglot.gateway.state.idempotency import Idempotency
+from wireglot.gateway.state.keys import KeyTable
+from wireglot.gateway.state.limits import Limiter
+from wireglot.gateway.state.question import Question
+from wireglot.gateway.state.sharing import Sharing
+from wireglot.gateway.state.turns import TurnVault
+from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
+from wireglot.stores.base import Counters, Engine, Vault
+from wireglot.stores.late import LateEngine, LateShared
+from wireglot.stores.seal import Sealer
+from wireglot.stores.sealed import SealedDocuments, SealedVault
+
+if TYPE_CHECKING:
+    from wireglot.gateway.app import Gateway
+    from wireglot.gateway.job import Job
+
+_LOOK = 2.0
+"""Seconds between two looks whether the store answers."""
+
+
+class Note(Protocol):
+    def __call__(self, level: Any, event: str, **fields: Any) -> None: ...
+
+
+class State:
+    def __init__(
+        self, settings: Settings, engine: Engine, counters: Counters, vault: Vault, note: Note
+    ) -> None:
+        self.instance = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        self.settings = settings
+        self.engine = engine
+        self.counters = counters
+        self.note = note
+        self.trouble = ""
+        """Why the store does not answer, "" where it does."""
+        server = settings.server
+        sealer = Sealer(
+            server.secret.value.encode() or secrets.token_bytes(32),
+            [old.value.encode() for old in server.old_secrets],
+        )
+        self.documents = SealedDocuments(engine.documents, sealer, self._unreadable)
+        self.vault = SealedVault(vault, sealer, self._unreadable)
+        self.vault_apart: Vault | None = vault if vault is not engine.vault else None
+        """The vault, where it is not the engine's: wiping a caller must reach it too."""
+        self.books = Books(engine.ledger, settings, self.instance, note)
+        self.keys = KeyTable(engine.keys, note)
+        self.sharing = Sharing(counters, self.instance, note)
+        self.limits = Limiter(
+            counters, engine.ledger, settings, self.instance, note, peers=lambda: self.sharing.peers
+        )
+        self.turns = TurnVault(self.vault, settings, note)
+        self.held = Held(self.documents, engine.ledger, settings, note, self.instance, sealer)
+        self.idempotency = Idempotency(self.documents, settings, note)
+        self._sweeper = Sweeper(engine, counters, self.instance, note)
+        self._watch: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(cls, settings: Settings, note: Note) -> State:
+        """Raises StoreUnusable: a gateway that could not remember what it promises does not start."""
+        store = settings.store
+        engine: Engine
+        try:
+            engine = await open_engine(store.url.value)
+        except StoreDown as down:
+            # Requests that need no state go on without it.
+            note("error", "store down", detail=str(down))
+            engine = LateEngine(store.url.value, str(down))
+        url = _counters_url(settings)
+        counters: Counters
+        vault: Vault | None
+        try:
+            counters, vault = await open_counters(url)
+        except StoreDown as down:
+            note("error", "store down", detail=str(down))
+            late = LateShared(url, str(down))
+            counters, vault = late.counters, late.vault
+        return cls(settings, engine, counters, vault or engine.vault, note)
+
+    async def start(self, gateway: Gateway) -> None:
+        await self.books.start()
+        self.books.publish(gateway.observer.metrics)
+        self._sweeper.start(lambda: self.settings)
+        await self.keys.start()
+        await self.sharing.start(gateway.health)
+        await self.held.start(gateway)
+        self._watch = asyncio.create_task(self._look())
+
+    def adopt(self, settings: Settings) -> None:
+        self.settings = settings
+        for part in (self.books, self.limits, self.turns, self.held, self.idempotency):
+            part.adopt(settings)
+
+    async def drain(self, seconds: float) -> None:
+        """Let what runs without a client finish for so long. A later call with less time overtakes."""
+        await self.held.drain(seconds)
+
+    async def close(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._watch
+        await self.held.close()
+        await self.sharing.close()
+        await self.keys.close()
+        await self.limits.close()
+        await self._sweeper.close()
+        await self.books.close()
+        await self.counters.close()
+        await self.engine.close()
+
+    # Around a request.
+
+    async def around(self, gateway: Gateway, job: Job) -> None:
+        """Have a request answered, once for each Idempotency-Key, and in the background where it asks so."""
+        claim = await self.idempotency.begin(job)
+        if claim is None:
+            return  # it has been answered before, and has that answer again
+        try:
+            await self.held.answer(gateway, job)
+        finally:
+            await claim.finish(job)
+
+    async def before(self, job: Job, targets: tuple[Target, ...]) -> None:
+        """Put back what the client did not send and the upstream needs; arrange for what must be kept."""
+        await self.held.load(job, targets)
+        await self.turns.recall(job, targets)
+
+    async def answer(self, question: Question) -> None:
+        """Answer a question about what is remembered."""
+        from wireglot.gateway.state.answers import answer
+
+        await answer(self, question)
+
+    # The store itself.
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK)
+            trouble = ""
+            for part in (self.engine, self.counters):
+                try:
+                    await part.check()
+                except (StoreDown, StoreUnusable) as down:
+                    trouble = trouble or str(down)
+            if bool(trouble) != bool(self.trouble):
+                level, event = ("error", "store down") if trouble else ("info", "store is back")
+                self.note(level, event, **({"detail": trouble} if trouble else {}))
+            self.trouble = trouble
+
+    def _unreadable(self, kind: str) -> None:
+        self.note("warn", "unreadable", kind=kind, detail="sealed with another secret, or damaged")
+
+
+def _counters_url(settings: Settings) -> str:
+    """Shared between machines by Redis, between workers by a file, by nobody otherwise."""
+    store = settings.store
+    if store.shared.value:
+        return store.shared.value
+    if settings.server.workers > 1 and store.folder:
+        return f"sqlite://{os.path.join(store.folder, 'counters.db')}"
+    return "memory:"
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,146 @@
+"""Background responses when something is wrong: with the request, the upstream, the store, or too many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import msgspec
+import openai
+import pytest
+
+from tests.gateway.state.background_kit import KEYS, ONCE, client, finished
+from wireglot.gateway.state import background
+from wireglot.stores import StoreDown
+from wireglot.testing.live_gateway import LiveGateway
+from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[ScriptedUpstream]:
+    with ScriptedUpstream() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _fresh(upstream: ScriptedUpstream) -> None:
+    upstream.reset()
+
+
+@pytest.fixture(scope="module")
+def one_gateway(upstream: ScriptedUpstream) -> Iterator[LiveGateway]:
+    with LiveGateway.before(upstream, "gemini", KEYS, **ONCE) as running:
+        running.process.state.held.background.grace = 0.05
+        yield running
+
+
+def test_a_process_that_died_with_its_last_word_spoken_has_finished(one_gateway: LiveGateway) -> None:
+    """FAULTS 95: between the last event and the response itself lies a moment, too."""
+    gpt, held = client(one_gateway), one_gateway.process.state.held
+    *_, last = gpt.responses.create(model="m1", input="Hello", background=True, stream=True)
+    assert last.type == "response.completed"
+    kept = one_gateway.call(held.responses.load("one", last.response.id))
+    left = msgspec.structs.replace(kept, body={**kept.body, "status": "in_progress", "output": []}, beat=1)
+    one_gateway.call(held.responses.replace("one", last.response.id, left))
+    found = gpt.responses.retrieve(last.response.id)
+    assert found.to_dict() == last.response.to_dict()
+
+
+@pytest.mark.parametrize(
+    "trouble", [Behaviour(error=500), Behaviour(fault="error-midstream")], ids=["500", "midstream"]
+)
+@pytest.mark.parametrize("streamed", [False, True])
+def test_what_goes_wrong_becomes_the_response(
+    one_gateway: LiveGateway, upstream: ScriptedUpstream, trouble: Behaviour, streamed: bool
+) -> None:
+    gpt = client(one_gateway)
+    upstream.next(trouble)
+    if streamed:
+        events: list[Any] = []
+        with pytest.raises(openai.APIError):  # as the SDK takes an error in a stream
+            events.extend(gpt.responses.create(model="m1", input="Hello", background=True, stream=True))
+        assert events[0].type == "response.created"
+        id = events[0].response.id
+        last = list(gpt.responses.retrieve(id, stream=True, starting_after=len(events)))
+        assert [event.type for event in last] == ["response.failed"]
+        assert last[0].sequence_number == len(events) + 1
+    else:
+        id = gpt.responses.create(model="m1", input="Hello", background=True).id
+    failed = finished(gpt, id)
+    assert failed.status == "failed"
+    assert failed.error is not None
+    assert failed.error.message
+
+
+def test_what_is_wrong_with_the_request_is_told_at_once(one_gateway: LiveGateway) -> None:
+    gpt, wrong = client(one_gateway), cast(Any, [{"type": "message"}])
+    with pytest.raises(openai.BadRequestError, match="store"):
+        gpt.responses.create(model="m1", input="Hello", background=True, store=False)
+    with pytest.raises(openai.BadRequestError, match="resp_unknown"):
+        gpt.responses.create(model="m1", input="Hello", background=True, previous_response_id="resp_unknown")
+    with pytest.raises(openai.BadRequestError, match="input"):
+        gpt.responses.create(model="m1", input=wrong, background=True)
+
+
+def test_nothing_is_promised_that_cannot_be_stored(
+    one_gateway: LiveGateway, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAULTS 93."""
+
+    async def fail(*values: Any, **more: Any) -> bool:
+        raise StoreDown("gone")
+
+    monkeypatch.setattr(one_gateway.process.state.held.responses, "save", fail)
+    with pytest.raises(openai.InternalServerError) as refused:
+        client(one_gateway).responses.create(model="m1", input="Hello", background=True)
+    assert refused.value.status_code == 503
+    assert refused.value.code == "storage_unavailable"
+    assert not upstream.requests
+
+
+def test_what_cannot_be_stored_at_once_is_stored_later(
+    one_gateway: LiveGateway, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAULTS 93: a store that comes back gets what was promised."""
+    gpt, responses = client(one_gateway), one_gateway.process.state.held.responses
+    real, left = responses.replace, [2]
+
+    async def fail_twice(*values: Any, **more: Any) -> bool:
+        if left[0] > 0:
+            left[0] -= 1
+            raise StoreDown("gone")
+        return await real(*values, **more)
+
+    monkeypatch.setattr(responses, "replace", fail_twice)
+    id = gpt.responses.create(model="m1", input="Hello", background=True).id
+    assert finished(gpt, id).status == "completed"
+    assert left == [0]
+
+
+def test_one_that_waits_for_its_turn_is_not_taken_for_deleted(
+    upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "_LOOK", 0.01)
+    upstream.next(Behaviour(delay=0.4))
+    crowded = "[limits]\nrequests = 1\nqueue_time = 10.0\n"
+    with LiveGateway.before(upstream, "gemini", crowded, **ONCE) as gateway:
+        gpt = client(gateway)
+        first = gpt.responses.create(model="m1", input="Hello", background=True)
+        second = gpt.responses.create(model="m1", input="Hello", background=True)
+        assert finished(gpt, first.id).status == "completed"
+        assert finished(gpt, second.id).status == "completed"
+
+
+def test_there_are_only_so_many_at_once(
+    one_gateway: LiveGateway, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpt = client(one_gateway)
+    monkeypatch.setattr(background, "MOST_OF_A_CALLER", 1)
+    upstream.next(Behaviour(fault="stall"))
+    running = gpt.responses.create(model="m1", input="Hello", background=True)
+    with pytest.raises(openai.RateLimitError) as refused:
+        gpt.responses.create(model="m1", input="Hello", background=True)
+    assert refused.value.response.headers["retry-after"] == "10"
+    assert client(one_gateway, "two").responses.create(model="m1", input="Hello", background=True).id
+    gpt.responses.cancel(running.id)
+    assert gpt.responses.create(model="m1", input="Hello", background=True).id

@@ -1,0 +1,172 @@
+"""Background responses across processes: looked at elsewhere, cancelled from elsewhere, left by the dead."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from tests.gateway.state.background_kit import finished
+from wireglot.gateway.state import background, background_follow
+from wireglot.testing.live_gateway import LiveGateway
+from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+
+
+def configured(upstream: ScriptedUpstream, more: str = "") -> str:
+    return (
+        f'[providers.mine]\ndialect = "anthropic"\nbase_url = "{upstream.url}"\napi_key = "k-0123456789"\n'
+        f'[models]\n"*" = "mine/*"\n{more}'
+    )
+
+
+def client(url: str) -> openai.OpenAI:
+    return openai.OpenAI(
+        base_url=f"{url}/v1", api_key="x", max_retries=0, http_client=openai.DefaultHttpxClient(verify=False)
+    )
+
+
+@contextmanager
+def serving(upstream: ScriptedUpstream, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """`wireglot serve` in a process of its own."""
+    config, log = folder / "served.toml", folder / "served.log"
+    config.write_text(configured(upstream), encoding="utf-8")
+    environ = {"PATH": os.environ["PATH"], "XDG_DATA_HOME": str(folder)}
+    command = [sys.executable, "-m", "wireglot.cli", "serve", "--config", str(config), "--port", "0"]
+    with log.open("wb") as sink:
+        process = subprocess.Popen([*command, "--log", "json"], stderr=sink, stdout=sink, env=environ)
+    try:
+        until = time.monotonic() + 20
+        while (found := re.search(rb'"listening".*?(http://127\.0\.0\.1:\d+)', log.read_bytes())) is None:
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        yield process, found[1].decode()
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait(10)
+
+
+def test_another_process_streams_and_cancels_what_one_works_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever process a load balancer picks, the response is the same one."""
+    monkeypatch.setattr(background_follow, "POLL", 0.05)
+    with (
+        ScriptedUpstream() as upstream,
+        LiveGateway(configured(upstream), folder=tmp_path) as one,
+        LiveGateway(configured(upstream), folder=tmp_path) as two,
+    ):
+        here, there = client(one.url), client(two.url)
+        upstream.next(Behaviour(gap=0.03))
+        stream = here.responses.create(model="m1", input="Hello", background=True, stream=True)
+        first = next(iter(stream))
+        assert first.type == "response.created"
+        stream.close()
+        until = time.monotonic() + 10
+        while there.responses.retrieve(first.response.id).status == "queued":
+            assert time.monotonic() < until
+        elsewhere = list(there.responses.retrieve(first.response.id, stream=True, starting_after=0))
+        assert elsewhere[0].sequence_number == 1
+        assert elsewhere[-1].type == "response.completed"
+        again = list(here.responses.retrieve(first.response.id, stream=True, starting_after=0))
+        assert [event.to_dict() for event in elsewhere] == [event.to_dict() for event in again]
+
+        upstream.next(Behaviour(fault="stall-midstream"))
+        promised = here.responses.create(model="m1", input="Hello", background=True)
+        request = upstream.wait_for(2)[-1]
+        assert there.responses.cancel(promised.id).status == "cancelled"
+        assert request.abandoned.wait(5)
+        assert here.responses.retrieve(promised.id).status == "cancelled"
+
+
+def test_deleting_it_elsewhere_stops_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "_LOOK", 0.02)
+    with (
+        ScriptedUpstream() as upstream,
+        LiveGateway(configured(upstream), folder=tmp_path) as one,
+        LiveGateway(configured(upstream), folder=tmp_path) as two,
+    ):
+        upstream.next(Behaviour(fault="stall-midstream"))
+        promised = client(one.url).responses.create(model="m1", input="Hello", background=True)
+        request = upstream.wait_for(1)[0]
+        client(two.url).responses.delete(promised.id)
+        assert request.abandoned.wait(5)
+        with pytest.raises(openai.NotFoundError):
+            client(one.url).responses.retrieve(promised.id)
+
+
+def test_a_gateway_that_stops_says_so_in_what_it_worked_on(tmp_path: Path) -> None:
+    with ScriptedUpstream() as upstream:
+        upstream.otherwise = Behaviour(fault="stall-midstream")
+        with LiveGateway(configured(upstream), folder=tmp_path) as gateway:
+            gpt = client(gateway.url)
+            stream = gpt.responses.create(model="m1", input="Hello", background=True, stream=True)
+            events: list[Any] = [event for event, _ in zip(stream, range(3), strict=False)]
+            stream.close()
+        id = events[0].response.id
+        with LiveGateway(configured(upstream), folder=tmp_path) as gateway:
+            gpt = client(gateway.url)
+            failed = gpt.responses.retrieve(id)
+            assert failed.status == "failed"
+            assert failed.error is not None
+            assert failed.error.code == "server_error"
+            assert "the gateway stopped" in failed.error.message
+            *_, last = gpt.responses.retrieve(id, stream=True, starting_after=2)
+            assert last.type == "response.failed"
+
+
+def test_work_may_finish_before_a_gateway_ends(tmp_path: Path) -> None:
+    """FAULTS 103: what has been promised is finished within the drain time."""
+    with ScriptedUpstream() as upstream:
+        with serving(upstream, tmp_path) as (process, url):
+            upstream.next(Behaviour(gap=0.05))
+            id = client(url).responses.create(model="m1", input="Hello", background=True).id
+            upstream.wait_for(1)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0
+        with LiveGateway(configured(upstream), folder=tmp_path) as gateway:
+            assert client(gateway.url).responses.retrieve(id).status == "completed"
+
+
+def test_what_a_killed_gateway_promised_is_still_there_and_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAULTS 95: nothing acknowledged is lost, and nobody waits for ever."""
+    monkeypatch.setattr(background_follow, "POLL", 0.02)
+    with ScriptedUpstream() as upstream:
+        with serving(upstream, tmp_path) as (process, url):
+            done = client(url).responses.create(model="m1", input="Hello", background=True).id
+            assert finished(client(url), done).status == "completed"
+            upstream.next(Behaviour(fault="stall-midstream"), Behaviour(fault="stall"))
+            stream = client(url).responses.create(model="m1", input="Hello", background=True, stream=True)
+            events: list[Any] = [event for event, _ in zip(stream, range(3), strict=False)]
+            queued = client(url).responses.create(model="m1", input="Hello", background=True).id
+            upstream.wait_for(3)
+            process.kill()
+            process.wait(10)
+        with LiveGateway(configured(upstream), folder=tmp_path) as gateway:
+            gpt = client(gateway.url)
+            assert gpt.responses.retrieve(done).status == "completed"
+            assert gpt.responses.retrieve(queued).status == "queued", "it may still live"
+            service = gateway.process.state.held.background
+            service.lease = service.grace = 0.2
+            for id in (events[0].response.id, queued):
+                failed = finished(gpt, id)
+                assert failed.status == "failed"
+                assert failed.error is not None
+                assert "the gateway stopped" in failed.error.message
+            *_, last = gpt.responses.retrieve(events[0].response.id, stream=True, starting_after=50)
+            assert last.type == "response.failed"
+            assert last.sequence_number == 51
+            assert len(upstream.requests) == 3, "nobody asks for it again"
