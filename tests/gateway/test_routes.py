@@ -62,7 +62,7 @@ def test_a_model_list_is_told_in_the_dialect_of_who_asks(headers, query, dialect
         ("POST", "/v1beta/cachedContents", "gemini", ()),
         ("POST", "/v1beta/models/x:batchEmbedContents", "gemini", ()),
         ("GET", "/v1internal:nothing", "code-assist", ("POST",)),
-        ("DELETE", "/v1/responses/x", "openai-responses", ()),
+        ("PUT", "/v1/responses/x", "openai-responses", ("GET", "DELETE")),
         ("GET", "/admin", "openai-chat", ()),
     ],
 )

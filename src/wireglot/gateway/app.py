@@ -28,13 +28,16 @@ from wireglot.gateway.relay import Relay
 from wireglot.gateway.routes import Asked, NoRoute, dialect_of, match
 from wireglot.gateway.routing import Target, Unroutable, depends_on_effort, has_effort_rules, route
 from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.question import Question
+from wireglot.gateway.state.state import State
 from wireglot.gateway.upstream import Transport
 from wireglot.ir.errors import ApiError
 from wireglot.ir.stream import Failure
 from wireglot.wire.json import encode
 
 _ROUTES: Final = 4096
-_WITH_BODY: Final = frozenset({"generate", "count", "assist"})
+_WITH_BODY: Final = frozenset({"generate", "compact", "count", "assist"})
+_STATE: Final = frozenset({"state", "admin"})
 
 
 class _Admitted(msgspec.Struct, frozen=True):
@@ -47,8 +50,11 @@ class _Admitted(msgspec.Struct, frozen=True):
 class Gateway:
     """`settings` may be exchanged at any time: a request keeps those it came in under."""
 
-    def __init__(self, settings: Settings, transports: dict[str, Transport], observer: Observer) -> None:
+    def __init__(
+        self, settings: Settings, transports: dict[str, Transport], observer: Observer, state: State
+    ) -> None:
         self.settings = settings
+        self.state = state
         self.observer = observer
         self.health = Health()
         self.relay = Relay(
@@ -58,7 +64,7 @@ class Gateway:
         )
         self.counting = Counting(self.relay)
         self.draining = False
-        self._gatekeeper = Gatekeeper(time.monotonic)
+        self._gatekeeper = Gatekeeper(time.monotonic, state.keys)
         self._routes: dict[tuple[str, str, str], tuple[Target, ...]] = {}
         limits = settings.guard
         self._all = Gate(limits.requests, limits.queue, limits.queue_time)
@@ -72,6 +78,7 @@ class Gateway:
         """Go over to new settings. Running requests keep theirs."""
         self.settings = settings
         self.observer.adopt(settings)
+        self.state.adopt(settings)
         self._routes = {}
         self._effort_rules = has_effort_rules(settings)
         limits = settings.guard
@@ -86,6 +93,14 @@ class Gateway:
     @property
     def waiting(self) -> int:
         return self._all.waiting
+
+    @property
+    def trouble(self) -> str:
+        return self.state.trouble or self.state.books.trouble
+
+    @property
+    def books_are_full(self) -> bool:
+        return self.state.books.full
 
     async def scrape(self) -> bytes:
         """The metrics of this process, with those of its sibling workers where there are any."""
@@ -105,9 +120,12 @@ class Gateway:
             if preflight is not None:
                 return preflight
             asked = match(head)
-            if asked.operation in _WITH_BODY and head.method == "POST":
+            if _brings_a_body(head, asked):
                 guard.check_body_form(head)
-            caller = guard.LOCAL if asked.open else self._gatekeeper.caller(head, asked, settings)
+            if asked.operation == "admin":
+                caller = self._gatekeeper.admin(head, settings)
+            else:
+                caller = guard.LOCAL if asked.open else self._gatekeeper.caller(head, asked, settings)
             head.admission = _Admitted(asked, caller, settings, request_id)
             return None
         except NoRoute as nowhere:
@@ -162,19 +180,14 @@ class Gateway:
                     admitted.settings, models, admitted.caller, head, asked, body, reply, record
                 )
                 return
-            job = Job(
-                admitted.settings,
-                head,
-                body,
-                asked,
-                admitted.caller,
-                record,
-                reply,
-                self.observer.redactor,
-                int(time.time()),
-            )
-            record.model, record.stream = job.model, job.stream
-            await self._answer(job)
+            if asked.operation in _STATE:
+                question = Question(
+                    self, admitted.settings, admitted.caller, head, asked, body, reply, record
+                )
+                await self.state.answer(question)
+                return
+            job = self.job(admitted.settings, head, body, asked, admitted.caller, record, reply)
+            await self.state.around(self, job)
         except Fault as fault:
             self._tell(job, record, reply, fault.error, final=fault.final)
         except Failed as failed:
@@ -197,14 +210,46 @@ class Gateway:
                     job.client.close()
                     record.first_byte = job.client.first
                 # They hold one another: let go, and nothing waits for the collector.
-                job.client = job.feeder = None
+                job.client = job.feeder = job.heard = None
+                job.keepings = []
+            self.state.books.finish(record)
             self.observer.finish(record)
 
-    async def _answer(self, job: Job) -> None:
+    def job(
+        self,
+        settings: Settings,
+        head: Head,
+        body: bytes,
+        asked: Asked,
+        caller: Caller,
+        record: Record,
+        reply: Reply,
+    ) -> Job:
+        now = int(time.time())
+        job = Job(settings, head, body, asked, caller, record, reply, self.observer.redactor, now)
+        record.model, record.stream, record.session = job.model, job.stream, job.session
+        return job
+
+    async def answer(self, job: Job) -> None:
+        """Have a request answered by an upstream, within everybody's limits."""
         if self.draining:
             raise shed("the gateway is shutting down")
         listing.check_permitted(job.caller.key, job.model)
         targets = self._targets(job)
+        claim = await self.state.limits.admit(job, targets[0])
+        if claim is None:
+            await self._within_gates(job, targets)
+            return
+        ended: BaseException | None = None
+        try:
+            await self._within_gates(job, targets)
+        except BaseException as problem:
+            ended = problem
+            raise
+        finally:
+            self.state.limits.settle(claim, job.record, ended)
+
+    async def _within_gates(self, job: Job, targets: tuple[Target, ...]) -> None:
         gates = self._gates(job)
         entered = []
         try:
@@ -213,8 +258,11 @@ class Gateway:
                     await gate.enter()
                 entered.append(gate)
             if job.asked.operation == "count":
+                await self.state.held.load(job, targets)  # what is held is counted too
                 await self.counting.answer(job, targets)
             else:
+                await self.state.before(job, targets)
+                self.state.books.begin(job, targets[0])
                 self.counting.learn(job, await self._relayed(job, targets))
         finally:
             for gate in entered:
@@ -329,6 +377,12 @@ class Gateway:
     def _send(self, record: Record, reply: Reply, status: int, headers: Headers, body: bytes) -> None:
         record.status = status
         reply.send(status, [("content-type", "application/json"), *headers], body)
+
+
+def _brings_a_body(head: Head, asked: Asked) -> bool:
+    if asked.operation in _STATE:
+        return head.method != "GET" and head.headers.get("content-length", "0") != "0"
+    return asked.operation in _WITH_BODY and head.method == "POST"
 
 
 def _route(settings: Settings, model: str, dialect_name: str, effort: str) -> tuple[Target, ...]:

@@ -13,12 +13,14 @@ from wireglot.gateway.faults import Fault
 from wireglot.gateway.job import Job, with_faults_told
 from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Credential
+from wireglot.gateway.state.recovery import without_opaque_state
 from wireglot.gateway.upstream import Outbound
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 from wireglot.providers.aliases import Aliases
 from wireglot.providers.endpoints import NoEndpoint, Operation, endpoint
+from wireglot.providers.spec import names
 from wireglot.translate import plan
 from wireglot.wire.json import encode
 from wireglot.wire.splice import splice
@@ -54,6 +56,8 @@ class Prepared(msgspec.Struct, frozen=True):
     losses: tuple[Loss, ...] = ()
     request: Request | None = None
     aliases: Aliases = Aliases()
+    own_usage: bool = False
+    """We asked for the usage at the end of the stream, and not the client: it does not get to see it."""
 
 
 def prepare(job: Job, target: Target, credential: Credential | None) -> Prepared:
@@ -66,7 +70,7 @@ def prepare(job: Job, target: Target, credential: Credential | None) -> Prepared
         account=credential.account if credential is not None else "",
     )
     same = target.dialect == job.dialect and stream == job.stream
-    if same and target.plain and not job.sealed:
+    if same and target.plain and not job.sealed and not job.stripped:
         return _raw(job, target, credential, context)
     _refuse_thread(job)
     return _translated(job, target, credential, context, stream, same)
@@ -81,14 +85,37 @@ def _raw(job: Job, target: Target, credential: Credential | None, context: Conte
         project = _project(target)
         if project:
             body = splice(body, {"project": encode(project)})
-    outbound = _outbound(job, target, credential, "stream" if job.stream else "generate", body, True)
-    return Prepared(outbound, job.stream, True, context)
+    operation: Operation = "stream" if job.stream else "generate"
+    if job.asked.operation == "compact":
+        operation = "compact"
+    own_usage = job.stream and _must_ask_for_usage(target)
+    if own_usage:
+        options = job.outline.get("stream_options")
+        own_usage = not (isinstance(options, dict) and options.get("include_usage"))
+        if own_usage:
+            body = splice(body, {"stream_options": encode(_with_usage(options))})
+    outbound = _outbound(job, target, credential, operation, body, True)
+    return Prepared(outbound, job.stream, True, context, own_usage=own_usage)
+
+
+def _must_ask_for_usage(target: Target) -> bool:
+    """Chat tells what a stream cost only where it is asked to, and the books want to know. A server of which
+    the catalog knows nothing may not take the question."""
+    return target.dialect == "openai-chat" and target.provider.spec.name in names()
+
+
+def _with_usage(options: object) -> dict[str, Any]:
+    return {**(options if isinstance(options, dict) else {}), "include_usage": True}
 
 
 def _translated(
     job: Job, target: Target, credential: Credential | None, context: Context, stream: bool, same: bool
 ) -> Prepared:
     request = job.request()
+    refused: tuple[Loss, ...] = ()
+    if job.stripped:
+        stripped = without_opaque_state(request, target.dialect)
+        request, refused = stripped.request, stripped.losses
     asked = request if stream == request.stream else msgspec.structs.replace(request, stream=stream)
     planned = with_faults_told(
         lambda: plan(
@@ -101,18 +128,20 @@ def _translated(
             context=context,
         )
     )
-    untouched = same and not planned.losses and not planned.aliases and not job.sealed
+    untouched = same and not planned.losses and not planned.aliases and not job.sealed and not job.stripped
     if untouched and planned.upstream == msgspec.structs.replace(asked, model=target.model):
         return _raw(job, target, credential, context)
     rendered = with_faults_told(
         lambda: dialect(target.dialect).render_request(planned.upstream, planned.context)
     )
-    losses = job.invented + planned.losses + planned.retraced(rendered.losses)
+    losses = job.invented + refused + planned.losses + planned.retraced(rendered.losses)
     _refuse_losses(job, target, losses)
     value: dict[str, Any] = rendered.value
     project = _project(target)
     if project:
         value["project"] = project
+    if stream and _must_ask_for_usage(target):
+        value["stream_options"] = _with_usage(value.get("stream_options"))
     outbound = _outbound(
         job,
         target,

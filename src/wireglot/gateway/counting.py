@@ -146,6 +146,8 @@ class Counting:
         return render_count_request(target.dialect, planned.upstream, planned.context, nested=nested).value
 
     def _request(self, job: Job) -> Request:
+        if job.rewritten:  # with the turns that the gateway holds
+            return job.request()
         request: Request = with_faults_told(
             lambda: parse_count_request(job.dialect, job.document(), job.context)
         )

@@ -33,6 +33,9 @@ _KEEP_ALIVES = (b":", b"event: ping", b"\n", b"\r\n")
 _GAPS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _ESCAPED = re.compile(rb"\\(?:u00([2-7][0-9a-fA-F])|/)")
 """Letters that JSON may spell otherwise, of those that keys are made of."""
+_NO_CHOICE = re.compile(rb'"choices"\s*:\s*\[\s*\]')
+_USAGE_ONLY = re.compile(rb'^data:(?=.*"choices"\s*:\s*\[\s*\])(?=.*"usage"\s*:\s*\{)', re.MULTILINE)
+_FRAMES = re.compile(rb"(\r\n\r\n|\n\n|\r\r)")
 _PEEKED = 64
 _GAP_MAX = 3
 """Bytes at the end that may be the beginning of a gap."""
@@ -71,6 +74,18 @@ class Feeder(Protocol):
         ...
 
 
+class Held(Protocol):
+    """A feeder that waits with the end of an answer until what must be kept of it is kept."""
+
+    def response(self) -> Response | None:
+        """The whole answer, if it came to its end."""
+        ...
+
+    def release(self, error: ApiError | None = None) -> None:
+        """Let the end go out, or this error in its place."""
+        ...
+
+
 class Passthrough:
     """The stream as it is. Whole frames only: half a frame of a stream that breaks is never sent."""
 
@@ -88,6 +103,11 @@ class Passthrough:
         self._tap: Tap = tap(job.dialect, max_frame)
         self._opening: StreamReader | None = dialect(job.dialect).stream_reader(prepared.context)
         self._max_frame = max_frame
+        # What is kept of the answer is read beside it; the bytes stay as they are.
+        self._beside = dialect(job.dialect).stream_reader(prepared.context) if job.keepings else None
+        self._seen: list[Event] = []
+        self._last = bytearray()
+        self._late: Translation | None = None
 
     def feed(self, data: bytes) -> None:
         if not self.moved:
@@ -111,8 +131,8 @@ class Passthrough:
         self._settle()
         if self._tap.complete and (self._framed or self._is_whole_array()):
             if self._held:
-                self._client.write(bytes(self._held))
-            self._client.end()
+                self._write(bytes(self._held))
+            self._close()
         else:
             self.fail(_TRUNCATED)
 
@@ -127,7 +147,7 @@ class Passthrough:
 
     def _write_late(self, opening: StreamReader) -> None:
         """It showed only at its end that this is an answer: one document where a stream was asked for."""
-        late = Translation(self._job, self._job.dialect, self._prepared, self._client)
+        late = self._late = Translation(self._job, self._job.dialect, self._prepared, self._client)
         late.events([*self._events, *opening.end()])
         self.failure = late.failure
 
@@ -135,9 +155,46 @@ class Passthrough:
         self.ended = True
         self._settle()
         if self._tap.complete and self._framed:  # all of the answer is there; what broke was its epilogue
-            self._client.end()
+            self._close()
             return
         self._tell(error)
+
+    def response(self) -> Response | None:
+        if self._late is not None:
+            return self._late.response()
+        if self._beside is None or self.failure is not None or self._tap.error is not None:
+            return None
+        self._seen += self._beside.end()
+        try:
+            return fold(self._seen)
+        except StreamFailed:
+            return None
+
+    def release(self, error: ApiError | None = None) -> None:
+        if self._late is not None:
+            self._late.release(error)
+            return
+        if self.failure is not None:
+            return  # it has been told, and the stream is over
+        if error is not None:
+            self._tell(error)
+            return
+        self._client.write(bytes(self._last))
+        self._client.end()
+
+    def _write(self, data: bytes) -> None:
+        if self._prepared.own_usage and _NO_CHOICE.search(data):
+            data = _without_usage(data)
+        if self._beside is not None and self._tap.complete:
+            self._last += data
+        else:
+            self._client.write(data)
+
+    def _close(self) -> None:
+        """The end of a whole answer."""
+        self._job.completed()
+        if self._beside is None:
+            self._client.end()
 
     def _tell(self, error: ApiError) -> None:
         self.failure = error
@@ -178,6 +235,11 @@ class Passthrough:
             self._settle()
             self._tell(error)
             return
+        if self._beside is not None:
+            self._seen += self._beside.read(data)
+        if self._tap.ended:
+            self._settle()
+            self._job.completed()  # before the client can see the end
         self._forward(data)
         if self._tap.ended and not self._held:  # half a line end may still be on its way
             self.finish()  # the client need not wait for the upstream to close
@@ -193,7 +255,7 @@ class Passthrough:
             return
         held = self._held
         if not held and (data[-2:] == b"\n\n" or data[-4:] == b"\r\n\r\n"):
-            self._client.write(data)
+            self._write(data)
             return
         searched = max(
             0, len(held) - _GAP_MAX
@@ -201,14 +263,14 @@ class Passthrough:
         held += data
         cut = _last_frame_end(held, searched)
         if cut:
-            self._client.write(bytes(memoryview(held)[:cut]))
+            self._write(bytes(memoryview(held)[:cut]))
             del held[:cut]
 
     def _forward_elements(self, data: bytes) -> None:
         self._held += data
         whole = self._tap.settled - self._sent
         if whole > 0:
-            self._client.write(bytes(memoryview(self._held)[:whole]))
+            self._write(bytes(memoryview(self._held)[:whole]))
             del self._held[:whole]
             self._sent += whole
 
@@ -228,6 +290,13 @@ def _frame_by_frame(data: bytes) -> Iterator[bytes]:
         yield data[at : end + 2]
         at = end + 2
     yield data[at:]
+
+
+def _without_usage(data: bytes) -> bytes:
+    """Whole frames without the one that tells only the usage."""
+    frames = _FRAMES.split(data)  # each followed by its gap
+    whole = zip(frames[::2], [*frames[1::2], b""], strict=True)
+    return b"".join(frame + gap for frame, gap in whole if not _USAGE_ONLY.search(frame))
 
 
 def _last_frame_end(data: bytearray, start: int) -> int:
@@ -251,6 +320,9 @@ class Translation:
         self._held: list[Event] = []
         self._begun = False
         self._usage: Usage | None = None
+        self._keeps = bool(job.keepings)
+        self._seen: list[Event] = []
+        self._pending: Finish | None = None
 
     def feed(self, data: bytes) -> None:
         self._room = _less(self._room, data)
@@ -296,13 +368,27 @@ class Translation:
             events = [*events[:-1], last]
         if self._restorer is not None:
             events = self._restorer.events(events)
+        if self._keeps:
+            self._seen += events
+            if type(last) is Finish:
+                events, self._pending, self.ended = events[:-1], last, True
+        if type(last) is Failure or (type(last) is Finish and not self._keeps):
+            self._end(last, self.writer.write(events))
+            return
         data = self.writer.write(events)
         if data:
             self._client.write(data)
-        if type(last) is Finish or type(last) is Failure:
-            self._end(last)
 
-    def _end(self, last: Finish | Failure) -> None:
+    def response(self) -> Response | None:
+        return fold(self._seen) if self._pending is not None else None
+
+    def release(self, error: ApiError | None = None) -> None:
+        if self._pending is None:
+            return  # it did not come to its end, and that has been told
+        last = self._pending if error is None else Failure(_signed(error, self._job))
+        self._end(last, self.writer.write([last]))
+
+    def _end(self, last: Finish | Failure, data: bytes) -> None:
         self.ended = True
         record = self._job.record
         record.usage = self._usage
@@ -313,6 +399,9 @@ class Translation:
         elif type(last) is Failure:
             self.failure = last.error
             _note_failure(record, last.error)
+        self._job.completed()
+        if data:
+            self._client.write(data)
         self._client.end()
 
 

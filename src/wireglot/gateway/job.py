@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -22,20 +23,24 @@ from wireglot.gateway.routes import Asked
 from wireglot.gateway.settings import LossPolicy, Settings
 from wireglot.ir.errors import ClientFault, Unsupported, WireglotError
 from wireglot.ir.loss import Loss
+from wireglot.ir.outcome import Response
 from wireglot.ir.request import Request
 from wireglot.wire.json import BadJson, decode, exceeds_depth
 from wireglot.wire.splice import Outline
 
 _DECISIVE: Final = frozenset({"model", "stream", "thread"})
+_HOLDING_HEADER: Final = "x-wireglot-session"
 _SESSION_HEADERS: Final = (
-    "x-wireglot-session",
     "x-claude-code-session-id",
     "x-session-affinity",
     "x-session-id",
     "session-id",
     "session_id",
 )
+"""They group requests, and no more: agents send whole histories, and side questions, under one such name."""
+_NAME_MAX: Final = 256
 _SEALED: Final = b'"V0cx'  # how our envelopes begin, base64 of their magic
+_UNSIGNED: Final = b'"rs_wg'  # reasoning that nobody signed, under an id that only we know
 _OPENING: Final = 1024
 _MEASURED: Final = 16 * 1024
 """Larger bodies are held to the depth at which the parser itself gives up: measuring them costs too much."""
@@ -43,6 +48,14 @@ _LIKENED: Final = bytes.maketrans(b"123456789E", b"000000000e")
 """Exponents of three digits are found in a third of the time where all digits are alike."""
 _NO_NUMBER: Final = re.compile(rb"\W?-?(?:NaN|Infinity)")
 _POLICIES: Final = frozenset({"strict", "warn", "silent"})
+
+
+class Keeping(Protocol):
+    """Something that must be remembered of an answer before its end goes out to the client."""
+
+    async def keep(self, response: Response) -> None:
+        """`response` is as the client sees it. A Fault raised here is what the client gets instead."""
+        ...
 
 
 class Job:
@@ -55,12 +68,17 @@ class Job:
         "body",
         "caller",
         "client",
+        "completed",
         "context",
         "dialect",
+        "durable",
         "feeder",
         "framing",
         "head",
+        "heard",
+        "holding",
         "invented",
+        "keepings",
         "losses",
         "model",
         "outline",
@@ -69,9 +87,11 @@ class Job:
         "record",
         "redactor",
         "reply",
+        "rewritten",
         "session",
         "settings",
         "stream",
+        "stripped",
         "tells_losses",
         "thread",
         "timeout",
@@ -96,6 +116,8 @@ class Job:
         self.caller = caller
         self.record = record
         self.reply = reply
+        self.heard: Reply | None = None
+        """Stands before `reply` for an answer whose words must be counted."""
         self.redactor = redactor
         self.dialect = asked.dialect
         self.client: ClientStream | None = None
@@ -105,6 +127,15 @@ class Job:
         self.tells_losses = True
         self.passed_back: Headers = []
         self.thread = False
+        self.keepings: list[Keeping] = []
+        self.completed: Callable[[], None] = _nothing
+        """Told once, just before the last bytes of a whole answer go out: its account is written down."""
+        self.durable: Awaitable[None] | None = None
+        """What an upstream may not be asked before: that we shall know of it after a crash."""
+        self.rewritten = False
+        """The request is more than its body: turns or reasoning were put back into it."""
+        self.stripped = False
+        """The upstream refused the reasoning state of old turns: it is left out."""
         self._document: dict[str, Any] | None = None
         self._request: Request | None = None
         sse = (asked.dialect != "gemini" and asked.dialect != "code-assist") or "alt=sse" in head.query
@@ -112,7 +143,10 @@ class Job:
         self._measure_size()
         self._glance()
         self._measure()
-        self.session = next((head.headers[name] for name in _SESSION_HEADERS if name in head.headers), "")
+        self.holding = self._asked_holding()
+        """The conversation that we hold for the client: what came before is not in its request."""
+        own = (head.headers[name] for name in _SESSION_HEADERS if name in head.headers)
+        self.session = self.holding or next(own, "")
         self.policy = self._asked_policy()
         self.timeout = self._asked_timeout()
         self.context = Context(
@@ -127,17 +161,29 @@ class Job:
     @property
     def sealed(self) -> bool:
         """Whether the conversation carries state that other providers minted."""
-        return _SEALED in self.body
+        return self.rewritten or _SEALED in self.body or _UNSIGNED in self.body
+
+    def rewrite(self, request: Request) -> None:
+        """Ask this instead of what the body says: it can no longer pass as it came."""
+        self._request = request
+        self.rewritten = True
 
     def document(self) -> dict[str, Any]:
         if self._document is None:
             value = self._decoded()
             if not isinstance(value, dict):
                 raise Fault("bad", "expected a JSON object", code="invalid_type")
-            if self.dialect == "gemini-simple" and "timeout" in value:
-                value = {key: item for key, item in value.items() if key != "timeout"}  # it was for us
+            ours = self._ours() & value.keys()
+            if ours:
+                value = {key: item for key, item in value.items() if key not in ours}
             self._document = value
         return self._document
+
+    def _ours(self) -> set[str]:
+        """The fields that are for the gateway, and unknown to every provider."""
+        if self.dialect in ("openai-responses", "code-assist"):
+            return set()
+        return {"conversation", "timeout"} if self.dialect == "gemini-simple" else {"conversation"}
 
     def _decoded(self) -> Any:
         """The body. Agents send the same tools with every turn: those are decoded, read and fitted once."""
@@ -175,7 +221,7 @@ class Job:
 
     def _parse(self) -> None:
         request = dialect(self.dialect).parse_request(self.document(), self.context)
-        if self.dialect == "gemini-simple":
+        if self.dialect == "gemini-simple" and not self.holding:
             request, self.invented = with_calls(request)
         self._request = msgspec.structs.replace(
             request, model=self.model or request.model, stream=self.stream
@@ -230,6 +276,25 @@ class Job:
         if b"0e000" in likened or b"0e+000" in likened:
             self.document()
 
+    def _asked_holding(self) -> str:
+        """By header, or in the body's field `conversation`: a name, or an object with an id."""
+        name: Any = self.head.headers.get(_HOLDING_HEADER, "").strip()
+        place = _HOLDING_HEADER
+        if self.dialect != "code-assist" and "conversation" in self.outline:
+            said = self.outline.get("conversation")
+            if said is not None:
+                name, place = said.get("id") if isinstance(said, dict) else said, "conversation"
+                if type(name) is not str or not name:
+                    raise Fault(
+                        "bad",
+                        "conversation: expected a name, or an object with an id",
+                        code="invalid_type",
+                        param="conversation",
+                    )
+        if len(name) > _NAME_MAX or not name.isprintable():
+            raise Fault("bad", f"{place}: expected at most {_NAME_MAX} printable characters", param=place)
+        return str(name)
+
     def _asked_policy(self) -> LossPolicy | None:
         """The caller's own wish, by header, then its key's."""
         wish = self.head.headers.get("x-wireglot-loss-policy")
@@ -254,6 +319,10 @@ class Job:
         if not 0 < seconds <= 24 * 3600:
             raise Fault("bad", f"{name}: expected seconds, more than 0", param=name)
         return seconds
+
+
+def _nothing() -> None:
+    """Nobody keeps an account of this request."""
 
 
 def with_faults_told(action: Any) -> Any:

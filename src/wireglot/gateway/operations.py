@@ -36,6 +36,14 @@ class Inside(Protocol):
     @property
     def waiting(self) -> int: ...
 
+    @property
+    def trouble(self) -> str:
+        """Why some things are not remembered, or ""."""
+        ...
+
+    @property
+    def books_are_full(self) -> bool: ...
+
     async def scrape(self) -> bytes: ...
 
 
@@ -61,7 +69,7 @@ def preflight(head: Head, settings: Settings) -> Refusal | None:
         return None
     headers: Headers = [
         ("access-control-allow-origin", origin),
-        ("access-control-allow-methods", "GET, POST"),
+        ("access-control-allow-methods", "GET, POST, PATCH, DELETE"),
         ("access-control-allow-headers", head.headers.get("access-control-request-headers", "content-type")),
         ("access-control-max-age", "600"),
         ("vary", "origin"),
@@ -85,8 +93,11 @@ async def answer(gateway: Inside, head: Head, asked: Asked, reply: Reply) -> Non
         case "health":
             reply.send(200, [_JSON], encode({"status": "ok"}))
         case "ready":
-            ready = not gateway.draining
-            reply.send(200 if ready else 503, [_JSON], encode({"status": "ready" if ready else "draining"}))
+            trouble = gateway.trouble
+            status = "draining" if gateway.draining else "degraded" if trouble else "ready"
+            ready = not gateway.draining and not gateway.books_are_full
+            told = {"status": status} | ({"store": trouble} if trouble else {})
+            reply.send(200 if ready else 503, [_JSON], encode(told))
         case "metrics":
             reply.send(200, [_METRICS], await gateway.scrape())
         case _:

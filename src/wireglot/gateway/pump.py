@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from wireglot.gateway.feeders import Feeder
@@ -18,7 +19,11 @@ _LINGER: Final = 2.0
 class Pump:
     """Feeds an answer to its end: not beyond it, and not for ever while only keep-alives come."""
 
-    def __init__(self, answer: Answer, feeder: Feeder, idle: float) -> None:
+    def __init__(
+        self, answer: Answer, feeder: Feeder, idle: float, over: Callable[[], None] | None = None
+    ) -> None:
+        """`over` is told at the end that counts: the upstream may take a while to close."""
+        self._tell_over = over
         self._answer = answer
         self._feeder = feeder
         self._idle = idle
@@ -49,6 +54,8 @@ class Pump:
         if self._feeder.ended:
             self._over = True
             self._timer.cancel()
+            if self._tell_over is not None:
+                self._tell_over()
             if self._feeder.failure is not None:
                 self._answer.abort()
             else:

@@ -17,13 +17,14 @@ from wireglot.gateway.attempt import Prepared, policy_of, prepare
 from wireglot.gateway.client_stream import ClientStream
 from wireglot.gateway.failures import Failed
 from wireglot.gateway.faults import Fault
-from wireglot.gateway.feeders import Collection, Feeder, Passthrough, Refused, Translation
+from wireglot.gateway.feeders import Collection, Feeder, Held, Passthrough, Refused, Translation
 from wireglot.gateway.health import QUARANTINE, Breaker, Health
 from wireglot.gateway.job import Job, common_headers
 from wireglot.gateway.pump import Pump
 from wireglot.gateway.retry import RetryBudget, advised_wait, wait_before
 from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Credential
+from wireglot.gateway.state.recovery import helps, is_about_state
 from wireglot.gateway.tap import glance
 from wireglot.gateway.upstream import Answer, Outbound, Timeouts, Transport, TransportFault
 from wireglot.ir.content import Reasoning, Text, ToolCall
@@ -36,6 +37,9 @@ _OPENING: Final = 64
 _COOL_UNADVISED: Final = 1.0
 _PASSED_BACK: Final = ("x-ratelimit-", "anthropic-ratelimit-", "openai-processing-ms")
 _UPSTREAM_IDS: Final = ("request-id", "x-request-id", "x-goog-request-id", "msh-request-id")
+
+_ABOUT_REQUEST: Final = frozenset({"request", "model", "upstream"})
+"""Refusals of a request come as 400, as 404 (an item that is not stored), and in streams without a status."""
 
 CountError = Callable[[str, str], None]
 """Told the provider and the kind of each attempt that failed."""
@@ -54,7 +58,7 @@ class Relay:
         """Answer from the first target that can, and tell which did. Raises the last one's Failed."""
         if job.stream:
             job.client = ClientStream(
-                job.reply,
+                job.heard or job.reply,
                 job.dialect,
                 job.framing,
                 job.settings.guard.ping,
@@ -127,6 +131,7 @@ class Relay:
     ) -> None:
         provider, loop = target.provider, asyncio.get_running_loop()
         tried = 0
+        job.stripped = False  # what one upstream refuses may be another's own
         while True:
             closed_for = breaker.wait(loop.time())
             if closed_for > 0:
@@ -138,6 +143,12 @@ class Relay:
                 whole = await self._attempt(job, target, credential)
             except Failed as failed:
                 self._count_error(provider.name, failed.error.kind)
+                if not job.stripped and _goes_on_without_state(job, target, failed):
+                    # Another account's, or forgotten: the conversation goes on without it, once.
+                    breaker.succeeded(provider.breaker, loop.time())
+                    job.stripped = True
+                    job.record.notes = [*job.record.notes, "reasoning state refused: left out"]
+                    continue
                 account = credential.account if credential is not None else ""
                 now = loop.time()
                 if failed.blame == "gateway":
@@ -245,6 +256,9 @@ class Relay:
                 total=min(timeouts.total, job.timeout),
                 first_byte=min(timeouts.first_byte, job.timeout),
             )
+        if job.durable is not None:
+            await job.durable
+            job.durable = None
         answer = await self._send(prepared, timeouts)
         try:
             record.upstream_request_id = next(
@@ -312,14 +326,27 @@ class Relay:
                 raise failures.unreadable("the upstream's answer is not JSON") from None
             record.usage, record.stop = seen.usage, seen.stop
             record.usage_source = "provider" if seen.usage is not None else "none"
+            if job.keepings:
+                await self._keep_raw(job, target, prepared, body)
             self._send_whole(job, body)
             return
         response = self._parsed(target, prepared, body)
         if job.client is not None:
             record.status = 200
-            Translation(job, target.dialect, prepared, job.client).events(list(unfold(response)))
+            feeder = job.feeder = Translation(job, target.dialect, prepared, job.client)
+            feeder.events(list(unfold(response)))
+            await self._release(job, feeder)
             return
-        self._render(job, prepared, response)
+        await self._render(job, prepared, response)
+
+    async def _keep_raw(self, job: Job, target: Target, prepared: Prepared, body: bytes) -> None:
+        """What we cannot read the client perhaps can: it goes on, and only our memory has a gap."""
+        try:
+            response = self._parsed(target, prepared, body)
+        except Failed as unread:
+            job.record.notes = [*job.record.notes, f"not kept: {unread.error.message}"]
+            return
+        await keep(job, response)
 
     def _parsed(self, target: Target, prepared: Prepared, body: bytes) -> Response:
         upstream = dialect(target.dialect)
@@ -338,7 +365,7 @@ class Relay:
         except UpstreamFault as fault:
             raise failures.unreadable(f"the upstream's answer cannot be read: {fault.message}") from None
 
-    def _render(self, job: Job, prepared: Prepared, response: Response) -> None:
+    async def _render(self, job: Job, prepared: Prepared, response: Response) -> None:
         record = job.record
         aliases = prepared.aliases
         if aliases:
@@ -352,13 +379,29 @@ class Relay:
             record.losses = [*record.losses, *rendered.losses]
             if job.tells_losses:
                 job.losses = (*job.losses, *rendered.losses)
+        if job.keepings:
+            await keep(job, response)
         self._send_whole(job, encode(rendered.value))
+
+    async def _release(self, job: Job, feeder: Held) -> None:
+        """Let the end of an answer out once what must be kept of it is kept."""
+        if not job.keepings:
+            return
+        response = feeder.response()
+        try:
+            if response is not None:
+                await keep(job, response)
+        except Fault as fault:
+            feeder.release(fault.error)
+        else:
+            feeder.release()
 
     def _send_whole(self, job: Job, body: bytes) -> None:
         headers = [("content-type", "application/json"), *common_headers(job)]
         job.record.status = 200
         job.record.first_byte = time.monotonic()
-        job.reply.send(200, headers, body)
+        job.completed()
+        (job.heard or job.reply).send(200, headers, body)
 
     async def _streamed(self, job: Job, target: Target, prepared: Prepared, answer: Answer) -> bool:
         client = job.client
@@ -372,9 +415,18 @@ class Relay:
             feeder = Translation(job, target.dialect, prepared, client)
         job.feeder = feeder
         job.reply.on_pressure(answer.pause, answer.resume)
+        releasing: asyncio.Task[None] | None = None
+
+        def release() -> None:
+            nonlocal releasing
+            if isinstance(feeder, Passthrough | Translation) and job.keepings:
+                releasing = asyncio.create_task(self._release(job, feeder))
+
         try:
-            await Pump(answer, feeder, target.provider.timeouts.idle).run()
+            await Pump(answer, feeder, target.provider.timeouts.idle, release).run()
         except asyncio.CancelledError:
+            if releasing is not None:
+                releasing.cancel()
             feeder.abandon()
             raise
         except TransportFault as fault:
@@ -383,8 +435,17 @@ class Relay:
             feeder.fail(failures.transport_error(fault))
         job.record.status = 200
         if isinstance(feeder, Collection):
-            self._render(job, prepared, feeder.response())
+            await self._render(job, prepared, feeder.response())
+        elif releasing is not None:
+            await releasing
+        elif isinstance(feeder, Passthrough | Translation):
+            await self._release(job, feeder)
         return feeder.failure is None or not failures.is_counted(feeder.failure)
+
+
+async def keep(job: Job, response: Response) -> None:
+    for keeping in job.keepings:
+        await keeping.keep(response)
 
 
 def _resting(route: str, seconds: float) -> Failed:
@@ -399,6 +460,19 @@ def _resting(route: str, seconds: float) -> Failed:
         "timeout",
         wait=seconds,
     )
+
+
+def _goes_on_without_state(job: Job, target: Target, failed: Failed) -> bool:
+    """Whether the upstream refused the reasoning of earlier turns, and can be asked again without it. Whoever
+    wants no losses gets the refusal."""
+    if failed.blame not in _ABOUT_REQUEST or not is_about_state(failed.error):
+        return False
+    if job.thread or policy_of(job, target) == "strict":
+        return False
+    try:
+        return helps(job.request(), target.dialect, job.record.passthrough)
+    except Fault:
+        return False  # only its own vendor can read it
 
 
 def _minters(job: Job) -> set[str]:

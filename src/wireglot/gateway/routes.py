@@ -14,7 +14,19 @@ from wireglot.gateway.faults import Fault
 from wireglot.gateway.stubs import stub
 
 Operation = Literal[
-    "generate", "count", "models", "model", "assist", "operation", "health", "ready", "metrics", "stub"
+    "generate",
+    "compact",
+    "count",
+    "models",
+    "model",
+    "assist",
+    "operation",
+    "state",
+    "admin",
+    "health",
+    "ready",
+    "metrics",
+    "stub",
 ]
 
 
@@ -28,6 +40,8 @@ class Asked(msgspec.Struct, frozen=True):
     verb: str = ""
     open: bool = False
     """Whether it is answered without a client key."""
+    ids: tuple[str, ...] = ()
+    """What of the state is meant, from the path."""
 
 
 class NoRoute(Exception):
@@ -66,6 +80,38 @@ GET: Final[dict[str, Asked]] = {
     "/metrics": Asked("openai-chat", "metrics"),
 }
 
+_OPENAI: Final = "/openai"
+_STATE: Final[tuple[tuple[str, str, str, str], ...]] = (
+    ("POST", "/v1/responses/compact", "openai-responses", "compact"),
+    ("GET", "/v1/responses/*", "openai-responses", "responses.get"),
+    ("DELETE", "/v1/responses/*", "openai-responses", "responses.delete"),
+    ("POST", "/v1/responses/*/cancel", "openai-responses", "responses.cancel"),
+    ("GET", "/v1/responses/*/input_items", "openai-responses", "responses.input_items"),
+    ("POST", "/v1/conversations", "openai-responses", "conversations.create"),
+    ("GET", "/v1/conversations/*", "openai-responses", "conversations.get"),
+    ("POST", "/v1/conversations/*", "openai-responses", "conversations.update"),
+    ("DELETE", "/v1/conversations/*", "openai-responses", "conversations.delete"),
+    ("POST", "/v1/conversations/*/items", "openai-responses", "items.create"),
+    ("GET", "/v1/conversations/*/items", "openai-responses", "items.list"),
+    ("GET", "/v1/conversations/*/items/*", "openai-responses", "items.get"),
+    ("DELETE", "/v1/conversations/*/items/*", "openai-responses", "items.delete"),
+    ("GET", "/v1/sessions", "", "sessions.list"),
+    ("GET", "/v1/sessions/*", "", "sessions.get"),
+    ("DELETE", "/v1/sessions/*", "", "sessions.delete"),
+    ("GET", "/v1/usage", "", "usage"),
+    ("GET", "/v1/admin/keys", "openai-chat", "keys.list"),
+    ("POST", "/v1/admin/keys", "openai-chat", "keys.create"),
+    ("GET", "/v1/admin/keys/*", "openai-chat", "keys.get"),
+    ("PATCH", "/v1/admin/keys/*", "openai-chat", "keys.update"),
+    ("DELETE", "/v1/admin/keys/*", "openai-chat", "keys.revoke"),
+    ("POST", "/v1/admin/keys/*/rotate", "openai-chat", "keys.rotate"),
+    ("GET", "/v1/admin/usage", "openai-chat", "usage"),
+    ("GET", "/v1/admin/store", "openai-chat", "store.stats"),
+    ("DELETE", "/v1/admin/callers/*/data", "openai-chat", "callers.wipe"),
+)
+"""Method, path with a `*` for each id, dialect ("": the caller's headers tell), verb. Of two that fit, the
+first holds."""
+
 _VERSIONS: Final = ("/v1/", "/v1beta/", "/v1alpha/", "/v1beta1/")
 _LISTS: Final = (
     "/v1/models",
@@ -99,7 +145,7 @@ def match(head: Head) -> Asked:
     else:
         found = None
     if found is None:
-        found = _probed(head.method, path)
+        found = _state(head, method) or _probed(head.method, path)
     if found is not None:
         return found
     raise NoRoute(dialect_of(head), _allowed(head))
@@ -115,7 +161,7 @@ def dialect_of(head: Head) -> str:
         return known.dialect
     if "anthropic-version" in headers or path.startswith(("/anthropic/", "/v1/messages")):
         return "anthropic"
-    if path.startswith("/v1/responses"):
+    if path.removeprefix(_OPENAI).startswith(("/v1/responses", "/v1/conversations")):
         return "openai-responses"
     if path.startswith("/v1beta/openai/"):
         return "openai-chat"
@@ -180,9 +226,39 @@ def _listed(head: Head) -> Asked | None:
     return None
 
 
+def _state(head: Head, method: str) -> Asked | None:
+    for known, pattern, dialect, verb in _STATE:
+        ids = _ids(head.path, pattern) if known == method else None
+        if ids is not None:
+            operation: Operation = (
+                "admin" if "/admin/" in pattern else "compact" if verb == "compact" else "state"
+            )
+            return Asked(
+                dialect or dialect_of(head), operation, verb=verb, ids=ids, open=operation == "admin"
+            )
+    return None
+
+
+def _ids(path: str, pattern: str) -> tuple[str, ...] | None:
+    """What stands in a path where a pattern has its stars; None where they differ otherwise."""
+    given, wanted = path.removeprefix(_OPENAI).split("/"), pattern.split("/")
+    if len(given) != len(wanted):
+        return None
+    ids = []
+    for piece, expected in zip(given, wanted, strict=True):
+        if expected == "*" and piece:
+            ids.append(unquote(piece))
+        elif piece != expected:
+            return None
+    return tuple(ids)
+
+
 def _allowed(head: Head) -> tuple[str, ...]:
     path = head.path
+    kept = dict.fromkeys(method for method, pattern, _, _ in _STATE if _ids(path, pattern) is not None)
     if path in POST or _gemini(path) or _code_assist(path):
-        return ("POST",)
+        kept["POST"] = None
+    if kept:
+        return tuple(kept)
     listed = _listed(head) is not None and ":" not in path  # a colon begins a verb, and we know those we know
     return ("GET",) if path in GET or listed else ()

@@ -22,6 +22,7 @@ from wireglot.gateway.observe import Observer
 from wireglot.gateway.observe.workers import Siblings
 from wireglot.gateway.server import HttpServer
 from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.state import State
 from wireglot.gateway.transport import HttpTransport
 
 T = TypeVar("T")
@@ -93,11 +94,13 @@ class Process:
             )
 
             self.observer.attach(opentelemetry(self.observer.metrics.models, self.observer.note))
+        self.state = await State.open(settings, self.observer.note)
         self._http = HttpTransport(lambda: self.gateway.settings.guard)
         demo = DemoTransport()
         self.gateway = Gateway(
-            settings, {"http": self._http, "https": self._http, "demo": demo}, self.observer
+            settings, {"http": self._http, "https": self._http, "demo": demo}, self.observer, self.state
         )
+        await self.state.start(self.gateway)
         self.server = HttpServer(self.gateway, lambda: self.gateway.settings.guard)
         self._publish()
         if self._place is not None:
@@ -144,6 +147,7 @@ class Process:
         seconds = guard.drain_again if again else guard.drain
         self.observer.note("info", "draining", seconds=seconds, requests=self.server.requests)
         self._drains.append(asyncio.create_task(self.server.drain(seconds)))
+        self._drains.append(asyncio.create_task(self.state.drain(seconds)))
         self._stopping.set()
 
     def _left_alone(self) -> None:
@@ -162,12 +166,14 @@ class Process:
         if not self.gateway.draining:
             self.gateway.draining = True
             await self.server.drain(0)
+        await self.state.drain(0)  # before the connections to providers go
         if self.gateway.siblings is not None:
             await self.gateway.siblings.close()
         if self._orphaned and self._place is not None:
             with contextlib.suppress(OSError):  # the last of the orphans finds it empty
                 os.rmdir(self._place.directory)
         await self._http.close()
+        await self.state.close()
         self.observer.note("info", "stopped")
         self.observer.close()
 
@@ -177,7 +183,13 @@ class Process:
             self.observer.note("warn", "reload", detail="server.host and server.port need a restart")
         # What seals reasoning state must not change under running conversations.
         kept = msgspec.structs.replace(settings.server, secret=server.secret)
-        self.gateway.adopt(msgspec.structs.replace(settings, server=kept))
+        store = self.gateway.settings.store
+        if (settings.store.url, settings.store.shared) != (store.url, store.shared):
+            self.observer.note("warn", "reload", detail="store.url and store.shared need a restart")
+        stays = msgspec.structs.replace(
+            settings.store, url=store.url, shared=store.shared, folder=store.folder, journal=store.journal
+        )
+        self.gateway.adopt(msgspec.structs.replace(settings, server=kept, store=stays))
         self.observer.note("info", "reloaded", providers=list(settings.providers))
 
     def _refused(self, error: ConfigError) -> None:

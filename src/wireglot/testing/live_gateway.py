@@ -38,13 +38,16 @@ BASES = {
 class LiveGateway:
     """`toml` is the configuration (none: that of a newcomer, who has the demo model). The port is any."""
 
-    def __init__(self, toml: str = "", *, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, toml: str = "", *, environ: Mapping[str, str] | None = None, folder: Path | None = None
+    ) -> None:
+        """`folder`: where it keeps its data and log; one that is given stays, for the next gateway."""
         self._toml = toml
         self._environ = dict(environ or {})
-        self._folder = tempfile.TemporaryDirectory(prefix="wireglot-test-")
+        self._folder = None if folder is not None else tempfile.TemporaryDirectory(prefix="wireglot-test-")
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="gateway", daemon=True)
-        self.folder = Path(self._folder.name)
+        self.folder = Path(self._folder.name) if self._folder is not None else _existing(folder)
         self.url = ""
         self.process: Process
 
@@ -82,7 +85,8 @@ class LiveGateway:
         self._thread.join()
         self._loop.close()
         os.close(self._log)
-        self._folder.cleanup()
+        if self._folder is not None:
+            self._folder.cleanup()
 
     @property
     def port(self) -> int:
@@ -112,6 +116,12 @@ class LiveGateway:
             settings, path=path, overrides=overrides, environ=self._environ, log_fd=self._log
         )
         await self.process.start()
+
+
+def _existing(folder: Path | None) -> Path:
+    assert folder is not None
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _wait(look: Callable[[], T], enough: Callable[[T], bool], timeout: float) -> T:

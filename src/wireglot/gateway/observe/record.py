@@ -25,6 +25,8 @@ class Record(msgspec.Struct):
     model: str = ""
     """As the client asked for it."""
     stream: bool = False
+    session: str = ""
+    """By the client's own header, or the conversation it named."""
     path: str = ""
     """Without its query; told where there is no operation, or for an error."""
     agent: str = ""
