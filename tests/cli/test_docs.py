@@ -18,7 +18,12 @@ def commands():
 
 
 def options(parser):
-    return {name for action in parser._actions for name in action.option_strings if name.startswith("--")}
+    """Those of its actions, too."""
+    found = {name for action in parser._actions for name in action.option_strings if name.startswith("--")}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction) and parser.prog != "wireglot":
+            found = found.union(*map(options, action.choices.values()))
+    return found
 
 
 def section(command):

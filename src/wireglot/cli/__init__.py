@@ -103,6 +103,18 @@ def _run(argv: Sequence[str] | None, mute: bool) -> int:
             from wireglot.cli import smoke
 
             return smoke.run(arguments)
+        case "usage":
+            from wireglot.cli import usage
+
+            return usage.run(arguments)
+        case "store":
+            from wireglot.cli import store
+
+            return store.run(arguments)
+        case "keys":
+            from wireglot.cli import keys
+
+            return keys.run(arguments)
         case None:
             parser.print_help()
             return UNUSABLE

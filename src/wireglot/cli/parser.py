@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from wireglot import __version__
+from wireglot.cli.parser_keys import add_keys
+from wireglot.cli.parser_store import add_store
+from wireglot.cli.parser_usage import add_usage
 
 _TRANSLATE = """\
 Translate one document from standard input to standard output, or, with --jsonl, a whole file of them.
@@ -75,6 +78,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_pairs(commands)
     _add_smoke(commands)
+    add_usage(commands)
+    add_store(commands)
+    add_keys(commands)
     commands.add_parser(
         "dialects", help="list the dialects", description="List the dialects that --from and --to take."
     )
