@@ -1,0 +1,263 @@
+"""Kill a loaded gateway again and again, and look whether anything it had acknowledged is gone.
+
+    python -m tools.lab.kill [--kills 200] [--clients 16] [--workers 1] [--seed 1] [--keep DIR]
+
+Clients store responses and chain them, hold sessions and ask plain questions, whole and streamed. After
+every kill (SIGKILL to the whole process group, at a random moment) the gateway is started again on the same
+data. In the end every acknowledged response must be there with its text, every session have all its
+acknowledged turns, and every acknowledged request exactly one row of usage that says ok, with the numbers the
+client was told; no row may be open, and the database be sound. Exit status 1 otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import secrets
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tools.lab.link import Link, Reply
+from tools.lab.served import Served
+from wireglot.stores import open_engine
+from wireglot.stores.records import UsageQuery, UsageRow
+
+_CONFIG = '[providers.demo]\n[server]\nlog = "json"\n[limits]\ndrain = 1.0\n'
+_MODELS = ("demo-gemini", "demo-anthropic", "demo-openai-chat", "demo-openai-responses")
+_GET = 40
+
+
+class Acknowledged:
+    """What the gateway has said it has done: it answered, and the answer came whole."""
+
+    def __init__(self) -> None:
+        self.responses: dict[str, str] = {}
+        self.sessions: dict[str, list[str]] = {}
+        self.requests: dict[str, tuple[int, int]] = {}
+        self.broken = 0
+        self.refused: dict[str, int] = {}
+
+
+class Client:
+    """One after the other: a stored response (perhaps chained), a turn of a session, a plain question."""
+
+    def __init__(self, port: int, number: int, chance: random.Random, told: Acknowledged) -> None:
+        self._link = Link(port)
+        self._chance = chance
+        self._told = told
+        self._last = ""
+        self._session = f"session-{number}"
+        self._doubtful = False
+
+    async def run(self, stopped: asyncio.Event) -> None:
+        while not stopped.is_set():
+            try:
+                await self._once()
+            except (OSError, asyncio.IncompleteReadError):
+                self._told.broken += 1
+                self._doubtful = True
+                await asyncio.sleep(0.02)
+        self._link.close()
+
+    async def _once(self) -> None:
+        nonce = f"nonce-{secrets.token_hex(8)}"
+        model = self._chance.choice(_MODELS)
+        stream = self._chance.random() < 0.5
+        kind = self._chance.choice((self._stored, self._turn, self._plain))
+        await kind(nonce, model, stream)
+
+    async def _stored(self, nonce: str, model: str, stream: bool) -> None:
+        body: dict[str, Any] = {"model": model, "input": f"[[demo:echo]] {nonce}", "stream": stream}
+        if self._last and self._chance.random() < 0.5:
+            body["previous_response_id"] = self._last
+        reply = await self._link.ask("POST", "/v1/responses", body)
+        if not self._ok(reply):
+            return
+        response = _completed(reply.body) if stream else reply.json()
+        if response is None or nonce not in msgspec.json.encode(response["output"]).decode():
+            raise AssertionError(f"a wrong answer: {reply.body[-300:]!r}")
+        usage = response["usage"]
+        self._told.responses[response["id"]] = nonce
+        self._account(reply, usage["input_tokens"], usage["output_tokens"])
+        self._last = response["id"]
+
+    async def _turn(self, nonce: str, model: str, stream: bool) -> None:
+        message = {"role": "user", "content": f"[[demo:echo]] {nonce}"}
+        body = {"model": model, "messages": [message], "max_tokens": 500}
+        reply = await self._link.ask(
+            "POST",
+            "/v1/messages",
+            body,
+            {"x-wireglot-session": self._session, "anthropic-version": "2023-06-01"},
+        )
+        if not self._ok(reply):
+            return
+        usage = reply.json()["usage"]
+        cached = usage.get("cache_read_input_tokens") or 0, usage.get("cache_creation_input_tokens") or 0
+        self._account(reply, usage["input_tokens"] + sum(cached), usage["output_tokens"])
+        self._told.sessions.setdefault(self._session, []).append(nonce)
+
+    async def _plain(self, nonce: str, model: str, stream: bool) -> None:
+        message = {"role": "user", "content": f"[[demo:echo]] {nonce}"}
+        body: dict[str, Any] = {"model": model, "messages": [message], "stream": stream}
+        if stream:
+            body["stream_options"] = {"include_usage": True}
+        reply = await self._link.ask("POST", "/v1/chat/completions", body)
+        if not self._ok(reply):
+            return
+        if stream:
+            if not reply.body.rstrip().endswith(b"[DONE]"):
+                return  # it says itself that it broke off
+            usage = next(
+                chunk["usage"] for line in reversed(reply.body.splitlines())
+                if line.startswith(b"data: {") and (chunk := msgspec.json.decode(line[6:])).get("usage")
+            )  # fmt: skip
+        else:
+            usage = reply.json()["usage"]
+        self._account(reply, usage["prompt_tokens"], usage["completion_tokens"])
+
+    def _ok(self, reply: Reply) -> bool:
+        if reply.status == 200:
+            return True
+        self._told.refused[f"{reply.status} {reply.body[:120]!r}"] = (
+            self._told.refused.get(f"{reply.status} {reply.body[:120]!r}", 0) + 1
+        )
+        return False
+
+    def _account(self, reply: Reply, tokens_in: int, tokens_out: int) -> None:
+        self._told.requests[reply.headers["x-wireglot-request-id"]] = (tokens_in, tokens_out)
+
+
+def _completed(stream: bytes) -> Any:
+    for line in stream.splitlines():
+        if line.startswith(b"data: ") and b'"response.completed"' in line[:60]:
+            return msgspec.json.decode(line[6:])["response"]
+    return None
+
+
+async def trial(told: argparse.Namespace, folder: Path) -> list[str]:
+    chance = random.Random(told.seed)
+    gateway = Served(folder, _CONFIG, workers=told.workers)
+    acknowledged = Acknowledged()
+    starts = [gateway.start()]
+    stopped = asyncio.Event()
+    clients = [
+        Client(gateway.port, number, random.Random(f"{told.seed} {number}"), acknowledged)
+        for number in range(told.clients)
+    ]
+    tasks = [asyncio.create_task(client.run(stopped)) for client in clients]
+    began = time.monotonic()
+    for number in range(told.kills):
+        await asyncio.sleep(chance.uniform(0.05, 0.8))
+        await asyncio.to_thread(gateway.kill)
+        starts.append(await asyncio.to_thread(gateway.start))
+        _raise_first(tasks)
+        if (number + 1) % 20 == 0:
+            print(
+                f"{number + 1:4d} kills  {len(acknowledged.requests):7,} requests acknowledged  "
+                f"{acknowledged.broken:,} broken off  {time.monotonic() - began:.0f} s",
+                flush=True,
+            )
+    stopped.set()
+    await asyncio.gather(*tasks)
+    problems = await _look(gateway, acknowledged)
+    await asyncio.to_thread(gateway.stop)
+    problems += await _look_inside(folder, acknowledged)
+    print(
+        f"{told.kills} kills: {len(acknowledged.requests):,} requests, "
+        f"{len(acknowledged.responses):,} stored responses and "
+        f"{sum(map(len, acknowledged.sessions.values())):,} turns of {len(acknowledged.sessions)} sessions "
+        f"acknowledged; {acknowledged.broken:,} answers broken off; started again in "
+        f"{sorted(starts)[len(starts) // 2]:.2f} s (median), {max(starts):.2f} s (worst)"
+    )
+    for what, times in acknowledged.refused.items():
+        print(f"refused {times} times: {what}")
+    return problems
+
+
+def _raise_first(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        if task.done() and task.exception() is not None:
+            task.result()
+
+
+async def _look(gateway: Served, told: Acknowledged) -> list[str]:
+    """Ask for everything back."""
+    problems: list[str] = []
+    links = [Link(gateway.port) for _ in range(_GET)]
+    ids = list(told.responses)
+
+    async def look(link: Link, mine: list[str]) -> None:
+        for identifier in mine:
+            reply = await link.ask("GET", f"/v1/responses/{identifier}")
+            if reply.status != 200 or told.responses[identifier].encode() not in reply.body:
+                problems.append(f"response {identifier}: {reply.status} {reply.body[:120]!r}")
+
+    await asyncio.gather(*(look(link, ids[number::_GET]) for number, link in enumerate(links)))
+    for session, nonces in told.sessions.items():
+        reply = await links[0].ask("GET", f"/v1/sessions/{session}?limit=100000")
+        missing = [nonce for nonce in nonces if nonce.encode() not in reply.body]
+        problems += [f"session {session}: {nonce} is not there ({reply.status})" for nonce in missing]
+    return problems
+
+
+async def _look_inside(folder: Path, told: Acknowledged) -> list[str]:
+    """The books, and whether the file is sound."""
+    import apsw
+
+    problems: list[str] = []
+    path = folder / "wireglot" / "wireglot.db"
+    engine = await open_engine(f"sqlite://{path}")
+    rows = await engine.ledger.rows(UsageQuery(), limit=10_000_000)
+    await engine.close()
+    by_id: dict[str, UsageRow] = {}
+    outcomes: dict[str, int] = {}
+    for row in rows:
+        if row.id in by_id:
+            problems.append(f"usage {row.id} is there twice")
+        by_id[row.id] = row
+        outcomes[row.outcome or "open"] = outcomes.get(row.outcome or "open", 0) + 1
+    for identifier, (tokens_in, tokens_out) in told.requests.items():
+        mine = by_id.get(identifier)
+        if mine is None:
+            problems.append(f"usage {identifier} is lost")
+        elif mine.outcome != "ok":
+            problems.append(f"usage {identifier} says {mine.outcome or 'open'}")
+        elif (mine.tokens, mine.output + mine.reasoning) != (tokens_in + tokens_out, tokens_out):
+            problems.append(
+                f"usage {identifier}: {mine.tokens} tokens, the client was told {tokens_in + tokens_out}"
+            )
+    if outcomes.get("open"):
+        problems.append(f"{outcomes['open']} rows are still open")
+    print(f"the books: {len(rows):,} rows, {outcomes}")
+    with apsw.Connection(str(path)) as database:
+        sound = database.execute("PRAGMA integrity_check").fetchall()
+    if sound != [("ok",)]:
+        problems.append(f"integrity_check: {sound[:3]}")
+    return problems
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Kill a loaded gateway, and look for what is lost.")
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="where the data stays behind")
+    told = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="wireglot-kill-") as temporary:
+        problems = asyncio.run(trial(told, (told.keep or Path(temporary)).resolve()))
+    for problem in problems[:50]:
+        print(problem)
+    print(f"{len(problems)} problems" if problems else "nothing acknowledged was lost or doubled")
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()
