@@ -183,7 +183,7 @@ def test_every_event_of_the_log_is_documented():
 def test_our_variables_exist(page):
     known = {*_SCALARS, "WIREGLOT_CONFIG", "WIREGLOT_KEYS", "WIREGLOT_MODELS"}
     theirs = {"WIREGLOT_KEY"}  # a client's, named on the page about clients
-    assert set(re.findall(r"WIREGLOT_[A-Z]+", PAGES[page])) <= known | theirs
+    assert set(re.findall(r"WIREGLOT_[A-Z_]+", PAGES[page])) <= known | theirs
 
 
 def commands():
@@ -191,6 +191,15 @@ def commands():
         action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction)
     )
     return dict(subparsers.choices)
+
+
+def options(parser):
+    """Those of its actions, too (`wireglot keys create`)."""
+    found = {option for action in parser._actions for option in action.option_strings}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            found = found.union(*map(options, action.choices.values()))
+    return found
 
 
 def shell_commands(text):
@@ -207,8 +216,7 @@ def test_commands_in_the_pages_can_be_given(page):
         build_parser().parse_args(given)
     for name, rest in re.findall(r"`wireglot ([a-z]+)([^`\n]*)`", WRITTEN[page]):
         assert name in commands(), name
-        options = {option for action in commands()[name]._actions for option in action.option_strings}
-        assert set(re.findall(r"--[a-z-]+", rest)) <= options
+        assert set(re.findall(r"--[a-z-]+", rest)) <= options(commands()[name])
 
 
 def test_shell_blocks_are_looked_at():

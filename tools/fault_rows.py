@@ -62,7 +62,10 @@ ROWS: dict[int, tuple[str, str]] = {
     37: ("data URLs without a picture", "bad, or the upstream's to judge"),
     38: ("pictures that never end", "never fetched"),
     39: ("a stream for who wants none, and the reverse", "folded or unfolded, with the same account"),
-    40: ("the same Idempotency-Key twice", "not looked at"),
+    40: (
+        "the same Idempotency-Key twice",
+        "the same bytes again, `idempotent-replayed`; conflict while it runs or for another body",
+    ),
     # The client leaves
     41: ("before the first byte", "the upstream is let go within a second"),
     42: ("in the middle of a stream", "as 41, with the account so far"),
@@ -116,6 +119,26 @@ ROWS: dict[int, tuple[str, str]] = {
     90: ("a key taken back while it streams", "the stream ends well, the next request is auth"),
     91: ("a new configuration that is broken", "the old one stays; told in log and metrics"),
     92: ("a provider removed while it streams", "streams end well; not found for new requests"),
+    # The store
+    93: (
+        "a full disk",
+        "served on, usage goes to the journal; 503 `storage_unavailable` where state is needed",
+    ),
+    94: ("a lock on the database that stays", "as 93; nothing waits on the loop"),
+    95: ("`kill -9` at any moment", "nothing acknowledged is lost or doubled; open intents become `crash`"),
+    96: ("`kill -9` while the database is made or brought forward", "the next start goes on from there"),
+    97: (
+        "a file that is damaged, gone, read-only or no database",
+        "no start, with a clear line; the file stays as it is",
+    ),
+    98: ("writes that were not synced are lost", "what was acknowledged had been synced"),
+    99: ("SQLite versions with the WAL-reset race", "refused; a newer one comes with the package"),
+    100: (
+        "Redis down, slow, restarted, emptied",
+        "rates by each process's share, budgets closed, back by itself",
+    ),
+    101: ("PostgreSQL down, deadlocked, restarted", "tried again, then as 93; keys from memory for a minute"),
+    102: ("a request completed twice", "one row, completed once"),
     # The process
     103: ("SIGTERM", "nobody new comes in, streams finish until `drain`, then are told"),
     104: ("SIGTERM again", "streams are told within `drain_again`, exit 0"),
@@ -126,6 +149,7 @@ ROWS: dict[int, tuple[str, str]] = {
     109: ("a bug", "internal; logged with its place, without its words"),
     110: ("a worker dies", "replaced"),
     111: ("nobody reads the log", "lines are dropped and counted"),
+    113: ("another site's page calls the admin API", "permission, nothing changed"),
 }
 
 ELSEWHERE: dict[int, tuple[tuple[str, str], ...]] = {
@@ -193,7 +217,6 @@ ELSEWHERE: dict[int, tuple[tuple[str, str], ...]] = {
 """Tests whose docstrings do not name their rows."""
 
 REASONS: dict[int, str] = {
-    40: "the gateway keeps no answers to send again",
     55: "there are no tokens yet, only keys",
     67: "upstreams are spoken to in HTTP/1.1",
 }
