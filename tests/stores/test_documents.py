@@ -96,6 +96,31 @@ def test_replace_writes_only_where_it_exists(run, documents):
     assert run(documents.get("t", "k", ["a"])) == [changed]
 
 
+def test_touching_changes_the_times_and_nothing_else(run, documents):
+    run(
+        documents.put(
+            [Document("t", "k", "a", b"first", created=1), Document("t", "k", "b", b"x", created=2)]
+        )
+    )
+    run(documents.replace(Document("t", "k", "a", b"second", created=1)))
+    far = 10**15
+    assert run(documents.touch("t", "k", "a", created=9, expires=far)) is True
+    assert run(documents.get("t", "k", ["a"])) == [Document("t", "k", "a", b"second", created=9, expires=far)]
+    assert [found.id for found in run(documents.recent("t", "k", limit=9))] == ["a", "b"]
+    assert run(documents.touch("t", "k", "none", created=9, expires=far)) is False
+    assert run(documents.touch("other", "k", "a", created=9, expires=far)) is False
+
+
+def test_touching_the_pieces_of_one_parent_leaves_all_others_alone(run, documents):
+    for parent in ("p", "q"):
+        run(documents.append([Document("t", "k", f"{parent}{n}", b"x", parent) for n in range(3)]))
+    run(documents.touch_pieces("t", "k", "p", expires=10**15))
+    assert {piece.expires for piece in run(documents.pieces("t", "k", "p"))} == {10**15}
+    assert {piece.expires for piece in run(documents.pieces("t", "k", "q"))} == {0}
+    run(documents.touch_pieces("t", "k", "p", expires=1))
+    assert run(documents.pieces("t", "k", "p")) == []
+
+
 def test_what_was_deleted_or_has_expired_is_not_replaced(run, documents):
     run(documents.put([Document("t", "k", "a", b"1"), Document("t", "k", "b", b"1", expires=PAST)]))
     run(documents.delete("t", "k", ["a"]))

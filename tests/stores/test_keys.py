@@ -49,12 +49,14 @@ def test_a_name_is_never_given_twice(run, engine):
     assert run(engine.keys.version()) == before
 
 
-def test_a_change_made_at_the_same_moment_does_not_undo_a_revocation(run, engine):
-    run(engine.keys.put(msgspec.structs.replace(WHOLE, revoked=0)))
-    run(engine.keys.put(msgspec.structs.replace(WHOLE, revoked=11)))
-    run(engine.keys.put(msgspec.structs.replace(WHOLE, revoked=0, models=("other",))))
+def test_a_change_of_what_has_changed_meanwhile_is_refused(run, engine):
+    first = msgspec.structs.replace(WHOLE, revoked=0)
+    assert run(engine.keys.put(first, over=WHOLE)) is False  # there is none yet
+    run(engine.keys.put(first))
+    assert run(engine.keys.put(msgspec.structs.replace(WHOLE, revoked=11), over=first)) is True
+    assert run(engine.keys.put(msgspec.structs.replace(first, models=("other",)), over=first)) is False
     (found,) = run(engine.keys.all())
-    assert (found.revoked, found.models) == (11, ("other",))
+    assert (found.revoked, found.models) == (11, WHOLE.models)
 
 
 def test_of_many_that_create_the_same_key_one_succeeds(run, engine):

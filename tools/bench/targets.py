@@ -74,10 +74,11 @@ class Target:
 
 
 def wireglot(command: list[str], upstream: int, directory: Path, extra: str = "") -> Target:
-    """With a client key and log lines on."""
+    """With a client key, log lines and the ledger on, all of it in `directory`."""
     port = processes.free_port()
     config = directory / "wireglot.toml"
-    config.write_text(wireglot_config(port, upstream) + extra, encoding="utf-8")
+    store = f'[store]\nurl = "sqlite://{directory.resolve()}/wireglot.db"\nfolder = "{directory.resolve()}"\n'
+    config.write_text(wireglot_config(port, upstream) + store + extra, encoding="utf-8")
     config.chmod(0o600)  # it names a key, and Wireglot would remark on it
     # Nobody's own settings or provider keys take part.
     own = [name for name in os.environ if name.startswith("WIREGLOT_") or name.endswith("_API_KEY")]

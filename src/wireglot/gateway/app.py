@@ -28,6 +28,7 @@ from wireglot.gateway.relay import Relay
 from wireglot.gateway.routes import Asked, NoRoute, dialect_of, match
 from wireglot.gateway.routing import Target, Unroutable, depends_on_effort, has_effort_rules, route
 from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.limits_reservation import Reservation
 from wireglot.gateway.state.question import Question
 from wireglot.gateway.state.state import State
 from wireglot.gateway.upstream import Transport
@@ -238,18 +239,18 @@ class Gateway:
         targets = self._targets(job)
         claim = await self.state.limits.admit(job, targets[0])
         if claim is None:
-            await self._within_gates(job, targets)
+            await self._within_gates(job, targets, claim)
             return
         ended: BaseException | None = None
         try:
-            await self._within_gates(job, targets)
+            await self._within_gates(job, targets, claim)
         except BaseException as problem:
             ended = problem
             raise
         finally:
             self.state.limits.settle(claim, job.record, ended)
 
-    async def _within_gates(self, job: Job, targets: tuple[Target, ...]) -> None:
+    async def _within_gates(self, job: Job, targets: tuple[Target, ...], claim: Reservation | None) -> None:
         gates = self._gates(job)
         entered = []
         try:
@@ -262,6 +263,8 @@ class Gateway:
                 await self.counting.answer(job, targets)
             else:
                 await self.state.before(job, targets)
+                if claim is not None:
+                    await self.state.limits.grow(claim, job, targets[0])
                 self.state.books.begin(job, targets[0])
                 self.counting.learn(job, await self._relayed(job, targets))
         finally:

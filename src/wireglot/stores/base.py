@@ -46,6 +46,14 @@ class Documents(Protocol):
         """Write it only where it exists: what has been deleted stays deleted."""
         ...
 
+    async def touch(self, tenant: str, kind: str, id: str, *, created: int, expires: int) -> bool:
+        """Set its times and nothing else, where it exists: a change of its body meanwhile is not undone."""
+        ...
+
+    async def touch_pieces(self, tenant: str, kind: str, parent: str, *, expires: int) -> None:
+        """Give all pieces of a parent a new end."""
+        ...
+
     async def append(self, documents: Sequence[Document]) -> int:
         """Pieces of one tenant, kind and parent, numbered on from the parent's last piece, in one step: two
         callers never get the same numbers. The first one's number; the first piece of a parent is 1."""
@@ -134,9 +142,9 @@ class Keys(Protocol):
 
     async def all(self) -> list[KeyRow]: ...
 
-    async def put(self, row: KeyRow, *, new: bool = False) -> bool:
-        """With `new`: False, and nothing written, where a key of this name ever existed. A key that is
-        revoked stays so, whatever is written over it."""
+    async def put(self, row: KeyRow, *, new: bool = False, over: KeyRow | None = None) -> bool:
+        """With `new`: False, and nothing written, where a key of this name ever existed. With `over`: the
+        same where that is not what stands there now: of two changes at once none is lost in silence."""
         ...
 
 

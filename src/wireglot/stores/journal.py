@@ -28,7 +28,7 @@ LEAST: Final = 64 * 1024
 _SEGMENTS_MIN: Final = 4
 _ROW_MAX: Final = 4 * 1024
 """More than a row takes; what may stay empty at the end of a file."""
-_GATHER: Final = 0.002
+_GATHER: Final = 0.004
 """Seconds between two syncs while rows keep coming."""
 _LATER: Final = 0.005
 _AGAIN: Final = 1.0

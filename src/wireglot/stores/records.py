@@ -166,11 +166,6 @@ class KeyRow(msgspec.Struct, frozen=True, omit_defaults=True):
     old_until: int = 0
 
 
-def after(row: KeyRow, before: KeyRow) -> KeyRow:
-    """What is written where `before` stands: of two changes at once none undoes a revocation."""
-    return msgspec.structs.replace(row, revoked=row.revoked or before.revoked)
-
-
 class Session(msgspec.Struct, frozen=True):
     """What the ledger tells about the requests of one caller that named the same session."""
 

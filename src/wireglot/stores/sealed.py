@@ -31,6 +31,12 @@ class SealedDocuments:
     async def replace(self, document: Document) -> bool:
         return await self._behind.replace((await self._seal([document]))[0])
 
+    async def touch(self, tenant: str, kind: str, id: str, *, created: int, expires: int) -> bool:
+        return await self._behind.touch(tenant, kind, id, created=created, expires=expires)
+
+    async def touch_pieces(self, tenant: str, kind: str, parent: str, *, expires: int) -> None:
+        await self._behind.touch_pieces(tenant, kind, parent, expires=expires)
+
     async def append(self, documents: Sequence[Document]) -> int:
         return await self._behind.append(await self._seal(documents))
 

@@ -113,13 +113,27 @@ def test_items_are_given_new_time_only_when_a_good_part_of_the_old_is_over(
         for hours in (0, 12, 30):
             clock[0] = begun + hours * 3600 * 1000
             await store.append("alice", kept, [wired(f"msg_{hours}")], CONTEXT)
-            found = await store.find("alice", ID)
+            found = await store.seen("alice", ID)
             assert found is not None
             assert found.until == begun + (10 * day if hours < 24 else 10 * day + hours * 3600 * 1000)
             pieces = await store._documents.pieces("alice", "item", ID)
             assert {piece.expires for piece in pieces} == {found.until}
 
     run(body, days=10)
+
+
+def test_a_turn_that_is_added_does_not_undo_a_change_of_the_metadata() -> None:
+    async def body(store: ConversationStore, kept: KeptConversation) -> None:
+        for turn in range(20):
+            changed = msgspec.structs.replace(kept, metadata={"turn": str(turn)})
+            await asyncio.gather(
+                store.append("alice", kept, [wired(f"msg_{turn}")], CONTEXT), store.update("alice", changed)
+            )
+            found = await store.find("alice", ID)
+            assert found is not None
+            assert found.metadata == {"turn": str(turn)}
+
+    run(body)
 
 
 @pytest.mark.parametrize("message", [SIGNED, RESULTS])

@@ -21,6 +21,7 @@ from wireglot.stores.records import MICRO, KeyRow
 PREFIX: Final = "wg-"
 _RANDOM: Final = 32
 _SHOWN: Final = 6
+_TRIES: Final = 20
 _RESERVED: Final = frozenset({"admin"})
 OVERLAP_MOST: Final = 90 * 86400
 """Seconds that a replaced key may still open; longer, and nobody would ever change it."""
@@ -75,39 +76,44 @@ class Keyring:
 
     async def update(self, name: str, fields: Mapping[str, Any]) -> KeyRow:
         """Only what is named changes."""
-        row = self._laid(await self._open(name), fields)
-        await self._keys.put(row)
-        return row
+        return await self._change(name, lambda row: self._laid(_opening(row), fields))
 
     async def revoke(self, name: str) -> KeyRow:
-        row = await self.get(name)
-        if not row.revoked:
-            row = msgspec.structs.replace(row, revoked=self._now(), old_digest="", old_until=0)
-            await self._keys.put(row)
-        return row
+        return await self._change(
+            name,
+            lambda row: (
+                row
+                if row.revoked
+                else msgspec.structs.replace(row, revoked=self._now(), old_digest="", old_until=0)
+            ),
+        )
 
     async def rotate(self, name: str, overlap: object = 0) -> tuple[KeyRow, str]:
         """A new key for the same caller. The old one opens for `overlap` more seconds."""
         if type(overlap) is not int or not 0 <= overlap <= OVERLAP_MOST:
             expected = f"whole seconds from 0 to {OVERLAP_MOST}"
             raise Refused(f"overlap: expected {expected}, found {shown(overlap)}", "overlap")
-        row = await self._open(name)
         key = new_key()
+        before = await self.get(name)
         changed = msgspec.structs.replace(
-            row,
+            _opening(before),
             digest=digest_of(key),
             prefix=key[:_SHOWN],
-            old_digest=row.digest if overlap else "",
+            old_digest=before.digest if overlap else "",
             old_until=self._now() + overlap * 1000 if overlap else 0,
         )
-        await self._keys.put(changed)
+        if not await self._keys.put(changed, over=before):
+            raise Taken(f"the key {name} was changed by somebody else at the same moment: look at it again")
         return changed, key
 
-    async def _open(self, name: str) -> KeyRow:
-        row = await self.get(name)
-        if row.revoked:
-            raise Taken(f"the key {name} was revoked, and stays so")
-        return row
+    async def _change(self, name: str, change: Callable[[KeyRow], KeyRow]) -> KeyRow:
+        """Once more where somebody else was quicker: both changes hold then."""
+        for _ in range(_TRIES):
+            before = await self.get(name)
+            changed = change(before)
+            if changed == before or await self._keys.put(changed, over=before):
+                return changed
+        raise Taken(f"the key {name} is being changed by somebody else: try again")
 
     def _laid(self, row: KeyRow, fields: Mapping[str, Any]) -> KeyRow:
         problems = Problems()
@@ -129,6 +135,12 @@ class Keyring:
 
     def _now(self) -> int:
         return int(self._wall() * 1000)
+
+
+def _opening(row: KeyRow) -> KeyRow:
+    if row.revoked:
+        raise Taken(f"the key {row.name} was revoked, and stays so")
+    return row
 
 
 def new_key() -> str:

@@ -15,7 +15,7 @@ from wireglot.stores.journal_orphans import Orphan, orphans
 from wireglot.stores.records import UsageRow
 
 BATCH: Final = 500
-_GATHER: Final = 0.05
+_GATHER: Final = 0.25
 """Seconds for which rows are gathered: most requests are over by then, and are one row instead of two."""
 _BACKOFF: Final = 0.5
 _BACKOFF_MAX: Final = 5.0

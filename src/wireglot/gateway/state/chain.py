@@ -26,6 +26,7 @@ from wireglot.gateway.state.items import (
 from wireglot.gateway.state.kept import KeptConversation, KeptItem, KeptResponse
 from wireglot.gateway.state.question import unavailable
 from wireglot.gateway.state.responses import ResponseStore
+from wireglot.gateway.state.standing import Standing
 from wireglot.gateway.state.wish import Wish, wish_of
 from wireglot.ir.content import Extra, Message, Reasoning
 from wireglot.ir.outcome import Response
@@ -54,8 +55,14 @@ class _Past(msgspec.Struct):
 
 class Chain:
     def __init__(
-        self, responses: ResponseStore, conversations: ConversationStore, background: Background, note: Any
+        self,
+        responses: ResponseStore,
+        conversations: ConversationStore,
+        background: Background,
+        standing: Standing,
+        note: Any,
     ) -> None:
+        self._standing = standing
         self._responses = responses
         self._conversations = conversations
         self._background = background
@@ -106,6 +113,7 @@ class Chain:
     async def _reaches_store(self, job: Job, identifier: str, wish: Wish) -> bool:
         """Whether it can be stored. Who has not asked for that is served without it, and told so."""
         try:
+            self._standing.check()
             await self._responses.load(job.caller.name, identifier)
         except StoreDown:
             if wish.store or wish.needs_state:
@@ -229,7 +237,8 @@ class Chain:
                 await self._conversations.create(tenant, past.conversation)
             items = _items(kept, identifier)
             await self._conversations.append(tenant, past.conversation, items, job.context)
-        except StoreDown:
+        except StoreDown as down:
+            self._standing.suspect(down)
             raise unavailable("the response could not be stored") from None
 
 

@@ -15,8 +15,8 @@ from wireglot.gateway.state.kept import CONVERSATION, ITEM, KeptConversation, Ke
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
 
-_CONVERSATION: Final = msgspec.msgpack.Decoder(KeptConversation)
-_ITEM: Final = msgspec.msgpack.Decoder(KeptItem)
+_CONVERSATION: Final = msgspec.json.Decoder(KeptConversation)
+_ITEM: Final = msgspec.json.Decoder(KeptItem)
 _DAY: Final = 24 * 3600 * 1000
 _RENEWED: Final = 0.9
 """What is left of a conversation's time when all of it is given the whole time again."""
@@ -30,10 +30,11 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """A conversation, and when it was last used (unix milliseconds)."""
+    """A conversation, when it was last used, when it and its items expire (unix milliseconds; 0: never)."""
 
     kept: KeptConversation
     used: int
+    until: int
 
 
 class ConversationStore:
@@ -65,12 +66,11 @@ class ConversationStore:
 
     async def create(self, tenant: str, kept: KeptConversation) -> bool:
         """False where it exists."""
-        fresh = replace(kept, until=self._until(_now()))
-        return await self._documents.put([_form(tenant, fresh)], new=True)
+        return await self._documents.put([_form(tenant, kept, self._until(_now()))], new=True)
 
     async def update(self, tenant: str, kept: KeptConversation) -> bool:
         """Only where it still exists."""
-        return await self._documents.replace(_form(tenant, kept))
+        return await self._documents.replace(_form(tenant, kept, self._until(_now())))
 
     async def delete(self, tenant: str, id: str) -> bool:
         there = await self._documents.delete(tenant, CONVERSATION, [id]) > 0
@@ -116,8 +116,8 @@ class ConversationStore:
         if fresh is None:
             return None
         added, number = await self._add(tenant, fresh, items, context)
-        if added and number < fresh.first:  # all that it had was deleted, and the count began anew
-            await self.update(tenant, replace(fresh, first=number))
+        if added and number < fresh.kept.first:  # all that it had was deleted, and the count began anew
+            await self.update(tenant, replace(fresh.kept, first=number))
         return added
 
     async def exchange(
@@ -127,16 +127,17 @@ class ConversationStore:
         fresh = await self._touched(tenant, kept.id)
         if fresh is None or not items:
             return
-        old = [placed.kept.id for placed in await self.items(tenant, fresh)]
+        old = [placed.kept.id for placed in await self.items(tenant, fresh.kept)]
         _, number = await self._add(tenant, fresh, items, context)
-        await self.update(tenant, replace(fresh, first=number))
+        await self.update(tenant, replace(fresh.kept, first=number))
         await self._documents.delete(tenant, ITEM, [_piece(kept.id, id) for id in old])
 
     async def _add(
-        self, tenant: str, kept: KeptConversation, items: Sequence[KeptItem], context: Context
+        self, tenant: str, seen: Seen, items: Sequence[KeptItem], context: Context
     ) -> tuple[list[KeptItem], int]:
         if not items:
             return [], 0
+        kept = seen.kept
         places = [_piece(kept.id, item.id) for item in items]
         taken = {document.id for document in await self._documents.get(tenant, ITEM, places)}
         added: list[KeptItem] = []
@@ -150,38 +151,39 @@ class ConversationStore:
             [
                 Document(
                     tenant, ITEM, _piece(kept.id, item.id), pack(item), kept.id,
-                    created=now, expires=kept.until,
+                    created=now, expires=seen.until,
                 )
                 for item in added
             ]
         )  # fmt: skip
         return added, number
 
-    async def _touched(self, tenant: str, id: str) -> KeptConversation | None:
-        """The conversation as it is now, marked as used; None where it is gone."""
-        kept = await self.find(tenant, id)
-        if kept is None:
+    async def _touched(self, tenant: str, id: str) -> Seen | None:
+        """The conversation as it is now, marked as used; None where it is gone. Its metadata are not written:
+        somebody may be changing them."""
+        seen = await self.seen(tenant, id)
+        if seen is None:
             return None
         now = _now()
         until = self._until(now)
-        if bool(until) != bool(kept.until) or (until and kept.until - now < _RENEWED * (until - now)):
-            kept = replace(kept, until=until)
-            pieces = await self._documents.pieces(tenant, ITEM, id)
-            if pieces:
-                await self._documents.put([replace(piece, expires=until) for piece in pieces])
-        return kept if await self.update(tenant, kept) else None
+        if bool(until) == bool(seen.until) and (not until or seen.until - now >= _RENEWED * (until - now)):
+            until = seen.until
+        else:
+            await self._documents.touch_pieces(tenant, ITEM, id, expires=until)
+        there = await self._documents.touch(tenant, CONVERSATION, id, created=now, expires=until)
+        return Seen(seen.kept, now, until) if there else None
 
     def _until(self, now: int) -> int:
         return now + int(self._days * _DAY) if self._days else 0
 
 
 def _seen(document: Document) -> Seen:
-    return Seen(_CONVERSATION.decode(document.body), document.created)
+    return Seen(_CONVERSATION.decode(document.body), document.created, document.expires)
 
 
-def _form(tenant: str, kept: KeptConversation) -> Document:
+def _form(tenant: str, kept: KeptConversation, until: int) -> Document:
     """`created` is when it was last used: that is the order in which conversations are listed."""
-    return Document(tenant, CONVERSATION, kept.id, pack(kept), created=_now(), expires=kept.until)
+    return Document(tenant, CONVERSATION, kept.id, pack(kept), created=_now(), expires=until)
 
 
 def _piece(conversation: str, item: str) -> str:

@@ -17,6 +17,7 @@ from wireglot.gateway.state.question import Question
 from wireglot.gateway.state.response_routes import ResponseRoutes
 from wireglot.gateway.state.responses import ResponseStore
 from wireglot.gateway.state.sessions import SessionRoutes
+from wireglot.gateway.state.standing import Standing
 from wireglot.stores.base import Documents, Ledger
 from wireglot.stores.seal import Sealer
 
@@ -34,13 +35,14 @@ class Held:
         note: Any,
         instance: str,
         sealer: Sealer,
+        standing: Standing,
     ) -> None:
         self.responses = ResponseStore(documents, settings)
         self.conversations = ConversationStore(documents, settings)
         self.background = Background(documents, self.responses, settings, instance, note)
-        self.chain = Chain(self.responses, self.conversations, self.background, note)
+        self.chain = Chain(self.responses, self.conversations, self.background, standing, note)
         self._compaction = Compaction(sealer)
-        self._holding = Holding(self.conversations)
+        self._holding = Holding(self.conversations, standing)
         self._response_routes = ResponseRoutes(self.responses, self.background)
         self._conversation_routes = ConversationRoutes(self.conversations)
         self._session_routes = SessionRoutes(self.conversations, ledger)

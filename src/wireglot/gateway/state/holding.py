@@ -16,6 +16,7 @@ from wireglot.gateway.state.conversations import ConversationStore
 from wireglot.gateway.state.items import items_of, turns_of, with_tools
 from wireglot.gateway.state.kept import KeptConversation
 from wireglot.gateway.state.question import unavailable
+from wireglot.gateway.state.standing import Standing
 from wireglot.ir.content import Message
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import AnyTool
@@ -26,24 +27,26 @@ if TYPE_CHECKING:
 
 
 class Holding:
-    def __init__(self, conversations: ConversationStore) -> None:
-        self._conversations = conversations
+    def __init__(self, conversations: ConversationStore, standing: Standing) -> None:
+        self.standing = standing
+        self.conversations = conversations
 
     async def load(self, job: Job) -> None:
         try:
+            self.standing.check()
             await self._load(job)
         except StoreDown:
             raise unavailable(f"conversation {job.holding!r}") from None
 
     async def _load(self, job: Job) -> None:
         tenant, request = job.caller.name, job.request()
-        found = await self._conversations.find(tenant, job.holding)
+        found = await self.conversations.find(tenant, job.holding)
         brings_history = any(message.role == "assistant" for message in request.messages)
         history: list[Message] = []
         tools: tuple[AnyTool, ...] = ()
         kept = found or new_conversation(job.holding, job)
         if found is not None and not brings_history:
-            placed = await self._conversations.items(tenant, found)
+            placed = await self.conversations.items(tenant, found)
             history, tools = turns_of((entry.kept for entry in placed), job.context, job.dialect)
         new = paired(history, request.messages)
         leading = next((place for place, message in enumerate(new) if message.role != "system"), len(new))
@@ -58,9 +61,7 @@ class Holding:
         if job.asked.operation != "generate":
             return
         said = [message for message in new if message.role != "system"]
-        job.keepings.append(
-            _Turn(self._conversations, job, kept, said, begins=found is None, whole=brings_history)
-        )
+        job.keepings.append(_Turn(self, job, kept, said, begins=found is None, whole=brings_history))
 
 
 class _Turn:
@@ -68,7 +69,7 @@ class _Turn:
 
     def __init__(
         self,
-        conversations: ConversationStore,
+        holding: Holding,
         job: Job,
         kept: KeptConversation,
         said: list[Message],
@@ -76,7 +77,7 @@ class _Turn:
         begins: bool,
         whole: bool,
     ) -> None:
-        self._conversations = conversations
+        self._holding = holding
         self._job = job
         self._kept = kept
         self._said = said
@@ -85,14 +86,16 @@ class _Turn:
 
     async def keep(self, response: Response) -> None:
         job, kept, tenant = self._job, self._kept, self._job.caller.name
+        conversations = self._holding.conversations
         messages = [*self._said, Message("assistant", response.content)]
         items = items_of(messages, job.context, job.record.id)
         try:
             if self._begins:
-                await self._conversations.create(tenant, kept)
+                await conversations.create(tenant, kept)
             if self._whole:
-                await self._conversations.exchange(tenant, kept, items, job.context)
+                await conversations.exchange(tenant, kept, items, job.context)
             else:
-                await self._conversations.append(tenant, kept, items, job.context)
-        except StoreDown:
+                await conversations.append(tenant, kept, items, job.context)
+        except StoreDown as down:
+            self._holding.standing.suspect(down)
             raise unavailable(f"conversation {kept.id!r}") from None

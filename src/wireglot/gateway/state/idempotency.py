@@ -13,7 +13,7 @@ import msgspec
 from wireglot.gateway.faults import Fault
 from wireglot.gateway.job import common_headers
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.kept import IDEMPOTENT, pack
+from wireglot.gateway.state.kept import IDEMPOTENT
 from wireglot.gateway.state.question import unavailable
 from wireglot.gateway.state.recorder import Recorder
 from wireglot.stores import StoreDown
@@ -49,6 +49,7 @@ class _Record(msgspec.Struct, frozen=True, omit_defaults=True):
     body: bytes = b""
 
 
+_ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(_Record)
 
 
@@ -158,7 +159,7 @@ class Idempotency:
         now = int(time.time() * 1000)
         kept = int(self._hours * _HOUR) if done else int(LEASE * 1000)
         return msgspec.structs.replace(
-            document, body=pack(record), created=now, expires=now + kept if kept else 0
+            document, body=_ENCODER.encode(record), created=now, expires=now + kept if kept else 0
         )
 
     def hold(self, task: asyncio.Task[None]) -> None:
@@ -174,7 +175,8 @@ def _check(key: str) -> None:
 def _digest(job: Job) -> bytes:
     """What must be the same. The query may hold a key of the client: only what shapes the answer counts."""
     head = job.head
-    digest = hashlib.blake2b(f"{head.method}\x1f{head.path}\x1f{job.framing}\x1f".encode(), digest_size=32)
+    said = f"{head.method}\x1f{head.path}\x1f{job.framing}\x1f{job.holding}\x1f"
+    digest = hashlib.blake2b(said.encode("utf-8", "replace"), digest_size=32)
     digest.update(job.body)
     return digest.digest()
 

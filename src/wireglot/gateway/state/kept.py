@@ -46,8 +46,6 @@ class KeptConversation(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the client that began it."""
     first: int = 0
     """The number of its first item: earlier ones were exchanged for these, and are being removed."""
-    until: int = 0
-    """When it and its items expire (unix milliseconds), 0: never."""
 
 
 class KeptItem(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -63,7 +61,8 @@ class KeptItem(msgspec.Struct, frozen=True, omit_defaults=True):
     """The response that it came with."""
 
 
-_ENCODER: Final = msgspec.msgpack.Encoder()
+# JSON and not MessagePack: clients' numbers may be of any length.
+_ENCODER: Final = msgspec.json.Encoder()
 
 
 def pack(value: msgspec.Struct) -> bytes:

@@ -18,7 +18,7 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.limits_amounts import Heard
-from wireglot.gateway.state.limits_reservation import Limit, Reservation, reserve, used
+from wireglot.gateway.state.limits_reservation import Limit, Reservation, larger, reserve, used
 from wireglot.stores.base import Counters, Ledger, StoreDown
 from wireglot.stores.memory import MemoryCounters
 from wireglot.stores.records import Budget, Denied, KeyLimits, Rate
@@ -99,6 +99,36 @@ class Limiter:
         if any(limit.unit != "requests" for limit in reservation.limits):
             reservation.heard = job.heard = Heard(job.reply)
         return reservation
+
+    async def grow(self, reservation: Reservation, job: Job, target: Target) -> None:
+        """Reserve also what was put before the request: the model reads a conversation that we hold, too. A
+        rate is only charged with it: the request itself has passed."""
+        more = larger(reservation, job, target)
+        if not more:
+            return
+        counters = reservation.counters
+        assert counters is not None, "it was admitted"
+        budgets = [claim for claim in more if isinstance(claim, Budget)]
+        try:
+            denied = await counters.take(budgets) if budgets else None
+            if denied is None:
+                await counters.settle([claim for claim in more if isinstance(claim, Rate)])
+        except StoreDown:
+            raise Fault(
+                "rate", "the budget of this key cannot be checked at the moment", retry_after=2
+            ) from None
+        if denied is not None:
+            raise await self._refusal(reservation, denied)
+        amounts = {claim.name: claim.amount for claim in more}
+        reservation.limits = [
+            msgspec.structs.replace(
+                limit,
+                claim=msgspec.structs.replace(
+                    limit.claim, amount=limit.claim.amount + amounts.get(limit.claim.name, 0)
+                ),
+            )
+            for limit in reservation.limits
+        ]
 
     async def _reserve(self, reservation: Reservation) -> None:
         try:

@@ -39,6 +39,11 @@ def expected_usage(job: Job, target: Target) -> Usage:
     return Usage(input=_input(job), output=_output(job, target))
 
 
+def whole_input(job: Job) -> int:
+    """What the model reads, all that was put before the request included."""
+    return weigh(job.request()) // TOKEN
+
+
 def _input(job: Job) -> int:
     body = job.body
     if len(body) > _LARGE and any(mark in body for mark in _MEDIA):

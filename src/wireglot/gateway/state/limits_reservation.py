@@ -12,7 +12,7 @@ from wireglot.gateway.faults import Fault
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.limits_amounts import Heard, Period, day, expected_usage, month
+from wireglot.gateway.state.limits_amounts import Heard, Period, day, expected_usage, month, whole_input
 from wireglot.ir.outcome import Usage
 from wireglot.providers.prices import cost, price_of
 from wireglot.stores.base import Counters
@@ -91,6 +91,27 @@ def reserve(job: Job, target: Target, limits: KeyLimits, holder: str, now: float
             budget = Budget(f"budget:{caller}:{unit}:{period.name}", amount, most, period.until)
             shown = f"{most} tokens" if unit == "tokens" else f"{most / MICRO:.2f} {settings.currency}"
             found.limits.append(Limit(unit, budget, f"{shown} a {span}", period.since))
+    return found
+
+
+def larger(reservation: Reservation, job: Job, target: Target) -> list[Rate | Budget]:
+    """What a request may use beyond its own body, once its history stands before it."""
+    if not job.rewritten or not any(limit.unit != "requests" for limit in reservation.limits):
+        return []
+    read = whole_input(job) - reservation.expected.input
+    if read <= 0:
+        return []
+    before = reservation.expected_cost
+    expected = reservation.expected = msgspec.structs.replace(
+        reservation.expected, input=reservation.expected.input + read
+    )
+    if before or any(limit.unit == "cost" for limit in reservation.limits):
+        reservation.expected_cost = _expected_cost(reservation.settings, target, expected)
+    found: list[Rate | Budget] = []
+    for limit in reservation.limits:
+        amount = read if limit.unit == "tokens" else reservation.expected_cost - before
+        if limit.unit != "requests" and amount > 0:
+            found.append(msgspec.structs.replace(limit.claim, amount=amount))
     return found
 
 

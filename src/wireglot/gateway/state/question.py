@@ -51,7 +51,7 @@ class Question(msgspec.Struct, frozen=True):
         text = self.query(name)
         if not text:
             return default
-        if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+        if len(text) > 18 or not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
             raise Fault("bad", f"{name}: expected a whole number from {least} to {most}", param=name)
         return int(text)
 

@@ -13,7 +13,7 @@ from wireglot.gateway.state.kept import REFERENCE, RESPONSE, KeptResponse, pack
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
 
-_DECODER: Final = msgspec.msgpack.Decoder(KeptResponse)
+_DECODER: Final = msgspec.json.Decoder(KeptResponse)
 _DAY: Final = 24 * 3600 * 1000
 
 

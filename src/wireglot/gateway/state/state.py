@@ -20,6 +20,7 @@ from wireglot.gateway.state.keys import KeyTable
 from wireglot.gateway.state.limits import Limiter
 from wireglot.gateway.state.question import Question
 from wireglot.gateway.state.sharing import Sharing
+from wireglot.gateway.state.standing import Standing
 from wireglot.gateway.state.turns import TurnVault
 from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
 from wireglot.stores.base import Counters, Engine, Vault
@@ -48,8 +49,7 @@ class State:
         self.engine = engine
         self.counters = counters
         self.note = note
-        self.trouble = ""
-        """Why the store does not answer, "" where it does."""
+        self.standing = Standing()
         server = settings.server
         sealer = Sealer(
             server.secret.value.encode() or secrets.token_bytes(32),
@@ -66,7 +66,7 @@ class State:
             counters, engine.ledger, settings, self.instance, note, peers=lambda: self.sharing.peers
         )
         self.turns = TurnVault(self.vault, settings, note)
-        self.held = Held(self.documents, engine.ledger, settings, note, self.instance, sealer)
+        self.held = Held(self.documents, engine.ledger, settings, note, self.instance, sealer, self.standing)
         self.idempotency = Idempotency(self.documents, settings, note)
         self._sweeper = Sweeper(engine, counters, self.instance, note)
         self._watch: asyncio.Task[None] | None = None
@@ -150,7 +150,13 @@ class State:
 
     # The store itself.
 
+    @property
+    def trouble(self) -> str:
+        """Why the store does not answer, "" where it does."""
+        return self.standing.trouble
+
     async def _look(self) -> None:
+        told = False
         while True:
             await asyncio.sleep(_LOOK)
             trouble = ""
@@ -159,10 +165,11 @@ class State:
                     await part.check()
                 except (StoreDown, StoreUnusable) as down:
                     trouble = trouble or str(down)
-            if bool(trouble) != bool(self.trouble):
+            if bool(trouble) != told:
                 level, event = ("error", "store down") if trouble else ("info", "store is back")
                 self.note(level, event, **({"detail": trouble} if trouble else {}))
-            self.trouble = trouble
+                told = bool(trouble)
+            self.standing.trouble = trouble
 
     def _unreadable(self, kind: str) -> None:
         self.note("warn", "unreadable", kind=kind, detail="sealed with another secret, or damaged")

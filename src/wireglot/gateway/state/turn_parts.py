@@ -22,8 +22,8 @@ class KeptTurn(msgspec.Struct, frozen=True, omit_defaults=True):
     content: tuple[Part, ...]
 
 
-_ENCODER: Final = msgspec.msgpack.Encoder()
-_DECODER: Final = msgspec.msgpack.Decoder(KeptTurn)
+_ENCODER: Final = msgspec.json.Encoder()
+_DECODER: Final = msgspec.json.Decoder(KeptTurn)
 
 
 GIVEN_UP: Final = _ENCODER.encode(KeptTurn(()))
@@ -36,7 +36,7 @@ def pack(content: tuple[Part, ...]) -> bytes | None:
         body = _ENCODER.encode(KeptTurn(content))
         if len(body) > _SIZE_MOST:
             body = _ENCODER.encode(KeptTurn(tuple(part for part in content if type(part) is not Media)))
-    except UnicodeEncodeError:  # half a character, which msgpack cannot hold
+    except UnicodeEncodeError:  # half a character, which cannot be written
         return None
     return body if len(body) <= _SIZE_MOST else None
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from wireglot.stores.records import Document, KeyRow, VaultEntry, after
+from wireglot.stores.records import Document, KeyRow, VaultEntry
 
 Clock = Callable[[], int]
 """Unix milliseconds."""
@@ -46,6 +46,17 @@ class MemoryDocuments:
     async def get(self, tenant: str, kind: str, ids: Sequence[str]) -> list[Document]:
         found = (self._live(tenant, kind, id) for id in dict.fromkeys(ids))
         return [document for document in found if document is not None]
+
+    async def touch(self, tenant: str, kind: str, id: str, *, created: int, expires: int) -> bool:
+        document = self._live(tenant, kind, id)
+        if document is None:
+            return False
+        self.insert(msgspec.structs.replace(document, created=created, expires=expires))
+        return True
+
+    async def touch_pieces(self, tenant: str, kind: str, parent: str, *, expires: int) -> None:
+        for piece in self._of(tenant, kind, parent):
+            self.insert(msgspec.structs.replace(piece, expires=expires))
 
     async def pieces(
         self,
@@ -149,9 +160,10 @@ class MemoryKeys:
     async def all(self) -> list[KeyRow]:
         return sorted(self.rows.values(), key=lambda row: row.name)
 
-    async def put(self, row: KeyRow, *, new: bool = False) -> bool:
-        if new and row.name in self.rows:
+    async def put(self, row: KeyRow, *, new: bool = False, over: KeyRow | None = None) -> bool:
+        there = self.rows.get(row.name)
+        if (new and there is not None) or (over is not None and there != over):
             return False
-        self.rows[row.name] = after(row, self.rows.get(row.name, row))
+        self.rows[row.name] = row
         self._version += 1
         return True

@@ -62,6 +62,29 @@ class PostgresDocuments:
             )
         )
 
+    async def touch(self, tenant: str, kind: str, id: str, *, created: int, expires: int) -> bool:
+        return bool(
+            await self._link.execute(
+                "UPDATE documents SET created = $4, expires = $5 "
+                f"WHERE tenant = $1 AND kind = $2 AND id = $3 AND {LIVE}",
+                to_text(tenant),
+                to_text(kind),
+                to_text(id),
+                created,
+                expires,
+            )
+        )
+
+    async def touch_pieces(self, tenant: str, kind: str, parent: str, *, expires: int) -> None:
+        await self._link.execute(
+            "UPDATE documents SET expires = $4 "
+            f"WHERE tenant = $1 AND kind = $2 AND parent = $3 AND parent <> '' AND {LIVE}",
+            to_text(tenant),
+            to_text(kind),
+            to_text(parent),
+            expires,
+        )
+
     async def append(self, documents: Sequence[Document]) -> int:
         values = columns(documents, sort=False)
         place = [values[0][0], values[1][0], values[3][0]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from wireglot.stores.postgres.link import Connection, Link, touched
-from wireglot.stores.records import KeyRow, after
+from wireglot.stores.records import KeyRow
 from wireglot.stores.text import to_text
 
 _ENCODER = msgspec.json.Encoder()
@@ -25,13 +25,19 @@ class PostgresKeys:
             for row in await self._link.fetch("SELECT body FROM keys ORDER BY name")
         ]
 
-    async def put(self, row: KeyRow, *, new: bool = False) -> bool:
-        name = to_text(row.name)
+    async def put(self, row: KeyRow, *, new: bool = False, over: KeyRow | None = None) -> bool:
+        name, body = to_text(row.name), _ENCODER.encode(row)
 
         async def work(connection: Connection, turn: int) -> bool:
             async with connection.transaction():
-                there = await connection.fetchval("SELECT body FROM keys WHERE name = $1 FOR UPDATE", name)
-                body = _ENCODER.encode(row if there is None or new else after(row, _DECODER.decode(there)))
+                if over is not None:
+                    there = await connection.fetchval(
+                        "SELECT body FROM keys WHERE name = $1 FOR UPDATE", name
+                    )
+                    if turn and there == body:
+                        return True  # our own first try was written, and its answer lost
+                    if there is None or _DECODER.decode(there) != over:
+                        return False
                 instead = "NOTHING" if new else "UPDATE SET body = $2"
                 written = await connection.execute(
                     f"INSERT INTO keys (name, body) VALUES ($1, $2) ON CONFLICT (name) DO {instead}",

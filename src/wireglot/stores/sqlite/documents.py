@@ -8,7 +8,7 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from wireglot.stores.records import Document, KeyRow, after
+from wireglot.stores.records import Document, KeyRow
 from wireglot.stores.sqlite.database import Database
 from wireglot.stores.text import from_text, to_text
 
@@ -42,6 +42,16 @@ _PIECES: Final = f"""
 SELECT {COLUMNS} FROM documents
 WHERE tenant = :tenant AND kind = :kind AND parent = :parent AND parent != ''
     AND number > :after AND number < :before AND {LIVE}
+"""
+
+_TOUCH: Final = f"""
+UPDATE documents SET created = :created, expires = :expires
+WHERE tenant = :tenant AND kind = :kind AND id = :id AND {LIVE}
+"""
+
+_TOUCH_PIECES: Final = f"""
+UPDATE documents SET expires = :expires
+WHERE tenant = :tenant AND kind = :kind AND parent = :parent AND parent != '' AND {LIVE}
 """
 
 _RECENT: Final = f"""
@@ -115,6 +125,19 @@ class SqliteDocuments:
             return True
 
         return await self._database.write(write)
+
+    async def touch(self, tenant: str, kind: str, id: str, *, created: int, expires: int) -> bool:
+        place = _place(tenant, kind, self._database.now(), id=id) | {"created": created, "expires": expires}
+
+        def write(connection: apsw.Connection) -> bool:
+            connection.execute(_TOUCH, place)
+            return connection.changes() > 0
+
+        return await self._database.write(write)
+
+    async def touch_pieces(self, tenant: str, kind: str, parent: str, *, expires: int) -> None:
+        place = _place(tenant, kind, self._database.now(), parent=parent) | {"expires": expires}
+        await self._database.write(lambda connection: connection.execute(_TOUCH_PIECES, place).fetchall())
 
     async def append(self, documents: Sequence[Document]) -> int:
         first = documents[0]
@@ -260,20 +283,21 @@ class SqliteKeys:
 
         return [_KEY.decode(body) for body in await self._database.read(read)]
 
-    async def put(self, row: KeyRow, *, new: bool = False) -> bool:
-        return await self._database.write(lambda connection: put_key(connection, row, new=new))
+    async def put(self, row: KeyRow, *, new: bool = False, over: KeyRow | None = None) -> bool:
+        return await self._database.write(lambda connection: put_key(connection, row, new=new, over=over))
 
 
 _KEY: Final = msgspec.json.Decoder(KeyRow)
 
 
-def put_key(connection: apsw.Connection, row: KeyRow, *, new: bool) -> bool:
-    over = "DO NOTHING" if new else "DO UPDATE SET body = excluded.body"
-    there: Any = connection.execute("SELECT body FROM keys WHERE name = ?", (row.name,)).fetchone()
-    if there is not None and not new:
-        row = after(row, _KEY.decode(there[0]))
+def put_key(connection: apsw.Connection, row: KeyRow, *, new: bool, over: KeyRow | None = None) -> bool:
+    instead = "DO NOTHING" if new else "DO UPDATE SET body = excluded.body"
+    if over is not None:
+        there: Any = connection.execute("SELECT body FROM keys WHERE name = ?", (row.name,)).fetchone()
+        if there is None or _KEY.decode(there[0]) != over:
+            return False
     connection.execute(
-        f"INSERT INTO keys (name, body) VALUES (?, ?) ON CONFLICT (name) {over}",
+        f"INSERT INTO keys (name, body) VALUES (?, ?) ON CONFLICT (name) {instead}",
         (row.name, msgspec.json.encode(row)),
     )
     if not connection.changes():

@@ -19,11 +19,21 @@ WRITE: Final = f"INSERT INTO usage ({COLUMNS}) VALUES ({', '.join('?' * len(FIEL
 
 _OVER: Final = ", ".join(f"{name} = excluded.{name}" for name in FIELDS if name != "id")
 
-# A row is completed once: what has an outcome is left alone, whoever comes after it.
-_APPLY: Final = f"""
-{WRITE} ON CONFLICT (id) DO UPDATE SET {_OVER}
-WHERE usage.outcome = '' AND excluded.outcome != ''
-"""
+# Every step of a statement gives Python's lock away and must get it back, against the loop that answers
+# requests: many rows at a step are much cheaper than one. A few sizes, so that few statements are compiled.
+_SIZES: Final = (64, 16, 4, 1)
+
+
+def _apply(count: int) -> str:
+    """Rows are completed once: what has an outcome is left alone, whoever comes after it."""
+    one = f"({', '.join('?' * len(FIELDS))})"
+    return f"""
+        INSERT INTO usage ({COLUMNS}) VALUES {", ".join([one] * count)}
+        ON CONFLICT (id) DO UPDATE SET {_OVER} WHERE usage.outcome = '' AND excluded.outcome != ''
+    """
+
+
+_APPLY: Final = {count: _apply(count) for count in _SIZES}
 
 _MODEL: Final = "iif(upstream_model != '', upstream_model, model)"
 
@@ -56,13 +66,17 @@ coalesce(max(started), 0)
 """
 
 _STREAM: Final = FIELDS.index("stream")
+_WORDS: Final = tuple(FIELDS.index(name) for name in ("id", "caller", "session", "model", "upstream_model"))
+"""Those that may be clients' words."""
 _LOSSES: Final = FIELDS.index("losses")
 _FLAGS: Final = FIELDS.index("flags")
 _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
 
 
 def values(row: UsageRow) -> list[Any]:
-    found = [to_text(value) if type(value) is str else value for value in msgspec.structs.astuple(row)]
+    found: list[Any] = list(msgspec.structs.astuple(row))
+    for place in _WORDS:
+        found[place] = to_text(found[place])
     found[_STREAM] = int(row.stream)
     found[_LOSSES] = _names(row.losses)
     found[_FLAGS] = _names(row.flags)
@@ -87,7 +101,12 @@ class SqliteLedger:
 
     async def apply(self, rows: Sequence[UsageRow]) -> None:
         def write(connection: apsw.Connection) -> None:
-            connection.executemany(_APPLY, map(values, rows))
+            at = 0
+            for count in _SIZES:
+                while len(rows) - at >= count:
+                    bound = [value for row in rows[at : at + count] for value in values(row)]
+                    connection.execute(_APPLY[count], bound)
+                    at += count
 
         await self._database.write(write)
 
