@@ -93,6 +93,31 @@ _STREAMED: Final = {
     "messages": [{"role": "user", "content": "How warm is it in Oslo? Ask the tool."}],
 }
 
+_TURNS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
+    (
+        "/v1/chat/completions",
+        {
+            "model": "demo-gemini",
+            "messages": [{"role": "user", "content": "How warm is it in Rome? Ask the tool."}],
+            "tools": [
+                {
+                    "type": "function",
+                    "function": {"name": _WEATHER["name"], "parameters": _WEATHER["input_schema"]},
+                }
+            ],
+        },
+    ),
+    (
+        "/v1/gemini",
+        {
+            "model": "demo-anthropic",
+            "tool_results": [
+                {"functionResponse": {"name": _WEATHER["name"], "response": {"output": "31 degrees"}}}
+            ],
+        },
+    ),
+)
+
 
 def run(arguments: argparse.Namespace) -> int:
     from wireglot.gateway import config
@@ -121,6 +146,12 @@ def show(host: str, port: int) -> int:
         failures += not _asked(host, port, example, paint)
     print(paint("A streamed tool call: Anthropic client, Gemini upstream", "bold"))
     failures += not _streamed(host, port, paint)
+    print(
+        paint(
+            "\nA conversation that the gateway holds: begun in one dialect, gone on with in another", "bold"
+        )
+    )
+    failures += not _held(host, port, paint)
     print("\nNow with your own client: `wireglot serve`, then see docs/clients.md for its settings.")
     return min(failures, 100)
 
@@ -155,10 +186,35 @@ def _streamed(host: str, port: int, paint: Paint) -> bool:
     return status == 200 and b'"tool_use"' in body and seen[-1:] == ["message_stop"]
 
 
+def _held(host: str, port: int, paint: Paint) -> bool:
+    """A tool's call on one provider, its result to another: nobody sends the history."""
+    fine = True
+    for path, body in _TURNS:
+        status, headers, answer = _post(host, port, path, {**body, "conversation": "demo"})
+        print(f"  POST {path:<22} {status}  {headers.get('x-wireglot-route', '-'):<18} ", end="")
+        print(paint(_short(answer.decode("utf-8", "replace"))[:70], "dim"))
+        fine = fine and status == 200
+    status, _, answer = _get(host, port, "/v1/sessions/demo")
+    items = decode(answer).get("items", []) if status == 200 else []
+    print(f"  GET  {'/v1/sessions/demo':<22} {status}  {len(items)} items: ", end="")
+    print(paint(", ".join(str(item.get("type")) for item in items), "dim"))
+    return fine and b"31 degrees" in answer and len(items) > len(_TURNS)
+
+
+def _get(host: str, port: int, path: str) -> tuple[int, dict[str, str], bytes]:
+    return _send(host, port, "GET", path, None)
+
+
 def _post(host: str, port: int, path: str, body: Any) -> tuple[int, dict[str, str], bytes]:
+    return _send(host, port, "POST", path, encode(body))
+
+
+def _send(
+    host: str, port: int, method: str, path: str, body: bytes | None
+) -> tuple[int, dict[str, str], bytes]:
     connection = http.client.HTTPConnection(host, port, timeout=30)
     try:
-        connection.request("POST", path, encode(body), {"content-type": "application/json"})
+        connection.request(method, path, body, {"content-type": "application/json"} if body else {})
         answer = connection.getresponse()
         return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
     finally:

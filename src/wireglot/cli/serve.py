@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 from wireglot.gateway import config
 from wireglot.gateway.run import Place, Process, run_loop
 from wireglot.gateway.settings import Settings
+from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
 
 FAILED = 1
 UNUSABLE = 2
@@ -29,12 +32,27 @@ def run(arguments: argparse.Namespace) -> int:
     return _serve(settings, path, overrides, None)
 
 
+async def _try_store(settings: Settings) -> None:
+    """Once for all workers: each of them would only say that it cannot start."""
+    for url, opened in (
+        (settings.store.url.value, open_engine),
+        (settings.store.shared.value, open_counters),
+    ):
+        with contextlib.suppress(StoreDown):  # they wait for it, and serve what needs no state
+            if url:
+                found: Any = await opened(url)
+                await (found[0] if isinstance(found, tuple) else found).close()
+
+
 def _supervised(settings: Settings, path: Path | None, overrides: dict[str, Any]) -> int:
     from wireglot.gateway.supervisor import Supervisor
 
     supervisor = Supervisor(settings, lambda shared, place: _serve(shared, path, overrides, place))
     try:
+        asyncio.run(_try_store(settings))
         return supervisor.run()
+    except StoreUnusable as problem:
+        return _cannot_store(problem)
     except OSError as fault:
         return _cannot_listen(settings, fault)
 
@@ -49,9 +67,16 @@ def _serve(settings: Settings, path: Path | None, overrides: dict[str, Any], pla
     except config.ConfigError as error:
         print(f"wireglot: {error}", file=sys.stderr)
         return UNUSABLE
+    except StoreUnusable as problem:
+        return _cannot_store(problem)
     except OSError as fault:
         return _cannot_listen(settings, fault)
     return 0
+
+
+def _cannot_store(problem: StoreUnusable) -> int:
+    print(f"wireglot: {problem}", file=sys.stderr)
+    return FAILED
 
 
 def _cannot_listen(settings: Settings, fault: OSError) -> int:

@@ -251,6 +251,10 @@ class Gateway:
             self.state.limits.settle(claim, job.record, ended)
 
     async def _within_gates(self, job: Job, targets: tuple[Target, ...], claim: Reservation | None) -> None:
+        # The store first: whoever waits for it takes nobody's place.
+        await self.state.before(job, targets)
+        if claim is not None:
+            await self.state.limits.grow(claim, job, targets[0])
         gates = self._gates(job)
         entered = []
         try:
@@ -259,12 +263,8 @@ class Gateway:
                     await gate.enter()
                 entered.append(gate)
             if job.asked.operation == "count":
-                await self.state.held.load(job, targets)  # what is held is counted too
                 await self.counting.answer(job, targets)
             else:
-                await self.state.before(job, targets)
-                if claim is not None:
-                    await self.state.limits.grow(claim, job, targets[0])
                 self.state.books.begin(job, targets[0])
                 self.counting.learn(job, await self._relayed(job, targets))
         finally:

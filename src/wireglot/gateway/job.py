@@ -20,6 +20,7 @@ from wireglot.gateway.loose_results import with_calls
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.redact import Redactor
 from wireglot.gateway.routes import Asked
+from wireglot.gateway.session_names import grouping_name, held_name
 from wireglot.gateway.settings import LossPolicy, Settings
 from wireglot.ir.errors import ClientFault, Unsupported, WireglotError
 from wireglot.ir.loss import Loss
@@ -29,16 +30,6 @@ from wireglot.wire.json import BadJson, decode, exceeds_depth
 from wireglot.wire.splice import Outline
 
 _DECISIVE: Final = frozenset({"model", "stream", "thread"})
-_HOLDING_HEADER: Final = "x-wireglot-session"
-_SESSION_HEADERS: Final = (
-    "x-claude-code-session-id",
-    "x-session-affinity",
-    "x-session-id",
-    "session-id",
-    "session_id",
-)
-"""They group requests, and no more: agents send whole histories, and side questions, under one such name."""
-_NAME_MAX: Final = 256
 _SEALED: Final = b'"V0cx'  # how our envelopes begin, base64 of their magic
 _UNSIGNED: Final = b'"rs_wg'  # reasoning that nobody signed, under an id that only we know
 _OPENING: Final = 1024
@@ -64,6 +55,7 @@ class Job:
     __slots__ = (
         "_document",
         "_request",
+        "_sealed",
         "asked",
         "body",
         "caller",
@@ -138,15 +130,15 @@ class Job:
         """The upstream refused the reasoning state of old turns: it is left out."""
         self._document: dict[str, Any] | None = None
         self._request: Request | None = None
+        self._sealed: bool | None = None
         sse = (asked.dialect != "gemini" and asked.dialect != "code-assist") or "alt=sse" in head.query
         self.framing: Final = "sse" if sse else "json-array"
         self._measure_size()
         self._glance()
         self._measure()
-        self.holding = self._asked_holding()
+        self.holding = held_name(head, self.outline, self.dialect)
         """The conversation that we hold for the client: what came before is not in its request."""
-        own = (head.headers[name] for name in _SESSION_HEADERS if name in head.headers)
-        self.session = self.holding or next(own, "")
+        self.session = self.holding or grouping_name(head, self.outline)
         self.policy = self._asked_policy()
         self.timeout = self._asked_timeout()
         self.context = Context(
@@ -161,7 +153,9 @@ class Job:
     @property
     def sealed(self) -> bool:
         """Whether the conversation carries state that other providers minted."""
-        return self.rewritten or _SEALED in self.body or _UNSIGNED in self.body
+        if self._sealed is None:
+            self._sealed = _SEALED in self.body or _UNSIGNED in self.body
+        return self.rewritten or self._sealed
 
     def rewrite(self, request: Request) -> None:
         """Ask this instead of what the body says: it can no longer pass as it came."""
@@ -275,25 +269,6 @@ class Job:
         likened = body.translate(_LIKENED)
         if b"0e000" in likened or b"0e+000" in likened:
             self.document()
-
-    def _asked_holding(self) -> str:
-        """By header, or in the body's field `conversation`: a name, or an object with an id."""
-        name: Any = self.head.headers.get(_HOLDING_HEADER, "").strip()
-        place = _HOLDING_HEADER
-        if self.dialect != "code-assist" and "conversation" in self.outline:
-            said = self.outline.get("conversation")
-            if said is not None:
-                name, place = said.get("id") if isinstance(said, dict) else said, "conversation"
-                if type(name) is not str or not name:
-                    raise Fault(
-                        "bad",
-                        "conversation: expected a name, or an object with an id",
-                        code="invalid_type",
-                        param="conversation",
-                    )
-        if len(name) > _NAME_MAX or not name.isprintable():
-            raise Fault("bad", f"{place}: expected at most {_NAME_MAX} printable characters", param=place)
-        return str(name)
 
     def _asked_policy(self) -> LossPolicy | None:
         """The caller's own wish, by header, then its key's."""

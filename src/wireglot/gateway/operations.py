@@ -96,7 +96,7 @@ async def answer(gateway: Inside, head: Head, asked: Asked, reply: Reply) -> Non
             trouble = gateway.trouble
             status = "draining" if gateway.draining else "degraded" if trouble else "ready"
             ready = not gateway.draining and not gateway.books_are_full
-            told = {"status": status} | ({"store": trouble} if trouble else {})
+            told = {"status": status} | ({"store": "down"} if trouble else {})  # why is in the log
             reply.send(200 if ready else 503, [_JSON], encode(told))
         case "metrics":
             reply.send(200, [_METRICS], await gateway.scrape())

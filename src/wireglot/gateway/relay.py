@@ -15,25 +15,21 @@ from wireglot.gateway import failures
 from wireglot.gateway.admission import Gate
 from wireglot.gateway.attempt import Prepared, policy_of, prepare
 from wireglot.gateway.client_stream import ClientStream
+from wireglot.gateway.delivery import Delivery
 from wireglot.gateway.failures import Failed
 from wireglot.gateway.faults import Fault
-from wireglot.gateway.feeders import Collection, Feeder, Held, Passthrough, Refused, Translation
+from wireglot.gateway.feeders import Refused
 from wireglot.gateway.health import QUARANTINE, Breaker, Health
 from wireglot.gateway.job import Job, common_headers
-from wireglot.gateway.pump import Pump
 from wireglot.gateway.retry import RetryBudget, advised_wait, wait_before
 from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Credential
 from wireglot.gateway.state.recovery import helps, is_about_state
-from wireglot.gateway.tap import glance
 from wireglot.gateway.upstream import Answer, Outbound, Timeouts, Transport, TransportFault
 from wireglot.ir.content import Reasoning, Text, ToolCall
-from wireglot.ir.errors import ApiError, UpstreamFault
-from wireglot.ir.outcome import Response
-from wireglot.ir.stream import unfold
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot.ir.errors import ApiError
+from wireglot.wire.json import BadJson, decode
 
-_OPENING: Final = 64
 _COOL_UNADVISED: Final = 1.0
 _PASSED_BACK: Final = ("x-ratelimit-", "anthropic-ratelimit-", "openai-processing-ms")
 _UPSTREAM_IDS: Final = ("request-id", "x-request-id", "x-goog-request-id", "msh-request-id")
@@ -53,6 +49,7 @@ class Relay:
         self._health = health
         self._count_error = count_error
         self._gates: dict[str, Gate] = {}
+        self.delivery = Delivery()
 
     async def answer(self, job: Job, targets: tuple[Target, ...]) -> Target:
         """Answer from the first target that can, and tell which did. Raises the last one's Failed."""
@@ -272,9 +269,9 @@ class Relay:
                 if name.startswith(_PASSED_BACK)
             ]
             if not prepared.stream:
-                await self._whole(job, target, prepared, answer)
+                await self.delivery.whole(job, target, prepared, answer)
                 return True
-            return await self._streamed(job, target, prepared, answer)
+            return await self.delivery.streamed(job, target, prepared, answer)
         except TransportFault as fault:
             raise failures.of_transport(fault) from None
         except Refused as refused:
@@ -312,140 +309,6 @@ class Relay:
         return failures.of_error(
             error, status, wait, body if readable and target.dialect == job.dialect else None
         )
-
-    async def _whole(self, job: Job, target: Target, prepared: Prepared, answer: Answer) -> None:
-        """An answer in one piece, for a client that wants it so or for one that wants a stream."""
-        body = await answer.read(job.settings.guard.response)
-        record = job.record
-        if prepared.raw:
-            if b'"error"' in body[:_OPENING]:
-                self._parsed(target, prepared, body)  # raises if it is one: some say so under a status of 200
-            try:
-                seen = glance(target.dialect, body)
-            except BadJson:
-                raise failures.unreadable("the upstream's answer is not JSON") from None
-            record.usage, record.stop = seen.usage, seen.stop
-            record.usage_source = "provider" if seen.usage is not None else "none"
-            if job.keepings:
-                await self._keep_raw(job, target, prepared, body)
-            self._send_whole(job, body)
-            return
-        response = self._parsed(target, prepared, body)
-        if job.client is not None:
-            record.status = 200
-            feeder = job.feeder = Translation(job, target.dialect, prepared, job.client)
-            feeder.events(list(unfold(response)))
-            await self._release(job, feeder)
-            return
-        await self._render(job, prepared, response)
-
-    async def _keep_raw(self, job: Job, target: Target, prepared: Prepared, body: bytes) -> None:
-        """What we cannot read the client perhaps can: it goes on, and only our memory has a gap."""
-        try:
-            response = self._parsed(target, prepared, body)
-        except Failed as unread:
-            job.record.notes = [*job.record.notes, f"not kept: {unread.error.message}"]
-            return
-        await keep(job, response)
-
-    def _parsed(self, target: Target, prepared: Prepared, body: bytes) -> Response:
-        upstream = dialect(target.dialect)
-        try:
-            document = decode(body)
-            if isinstance(document, list) and len(document) == 1:
-                document = document[0]  # how Gemini wraps an error
-            if not isinstance(document, dict):
-                raise BadJson("expected a JSON object")
-            error = upstream.parse_error(document)
-            if error is not None:
-                raise failures.of_error(error, error.status)
-            return upstream.parse_response(document, prepared.context)
-        except BadJson:
-            raise failures.unreadable("the upstream's answer is not JSON") from None
-        except UpstreamFault as fault:
-            raise failures.unreadable(f"the upstream's answer cannot be read: {fault.message}") from None
-
-    async def _render(self, job: Job, prepared: Prepared, response: Response) -> None:
-        record = job.record
-        aliases = prepared.aliases
-        if aliases:
-            restored = tuple(aliases.restore(part) for part in response.content)
-            response = msgspec.structs.replace(response, content=restored)
-        rendered = dialect(job.dialect).render_response(response, prepared.context, prepared.request)
-        record.usage, record.stop = response.usage, response.stop.reason
-        record.usage_source = "provider" if response.usage is not None else "none"
-        record.response_model = response.model
-        if rendered.losses:
-            record.losses = [*record.losses, *rendered.losses]
-            if job.tells_losses:
-                job.losses = (*job.losses, *rendered.losses)
-        if job.keepings:
-            await keep(job, response)
-        self._send_whole(job, encode(rendered.value))
-
-    async def _release(self, job: Job, feeder: Held) -> None:
-        """Let the end of an answer out once what must be kept of it is kept."""
-        if not job.keepings:
-            return
-        response = feeder.response()
-        try:
-            if response is not None:
-                await keep(job, response)
-        except Fault as fault:
-            feeder.release(fault.error)
-        else:
-            feeder.release()
-
-    def _send_whole(self, job: Job, body: bytes) -> None:
-        headers = [("content-type", "application/json"), *common_headers(job)]
-        job.record.status = 200
-        job.record.first_byte = time.monotonic()
-        job.completed()
-        (job.heard or job.reply).send(200, headers, body)
-
-    async def _streamed(self, job: Job, target: Target, prepared: Prepared, answer: Answer) -> bool:
-        client = job.client
-        is_stream = answer.headers.get("content-type", "").startswith("text/event-stream")
-        feeder: Feeder
-        if client is None:
-            feeder = Collection(target.dialect, prepared, job.settings.guard.response)
-        elif prepared.raw and is_stream == (job.framing == "sse"):
-            feeder = Passthrough(job, prepared, client, job.settings.guard.event)
-        else:
-            feeder = Translation(job, target.dialect, prepared, client)
-        job.feeder = feeder
-        job.reply.on_pressure(answer.pause, answer.resume)
-        releasing: asyncio.Task[None] | None = None
-
-        def release() -> None:
-            nonlocal releasing
-            if isinstance(feeder, Passthrough | Translation) and job.keepings:
-                releasing = asyncio.create_task(self._release(job, feeder))
-
-        try:
-            await Pump(answer, feeder, target.provider.timeouts.idle, release).run()
-        except asyncio.CancelledError:
-            if releasing is not None:
-                releasing.cancel()
-            feeder.abandon()
-            raise
-        except TransportFault as fault:
-            if client is None or not client.begun:
-                raise
-            feeder.fail(failures.transport_error(fault))
-        job.record.status = 200
-        if isinstance(feeder, Collection):
-            await self._render(job, prepared, feeder.response())
-        elif releasing is not None:
-            await releasing
-        elif isinstance(feeder, Passthrough | Translation):
-            await self._release(job, feeder)
-        return feeder.failure is None or not failures.is_counted(feeder.failure)
-
-
-async def keep(job: Job, response: Response) -> None:
-    for keeping in job.keepings:
-        await keeping.keep(response)
 
 
 def _resting(route: str, seconds: float) -> Failed:

@@ -129,12 +129,12 @@ _VERBS: Final[dict[str, tuple[Operation, bool | None]]] = {
 }
 _ASSIST: Final = "/v1internal:"
 _ENCODED_SLASH: Final = re.compile("%2[Ff]")
-"""SDKs write it where a model's name has a slash; nobody needs it elsewhere."""
+"""SDKs write it where a model's name has a slash, a session may be named so; nobody needs it elsewhere."""
 _ASSIST_OPERATION: Final = "/v1internal/"
 
 
 def match(head: Head) -> Asked:
-    if _ENCODED_SLASH.search(head.path) and "/models/" not in head.path:
+    if _ENCODED_SLASH.search(head.path) and not _may_hold_a_slash(head.path):
         raise Fault("bad", "the path holds an encoded slash", code="invalid_target")
     method = "GET" if head.method == "HEAD" else head.method
     path = head.path
@@ -149,6 +149,11 @@ def match(head: Head) -> Asked:
     if found is not None:
         return found
     raise NoRoute(dialect_of(head), _allowed(head))
+
+
+def _may_hold_a_slash(path: str) -> bool:
+    """Names of models and of clients' own sessions."""
+    return "/models/" in path or path.startswith("/v1/sessions/")
 
 
 def dialect_of(head: Head) -> str:

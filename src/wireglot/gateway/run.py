@@ -27,6 +27,9 @@ from wireglot.gateway.transport import HttpTransport
 
 T = TypeVar("T")
 
+_LAST_WORDS = 2.0
+"""Seconds in which answers that are being written down may be."""
+
 
 class Place(msgspec.Struct, frozen=True):
     """Where a worker stands among its siblings; `directory` is where they find one another."""
@@ -173,6 +176,7 @@ class Process:
             with contextlib.suppress(OSError):  # the last of the orphans finds it empty
                 os.rmdir(self._place.directory)
         await self._http.close()
+        await self.gateway.relay.delivery.drain(_LAST_WORDS)
         await self.state.close()
         self.observer.note("info", "stopped")
         self.observer.close()
@@ -182,7 +186,7 @@ class Process:
         if (settings.server.host, settings.server.port) != (server.host, server.port):
             self.observer.note("warn", "reload", detail="server.host and server.port need a restart")
         # What seals reasoning state must not change under running conversations.
-        kept = msgspec.structs.replace(settings.server, secret=server.secret)
+        kept = msgspec.structs.replace(settings.server, secret=server.secret, old_secrets=server.old_secrets)
         store = self.gateway.settings.store
         if (settings.store.url, settings.store.shared) != (store.url, store.shared):
             self.observer.note("warn", "reload", detail="store.url and store.shared need a restart")

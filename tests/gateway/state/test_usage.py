@@ -269,7 +269,7 @@ def test_while_the_store_is_down_requests_are_answered_and_the_question_is_a_503
                 usage(gateway)
             assert (refused.value.status, b"storage_unavailable" in refused.value.body) == (503, True)
             ready = decode(fetch(f"{gateway.url}/readyz"))
-            assert (ready["status"], ready["store"]) == ("degraded", "it is away")
+            assert (ready["status"], ready["store"]) == ("degraded", "down")
             assert "usage spooled" in [line["event"] for line in gateway.wait_log(event="usage spooled")]
         gateway.wait_log(event="usage caught up")
         total = usage(gateway)["total"]

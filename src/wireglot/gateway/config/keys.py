@@ -24,7 +24,9 @@ _MOST: Final = 10**15
 _MONEY_MOST: Final = 10**9
 MONEY: Final = frozenset({"cost_per_day", "cost_per_month"})
 _UNLIMITED: Final = KeyLimits()
-NAME_EXPECTED: Final = "a name of letters, digits, '.', '_', '@' and '-'"
+RESERVED: Final = frozenset({"admin", "local"})
+"""Callers that are none of the keys: what they stored, or may do, is no key's."""
+NAME_EXPECTED: Final = "a name of letters, digits, '.', '_', '@' and '-', but not 'admin' or 'local'"
 
 
 def read_keys(value: object, problems: Problems) -> tuple[ClientKey, ...]:
@@ -61,7 +63,7 @@ def _read(name: str, given: object, path: str, problems: Problems) -> ClientKey 
 
 def is_name(name: str) -> bool:
     """Whether a key, and so a caller, may be called so."""
-    return _NAME.fullmatch(name) is not None
+    return _NAME.fullmatch(name) is not None and name not in RESERVED
 
 
 def read_limits(table: Table, over: KeyLimits = _UNLIMITED) -> KeyLimits:

@@ -7,7 +7,7 @@ from typing import Final
 
 from wireglot.gateway.config.references import References
 from wireglot.gateway.config.table import Table
-from wireglot.gateway.settings import Secret, StoreSettings
+from wireglot.gateway.settings import Secret, ServerSettings, StoreSettings
 
 _FILE: Final = "wireglot.db"
 _ENGINES: Final = ("memory", "sqlite", "postgresql", "postgres")
@@ -46,6 +46,22 @@ def read_store(table: Table, references: References, home: Path | None) -> Store
     )
     table.close()
     return store
+
+
+def shared_store_notes(store: StoreSettings, server: ServerSettings) -> list[str]:
+    """What would go wrong in silence."""
+    notes = []
+    is_shared = bool(store.shared.value) or store.url.value.startswith("postgres")
+    if is_shared and server.secret.source.startswith(("file:", "random")):
+        notes.append(
+            "the store is shared, and server.secret is this machine's own: set it, the same on every machine, "
+            "or none can read what another has stored"
+        )
+    if store.url.value.startswith("memory:") and server.workers > 1:
+        notes.append(
+            "each worker has a store in its own memory: set store.url, or conversations get lost between them"
+        )
+    return notes
 
 
 def _url(

@@ -10,6 +10,7 @@ from typing import Any, Final
 from wireglot.ir.content import Message, Reasoning, Text, ToolCall
 from wireglot.ir.errors import ApiError
 from wireglot.ir.request import Request
+from wireglot.providers.fit.parts import SKIP_SIGNATURE
 
 SIGNERS: Final = {
     "anthropic": "anthropic",
@@ -51,8 +52,8 @@ def changed_signature(messages: Sequence[Message]) -> ApiError | None:
         for position, part in enumerate(message.content):
             if message.role != "assistant" or not isinstance(part, Reasoning | ToolCall | Text):
                 continue
-            if part.signature is None:
-                continue
+            if part.signature is None or part.signature.data == SKIP_SIGNATURE:
+                continue  # Google's documented way around a signature that was lost
             signed = part.text if isinstance(part, Reasoning) else signed_text(part)
             if part.signature.data != seal(signed):
                 place = f"messages.{number}.content.{position}"
