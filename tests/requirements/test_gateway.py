@@ -171,7 +171,9 @@ def test_the_shape_of_an_answer_does_not_depend_on_the_tools(client):
 @clients
 def test_a_request_of_the_same_dialect_is_forwarded_as_it_is(client):
     """R-M-01, R-K-05, C34: unknown fields and odd spacing too; and it has its log line like any other."""
-    more = {"store": False} if client == "openai-responses" else {}  # what is stored is stored by us
+    more: dict[str, Any] = (
+        {"store": False} if client == "openai-responses" else {}
+    )  # what is stored is stored by us
     spoken = json.dumps(question(client, x_unknown={"a": [1.50]}, **more), indent=3).encode()
     with stage(client) as (gateway, upstream):
         assert ask(gateway, PATHS[client], spoken).status == 200

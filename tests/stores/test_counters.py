@@ -60,6 +60,18 @@ def test_rates_are_settled_both_ways(run, counters):
     assert run(counters.take([rate(1)])).wait > HOUR
 
 
+def test_no_debt_is_longer_than_two_windows(run, counters):
+    """T20: one answer of unforeseen length locks nobody out for long, whatever the store."""
+    assert run(counters.take([rate(200)])) is None
+    assert 2 * HOUR - 60 < run(counters.take([rate(10)])).wait <= 2 * HOUR
+    assert run(counters.take([rate(1, "settled")])) is None
+    run(counters.settle([rate(199, "settled")]))
+    run(counters.settle([rate(50, "settled")]))
+    assert 2 * HOUR - 60 < run(counters.take([rate(10, "settled")])).wait <= 2 * HOUR
+    run(counters.settle([rate(-15, "settled")]))
+    assert 0.5 * HOUR - 60 < run(counters.take([rate(10, "settled")])).wait <= 0.5 * HOUR
+
+
 def test_giving_back_more_than_there_was_is_no_credit(run, counters):
     run(counters.settle([rate(-1000)]))
     assert run(counters.take([rate(10)])) is None

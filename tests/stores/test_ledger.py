@@ -249,6 +249,22 @@ def test_sessions_come_with_the_last_used_first(run, ledger):
     assert [session.id for session in run(ledger.sessions("c", limit=9, before=NOON + 5))] == ["s3"]
 
 
+def test_sessions_of_the_same_millisecond_are_all_on_some_page(run, ledger):
+    """R-X-07"""
+    names = ["b", "a", "d\\", "c", "\u00e9"]
+    run(
+        ledger.apply(
+            [done(name, session=name) for name in names] + [done("z", session="z", started=NOON - 1)]
+        )
+    )
+    seen: list[str] = []
+    last, id = 0, ""
+    while page := run(ledger.sessions("c", limit=2, before=last, beyond=id)):
+        seen += [session.id for session in page]
+        last, id = page[-1].last, page[-1].id
+    assert seen == ["\u00e9", "d\\", "c", "b", "a", "z"]
+
+
 def test_forgetting_a_session_takes_its_name_off_the_rows_which_stay(run, ledger):
     run(
         ledger.apply([done("a", session="s"), done("b", session="s"), done("o", caller="other", session="s")])
@@ -268,8 +284,20 @@ def test_open_rows_of_instances_are_closed_as_crashes(run, ledger):
     found = rows(run, ledger)
     assert found[0] == crashed
     assert [row.outcome for row in found] == ["crash", "crash", "", "ok"]
-    run(ledger.apply([done("a")]))
-    assert rows(run, ledger)[0] == crashed
+
+
+def test_a_crash_is_a_guess_that_gives_way_to_what_its_process_tells_later(run, ledger):
+    """FAULTS 93, 95: a machine that was cut off from the store had completed its requests all along."""
+    run(ledger.apply([intent("a"), intent("b")]))
+    run(ledger.close_open(["one"], NOON + 7))
+    run(ledger.apply([intent("a"), msgspec.structs.replace(intent("a"), outcome="crash", finished=NOON + 9)]))
+    assert [(row.outcome, row.finished) for row in rows(run, ledger)] == [("crash", NOON + 7)] * 2
+    run(ledger.apply([done("a", output=5, cost=3)]))
+    run(ledger.apply([done("a", output=99, outcome="error"), intent("a")]))
+    run(ledger.close_open(["one"], NOON + 8))
+    assert rows(run, ledger)[0] == done("a", output=5, cost=3)
+    assert rows(run, ledger)[1].outcome == "crash"
+    assert run(ledger.spent("c", 0)) == (5, 3)
 
 
 def test_odd_names_do_not_harm_the_rows_beside_them(run, ledger):
@@ -283,6 +311,16 @@ def test_odd_names_do_not_harm_the_rows_beside_them(run, ledger):
         assert [row.id for row in rows(run, ledger, caller=name, model=name, session=name)] == [name]
         assert [session.id for session in run(ledger.sessions(name, limit=9))] == [name]
         assert run(ledger.forget_session(name, name)) == 1
+
+
+def test_every_word_of_a_row_comes_back_as_it_was(run, ledger):
+    words = ("instance", "operation", "dialect", "session", "model", "provider", "upstream_model", "error")
+    row = done("a", **dict.fromkeys(words, "C:\\u0041\\\\"), upstream_dialect="\\\\")
+    run(ledger.apply([row]))
+    assert rows(run, ledger, provider=row.provider) == [row]
+    (total,) = run(ledger.totals(UsageQuery(groups=("provider", "model"))))
+    assert total.group == (row.provider, row.upstream_model)
+    assert run(ledger.sessions("c", limit=1))[0].dialects == (row.dialect,)
 
 
 def test_nothing_to_apply_is_no_fault(run, ledger):

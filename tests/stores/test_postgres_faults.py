@@ -282,6 +282,13 @@ def test_a_first_try_whose_answer_was_lost_counts_as_done(server: PostgresServer
             ("n", 2),
             ("o", 3),
         ]
+        # What was deleted is told to have been there, though a second try finds nothing.
+        assert await engine.documents.delete("a", "k", ["1"]) == 1
+        assert await engine.documents.delete("a", "k", ["1"]) == 0
+        assert await engine.documents.delete_pieces("a", "k", "p") == 3
+        await engine.ledger.apply([UsageRow("u", "a", 1, "one", session="s")])
+        assert await engine.ledger.forget_session("a", "s") == 1
+        assert await engine.ledger.close_open(["one"], 2) == 1
         await engine.close()
 
     asyncio.run(test())

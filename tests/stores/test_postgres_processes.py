@@ -75,7 +75,7 @@ from wireglot.stores.records import UsageRow
 
 async def main():
     engine = await open_engine(sys.argv[1])
-    await engine.ledger.beat("dead", 1000)
+    await engine.ledger.beat("dead")
     for number in itertools.count():
         row = UsageRow(f"u{number}", "a", 1000, instance="dead")
         await engine.ledger.apply([row])
@@ -92,11 +92,12 @@ asyncio.run(main())
 
     async def test() -> None:
         engine = await PostgresEngine.open(url)
-        await engine.ledger.beat("alive", 5000)
+        await engine._link.execute("UPDATE instances SET heard = heard - 3600000")  # an hour ago
+        await engine.ledger.beat("alive")
         await engine.ledger.apply([UsageRow("mine", "a", 1000, instance="alive")])
         rows = await engine.ledger.rows(UsageQuery(), limit=10**6)
         assert {f"u{number}" for number in told} <= {row.id for row in rows}
-        swept = await engine.sweep(9000, usage_before=0, dead_before=4000, kinds={})
+        swept = await engine.sweep(1_800_000, usage_before=0, dead_before=1, kinds={})
         assert swept.crashed == len(rows) - 1
         after = {row.id: row.outcome for row in await engine.ledger.rows(UsageQuery(), limit=10**6)}
         assert after.pop("mine") == ""

@@ -266,6 +266,8 @@ class Gateway:
                 await self.counting.answer(job, targets)
             else:
                 self.state.books.begin(job, targets[0])
+                if claim is not None:
+                    self.state.limits.follow(claim, job)
                 self.counting.learn(job, await self._relayed(job, targets))
         finally:
             for gate in entered:

@@ -105,7 +105,8 @@ class Vault(Protocol):
 class Ledger(Protocol):
     async def apply(self, rows: Sequence[UsageRow]) -> None:
         """Intents (no outcome) and completions, in any order, any number of times: a row is inserted once,
-        completed once, and a completed row never changes again. All or none."""
+        completed once, and a completed row never changes again; only a `crash`, which is a guess, gives way
+        to what its process tells later. All or none."""
         ...
 
     async def totals(self, query: UsageQuery) -> list[UsageTotal]:
@@ -118,16 +119,18 @@ class Ledger(Protocol):
         """Tokens and cost of a caller's completed requests that started then or later."""
         ...
 
-    async def sessions(self, caller: str, *, limit: int, before: int = 0) -> list[Session]:
-        """The last used first; `before` is the `last` of the last one seen."""
+    async def sessions(self, caller: str, *, limit: int, before: int = 0, beyond: str = "") -> list[Session]:
+        """The last used first, of those used in the same millisecond the greatest id; `before` and `beyond`
+        are the `last` and the `id` of the last one seen."""
         ...
 
     async def forget_session(self, caller: str, session: str) -> int:
         """Take the session's name off its rows; the rows stay. How many there were."""
         ...
 
-    async def beat(self, instance: str, now: int) -> None:
-        """This process is alive. Open rows of an instance that has not said so for long are crashes."""
+    async def beat(self, instance: str) -> None:
+        """This process is alive, by the store's own clock where it has one. Open rows of an instance that has
+        not said so for long are crashes."""
         ...
 
     async def close_open(self, instances: Sequence[str], now: int) -> int:

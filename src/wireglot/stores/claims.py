@@ -23,6 +23,13 @@ def rate_wait(claim: Rate, empty_at: float, now: float) -> float:
     return empty_at - now + min(0.0, cost(claim) - claim.seconds * 1000)
 
 
+def filled(claim: Rate, empty_at: float, now: float) -> float:
+    """When the bucket will be empty with the claim in it: two windows from now at the latest, and not before
+    now, however much is given back."""
+    level = max(empty_at, now) + cost(claim)
+    return max(now, min(level, now + 2 * claim.seconds * 1000))
+
+
 class Weighed:
     """Claims weighed together. `rates` and `budgets` are what is to be written if all of them pass."""
 
@@ -43,7 +50,7 @@ class Weighed:
             if isinstance(claim, Rate):
                 level = self.rates[claim.name] if claim.name in self.rates else empty_at(claim.name)
                 wait = rate_wait(claim, level, now)
-                self.rates[claim.name] = max(level, now) + cost(claim)
+                self.rates[claim.name] = filled(claim, level, now)
             else:
                 begun = self.budgets.get(claim.name)
                 value = begun[0] if begun is not None else spent(claim.name)

@@ -1,26 +1,27 @@
 """The journal of usage: what a request writes of itself to the local disk, before any store is asked.
 
 A row is in the kernel's hands when `append` returns, so it outlives the process; it is on the disk when
-`synced` resolves, so it outlives the machine's power. One thread syncs for everybody. Rows are read behind,
-in order, and a file whose rows have all reached the store is used again. Files are made ahead of need: a disk
-that fills up takes none of the room that was promised.
+`synced` resolves, so it outlives the machine's power. One that somebody waits for may be given to `intend`:
+what is intended in one turn of the loop is written at once. One thread syncs for everybody. Rows are read
+behind, in order, and a file whose rows have all reached the store is used again. Files are made ahead of
+need: a disk that fills up takes none of the room that was promised.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
-import time
 from collections import deque
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from wireglot.stores.journal_files import Shelf
-from wireglot.stores.journal_segment import BEGIN, Segment, frame, sync_file
+from wireglot.stores.journal_recent import Recent
+from wireglot.stores.journal_segment import BEGIN, Segment, frame
+from wireglot.stores.journal_sync import Syncer, words
 from wireglot.stores.records import UsageRow
 
 SEGMENT: Final = 4 * 1024 * 1024
@@ -28,11 +29,6 @@ LEAST: Final = 64 * 1024
 _SEGMENTS_MIN: Final = 4
 _ROW_MAX: Final = 4 * 1024
 """More than a row takes; what may stay empty at the end of a file."""
-_GATHER: Final = 0.004
-"""Seconds between two syncs while rows keep coming."""
-_LATER: Final = 0.005
-_AGAIN: Final = 1.0
-"""Seconds until what failed is tried again."""
 _READ: Final = 256 * 1024
 
 
@@ -56,109 +52,159 @@ class Journal:
         """`folder` holds a directory for each process; None: files without a name, gone with the process."""
         limit = max(limit, LEAST)
         self.folder = folder
-        self.trouble = ""
-        """Why nothing can be written, "" where it can."""
         self.damaged = 0
         """Places from which rows could not be read back."""
-        self._sync = sync
         size = min(segment, limit // _SEGMENTS_MIN)
         self._shelf = Shelf(folder / instance if folder is not None else None, size, limit // size)
         self._numbers = 0
         self._written: deque[Segment] = deque()
         self._current: Segment | None = None
         self._read_at = BEGIN
-        self._buffer = bytearray(512)
-        # Between the loop and the thread that syncs: each is written by one of them only.
-        self._appended = 0
-        self._covered = 0
-        self._rolled: deque[Segment] = deque()
-        self._asked = False
-        self._stopping = False
-        self._wake = threading.Lock()
-        self._wake.acquire()
-        self._thread: threading.Thread | None = None
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
-        self._later: asyncio.TimerHandle | None = None
+        self._recent = Recent()
+        self._sequence = 0
+        self._unwritten = bytearray()
+        """The last rows, framed for the current file: written with the next, or at the loop's next turn."""
+        self._doubtful = range(0)
+        """Rows that were damaged before they were on the disk."""
+        self._syncer = Syncer(self._shelf, sync=sync, mend=self._mend, is_well=self._put_soon)
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
-        await asyncio.to_thread(self._open)
-        self._thread = threading.Thread(target=self._run, name="wireglot-journal", daemon=True)
-        self._thread.start()
+        await self._syncer.start()
 
     async def close(self) -> None:
         """What the store has not got stays on the disk for the next process; of what it has, nothing does."""
-        if self._later is not None:
-            self._later.cancel()
-        if self._thread is not None:
-            self._stopping = True
-            self._ask()
-            await asyncio.to_thread(self._thread.join)
-            self._thread = None
-        self._settle(self._appended)
+        with contextlib.suppress(OSError):
+            self._put()
+        await self._syncer.stop()
+        self._syncer.settle(self._sequence)
         await asyncio.to_thread(self._shelf.leave, self._written, keep=self.pending > 0)
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be written, "" where it can."""
+        return self._syncer.trouble
 
     # Writing.
 
     @property
     def room(self) -> int:
         """Bytes that can be written for sure."""
-        left = self._current.size - self._current.end if self._current is not None else 0
-        return left + self._shelf.room(_ROW_MAX)
+        return self._left + self._shelf.room(_ROW_MAX)
 
     def takes(self, leave: int = 0) -> bool:
         """Whether another row can be written, and as many bytes after it."""
-        return not self.trouble and self.room >= leave + _ROW_MAX
+        leave += _ROW_MAX
+        return not self._syncer.trouble and (self._left >= leave or self.room >= leave)
+
+    @property
+    def _left(self) -> int:
+        current = self._current
+        return current.size - current.end - len(self._unwritten) if current is not None else 0
 
     @property
     def pending(self) -> int:
         """Bytes of rows that have not been marked as applied."""
-        return sum(segment.end - BEGIN for segment in self._written) - (self._read_at - BEGIN)
+        written = sum(segment.end - BEGIN for segment in self._written)
+        return written - (self._read_at - BEGIN) + len(self._unwritten)
 
     @property
     def appended(self) -> int:
-        """The sequence of the last row."""
-        return self._appended
+        """The sequence of the last row that is in the kernel's hands."""
+        return self._syncer.appended
 
     def append(self, row: UsageRow, leave: int = 0) -> int:
         """Write a row, and tell its sequence. `leave` are bytes that must be left for rows promised earlier.
         Raises JournalFull."""
-        if self.trouble:
-            raise JournalFull(self.trouble)
+        at = self._frame(row, leave)
+        segment, unwritten = self._current, self._unwritten
+        assert segment is not None, "the row is framed for it"
+        try:
+            segment.put(unwritten)
+        except OSError as problem:
+            del unwritten[at:]
+            raise self._failed(problem) from None
+        unwritten.clear()
+        self._sequence += 1
+        self._syncer.appended = self._sequence
+        if at and self._syncer.waiting:
+            self._syncer.ask()  # it took along what others wait for
+        self._recent.add(row, segment.number, segment.end)
+        return self._sequence
+
+    def intend(self, row: UsageRow, leave: int = 0) -> int:
+        """The same for a row that need not be written before `synced` resolves."""
+        if not self._syncer.sync:
+            return self.append(row, leave)
+        if not self._frame(row, leave):
+            self._loop.call_soon(self._put_soon)
+        segment = self._current
+        assert segment is not None, "the row is framed for it"
+        self._recent.add(row, segment.number, segment.end + len(self._unwritten))
+        self._sequence += 1
+        return self._sequence
+
+    def synced(self, sequence: int) -> Awaitable[None]:
+        """Resolves when the row is on the disk, or where it cannot be: see `holds`."""
+        return self._syncer.wait_for(sequence)
+
+    def holds(self, sequence: int) -> bool:
+        """Whether the row is as safe as it is meant to be: on the disk, or without syncs in the kernel's
+        hands."""
+        syncer = self._syncer
+        safe = syncer.covered if syncer.sync else syncer.appended
+        return safe >= sequence and sequence not in self._doubtful
+
+    def sync_later(self) -> None:
+        """Nobody waits for the last row."""
+        self._syncer.ask_later()
+
+    def _frame(self, row: UsageRow, leave: int) -> int:
+        """Add a row to those that are not written. How many bytes were there before it."""
+        if self._syncer.trouble:
+            raise JournalFull(self._syncer.trouble)
         if leave and not self.takes(leave):
             raise JournalFull("the journal is full")
         segment = self._current or self._roll()
-        buffer = self._buffer
-        frame(row, buffer, segment.salt)
-        if len(buffer) > segment.size - segment.end:
-            segment = self._roll()
-            frame(row, buffer, segment.salt)
-        try:
-            segment.put(buffer)
-        except OSError as problem:
-            raise self._failed(problem) from None
-        self._appended += 1
-        return self._appended
+        unwritten = self._unwritten
+        at = len(unwritten)
+        frame(row, unwritten, segment.salt)
+        if len(unwritten) > segment.size - segment.end:
+            del unwritten[at:]
+            segment, at = self._roll(), 0
+            frame(row, unwritten, segment.salt)
+        return at
 
-    def synced(self, sequence: int) -> Awaitable[None]:
-        """Resolves when the row is on the disk, or where it cannot be (`trouble` then says why)."""
-        if self._sync:
-            self._ask()
-        return _Synced(self, sequence)
+    def _put(self) -> None:
+        """Write what is not written."""
+        if self._unwritten:
+            assert self._current is not None, "it was framed for it"
+            self._current.put(self._unwritten)
+            self._unwritten.clear()
+            self._syncer.appended = self._sequence
+            if self._syncer.waiting:
+                self._syncer.ask()
 
-    def sync_later(self) -> None:
-        """Nobody waits for the last row; it is synced with the next that is, or in a moment."""
-        if self._sync and self._later is None:
-            self._later = self._loop.call_later(_LATER, self._is_later)
+    def _put_soon(self) -> None:
+        """At the end of the loop's turn. What fails is written later, with whatever comes then; who waits for
+        it does not."""
+        if self._unwritten and not self._syncer.trouble:
+            try:
+                self._put()
+            except OSError as problem:
+                self._failed(problem)
+            else:
+                self.sync_later()  # whoever waited may have gone
 
     def _roll(self) -> Segment:
         try:
+            self._put()
             if not self._shelf.spares:
                 self._shelf.make()  # rows came faster than the thread made files
             if not self._shelf.spares:
                 raise JournalFull("the journal is full")
         except OSError as problem:
-            raise JournalFull(_words(problem)) from None
+            raise JournalFull(words(problem)) from None
         segment = self._shelf.spares.popleft()
         try:
             segment.begin(self._numbers + 1)
@@ -167,31 +213,39 @@ class Journal:
             raise self._failed(problem) from None
         self._numbers += 1
         if self._current is not None:
-            self._rolled.append(self._current)
-        self._current = segment
+            self._syncer.rolled.append(self._current)
+        self._current = self._syncer.current = segment
         self._written.append(segment)
         if self._shelf.lacks:
-            self._ask()  # the thread makes another
+            self._syncer.ask()  # it makes another
         return segment
 
     def _failed(self, problem: OSError) -> JournalFull:
-        self.trouble = _words(problem)
-        self._ask()
-        return JournalFull(self.trouble)
+        syncer = self._syncer
+        syncer.trouble = words(problem)
+        syncer.settle(self._sequence)
+        syncer.ask()
+        return JournalFull(syncer.trouble)
 
     # Reading behind.
 
     def read(self, limit: int) -> tuple[list[UsageRow], Position]:
         """The next rows that were not applied, the oldest first; none where all were."""
+        self._put_soon()
+        recent = self._recent
         while self._written:
             segment = self._written[0]
-            rows, behind = segment.rows(self._read_at, limit, _READ)
+            if recent.whole:
+                rows, behind = recent.first(limit, segment.number, segment.end)
+            else:
+                rows, behind = segment.rows(self._read_at, limit, _READ)
             if rows:
                 return rows, Position(segment.number, behind)
             # Its end, or a place that can no longer be read: nothing behind such a place can be trusted.
             self.damaged += self._read_at < segment.end
             if segment is self._current:
                 self._read_at = segment.end
+                recent.whole = recent.whole or not self._unwritten
                 break
             self._free(segment)
         return [], Position(0, 0)
@@ -201,6 +255,7 @@ class Journal:
         segment = self._written[0]
         assert segment.number == position.segment
         self._read_at = position.offset
+        self._recent.drop(position.segment, position.offset)
         if segment is not self._current and position.offset >= segment.end:
             self._free(segment)
 
@@ -210,108 +265,15 @@ class Journal:
         segment.forget()
         self._shelf.spares.append(segment)
 
-    # Syncing, and making files: a thread of its own.
-
-    def _ask(self) -> None:
-        if not self._asked:
-            self._asked = True
-            with contextlib.suppress(RuntimeError):  # it was asked before, and has not looked yet
-                self._wake.release()
-
-    def _is_later(self) -> None:
-        self._later = None
-        self._ask()
-
-    def _run(self) -> None:
-        pause = 0.0
-        last = 0.0
-        while True:
-            self._wake.acquire(True, pause)
-            self._asked = False  # what is written from here on asks again
-            stopping = self._stopping
-            rest = last + _GATHER - time.monotonic()
-            if rest > 0 and self._appended > self._covered and not stopping:
-                time.sleep(rest)
-            failed = False
-            if self._sync and self._appended > self._covered:
-                failed = not self._sync_all()
-                last = time.monotonic()
-            if stopping:
-                return
-            pause = _AGAIN if failed else self._prepare()
-
-    def _sync_all(self) -> bool:
-        target, current = self._appended, self._current
+    def _mend(self) -> bool:
+        """After a sync that failed nobody knows what is on the disk, and another would not try again: the
+        system takes what it could not write for written. Whether it is written once more."""
         try:
-            while self._rolled:
-                sync_file(self._rolled[0].fd)
-                self._rolled.popleft()
-            if current is not None:
-                sync_file(current.fd)
+            intact = [segment.rewrite() for segment in self._written if segment.safe < segment.end]
         except OSError as problem:
-            self.trouble = _words(problem)
+            self._syncer.trouble = words(problem)
             return False
-        else:
-            self._covered = target
-            return True
-        finally:
-            with contextlib.suppress(RuntimeError):  # the loop has ended, and everybody who waited with it
-                self._loop.call_soon_threadsafe(self._settle, target)
-
-    def _prepare(self) -> float:
-        """See whether a disk that failed works again, and make one more file where there should be one.
-        Seconds until there is more to do; -1: nothing before it is asked for."""
-        try:
-            self._shelf.enter()
-            current = self._current
-            if self.trouble and current is not None:
-                current.touch()
-                sync_file(current.fd)
-        except OSError as problem:
-            self.trouble = _words(problem)
-            return _AGAIN
-        lacking = self._shelf.lacks
-        try:
-            if lacking:
-                self._shelf.make()
-        except OSError as problem:
-            self.trouble = "" if self._current is not None or self._shelf.spares else _words(problem)
-            return _AGAIN
-        self.trouble = ""
-        return 0.0 if lacking else -1
-
-    def _settle(self, target: int) -> None:
-        waiting = self._waiting
-        while waiting and waiting[0][0] <= target:
-            _, future = waiting.popleft()
-            if not future.done():
-                future.set_result(None)
-
-    def _open(self) -> None:
-        try:
-            self._shelf.enter()
-            self._shelf.make()
-        except OSError as problem:
-            self.trouble = _words(problem)
-
-
-def _words(problem: OSError) -> str:
-    return problem.strerror or str(problem)
-
-
-class _Synced:
-    __slots__ = ("_journal", "_sequence")
-
-    def __init__(self, journal: Journal, sequence: int) -> None:
-        self._journal = journal
-        self._sequence = sequence
-
-    def __await__(self) -> Generator[Any, None, None]:
-        journal = self._journal
-        if not journal._sync or journal.trouble or journal._covered >= self._sequence:
-            return
-        # One for each who waits: whoever goes away takes only its own along.
-        future = journal._loop.create_future()
-        journal._waiting.append((self._sequence, future))
-        journal._ask()  # a sync that failed meanwhile is tried again
-        yield from future
+        if not all(intact):
+            self.damaged += intact.count(False)
+            self._doubtful = range(self._syncer.covered + 1, self._syncer.appended + 1)
+        return True

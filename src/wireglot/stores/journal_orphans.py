@@ -37,8 +37,10 @@ class Orphan:
         self.release()
 
     def release(self) -> None:
-        """Leave it to another."""
-        os.close(self._lock)
+        """Leave it to another, if it is still ours."""
+        if self._lock >= 0:
+            lock, self._lock = self._lock, -1
+            os.close(lock)
 
 
 def orphans(folder: Path, own: str) -> list[Orphan]:
@@ -65,7 +67,11 @@ def orphans(folder: Path, own: str) -> list[Orphan]:
             if not (path / LOCK).exists():  # removed by its last owner between our two steps
                 os.close(lock)
                 continue
-            _drop_spares(path)
+            try:
+                _drop_spares(path)
+            except OSError:
+                os.close(lock)
+                continue
             found.append(Orphan(path, lock))
     return found
 

@@ -67,11 +67,16 @@ else:
 
 
 def frame(row: UsageRow, buffer: bytearray, salt: int) -> None:
-    """Write a row into `buffer`, which is then the frame and nothing else."""
-    _ENCODER.encode_into(row, buffer, FRAME)
+    """Add a row to `buffer`. Raises UnicodeEncodeError, and has then added nothing."""
+    at = len(buffer)
+    try:
+        _ENCODER.encode_into(row, buffer, at + FRAME)
+    except UnicodeEncodeError:
+        del buffer[at:]
+        raise
     with memoryview(buffer) as view:
-        checksum = zlib.crc32(view[FRAME:], salt)
-    _FRAME.pack_into(buffer, 0, len(buffer) - FRAME, checksum)
+        checksum = zlib.crc32(view[at + FRAME :], salt)
+    _FRAME.pack_into(buffer, at, len(buffer) - at - FRAME, checksum)
 
 
 def unframe(data: bytes, salt: int, limit: int) -> tuple[list[UsageRow], int]:
@@ -95,7 +100,7 @@ def unframe(data: bytes, salt: int, limit: int) -> tuple[list[UsageRow], int]:
 class Segment:
     """Written from its beginning to its end, read behind. Its file stays as large as it was made."""
 
-    __slots__ = ("end", "fd", "number", "path", "salt", "size")
+    __slots__ = ("end", "fd", "number", "path", "safe", "salt", "size")
 
     def __init__(self, fd: int, size: int, path: Path | None) -> None:
         self.fd = fd
@@ -105,6 +110,8 @@ class Segment:
         self.number = 0
         self.salt = 0
         self.end = BEGIN
+        self.safe = BEGIN
+        """What lies before it is known to be on the disk."""
 
     @classmethod
     def create(cls, fd: int, size: int, path: Path | None) -> Segment:
@@ -121,7 +128,7 @@ class Segment:
     def begin(self, number: int) -> None:
         """Forget what it holds. `number` is its place among its siblings."""
         self.salt, self.number = secrets.randbits(32), number
-        self.end = BEGIN
+        self.end = self.safe = BEGIN
         self.touch()
 
     def forget(self) -> None:
@@ -134,8 +141,19 @@ class Segment:
         _write(self.fd, _HEADER.pack(_MAGIC, self.salt, self.number), 0)
 
     def put(self, framed: bytes | bytearray) -> None:
-        _write(self.fd, framed, self.end)
-        self.end += len(framed)
+        amount = len(framed)
+        if _pwrite(self.fd, framed, self.end) != amount:
+            raise _no_space()
+        self.end += amount
+
+    def rewrite(self) -> bool:
+        """Write again what may not be on the disk. False where it can no longer be read itself."""
+        data = _pread(self.fd, self.end - self.safe, self.safe)
+        intact = unframe(data, self.salt, len(data))[1] == self.end - self.safe
+        self.touch()
+        if intact:
+            _write(self.fd, data, self.safe)
+        return intact
 
     def rows(self, at: int, limit: int, amount: int) -> tuple[list[UsageRow], int]:
         """Rows from a place on, of at most `amount` bytes, and the place behind them."""
@@ -163,4 +181,8 @@ def read_segment(path: Path) -> list[UsageRow]:
 
 def _write(fd: int, data: bytes | bytearray, at: int) -> None:
     if _pwrite(fd, data, at) != len(data):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise _no_space()
+
+
+def _no_space() -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
 
-from wireglot.stores.base import Counters, Documents, Engine, Keys, Ledger, StoreDown, Vault
+from wireglot.stores.base import Counters, Documents, Engine, Keys, Ledger, StoreDown, StoreUnusable, Vault
 from wireglot.stores.open import open_counters, open_engine
 from wireglot.stores.records import Document, KeyRow, KindLimits, Stats, Swept, UsageRow, VaultEntry
+
+T = TypeVar("T")
 
 
 class LateEngine:
@@ -17,6 +20,7 @@ class LateEngine:
         self._url = url
         self._reason = reason
         self._engine: Engine | None = None
+        self._opening = asyncio.Lock()
         self.documents = cast(Documents, _Part(self, "documents"))
         self.vault = cast(Vault, _Part(self, "vault"))
         self.ledger = cast(Ledger, _Part(self, "ledger"))
@@ -28,8 +32,9 @@ class LateEngine:
         return self._engine
 
     async def check(self) -> None:
-        if self._engine is None:
-            self._engine = await open_engine(self._url)
+        async with self._opening:  # once, however many look
+            if self._engine is None:
+                self._engine = await _open(open_engine(self._url))
         await self._engine.check()
 
     async def sweep(
@@ -61,6 +66,7 @@ class LateShared:
         self._url = url
         self._reason = reason
         self._shared: _Shared | None = None
+        self._opening = asyncio.Lock()
         self.counters = cast(Counters, _LateCounters(self, "counters"))
         self.vault = cast(Vault, _Part(self, "vault"))
 
@@ -70,15 +76,24 @@ class LateShared:
         return self._shared
 
     async def check(self) -> None:
-        if self._shared is None:
-            counters, vault = await open_counters(self._url)
-            assert vault is not None, "only an engine of its own can be away at the start"
-            self._shared = _Shared(counters, vault)
+        async with self._opening:
+            if self._shared is None:
+                counters, vault = await _open(open_counters(self._url))
+                assert vault is not None, "only an engine of its own can be away at the start"
+                self._shared = _Shared(counters, vault)
         await self._shared.counters.check()
 
     async def close(self) -> None:
         if self._shared is not None:
             await self._shared.counters.close()
+
+
+async def _open(opening: Awaitable[T]) -> T:
+    """What cannot be used while we run may be mended while we run: it is down."""
+    try:
+        return await opening
+    except StoreUnusable as problem:
+        raise StoreDown(str(problem)) from problem
 
 
 class _Shared(NamedTuple):

@@ -7,7 +7,8 @@ from typing import Final, Literal
 import msgspec
 
 Outcome = Literal["", "ok", "error", "client_abort", "gateway_abort", "crash"]
-"""How a request ended; "": it has not (its intent is all there is)."""
+"""How a request ended; "": it has not (its intent is all there is). `crash` is what others conclude from a
+process's silence: where that process speaks up after all, what it says holds."""
 
 MICRO: Final = 1_000_000
 """Money is counted in millionths of the currency unit, prices in millionths for a million tokens."""
@@ -35,7 +36,7 @@ class VaultEntry(msgspec.Struct, frozen=True):
     expires: int
 
 
-class UsageRow(msgspec.Struct, frozen=True, omit_defaults=True):
+class UsageRow(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One request: written as an intent before an upstream is asked, completed exactly once."""
 
     id: str
@@ -89,6 +90,13 @@ class UsageRow(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
+def gives_way(there: UsageRow, row: UsageRow) -> bool:
+    """Whether `row` is written over the one that is there: an end over an intent, a fact over a guess."""
+    if not there.outcome:
+        return row.outcome != ""
+    return there.outcome == "crash" and row.outcome not in ("", "crash")
+
+
 Grouping = Literal["caller", "model", "provider", "day", "session", "outcome"]
 """`model` is the upstream's (`upstream_model`), or where it was never asked the client's; `day` is UTC."""
 
@@ -123,7 +131,7 @@ class UsageTotal(msgspec.Struct, frozen=True, omit_defaults=True):
     reasoning: int
     cost: int
     unpriced: int
-    """Completed requests with tokens whose cost is not known: `cost` is without them."""
+    """Completed requests whose cost is not known: nobody knows the price, or the provider told no tokens."""
     milliseconds: int
     """The time of all completed requests together."""
     p50: int
@@ -132,7 +140,7 @@ class UsageTotal(msgspec.Struct, frozen=True, omit_defaults=True):
     last: int
 
 
-class KeyLimits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class KeyLimits(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a client key may use. 0: no limit. Money in millionths; days and months are UTC."""
 
     requests_per_minute: int = 0
@@ -152,7 +160,7 @@ class KeyRow(msgspec.Struct, frozen=True, omit_defaults=True):
 
     name: str
     digest: str
-    """Hex SHA-256 of the key, which is nowhere else."""
+    """Hex SHA-256 of the key, which is nowhere else. "": the row cannot be read, and opens nothing."""
     prefix: str
     """Its first letters, for people to tell keys apart."""
     created: int
@@ -186,7 +194,8 @@ class Session(msgspec.Struct, frozen=True):
 
 class Rate(msgspec.Struct, frozen=True):
     """So much in any `seconds`, given back evenly (GCRA, a leaky bucket of `limit`). An `amount` larger than
-    the limit passes where the bucket is empty, and is paid back before the next."""
+    the limit passes where the bucket is empty, and is paid back before the next: up to two windows of it. The
+    rest is forgiven, so that one answer of unforeseen length locks nobody out for long."""
 
     name: str
     amount: int
@@ -212,7 +221,7 @@ class Denied(msgspec.Struct, frozen=True):
 
 
 class KindLimits(msgspec.Struct, frozen=True):
-    """How long one kind of document is kept, and how much of it: the oldest go first. 0: no limit."""
+    """How much of one kind of document is kept: the oldest go first. 0: no limit."""
 
     bytes: int = 0
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from wireglot.stores.base import Documents, Vault
+from wireglot.stores.base import Documents, StoreDown, Vault
 from wireglot.stores.records import Document
 from wireglot.stores.seal import Sealer, Unreadable
 
@@ -19,8 +19,16 @@ VAULT: Final = "vault"
 
 
 class SealedDocuments:
-    def __init__(self, behind: Documents, sealer: Sealer, on_unreadable: Callable[[str], None]) -> None:
-        """A document that cannot be opened is not there; `on_unreadable` is told its kind."""
+    def __init__(
+        self,
+        behind: Documents,
+        sealer: Sealer,
+        on_unreadable: Callable[[str], None],
+        needed: Collection[str] = (),
+    ) -> None:
+        """A document that cannot be opened is not there; `on_unreadable` is told its kind. One of a kind that
+        is `needed`, asked for by its name, is a StoreDown: nobody shall write over what is only locked."""
+        self._needed = frozenset(needed)
         self._behind = behind
         self._sealer = sealer
         self._on_unreadable = on_unreadable
@@ -41,7 +49,7 @@ class SealedDocuments:
         return await self._behind.append(await self._seal(documents))
 
     async def get(self, tenant: str, kind: str, ids: Sequence[str]) -> list[Document]:
-        return await self._open(await self._behind.get(tenant, kind, ids))
+        return await self._open(await self._behind.get(tenant, kind, ids), kind in self._needed)
 
     async def pieces(
         self,
@@ -57,7 +65,8 @@ class SealedDocuments:
         return await self._open(
             await self._behind.pieces(
                 tenant, kind, parent, after=after, before=before, limit=limit, newest_first=newest_first
-            )
+            ),
+            kind in self._needed,
         )
 
     async def recent(
@@ -80,7 +89,7 @@ class SealedDocuments:
 
         return await asyncio.to_thread(seal) if _large(d.body for d in documents) else seal()
 
-    async def _open(self, documents: Sequence[Document]) -> list[Document]:
+    async def _open(self, documents: Sequence[Document], needed: bool = False) -> list[Document]:
         unreadable: list[str] = []
 
         def open_all() -> list[Document]:
@@ -97,6 +106,8 @@ class SealedDocuments:
         opened = await asyncio.to_thread(open_all) if _large(d.body for d in documents) else open_all()
         for kind in unreadable:
             self._on_unreadable(kind)
+        if unreadable and needed:
+            raise StoreDown(f"a {unreadable[0]} is sealed with another secret: see server.old_secrets")
         return opened
 
 

@@ -13,6 +13,11 @@ _FORBIDDEN: Final = re.compile("[\\\\\0\ud800-\udfff]")
 _ESCAPED: Final = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
 
 
+def is_plain(value: str) -> bool:
+    """Whether a database holds it as it is."""
+    return not _FORBIDDEN.search(value)
+
+
 def to_text(value: str) -> str:
     if not _FORBIDDEN.search(value):
         return value

@@ -67,8 +67,8 @@ class Ledger:
         self.closed += instances
         return await self.memory.close_open(instances, now)
 
-    async def beat(self, instance: str, now: int) -> None:
-        await self.memory.beat(instance, now)
+    async def beat(self, instance: str) -> None:
+        await self.memory.beat(instance)
 
     @property
     def rows(self) -> dict[str, UsageRow]:

@@ -178,6 +178,19 @@ def test_a_page_of_another_site_and_a_wrong_secret_change_nothing(
     assert admin(gateway, "GET", "/keys/smuggled").status == 404
 
 
+def test_a_body_in_chunks_must_be_json_too(stage: Any) -> None:
+    """THREATS T2: how long it is does not matter to what it may be."""
+    gateway, _ = stage
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=10)
+    sent = {"authorization": f"Bearer {SECRET}", "content-type": "text/plain"}
+    try:
+        connection.request("POST", "/v1/admin/keys", iter([b'{"name": "chunks"}']), sent, encode_chunked=True)
+        assert connection.getresponse().status == 415
+    finally:
+        connection.close()
+    assert admin(gateway, "GET", "/keys/chunks").status == 404
+
+
 def test_a_client_key_opens_no_admin_door_and_the_admin_secret_no_other(stage: Any) -> None:
     gateway, _ = stage
     key = create(gateway, "client")

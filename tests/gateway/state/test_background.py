@@ -40,7 +40,8 @@ def gateway(request: pytest.FixtureRequest, upstream: ScriptedUpstream) -> Itera
 @pytest.fixture(scope="module")
 def one_gateway(upstream: ScriptedUpstream) -> Iterator[LiveGateway]:
     with LiveGateway.before(upstream, "gemini", KEYS, **ONCE) as running:
-        running.process.state.held.background.grace = 0.05
+        service = running.process.state.held.background
+        service.lease, service.grace = 0.0, 0.05
         yield running
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.gateway.state.background_kit import KEYS, ONCE, client, finished
 from wireglot.gateway.state import background
+from wireglot.gateway.state.background_work import Work
 from wireglot.stores import StoreDown
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -30,7 +31,8 @@ def _fresh(upstream: ScriptedUpstream) -> None:
 @pytest.fixture(scope="module")
 def one_gateway(upstream: ScriptedUpstream) -> Iterator[LiveGateway]:
     with LiveGateway.before(upstream, "gemini", KEYS, **ONCE) as running:
-        running.process.state.held.background.grace = 0.05
+        service = running.process.state.held.background
+        service.lease, service.grace = 0.0, 0.05
         yield running
 
 
@@ -40,7 +42,7 @@ def test_a_process_that_died_with_its_last_word_spoken_has_finished(one_gateway:
     *_, last = gpt.responses.create(model="m1", input="Hello", background=True, stream=True)
     assert last.type == "response.completed"
     kept = one_gateway.call(held.responses.load("one", last.response.id))
-    left = msgspec.structs.replace(kept, body={**kept.body, "status": "in_progress", "output": []}, beat=1)
+    left = msgspec.structs.replace(kept, body={**kept.body, "status": "in_progress", "output": []})
     one_gateway.call(held.responses.replace("one", last.response.id, left))
     found = gpt.responses.retrieve(last.response.id)
     assert found.to_dict() == last.response.to_dict()
@@ -115,6 +117,27 @@ def test_what_cannot_be_stored_at_once_is_stored_later(
     id = gpt.responses.create(model="m1", input="Hello", background=True).id
     assert finished(gpt, id).status == "completed"
     assert left == [0]
+
+
+@pytest.mark.parametrize("step", ["_keep_events", "_store_events"])
+def test_events_that_no_store_can_take_cost_neither_the_end_nor_the_books(
+    one_gateway: LiveGateway, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """FAULTS 93."""
+
+    async def odd(work: Work) -> None:
+        raise ValueError("odd")
+
+    monkeypatch.setattr(Work, step, odd)
+    gpt, before = client(one_gateway), len(one_gateway.log())
+    stream = gpt.responses.create(model="m1", input="Hello", background=True, stream=True)
+    first = next(iter(stream))
+    assert first.type == "response.created"
+    stream.close()
+    assert finished(gpt, first.response.id).status == "completed"
+    record = next(line for line in one_gateway.wait_log(before + 2) if line.get("tokens"))
+    assert record["outcome"] == "ok"
+    assert not one_gateway.process.state.books._open
 
 
 def test_one_that_waits_for_its_turn_is_not_taken_for_deleted(

@@ -18,6 +18,10 @@ import pytest
 
 from tests.gateway.state.background_kit import finished
 from wireglot.gateway.state import background, background_follow
+from wireglot.gateway.state.background_signs import BEAT, Signs
+from wireglot.gateway.state.kept import RESPONSE
+from wireglot.stores.memory import MemoryEngine
+from wireglot.stores.records import Document
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
@@ -88,6 +92,50 @@ def test_another_process_streams_and_cancels_what_one_works_on(
         assert there.responses.cancel(promised.id).status == "cancelled"
         assert request.abandoned.wait(5)
         assert here.responses.retrieve(promised.id).status == "cancelled"
+
+
+def test_nobody_is_taken_for_dead_whose_sign_of_life_moves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAULTS 95: no clock of another machine says anything. And a sign of life is small."""
+    monkeypatch.setattr(background, "_LOOK", 0.02)
+    with (
+        ScriptedUpstream() as upstream,
+        LiveGateway(configured(upstream), folder=tmp_path) as one,
+        LiveGateway(configured(upstream), folder=tmp_path) as two,
+    ):
+        written: list[str] = []
+        documents = one.process.state.engine.documents
+        real = documents.replace
+
+        async def replace(document: Document) -> bool:
+            written.append(document.kind)
+            return await real(document)
+
+        monkeypatch.setattr(documents, "replace", replace)
+        there = two.process.state.held.background
+        there.lease, there.grace = 0.0, 1.0
+        upstream.next(Behaviour(fault="stall"))
+        id = client(one.url).responses.create(model="m1", input="Hello", background=True).id
+        assert client(two.url).responses.retrieve(id).status in ("queued", "in_progress")
+        assert written.count(BEAT) > 1
+        assert RESPONSE not in written
+        assert client(one.url).responses.cancel(id).status == "cancelled"
+        assert one.call(one.process.state.documents.get("local", BEAT, [id])) == []
+
+
+def test_how_long_a_sign_stands_still_is_told_by_ones_own_clock() -> None:
+    now = [5.0]
+    signs = Signs(MemoryEngine().documents, clock=lambda: now[0])
+    assert signs.still("me", "r", b"1") == 0
+    now[0] += 29
+    assert signs.still("me", "r", b"1") == 29
+    assert signs.still("other", "r", b"1") == 0
+    assert signs.still("me", "r", b"2") == 0
+    now[0] += 1
+    assert signs.still("me", "r", b"2") == 1
+    signs.forget("me", "r")
+    assert signs.still("me", "r", b"2") == 0
 
 
 def test_deleting_it_elsewhere_stops_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.gateway.kit import head, settings
@@ -312,12 +313,35 @@ def test_what_is_wrong_with_a_key_is_told_by_its_field(fields: dict[str, Any], f
     run(work())
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "../x", "x" * 65, "é", "admin", None, 5, "a\x00b"])
+@pytest.mark.parametrize("name", ["", "a/b", "../x", "x" * 65, "é", "admin", "local", None, 5, "a\x00b"])
 def test_a_name_that_could_mean_something_else_is_refused(name: object) -> None:
     async def work() -> None:
         with pytest.raises(Refused) as refused:
             await House().ring.create(name, {})
         assert refused.value.field == "name"
+
+    run(work())
+
+
+def test_a_revocation_wins_however_often_others_are_quicker() -> None:
+    """FAULTS 90"""
+
+    async def work() -> None:
+        house = House()
+        key = await house.create()
+        put, turns = house.keys.put, iter(range(100))
+
+        async def busy(row: KeyRow, *, new: bool = False, over: KeyRow | None = None) -> bool:
+            turn = next(turns, None)
+            if turn is not None:
+                assert over is not None
+                await put(msgspec.structs.replace(over, prefix=f"wg-{turn}"))
+            return await put(row, new=new, over=over)
+
+        house.keys.put = busy  # type: ignore[method-assign]  # a script that never stops
+        assert (await house.ring.revoke("me")).revoked
+        await house.table.refresh()
+        assert not house.opens(key)
 
     run(work())
 

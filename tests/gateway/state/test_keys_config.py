@@ -69,3 +69,12 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, line: str, field: 
     found = problems(tmp_path, key(line))
     assert list(found) == [f"keys.team.{field}"]
     assert said in found[f"keys.team.{field}"]
+
+
+@pytest.mark.parametrize("name", ["local", "admin"])
+def test_a_caller_that_is_no_key_gives_its_name_to_none(tmp_path: Path, name: str) -> None:
+    """THREATS T5: such a key would read what was stored before there were keys."""
+    text = f'[providers.demo]\n[keys]\n{name} = "{digest("secret")}"\n'
+    found = problems(tmp_path, text)
+    assert list(found) == [f"keys.{name}"]
+    assert "but not" in found[f"keys.{name}"]

@@ -17,6 +17,7 @@ from tests.gateway.faults_kit import BY_NAME, Call, ask, provider, start, told, 
 from wireglot.stores.memory import MemoryCounters
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from wireglot.wire.json import encode
 
 DIALECTS = ("anthropic", "openai-chat", "openai-responses", "gemini")
 NOON = 1_794_744_000.0
@@ -200,6 +201,69 @@ def test_whoever_leaves_its_streams_pays_for_them(stage: Any, client: str) -> No
     charged = spent(gateway, budget) - before
     assert in_the_ledger(gateway) - written == charged, "a budget that begins again from it forgets nothing"
     assert 5 * 200 <= charged <= 5 * 2000, "what went in at least, and not all that was reserved"
+    upstream.reset()
+
+
+def in_chunks(text: str) -> tuple[bytes, ...]:
+    words = [{"delta": {"content": text}, "index": 0, "finish_reason": None}]
+    end = [{"delta": {}, "index": 0, "finish_reason": "stop"}]
+    head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m1"}
+    events = [encode({**head, "choices": choices}) for choices in (words, end)]
+    return (*(b"data: " + event + b"\n\n" for event in events), b"data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize("client", ["openai-chat", "anthropic", "gemini", "openai-responses"])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_answer_without_usage_is_in_the_ledger_as_it_was_charged(
+    stage: Any, client: str, streamed: bool
+) -> None:
+    """THREATS T20: budgets begin from the ledger, so a restart must not give any back."""
+    gateway, upstream = stage
+    upstream.reset()
+    said = "word " * 100
+    message = {"role": "assistant", "content": said}
+    whole = {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m1",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+    }
+    sse = (("content-type", "text/event-stream"),)
+    json = (("content-type", "application/json"),)
+    upstream.next(
+        Behaviour(pieces=in_chunks(said), headers=sse)
+        if streamed
+        else Behaviour(body=encode(whole), headers=json)
+    )
+    headers = {"authorization": f"Bearer {key_of('counted')}"}
+    budget = "budget:counted:tokens:2026-11"
+    before, written = spent(gateway, budget), in_the_ledger(gateway)
+    count = len(of_counted(gateway))
+    assert ask(gateway, BY_NAME[client], "m1", "word " * 80, stream=streamed, headers=headers).status == 200
+    wait_until(lambda: len(of_counted(gateway)) > count)
+    wait_until(lambda: not gateway.process.state.limits._work)
+    charged = spent(gateway, budget) - before
+    assert 200 <= charged <= 2000
+    assert in_the_ledger(gateway) - written == charged
+    upstream.reset()
+
+
+def test_a_provider_that_nobody_waited_for_has_read_the_request(stage: Any) -> None:
+    """THREATS T20: a short x-wireglot-timeout is no way around a budget."""
+    gateway, upstream = stage
+    upstream.reset()
+    upstream.next(Behaviour(delay=1.0))
+    headers = {"authorization": f"Bearer {key_of('counted')}", "x-wireglot-timeout": "0.1"}
+    budget = "budget:counted:tokens:2026-11"
+    before, written = spent(gateway, budget), in_the_ledger(gateway)
+    count = len(of_counted(gateway))
+    assert ask(gateway, BY_NAME["openai-chat"], "m1", "word " * 400, headers=headers).status == 504
+    wait_until(lambda: len(of_counted(gateway)) > count)
+    wait_until(lambda: not gateway.process.state.limits._work)
+    charged = spent(gateway, budget) - before
+    assert 400 <= charged <= 1000
+    assert in_the_ledger(gateway) - written == charged
     upstream.reset()
 
 

@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.gateway.state.responses_kit import ALICE, TOOLS, Stage
+from wireglot.dialects.registry import dialect
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.kept import KeptResponse
 from wireglot.gateway.state.responses import ResponseStore
@@ -152,6 +153,12 @@ def away(monkeypatch: pytest.MonkeyPatch) -> Any:
         store = Away(held.responses._documents)
         monkeypatch.setattr(held.responses, "_documents", store)
         monkeypatch.setattr(held.conversations, "_documents", store)
+
+        async def check() -> None:
+            if not store.writes:
+                raise StoreDown("away for a test")
+
+        monkeypatch.setattr(stage.gateway.process.state.engine, "check", check)
         yield stage, store
 
 
@@ -160,6 +167,8 @@ def test_without_the_store_what_needs_it_is_refused_and_all_else_goes_on(away: A
     stage, store = away
     first = stage.alice.responses.create(model="m1", input="x")
     store.reads = store.writes = False
+    standing = stage.gateway.process.state.standing
+    standing.suspect(StoreDown("away for a test"))  # as the next look at it finds
     served = stage.alice.responses.create(model="m1", input="hello")
     assert (served.store, served.status) == (False, "completed")
     assert stage.gateway.wait_log(1, "not stored")
@@ -178,6 +187,7 @@ def test_without_the_store_what_needs_it_is_refused_and_all_else_goes_on(away: A
         stage.alice.responses.retrieve(first.id)
     assert len(stage.upstream.requests) == asked
     store.reads = store.writes = True
+    standing.trouble = ""
     assert stage.alice.responses.retrieve(first.id).id == first.id
 
 
@@ -200,6 +210,92 @@ def test_an_answer_that_could_not_be_stored_is_not_told_as_stored(away: Any, str
     assert "response.completed" not in kinds
 
 
+@pytest.mark.parametrize("begins", [False, True])
+def test_a_turn_that_its_conversation_could_not_take_leaves_no_response(away: Any, begins: bool) -> None:
+    """FAULTS 93: what the client was told has failed is not there, neither as a whole nor in half."""
+    stage, store = away
+    body = {"model": "m1", "input": "hello", "conversation": "mine"}
+    if not begins:
+        assert stage.ask("POST", "/v1/responses", body)[0] == 200
+    kinds = ("response", "reference", "conversation", "item")
+    before = {kind: {document.id for document in stage.stored(kind)} for kind in kinds}
+    real, puts = store.behind.put, []
+
+    async def put(documents: Any, *, new: bool = False) -> bool:
+        puts.append(len(documents))
+        if len(puts) == 2:
+            raise StoreDown("away for a test")
+        return bool(await real(documents, new=new))
+
+    async def append(documents: Any) -> int:
+        raise StoreDown("away for a test")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(store.behind, "put", put)
+        patched.setattr(store.behind, "append", append)
+        status, answer = stage.ask("POST", "/v1/responses", body)
+    assert (status, answer["error"]["code"]) == (503, "storage_unavailable")
+    assert len(puts) == (2 if begins else 1)
+    assert {kind: {document.id for document in stage.stored(kind)} for kind in kinds} == before
+
+
+def test_a_whole_history_costs_one_reference_for_all_its_items() -> None:
+    """Besides those of the answer, and of items whose ids are the client's own. Any of them can be referred to."""
+    with Stage("openai-chat") as stage:
+        items = [{"role": "user", "content": f"word-{number}"} for number in range(300)]
+        named = {"type": "message", "id": "msg_mine", "role": "user", "content": "word-mine"}
+        made = stage.alice.responses.create(model="m1", input=[*items, named])
+        assert len(stage.stored("reference")) == 1 + 1 + len(made.output)
+        listed = stage.alice.responses.input_items.list(made.id, order="asc", limit=100).data
+        assert len({item.id for item in listed}) == 100
+        for id, word in ((listed[77].id, "word-77"), ("msg_mine", "word-mine")):
+            reference = {"type": "item_reference", "id": id}
+            stage.alice.responses.create(model="m1", input=[reference], store=False)
+            assert word in stage.sent_text()
+            assert "word-5" not in stage.sent_text()
+        with pytest.raises(openai.NotFoundError):
+            stage.bob.responses.create(model="m1", input=[{"type": "item_reference", "id": listed[77].id}])
+        stage.alice.responses.delete(made.id)
+        assert stage.stored("reference") == []
+
+
+@pytest.mark.parametrize("length", [201, 4000])
+def test_items_with_long_ids_are_kept_and_found(length: int) -> None:
+    """Some providers' ids are long, and clients send them back."""
+    with Stage("openai-chat") as stage:
+        id = "msg_" + "x" * length
+        item = {"type": "message", "id": id, "role": "user", "content": "long-named"}
+        made = stage.alice.responses.create(model="m1", input=[item], conversation="mine")
+        reference = [{"type": "item_reference", "id": id}]
+        stage.alice.responses.create(model="m1", input=reference)
+        assert "long-named" in stage.sent_text()
+        stage.alice.responses.create(model="m1", input=reference, conversation="mine")
+        listed = stage.alice.responses.input_items.list(made.id)
+        assert [entry.id for entry in listed] == [id]
+        for kind in ("reference", "item"):
+            assert max(len(document.id) for document in stage.stored(kind)) < 300
+
+
+def test_a_request_that_is_stored_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Stage("openai-chat") as stage:
+        speaks, parsed = dialect("openai-responses"), []
+        real = speaks.parse_request
+
+        def parse_request(body: Any, context: Any) -> Any:
+            parsed.append(body)
+            return real(body, context)
+
+        monkeypatch.setattr(type(speaks), "parse_request", staticmethod(parse_request))
+        store = Away(stage.gateway.process.state.held.responses._documents)
+        monkeypatch.setattr(stage.gateway.process.state.held.responses, "_documents", store)
+        store.reads = False  # nor is there anything to look up
+        made = stage.alice.responses.create(
+            model="m1", input="hi", store=True, metadata={"k": "v"}, user="u-1", truncation="disabled"
+        )
+        assert made.store is True
+        assert len(parsed) == 1
+
+
 def test_the_reference_of_an_item_goes_with_its_response() -> None:
     asyncio.run(_keeps_references())
 
@@ -208,9 +304,8 @@ async def _keeps_references() -> None:
     engine = MemoryEngine()
     store = ResponseStore(engine.documents, Settings())
     item = {"type": "message", "id": "msg_1", "role": "user", "content": []}
-    assert await store.save("alice", "resp_1", KeptResponse({"output": []}, [item]), new=True)
-    assert not await store.save("alice", "resp_1", KeptResponse({"output": []}), new=True)
-    assert await store.save("alice", "resp_2", KeptResponse({"output": [item]}))
+    await store.save("alice", "resp_1", KeptResponse({"output": []}, [item]))
+    await store.save("alice", "resp_2", KeptResponse({"output": [item]}))
     assert await store.items("alice", ["msg_1"]) == {"msg_1": item}
     assert await store.items("bob", ["msg_1"]) == {}
     assert await store.delete("alice", "resp_1")

@@ -8,8 +8,10 @@ from typing import Any
 
 import anthropic
 import pytest
+from msgspec.structs import replace
 
 from tests.gateway.state.responses_kit import ALICE, BOB, UPSTREAMS, Stage
+from wireglot.stores.records import UsageRow
 
 CHAT, MESSAGES, SIMPLE = "/v1/chat/completions", "/v1/messages", "/v1/gemini"
 GEMINI = "/v1beta/models/m1:generateContent"
@@ -296,6 +298,40 @@ def test_a_session_is_shown_and_deleted_by_its_caller_only() -> None:
         assert not stage.stored("item")
         answered(stage, CHAT, chat("anew", conversation="mine"))
         assert "of alice" not in stage.sent_text()
+
+
+def test_a_deleted_sessions_name_does_not_come_back_with_rows_that_were_under_way() -> None:
+    """R-X-07: right after the request, while its row is still on its way to the ledger."""
+    with Stage("openai-chat") as stage:
+        for number in range(5):
+            answered(stage, CHAT, chat("hi", conversation=f"s-{number}"))
+            assert stage.ask("DELETE", f"/v1/sessions/s-{number}")[0] == 200
+        assert stage.gateway.call(stage.gateway.process.state.books.flush())
+        assert stage.ask("GET", "/v1/sessions")[1]["data"] == []
+
+
+def test_sessions_of_the_same_millisecond_are_all_listed() -> None:
+    """Also where those that are held stand elsewhere: they were used when their last answer ended."""
+    with Stage("openai-chat") as stage:
+        row = UsageRow("", "alice", 1_700_000_000_000, finished=1_700_000_000_001, outcome="ok")
+        rows = [replace(row, id=f"r{n}", session=f"named-{n:02}") for n in range(12)]
+        older = [replace(row, id="old", session="named-old", started=row.started - 1)]
+        for number in range(4):
+            answered(stage, CHAT, chat("hi", conversation=f"held-{number}"))
+        assert stage.gateway.call(stage.gateway.process.state.books.flush())
+        stage.gateway.call(stage.gateway.process.state.engine.ledger.apply(rows + older))
+        seen: list[str] = []
+        query = "?limit=2"
+        while query:
+            status, page = stage.ask("GET", f"/v1/sessions{query}")
+            assert status == 200
+            seen += [entry["id"] for entry in page["data"]]
+            query = f"?limit=2&after={page['after']}" if page["has_more"] else ""
+        assert seen == [
+            *(f"held-{number}" for number in (3, 2, 1, 0)),
+            *(f"named-{number:02}" for number in reversed(range(12))),
+            "named-old",
+        ]
 
 
 def wait_until(condition: Any) -> None:

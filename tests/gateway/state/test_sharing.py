@@ -7,7 +7,10 @@ from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from wireglot.gateway.health import QUARANTINE, Health
+from wireglot.gateway.state import sharing
 from wireglot.gateway.state.sharing import Sharing
 from wireglot.stores.base import StoreDown
 from wireglot.stores.memory import MemoryCounters
@@ -144,6 +147,43 @@ def test_without_the_store_each_goes_on_by_itself(tmp_path: Path) -> None:
         assert one.notes == ["sharing stopped", "sharing goes on"]
         one.health.cool("kimi", "acct", "m3", one.clock + 30)
         await until(lambda: two.rest("m3") > 0)
+        await end(one, two)
+
+    run(work())
+
+
+def test_what_could_not_be_told_is_told_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-DD-07"""
+
+    async def work() -> None:
+        monkeypatch.setattr(sharing, "HEARD", 0.005)
+        one, two = await fleet(tmp_path)
+        one.counters.down = True
+        one.health.cool("kimi", "acct", "m1", one.clock + 30)
+        await until(lambda: "sharing stopped" in one.notes and not one.sharing._wake.is_set())
+        one.counters.down = False
+        await until(lambda: two.rest() > 0)
+        await end(one, two)
+
+    run(work())
+
+
+def test_it_survives_what_nobody_thought_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        monkeypatch.setattr(sharing, "HEARD", 0.005)
+        one, two = await fleet(tmp_path)
+        real, odd = one.counters.cooling, [3]
+
+        async def cooling() -> dict[str, float]:
+            if odd[0]:
+                odd[0] -= 1
+                raise ValueError("odd")
+            return await real()
+
+        monkeypatch.setattr(one.counters, "cooling", cooling)
+        two.health.cool("kimi", "acct", "m1", two.clock + 30)
+        await until(lambda: one.rest() > 0)
+        assert one.notes == ["bug"]
         await end(one, two)
 
     run(work())

@@ -308,6 +308,7 @@ def test_with_a_full_journal_the_gateway_is_not_ready_and_answers_as_it_was_told
             else:
                 ask(gateway, "anthropic", "demo", False)
             assert gateway.wait_log(event="usage not recorded")[0]["level"] == "error"
+            gateway.wait_log(event="usage spooled")
         gateway.wait_log(event="usage caught up")
         assert decode(fetch(f"{gateway.url}/readyz"))["status"] == "ready"
         ask(gateway, "openai-chat", "demo", False)

@@ -54,8 +54,8 @@ def shared_store_notes(store: StoreSettings, server: ServerSettings) -> list[str
     is_shared = bool(store.shared.value) or store.url.value.startswith("postgres")
     if is_shared and server.secret.source.startswith(("file:", "random")):
         notes.append(
-            "the store is shared, and server.secret is this machine's own: set it, the same on every machine, "
-            "or none can read what another has stored"
+            "the store is shared, and server.secret is this machine's own: set it, the same on every "
+            "machine, or none can read what another has stored"
         )
     if store.url.value.startswith("memory:") and server.workers > 1:
         notes.append(

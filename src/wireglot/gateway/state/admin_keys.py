@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import secrets
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -22,7 +23,6 @@ PREFIX: Final = "wg-"
 _RANDOM: Final = 32
 _SHOWN: Final = 6
 _TRIES: Final = 20
-_RESERVED: Final = frozenset({"admin"})
 OVERLAP_MOST: Final = 90 * 86400
 """Seconds that a replaced key may still open; longer, and nobody would ever change it."""
 
@@ -64,7 +64,7 @@ class Keyring:
 
     async def create(self, name: object, fields: Mapping[str, Any]) -> tuple[KeyRow, str]:
         """The key itself is in the answer, and from then on nowhere."""
-        if type(name) is not str or not is_name(name) or name in _RESERVED:
+        if type(name) is not str or not is_name(name):
             raise Refused(f"name: expected {NAME_EXPECTED}, found {shown(name)}", "name")
         if name in self._reserved:
             raise Taken(f"a key called {name} is in the configuration", "name")
@@ -86,6 +86,7 @@ class Keyring:
                 if row.revoked
                 else msgspec.structs.replace(row, revoked=self._now(), old_digest="", old_until=0)
             ),
+            tries=0,  # it wins, whatever others write at the same time
         )
 
     async def rotate(self, name: str, overlap: object = 0) -> tuple[KeyRow, str]:
@@ -106,9 +107,9 @@ class Keyring:
             raise Taken(f"the key {name} was changed by somebody else at the same moment: look at it again")
         return changed, key
 
-    async def _change(self, name: str, change: Callable[[KeyRow], KeyRow]) -> KeyRow:
-        """Once more where somebody else was quicker: both changes hold then."""
-        for _ in range(_TRIES):
+    async def _change(self, name: str, change: Callable[[KeyRow], KeyRow], *, tries: int = _TRIES) -> KeyRow:
+        """Once more where somebody else was quicker: both changes hold then. `tries` 0: until it is done."""
+        for _ in range(tries) if tries else itertools.repeat(None):
             before = await self.get(name)
             changed = change(before)
             if changed == before or await self._keys.put(changed, over=before):
@@ -140,6 +141,8 @@ class Keyring:
 def _opening(row: KeyRow) -> KeyRow:
     if row.revoked:
         raise Taken(f"the key {row.name} was revoked, and stays so")
+    if not row.digest:
+        raise Taken(f"the key {row.name} cannot be read: it can only be revoked")
     return row
 
 
@@ -167,9 +170,12 @@ def _models(table: Table, default: tuple[str, ...]) -> tuple[str, ...]:
 def told(row: KeyRow, now: float) -> dict[str, Any]:
     """A key as people may see it: without the key, and without its digest."""
     milliseconds = now * 1000
-    state = (
-        "revoked" if row.revoked else "expired" if row.expires and row.expires <= milliseconds else "active"
-    )
+    if row.revoked:
+        state = "revoked"
+    elif not row.digest:
+        state = "unreadable"
+    else:
+        state = "expired" if row.expires and row.expires <= milliseconds else "active"
     shown_row: dict[str, Any] = {
         "name": row.name,
         "prefix": row.prefix,

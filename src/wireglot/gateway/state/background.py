@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import secrets
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -15,11 +15,13 @@ from wireglot.gateway.job import common_headers, identity
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.background_follow import POLL, Follower
+from wireglot.gateway.state.background_signs import Signs
 from wireglot.gateway.state.background_tape import Tape, terminal
 from wireglot.gateway.state.background_work import FINAL, Work, ended, opened
 from wireglot.gateway.state.kept import CANCEL, EVENT, KeptResponse
 from wireglot.gateway.state.question import Question, unavailable
 from wireglot.gateway.state.responses import ResponseStore
+from wireglot.gateway.state.tasks import Guard, Note, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
@@ -43,12 +45,12 @@ _ENDING: Final = 5.0
 
 class Background:
     def __init__(
-        self, documents: Documents, responses: ResponseStore, settings: Settings, instance: str, note: Any
+        self, documents: Documents, responses: ResponseStore, settings: Settings, instance: str, note: Note
     ) -> None:
         self.lease = 30.0
-        """Seconds without a sign of life after which whoever worked on a response has died."""
-        self.grace = 2.5
-        """Seconds for another sign of life: a store that was away has only old ones of the living."""
+        """Seconds without a sign of life after which whoever works on a response may have died."""
+        self.grace = 1.5 * _BEAT * _LOOK
+        """Seconds for one more: a store that was away has only old ones of the living."""
         self._documents = documents
         self._responses = responses
         self._instance = instance
@@ -57,6 +59,9 @@ class Background:
         self._by_record: dict[str, Work] = {}
         self._watch: asyncio.Task[None] | None = None
         self._gateway: Gateway | None = None
+        self._signs = Signs(documents)
+        self._hearing = Guard(note, "background: orders")
+        self._beating = Guard(note, "background: beats")
 
     def adopt(self, settings: Settings) -> None:
         """Each response keeps the settings it was asked for under."""
@@ -144,6 +149,7 @@ class Background:
             instance=self._instance,
             responses=self._responses,
             documents=self._documents,
+            signs=self._signs,
         )
 
     def _check_room(self, tenant: str) -> None:
@@ -153,7 +159,7 @@ class Background:
             raise Fault("rate", f"background: {most} responses are being made already", retry_after=10)
 
     async def _run(self, gateway: Gateway, work: Work) -> None:
-        if self._watch is None:
+        if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._look())
         try:
             await work.run(gateway)
@@ -168,14 +174,20 @@ class Background:
 
     async def current(self, tenant: str, id: str, kept: KeptResponse) -> KeptResponse | None:
         """The response, failed by now if whoever worked on it has died; None: it was deleted meanwhile."""
-        if not self._looks_dead(tenant, id, kept):
+        if not self._is_elsewhere(tenant, id, kept):
+            return kept
+        sign = await self._signs.read(tenant, id)
+        if self._signs.still(tenant, id, sign) < self.lease:
             return kept
         await asyncio.sleep(self.grace)
         again = await self._responses.load(tenant, id)
-        if again is None or not self._looks_dead(tenant, id, again):
+        if again is None or not self._is_elsewhere(tenant, id, again):
             return again
+        if await self._signs.read(tenant, id) != sign:
+            return again
+        self._signs.forget(tenant, id)
         body = await self._last_words(tenant, id) or ended(again.body, "failed")
-        over = msgspec.structs.replace(again, body=body, instance="", beat=0)
+        over = msgspec.structs.replace(again, body=body, instance="")
         return over if await self._responses.replace(tenant, id, over) else None
 
     async def _last_words(self, tenant: str, id: str) -> dict[str, Any] | None:
@@ -222,6 +234,7 @@ class Background:
         if work is not None:
             work.stop("deleted")
         await self._documents.delete_pieces(tenant, EVENT, id)
+        await self._signs.end(tenant, id)  # which tells another process that works on it
 
     async def _found(self, tenant: str, id: str) -> KeptResponse:
         kept = await self._responses.load(tenant, id)
@@ -244,13 +257,9 @@ class Background:
             if kept is None or kept.body["status"] in FINAL:
                 break
 
-    def _looks_dead(self, tenant: str, id: str, kept: KeptResponse) -> bool:
-        return (
-            kept.background
-            and kept.body["status"] not in FINAL
-            and (tenant, id) not in self._works
-            and time.time() - kept.beat / 1000 > self.lease
-        )
+    def _is_elsewhere(self, tenant: str, id: str, kept: KeptResponse) -> bool:
+        """Whether another process works on it, or did."""
+        return kept.background and kept.body["status"] not in FINAL and (tenant, id) not in self._works
 
     def _follower(self, tenant: str, id: str, after: int, tape: Tape | None) -> Follower:
         async def look() -> KeptResponse | None:
@@ -268,13 +277,10 @@ class Background:
             await asyncio.sleep(_LOOK)
             looks += 1
             works = list(self._works.values())
-            try:
-                await self._hear(works)
-                if late or looks % _BEAT == 0:
-                    await asyncio.gather(*(work.beat() for work in works))
-                late = False
-            except StoreDown:
-                late = True
+            await self._hearing.run(partial(self._hear, works))
+            if late or looks % _BEAT == 0:
+                done = await asyncio.gather(*(self._beating.run(work.beat) for work in works))
+                late = not all(done)
         self._watch = None
 
     async def _hear(self, works: list[Work]) -> None:
@@ -297,10 +303,7 @@ class Background:
     async def close(self) -> None:
         await self.drain(0)
         watch, self._watch = self._watch, None
-        if watch is not None:
-            watch.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await watch
+        await stop(watch)
 
 
 def unknown(id: str) -> Fault:

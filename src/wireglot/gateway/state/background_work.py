@@ -23,6 +23,7 @@ from wireglot.stores.records import Document
 if TYPE_CHECKING:
     from wireglot.gateway.app import Gateway
     from wireglot.gateway.job import Job
+    from wireglot.gateway.state.background_signs import Signs
     from wireglot.gateway.state.responses import ResponseStore
     from wireglot.stores.base import Documents
 
@@ -50,6 +51,7 @@ class Work:
         instance: str,
         responses: ResponseStore,
         documents: Documents,
+        signs: Signs,
     ) -> None:
         self.id = id
         self.tenant = job.caller.name
@@ -70,8 +72,8 @@ class Work:
         self._instance = instance
         self._responses = responses
         self._documents = documents
+        self._signs = signs
         self._hours = job.settings.store.keep.events_hours
-        self._saving = asyncio.Lock()
         self._ending = False
 
     @property
@@ -94,8 +96,9 @@ class Work:
     async def keep(self, gateway: Gateway, kept: KeptResponse) -> None:
         """Its first form; from here on it exists, and whoever asked for it is told so."""
         kept = msgspec.structs.replace(
-            kept, body=self._body, background=True, stream=self.stream, instance=self._instance, beat=_now()
+            kept, body=self._body, background=True, stream=self.stream, instance=self._instance
         )
+        await self._signs.begin(self.tenant, self.id)
         await self._responses.save(self.tenant, self.id, kept)
         self._kept = kept
         gateway.observer.begin(self.job.record)
@@ -103,26 +106,19 @@ class Work:
 
     async def beat(self) -> None:
         """Say that it is being worked on. A response that was deleted meanwhile is no longer."""
-        if self._kept is not None and not await self._save(self._body, working=True):
+        if self._kept is not None and not await self._signs.beat(self.tenant, self.id):
             self.stop("deleted")
 
-    async def _save(self, body: dict[str, Any], *, working: bool) -> bool:
+    async def _save(self, *, working: bool) -> bool:
         assert self._kept is not None
-        async with self._saving:
-            if working and self._ending:
-                return True  # its end has overtaken us
-            kept = msgspec.structs.replace(
-                self._kept,
-                body=body,
-                instance=self._instance if working else "",
-                beat=_now() if working else 0,
-            )
-            return await self._responses.replace(self.tenant, self.id, kept)
+        kept = msgspec.structs.replace(
+            self._kept, body=self._body, instance=self._instance if working else ""
+        )
+        return await self._responses.replace(self.tenant, self.id, kept)
 
     # The work.
 
     async def run(self, gateway: Gateway) -> None:
-        record = self.job.record
         saver = asyncio.create_task(self._keep_events())
         try:
             error = await self._answered(gateway)
@@ -131,15 +127,12 @@ class Work:
             self._ending = True
             self.tape.dirty.set()
             self.tape.full.set()
-            await saver
-            if self.job.client is not None:
-                self.job.client.close()
-                record.first_byte = self.job.client.first
-            self.job.client = self.job.feeder = None
-            self.job.keepings = []
-            gateway.state.books.finish(record)
-            if record.begun:
-                gateway.observer.finish(record)
+            try:
+                (problem,) = await asyncio.gather(saver, return_exceptions=True)
+                if isinstance(problem, Exception):
+                    self._tell_bug(gateway, problem)
+            finally:
+                self._close_books(gateway)
         if self._kept is None:
             self.refusal = self.refusal or Fault("internal", "the response was not stored")
             self.accepted.set()
@@ -150,6 +143,21 @@ class Work:
         else:
             await self._forget()
         self.tape.close()
+
+    def _close_books(self, gateway: Gateway) -> None:
+        job, record = self.job, self.job.record
+        if job.client is not None:
+            job.client.close()
+            record.first_byte = job.client.first
+        job.client = job.feeder = job.heard = None
+        job.keepings = []
+        gateway.state.books.finish(record)
+        if record.begun:
+            gateway.observer.finish(record)
+
+    def _tell_bug(self, gateway: Gateway, bug: Exception) -> None:
+        where = operations.place(bug)
+        gateway.observer.note("error", "bug", id=self.job.record.id, type=type(bug).__name__, where=where)
 
     async def _answered(self, gateway: Gateway) -> ApiError | None:
         """Have it answered like any request; what goes wrong becomes a part of the response."""
@@ -168,9 +176,7 @@ class Work:
             self.refusal = Fault("shed", "the gateway is shutting down", retry_after=1)
             return None
         except Exception as bug:
-            gateway.observer.note(
-                "error", "bug", id=record.id, type=type(bug).__name__, where=operations.place(bug)
-            )
+            self._tell_bug(gateway, bug)
             self.refusal = bug
             error = Fault("internal", "an internal error; it has been logged").error
         record.outcome = "error"
@@ -207,7 +213,8 @@ class Work:
             if not told and self.tape.opening is not None:
                 self._body = self.tape.opening
                 with contextlib.suppress(StoreDown):
-                    await self.beat()
+                    if not await self._save(working=True):
+                        self.stop("deleted")
                     told = True
             with contextlib.suppress(StoreDown):  # they stay on the tape
                 await self._store_events()
@@ -234,13 +241,14 @@ class Work:
         """Its events first: whoever sees that it has ended finds all of them."""
         for wait in (*_AGAIN, None):
             try:
-                await self._store_events()
+                await self._store_last_events(gateway)
                 # Somebody who took us for dead has told the client so, and that stays true.
                 now = await self._responses.load(self.tenant, self.id)
                 if now is None:
                     await self._forget()
                 elif now.body.get("status") not in FINAL:
-                    await self._save(self._body, working=False)
+                    await self._save(working=False)
+                    await self._signs.end(self.tenant, self.id)
                 return
             except StoreDown:
                 if wait is None or gateway.draining:
@@ -253,9 +261,18 @@ class Work:
                     return
                 await asyncio.sleep(wait)
 
+    async def _store_last_events(self, gateway: Gateway) -> None:
+        try:
+            await self._store_events()
+        except StoreDown:
+            raise
+        except Exception as bug:  # whatever is wrong with them: how it ended is told all the same
+            self._tell_bug(gateway, bug)
+
     async def _forget(self) -> None:
         with contextlib.suppress(StoreDown):
             await self._documents.delete_pieces(self.tenant, EVENT, self.id)
+            await self._signs.end(self.tenant, self.id)
 
 
 def opened(job: Job, patch: dict[str, Any]) -> dict[str, Any]:

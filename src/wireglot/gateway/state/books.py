@@ -7,7 +7,7 @@ So a store that is slow or down costs a request nothing, and no usage is lost wi
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -98,7 +98,7 @@ class Books:
     @property
     def full(self) -> bool:
         """No account could be kept of another request."""
-        return not self.journal.takes(self._promised)
+        return not self.journal.takes((len(self._open) + 1) * _PROMISED)
 
     @property
     def trouble(self) -> str:
@@ -119,7 +119,7 @@ class Books:
         row = intent(job, target, self._instance)
         required = job.settings.store.ledger_required
         try:
-            sequence = self._append(row, self._promised)
+            sequence = self._write(self.journal.intend, row, (len(self._open) + 1) * _PROMISED)
         except JournalFull as full:
             self._drop(str(full))
             if required:
@@ -130,7 +130,7 @@ class Books:
             self._note("warn", "usage recorded again", dropped=self.dropped)
         self._open[record.id] = (row, job)
         durable = self.journal.synced(sequence)
-        job.durable = _Required(self.journal, durable) if required else durable
+        job.durable = _Required(self.journal, sequence, durable) if required else durable
         job.completed = partial(self.finish, record)
 
     def finish(self, record: Record) -> None:
@@ -153,21 +153,17 @@ class Books:
             now=time.monotonic(),
         )
         try:
-            self._append(whole, 0)
+            self._write(self.journal.append, whole, 0)
         except JournalFull as full:
             self._drop(str(full))
             return
         self.journal.sync_later()
 
-    @property
-    def _promised(self) -> int:
-        return (len(self._open) + 1) * _PROMISED
-
-    def _append(self, row: UsageRow, leave: int) -> int:
+    def _write(self, write: Callable[[UsageRow, int], int], row: UsageRow, leave: int) -> int:
         try:
-            sequence = self.journal.append(row, leave)
+            sequence = write(row, leave)
         except UnicodeEncodeError:
-            sequence = self.journal.append(legible(row), leave)
+            sequence = write(legible(row), leave)
         self._drain.wake()
         return sequence
 
@@ -202,13 +198,14 @@ class Books:
 class _Required:
     """Waits until a row is on the disk, and refuses the request where it cannot be."""
 
-    def __init__(self, journal: Journal, durable: Awaitable[None]) -> None:
+    def __init__(self, journal: Journal, sequence: int, durable: Awaitable[None]) -> None:
         self._journal = journal
+        self._sequence = sequence
         self._durable = durable
 
     def __await__(self) -> Generator[Any, None, None]:
         yield from self._durable.__await__()
-        if self._journal.trouble:
+        if not self._journal.holds(self._sequence):
             raise _unrecorded()
 
 

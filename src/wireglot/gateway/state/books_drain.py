@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 from wireglot.gateway.state.books_rows import collapsed
@@ -19,6 +22,7 @@ _GATHER: Final = 0.25
 """Seconds for which rows are gathered: most requests are over by then, and are one row instead of two."""
 _BACKOFF: Final = 0.5
 _BACKOFF_MAX: Final = 5.0
+_SUSPECTS: Final = 1000
 _BEAT: Final = 10.0
 _LOOKS: Final = 6
 """Beats between two looks for the journals of processes that have gone."""
@@ -38,6 +42,10 @@ class Drain:
         self._note = note
         self._due = asyncio.Event()
         self._turn = asyncio.Lock()
+        self._wait = _BACKOFF
+        self._passed = 0
+        self._suspects: dict[str, int] = {}
+        """Rows that failed while no other passed, and how many had passed before them."""
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -73,52 +81,102 @@ class Drain:
                 rows, position = self._journal.read(BATCH)
                 if not rows:
                     return
-                await self._apply(collapsed(rows))
-                self._journal.applied(position)
+                # Where nothing could be written they are read again, and by then there may be more of them.
+                if await self._applied(collapsed(rows)):
+                    self._journal.applied(position)
 
     async def adopt(self) -> None:
         """Read the journals of processes that have gone. What they had begun, nobody will complete."""
         folder = self._journal.folder
         if folder is None:
             return
-        for orphan in await asyncio.to_thread(orphans, folder, self._instance):
-            try:
-                count, open_rows = await self._replay(orphan)
-            except BaseException:
-                orphan.release()  # another finds it, or we do when we look again
-                raise
-            await asyncio.to_thread(orphan.remove)
-            self._note("info", "usage taken over", of=orphan.instance, rows=count, crashed=open_rows)
+        found = deque(await asyncio.to_thread(orphans, folder, self._instance))
+        try:
+            while found:
+                # One that fails is left to another, or to our next look; it keeps no other from being read.
+                await self._guarded(partial(self._take_over, found[0]))
+                found.popleft().release()
+        finally:
+            for orphan in found:
+                orphan.release()
+
+    async def _take_over(self, orphan: Orphan) -> None:
+        count, open_rows = await self._replay(orphan)
+        await asyncio.to_thread(orphan.remove)
+        self._note("info", "usage taken over", of=orphan.instance, rows=count, crashed=open_rows)
 
     async def _replay(self, orphan: Orphan) -> tuple[int, int]:
         count = 0
         files = orphan.rows()
         while (rows := await asyncio.to_thread(next, files, None)) is not None:
             for at in range(0, len(rows), BATCH):
-                await self._apply(collapsed(rows[at : at + BATCH]))
+                if not await self._applied(collapsed(rows[at : at + BATCH])):
+                    raise StoreDown(self.behind)
             count += len(rows)
         return count, await self._ledger.close_open([orphan.instance], _now())
 
-    async def _apply(self, rows: list[UsageRow]) -> None:
-        """Until it is done."""
-        wait = _BACKOFF
+    async def _applied(self, rows: list[UsageRow]) -> bool:
+        """Whether the store has them, or never will. It is waited for while it is down; not where it fails in
+        a way nobody foresaw, which is told by False, after a while."""
         while True:
             try:
-                await self._ledger.apply(rows)
-                break
+                failure = await self._try(rows)
             except StoreDown as down:
                 self._tell(str(down))
-                await asyncio.sleep(wait)
-                wait = min(2 * wait, _BACKOFF_MAX)
-            except Exception as problem:  # one row that no store can take must not hold up all others
-                if len(rows) == 1:
-                    self.refused += 1
-                    self._note("error", "usage refused", id=rows[0].id, type=type(problem).__name__)
-                    break
-                for row in rows:
-                    await self._apply([row])
-                break
-        self._tell("")
+                await self._pause()
+                continue
+            self._tell(failure)
+            if failure:
+                await self._pause()
+            else:
+                self._wait = _BACKOFF
+            return not failure
+
+    async def _try(self, rows: list[UsageRow]) -> str:
+        """Write them, or all but those that no store can take. What is wrong where no row can be written."""
+        bad: list[tuple[UsageRow, Exception]] = []
+        try:
+            await self._write(rows)
+        except StoreDown:
+            raise
+        except Exception as problem:
+            bad = [(rows[0], problem)] if len(rows) == 1 else await self._try_each(rows)
+        if not bad:
+            return ""
+        if len(bad) == len(rows) and not all(self._passed_since(row) for row, _ in bad):
+            # What hits every row is the store's fault, or ours, and will be mended: no reason to drop them.
+            return f"no usage can be written ({type(bad[0][1]).__name__})"
+        for row, error in bad:
+            self.refused += 1
+            self._suspects.pop(row.id, None)
+            self._note("error", "usage refused", id=row.id, type=type(error).__name__)
+        return ""
+
+    async def _try_each(self, rows: list[UsageRow]) -> list[tuple[UsageRow, Exception]]:
+        """Those that fail by themselves: one row that no store can take must not hold up all others."""
+        bad: list[tuple[UsageRow, Exception]] = []
+        for row in rows:
+            try:
+                await self._write([row])
+            except StoreDown:
+                raise
+            except Exception as problem:
+                bad.append((row, problem))
+        return bad
+
+    async def _write(self, rows: list[UsageRow]) -> None:
+        await self._ledger.apply(rows)
+        self._passed += len(rows)
+
+    def _passed_since(self, row: UsageRow) -> bool:
+        """Whether others have passed since this one failed for the first time: then it is the row."""
+        if len(self._suspects) >= _SUSPECTS:
+            self._suspects.clear()
+        return self._suspects.setdefault(row.id, self._passed) < self._passed
+
+    async def _pause(self) -> None:
+        wait, self._wait = self._wait, min(2 * self._wait, _BACKOFF_MAX)
+        await asyncio.sleep(wait)
 
     def _tell(self, behind: str) -> None:
         if behind and not self.behind:
@@ -145,9 +203,9 @@ class Drain:
 
     async def _beat(self) -> None:
         with contextlib.suppress(StoreDown):  # told where rows cannot be written
-            await self._ledger.beat(self._instance, _now())
+            await self._ledger.beat(self._instance)
 
-    async def _guarded(self, work: Any) -> None:
+    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
         except (StoreDown, OSError) as problem:

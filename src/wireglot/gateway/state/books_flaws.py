@@ -4,7 +4,7 @@ whoever pays by them is told that they are odd."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 from wireglot.ir.outcome import Usage
@@ -34,26 +34,41 @@ def flaws(usage: Usage | None) -> tuple[str, ...]:
     known = _DIALECTS.get(raw.dialect)
     if known is None:
         return ()
-    places, check = known
+    flat, nested, check = known
     document = _in_camel_case(raw.fields) if raw.dialect == "gemini" else raw.fields or raw.form
     numbers: Numbers = {}
-    found: set[str] = set()
-    for name, path in places:
-        value = _at(document, path)
-        if value is None:
-            continue
-        if (type(value) is float and value.is_integer()) or (type(value) is str and value.isdecimal()):
-            value = int(value)  # how JSON of Google's may write whole numbers
-        if type(value) is not int:
-            found.add(ODD)
-        elif value < 0:
-            found.add(NEGATIVE)
-        elif value > COUNT_MAX:
-            found.add(ABSURD)
-        else:
+    found: list[str] = []
+    get = document.get
+    for name, key in flat:
+        value = get(key)
+        if type(value) is int and 0 <= value <= COUNT_MAX:
             numbers[name] = value
-    found.update(check(numbers))
-    return tuple(sorted(found)) if found else ()
+        elif value is not None:
+            _judge(name, value, numbers, found)
+    for key, inner in nested:
+        details = get(key)
+        if type(details) is dict:
+            for name, part in inner:
+                value = details.get(part)
+                if type(value) is int and 0 <= value <= COUNT_MAX:
+                    numbers[name] = value
+                elif value is not None:
+                    _judge(name, value, numbers, found)
+    found += check(numbers)
+    return tuple(sorted(set(found))) if found else ()
+
+
+def _judge(name: str, value: Any, numbers: Numbers, found: list[str]) -> None:
+    if (type(value) is float and value.is_integer()) or (type(value) is str and value.isdecimal()):
+        value = int(value)  # how JSON of Google's may write whole numbers
+    if type(value) is not int:
+        found.append(ODD)
+    elif value < 0:
+        found.append(NEGATIVE)
+    elif value > COUNT_MAX:
+        found.append(ABSURD)
+    else:
+        numbers[name] = value
 
 
 def _in_camel_case(document: dict[str, Any]) -> dict[str, Any]:
@@ -63,95 +78,96 @@ def _in_camel_case(document: dict[str, Any]) -> dict[str, Any]:
     return {_UNDERSCORED.sub(lambda found: found[1].upper(), name): n for name, n in document.items()}
 
 
-def _at(document: dict[str, Any], path: tuple[str, ...]) -> Any:
-    value: Any = document
-    for key in path:
-        if type(value) is not dict:
-            return None
-        value = value.get(key)
-    return value
-
-
-def _anthropic(told: Numbers) -> Iterator[str]:
+def _anthropic(told: Numbers) -> list[str]:
     """Its input holds nothing cached, and there is no total."""
+    found = []
     if told.get("reasoning", 0) > told.get("output", 0):
-        yield REASONING
+        found.append(REASONING)
     # A stream may tell the sum anew and not its parts, so parts that fall short mean nothing.
     if "written" in told and told.get("short", 0) + told.get("long", 0) > told["written"]:
-        yield WRITTEN
+        found.append(WRITTEN)
+    return found
 
 
-def _openai(told: Numbers) -> Iterator[str]:
-    read, write, reasoning = told.get("read", 0), told.get("written", 0), told.get("reasoning", 0)
-    if "input" in told and read + write > told["input"]:
-        yield CACHED
-    if "input" not in told or "output" not in told:
-        return
-    whole = told["input"] + told["output"]
+def _openai(told: Numbers) -> list[str]:
+    found = []
+    get = told.get
+    sent, output, total, reasoning = get("input"), get("output"), get("total"), get("reasoning", 0)
+    if sent is not None and get("read", 0) + get("written", 0) > sent:
+        found.append(CACHED)
+    if sent is None or output is None:
+        return found
     # xAI counts reasoning beside the output, not within it; then the total says so.
-    beside = reasoning > 0 and told.get("total") == whole + reasoning
-    if reasoning > told["output"] and not beside:
-        yield REASONING
-    if "total" in told and told["total"] != whole and not beside:
-        yield TOTAL
+    beside = reasoning > 0 and total == sent + output + reasoning
+    if reasoning > output and not beside:
+        found.append(REASONING)
+    if total is not None and total != sent + output and not beside:
+        found.append(TOTAL)
+    return found
 
 
-def _gemini(told: Numbers) -> Iterator[str]:
+def _gemini(told: Numbers) -> list[str]:
     """Thoughts and the prompts of built-in tools stand beside prompt and answer; what is cached is within."""
+    found = []
     if told.get("read", 0) > told.get("input", 0):
-        yield CACHED
+        found.append(CACHED)
     parts = sum(told.get(name, 0) for name in ("input", "output", "reasoning", "tools"))
     if "total" in told and told["total"] != parts:
-        yield TOTAL
+        found.append(TOTAL)
+    return found
 
 
-Places = tuple[tuple[str, tuple[str, ...]], ...]
-_DIALECTS: Final[dict[str, tuple[Places, Callable[[Numbers], Iterator[str]]]]] = {
+Names = tuple[tuple[str, str], ...]
+"""Names of our own, and the fields that tell them. Of two that tell the same, the later holds."""
+_DIALECTS: Final[dict[str, tuple[Names, tuple[tuple[str, Names], ...], Callable[[Numbers], list[str]]]]] = {
     "anthropic": (
         (
-            ("input", ("input_tokens",)),
-            ("output", ("output_tokens",)),
-            ("read", ("cache_read_input_tokens",)),
-            ("written", ("cache_creation_input_tokens",)),
-            ("short", ("cache_creation", "ephemeral_5m_input_tokens")),
-            ("long", ("cache_creation", "ephemeral_1h_input_tokens")),
-            ("reasoning", ("output_tokens_details", "thinking_tokens")),
+            ("input", "input_tokens"),
+            ("output", "output_tokens"),
+            ("read", "cache_read_input_tokens"),
+            ("written", "cache_creation_input_tokens"),
+        ),
+        (
+            (
+                "cache_creation",
+                (("short", "ephemeral_5m_input_tokens"), ("long", "ephemeral_1h_input_tokens")),
+            ),
+            ("output_tokens_details", (("reasoning", "thinking_tokens"),)),
         ),
         _anthropic,
     ),
     "openai-chat": (
         (
-            ("input", ("prompt_tokens",)),
-            ("output", ("completion_tokens",)),
-            ("total", ("total_tokens",)),
-            ("read", ("cached_tokens",)),  # Kimi
-            ("read", ("prompt_cache_hit_tokens",)),  # DeepSeek
-            ("read", ("prompt_tokens_details", "cached_tokens")),
-            ("written", ("prompt_tokens_details", "cache_write_tokens")),
-            ("reasoning", ("completion_tokens_details", "reasoning_tokens")),
+            ("input", "prompt_tokens"),
+            ("output", "completion_tokens"),
+            ("total", "total_tokens"),
+            ("read", "cached_tokens"),  # Kimi
+            ("read", "prompt_cache_hit_tokens"),  # DeepSeek
+        ),
+        (
+            ("prompt_tokens_details", (("read", "cached_tokens"), ("written", "cache_write_tokens"))),
+            ("completion_tokens_details", (("reasoning", "reasoning_tokens"),)),
         ),
         _openai,
     ),
     "openai-responses": (
+        (("input", "input_tokens"), ("output", "output_tokens"), ("total", "total_tokens")),
         (
-            ("input", ("input_tokens",)),
-            ("output", ("output_tokens",)),
-            ("total", ("total_tokens",)),
-            ("read", ("input_tokens_details", "cached_tokens")),
-            ("written", ("input_tokens_details", "cache_write_tokens")),
-            ("reasoning", ("output_tokens_details", "reasoning_tokens")),
+            ("input_tokens_details", (("read", "cached_tokens"), ("written", "cache_write_tokens"))),
+            ("output_tokens_details", (("reasoning", "reasoning_tokens"),)),
         ),
         _openai,
     ),
     "gemini": (
         (
-            ("input", ("promptTokenCount",)),
-            ("output", ("candidatesTokenCount",)),
-            ("reasoning", ("thoughtsTokenCount",)),
-            ("tools", ("toolUsePromptTokenCount",)),
-            ("read", ("cachedContentTokenCount",)),
-            ("total", ("totalTokenCount",)),
+            ("input", "promptTokenCount"),
+            ("output", "candidatesTokenCount"),
+            ("reasoning", "thoughtsTokenCount"),
+            ("tools", "toolUsePromptTokenCount"),
+            ("read", "cachedContentTokenCount"),
+            ("total", "totalTokenCount"),
         ),
+        (),
         _gemini,
     ),
 }

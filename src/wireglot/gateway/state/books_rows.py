@@ -32,10 +32,10 @@ def intent(job: Job, target: Target, instance: str) -> UsageRow:
         instance,
         record.operation,
         job.dialect,
-        _name(record.session),
-        _name(job.model),
+        record.session[:_NAME_MAX],
+        job.model[:_NAME_MAX],
         target.provider.name,
-        _name(target.model),
+        target.model[:_NAME_MAX],
         target.dialect,
         job.stream,
     )
@@ -62,10 +62,10 @@ def completed(
         row.instance,
         row.operation,
         row.dialect,
-        _name(record.session),  # by now it may be the conversation's
+        record.session[:_NAME_MAX],  # by now it may be the conversation's
         row.model,
         record.provider or row.provider,
-        _name(record.upstream_model) or row.upstream_model,
+        record.upstream_model[:_NAME_MAX] or row.upstream_model,
         record.upstream_dialect or row.upstream_dialect,
         row.stream,
         record.outcome,
@@ -116,7 +116,3 @@ def _bounded(usage: Usage) -> Usage:
         if type(value := getattr(usage, name)) is int
     }
     return msgspec.structs.replace(usage, **counts)
-
-
-def _name(text: str) -> str:
-    return text if len(text) <= _NAME_MAX else text[:_NAME_MAX]

@@ -4,6 +4,7 @@ asked, and what came of them is kept before their end goes out."""
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -16,6 +17,7 @@ from wireglot.gateway.job import with_faults_told
 from wireglot.gateway.state.conversations import ConversationStore
 from wireglot.gateway.state.items import (
     RESPONSES,
+    Stem,
     as_wire,
     is_reference,
     joined_turns,
@@ -23,7 +25,7 @@ from wireglot.gateway.state.items import (
     whole_items,
     with_tools,
 )
-from wireglot.gateway.state.kept import KeptConversation, KeptItem, KeptResponse
+from wireglot.gateway.state.kept import KeptConversation, KeptItem, KeptResponse, new_part
 from wireglot.gateway.state.question import unavailable
 from wireglot.gateway.state.responses import ResponseStore
 from wireglot.gateway.state.standing import Standing
@@ -86,11 +88,11 @@ class Chain:
         identifier = work.id if work is not None else f"resp_{secrets.token_hex(16)}"
         past = await self._past(job, wish)
         document = await self._resolved(job, past)
-        own = with_faults_told(lambda: dialect(RESPONSES).parse_request(document, job.context))
+        own = self._own(job, document)
         generates = job.asked.operation == "generate"
         stored = generates and wish.store is not False
-        if stored and work is None and not await self._reaches_store(job, identifier, wish):
-            stored = False
+        if stored or (generates and past.conversation is not None):
+            stored = self._can_store(job, wish) and stored
         told: dict[str, Any] = {"id": identifier, "store": stored}
         if wish.previous:
             told["previous_response_id"] = wish.previous
@@ -99,22 +101,33 @@ class Chain:
         if work is not None:
             told["background"] = True
         job.rewrite(_whole(replace(own, model=job.model, stream=job.stream), past, told))
+        stem = Stem(job.context, identifier, "input")
         kept = KeptResponse(
             {},
-            whole_items(document.get("input"), job.context, identifier, "input"),
+            whole_items(document.get("input"), stem),
             past.ancestors,
             past.conversation.id if past.conversation is not None else "",
+            stem=stem.text,
         )
         if work is not None:
             await self._background.loaded(job, kept)
         if (stored and work is None) or (generates and past.conversation is not None):
             job.keepings.append(_Kept(self, job, identifier, kept, past, stored=stored and work is None))
 
-    async def _reaches_store(self, job: Job, identifier: str, wish: Wish) -> bool:
+    def _own(self, job: Job, document: dict[str, Any]) -> Request:
+        """The request without its history. It has been read already, unless there was something to put in."""
+        request = job.request()
+        if document.get("input") is not job.document().get("input"):
+            request = with_faults_told(lambda: dialect(RESPONSES).parse_request(document, job.context))
+        extra = request.extra or Extra(RESPONSES)
+        fields = {key: value for key, value in extra.fields.items() if key not in _STATE}
+        form = {key: value for key, value in extra.form.items() if key not in _STATE}
+        return replace(request, extra=replace(extra, fields=fields, form=form))
+
+    def _can_store(self, job: Job, wish: Wish) -> bool:
         """Whether it can be stored. Who has not asked for that is served without it, and told so."""
         try:
             self._standing.check()
-            await self._responses.load(job.caller.name, identifier)
         except StoreDown:
             if wish.store or wish.needs_state:
                 raise
@@ -197,10 +210,8 @@ class Chain:
         wanted = [item["id"] for item in value if is_reference(item) and isinstance(item.get("id"), str)]
         found = await self._responses.items(job.caller.name, wanted)
         if past.conversation is not None:
-            for id in wanted:
-                placed = await self._conversations.item(job.caller.name, past.conversation, id)
-                if placed is not None:
-                    found[id] = as_wire(placed.kept, job.context)
+            held = await self._conversations.items_named(job.caller.name, past.conversation, wanted)
+            found |= {id: as_wire(placed.kept, job.context) for id, placed in held.items()}
         items = []
         for number, item in enumerate(value):
             if not is_reference(item):
@@ -227,18 +238,21 @@ class Chain:
         *,
         stored: bool,
     ) -> None:
+        """The response first, then its turn in one step. What fails in between is taken back: a response that
+        its conversation knows nothing of could not be gone on with."""
         tenant = job.caller.name
         try:
             if stored:
                 await self._responses.save(tenant, identifier, kept)
-            if past.conversation is None:
-                return
-            if past.begins:
-                await self._conversations.create(tenant, past.conversation)
-            items = _items(kept, identifier)
-            await self._conversations.append(tenant, past.conversation, items, job.context)
+            if past.conversation is not None:
+                await self._conversations.keep_turn(
+                    tenant, past.conversation, _items(kept, identifier), job.context, begins=past.begins
+                )
         except StoreDown as down:
             self._standing.suspect(down)
+            if stored:
+                with suppress(StoreDown):
+                    await self._responses.delete(tenant, identifier)
             raise unavailable("the response could not be stored") from None
 
 
@@ -307,7 +321,7 @@ def new_conversation(name: str, job: Job) -> KeptConversation:
     """One that begins with this request. Names are the callers' own; ids in our form are not made up."""
     if name.startswith("conv_"):
         raise no_conversation(name)
-    return KeptConversation(name, job.context.now, dialect=job.dialect)
+    return KeptConversation(name, job.context.now, new_part(), dialect=job.dialect)
 
 
 def no_conversation(id: str) -> Fault:

@@ -6,13 +6,11 @@ import secrets
 import time
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from wireglot.dialects.base import Context
 from wireglot.gateway.faults import Fault
 from wireglot.gateway.state.conversations import ConversationStore
-from wireglot.gateway.state.items import RESPONSES, as_wire, is_reference, parsed, whole_items
-from wireglot.gateway.state.kept import KeptConversation, KeptItem
+from wireglot.gateway.state.items import RESPONSES, Stem, as_wire, is_reference, parsed, whole_items
+from wireglot.gateway.state.kept import KeptConversation, KeptItem, new_part
 from wireglot.gateway.state.paging import listed, order_of, page_size
 from wireglot.gateway.state.question import Question
 
@@ -31,7 +29,7 @@ class ConversationRoutes:
             case "conversations.create":
                 await self._create(question)
             case "conversations.get":
-                question.send(shown(await self._found(question)))
+                await self._send(question, await self._found(question))
             case "conversations.update":
                 await self._update(question)
             case "conversations.delete":
@@ -48,13 +46,10 @@ class ConversationRoutes:
     async def _create(self, question: Question) -> None:
         body = question.document()
         items = _items(body.get("items"), question) if body.get("items") is not None else []
-        kept = KeptConversation(
-            f"conv_{secrets.token_hex(16)}", int(time.time()), _metadata(body.get("metadata")), RESPONSES
-        )
-        await self._conversations.create(question.tenant, kept)
-        if items:
-            await self._conversations.append(question.tenant, kept, items, context_of(question))
-        question.send(shown(kept))
+        metadata = _metadata(body.get("metadata"))
+        kept = KeptConversation(f"conv_{secrets.token_hex(16)}", int(time.time()), new_part(), RESPONSES)
+        await self._conversations.begin(question.tenant, kept, items, context_of(question), metadata)
+        question.send(_shown(kept, metadata))
 
     async def _update(self, question: Question) -> None:
         kept = await self._found(question)
@@ -63,15 +58,16 @@ class ConversationRoutes:
             raise Fault(
                 "bad", "metadata: expected an object", code="missing_required_parameter", param="metadata"
             )
-        kept = replace(kept, metadata=_metadata(body["metadata"]))
-        if not await self._conversations.update(question.tenant, kept):
+        metadata = _metadata(body["metadata"])
+        if not await self._conversations.update(question.tenant, kept, metadata):
             raise no_conversation(kept.id)
-        question.send(shown(kept))
+        question.send(_shown(kept, metadata))
 
     async def _delete(self, question: Question) -> None:
-        kept = await self._found(question)
-        await self._conversations.delete(question.tenant, kept.id)
-        question.send({"id": kept.id, "object": "conversation.deleted", "deleted": True})
+        (id,) = question.asked.ids
+        if not await self._conversations.delete(question.tenant, id):
+            raise no_conversation(id)
+        question.send({"id": id, "object": "conversation.deleted", "deleted": True})
 
     async def _create_items(self, question: Question) -> None:
         kept = await self._found(question)
@@ -110,7 +106,11 @@ class ConversationRoutes:
         kept, id = await self._found(question), question.asked.ids[1]
         if not await self._conversations.delete_item(question.tenant, kept, id):
             raise _no_item(id)
-        question.send(shown(kept))
+        await self._send(question, kept)
+
+    async def _send(self, question: Question, kept: KeptConversation) -> None:
+        metadata = await self._conversations.metadata(question.tenant, [kept])
+        question.send(_shown(kept, metadata[kept.id]))
 
     async def _found(self, question: Question) -> KeptConversation:
         id = question.asked.ids[0]
@@ -125,12 +125,12 @@ def context_of(question: Question) -> Context:
     return Context(secret=secret, seed=question.record.id, now=int(time.time()))
 
 
-def shown(kept: KeptConversation) -> dict[str, Any]:
+def _shown(kept: KeptConversation, metadata: dict[str, str]) -> dict[str, Any]:
     return {
         "id": kept.id,
         "object": "conversation",
         "created_at": kept.created,
-        "metadata": kept.metadata,
+        "metadata": metadata,
     }
 
 
@@ -167,7 +167,8 @@ def _items(value: Any, question: Question) -> list[KeptItem]:
         place = fault.error.param.replace("input[", "items[", 1)
         message = fault.error.message.replace("input[", "items[", 1)
         raise Fault("bad", message, code=fault.error.code, param=place) from None
-    return [KeptItem(item["id"], item) for item in whole_items(value, context, "items")]
+    stem = Stem(context, "items")
+    return [KeptItem(item["id"], item) for item in whole_items(value, stem)]
 
 
 def _metadata(value: Any) -> dict[str, str]:

@@ -1,9 +1,17 @@
-"""Conversations and their items in the store. A turn is added in one step: two at once never mix."""
+"""Conversations and their items in the store.
+
+A conversation has a `part` that nobody can guess, and its items lie under that: what somebody still adds to
+a conversation that was deleted never appears in a later one of the same name. Where a client brings a whole
+history, its items are written under a part of their own, in one step with the entry that makes it the current
+one: readers see all of the old items or all of the new ones. Of two such histories at once one holds; a turn
+that is added meanwhile goes to that one. Entries outlive what they stand for until its items are removed.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -11,11 +19,22 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.kept import CONVERSATION, ITEM, KeptConversation, KeptItem, pack
-from wireglot.stores.base import Documents
+from wireglot.gateway.state.kept import (
+    CONVERSATION,
+    ITEM,
+    METADATA,
+    PART,
+    KeptConversation,
+    KeptItem,
+    key_of,
+    new_part,
+    pack,
+)
+from wireglot.stores.base import Documents, StoreDown
 from wireglot.stores.records import Document
 
 _CONVERSATION: Final = msgspec.json.Decoder(KeptConversation)
+_METADATA: Final = msgspec.json.Decoder(dict[str, str])
 _ITEM: Final = msgspec.json.Decoder(KeptItem)
 _DAY: Final = 24 * 3600 * 1000
 _RENEWED: Final = 0.9
@@ -64,17 +83,48 @@ class ConversationStore:
         found = await self._documents.recent(tenant, CONVERSATION, limit=limit, before=before)
         return [_seen(document) for document in found]
 
-    async def create(self, tenant: str, kept: KeptConversation) -> bool:
-        """False where it exists."""
-        return await self._documents.put([_form(tenant, kept, self._until(_now()))], new=True)
+    async def begin(
+        self,
+        tenant: str,
+        kept: KeptConversation,
+        items: Sequence[KeptItem],
+        context: Context,
+        metadata: dict[str, str] | None = None,
+    ) -> bool:
+        """The conversation with its first items, in one step. False, and nothing written, where it exists."""
+        until = self._until(_now())
+        documents = [
+            Document(tenant, CONVERSATION, kept.id, pack(kept), created=_now(), expires=until),
+            _entry(tenant, kept, kept.part, 1, until),
+            *_pieces(tenant, kept.part, _named(items, set(), context), until),
+        ]
+        if metadata:
+            documents.append(_note(tenant, kept, metadata, until))
+        return await self._documents.put(documents, new=True)
 
-    async def update(self, tenant: str, kept: KeptConversation) -> bool:
-        """Only where it still exists."""
-        return await self._documents.replace(_form(tenant, kept, self._until(_now())))
+    async def metadata(
+        self, tenant: str, conversations: Sequence[KeptConversation]
+    ) -> dict[str, dict[str, str]]:
+        """Those of all of them, by their ids."""
+        found = await self._documents.get(tenant, METADATA, [kept.part for kept in conversations])
+        by_part = {document.id: _METADATA.decode(document.body) for document in found}
+        return {kept.id: by_part.get(kept.part, {}) for kept in conversations}
+
+    async def update(self, tenant: str, kept: KeptConversation, metadata: dict[str, str]) -> bool:
+        """Change its metadata. False where it has been deleted."""
+        seen = await self.seen(tenant, kept.id)
+        if seen is None or seen.kept.part != kept.part:
+            return False
+        await self._documents.put([_note(tenant, kept, metadata, seen.until)])
+        if await self._is_there(tenant, kept):
+            return True
+        await self._documents.delete(tenant, METADATA, [kept.part])
+        return False
 
     async def delete(self, tenant: str, id: str) -> bool:
+        """It is gone at once. Where its items could not be removed, asking again removes them."""
         there = await self._documents.delete(tenant, CONVERSATION, [id]) > 0
-        return await self._documents.delete_pieces(tenant, ITEM, id) > 0 or there
+        return await self._clear(tenant, id) or there
 
     # Items.
 
@@ -88,107 +138,187 @@ class ConversationStore:
         limit: int = 0,
         newest_first: bool = False,
     ) -> list[Placed]:
-        found = await self._documents.pieces(
-            tenant,
-            ITEM,
-            kept.id,
-            after=max(after, kept.first - 1),
-            before=before,
-            limit=limit,
-            newest_first=newest_first,
-        )
-        return [Placed(document.number, _ITEM.decode(document.body)) for document in found]
+        while True:
+            part = await self._current(tenant, kept)
+            found = await self._documents.pieces(
+                tenant, ITEM, part, after=after, before=before, limit=limit, newest_first=newest_first
+            )
+            # Nothing there: they may have been exchanged since we asked where they lie.
+            if found or await self._current(tenant, kept) == part:
+                return [Placed(document.number, _ITEM.decode(document.body)) for document in found]
+
+    async def items_named(self, tenant: str, kept: KeptConversation, ids: Iterable[str]) -> dict[str, Placed]:
+        """Those that are there, by id."""
+        part = await self._current(tenant, kept)
+        found = await self._documents.get(tenant, ITEM, [_piece(part, id) for id in ids])
+        placed = (Placed(document.number, _ITEM.decode(document.body)) for document in found)
+        return {entry.kept.id: entry for entry in placed}
 
     async def item(self, tenant: str, kept: KeptConversation, id: str) -> Placed | None:
-        found = await self._documents.get(tenant, ITEM, [_piece(kept.id, id)])
-        if not found or found[0].number < kept.first:
-            return None
-        return Placed(found[0].number, _ITEM.decode(found[0].body))
+        return (await self.items_named(tenant, kept, [id])).get(id)
 
     async def delete_item(self, tenant: str, kept: KeptConversation, id: str) -> bool:
-        return await self._documents.delete(tenant, ITEM, [_piece(kept.id, id)]) > 0
+        part = await self._current(tenant, kept)
+        return await self._documents.delete(tenant, ITEM, [_piece(part, id)]) > 0
+
+    async def keep_turn(
+        self,
+        tenant: str,
+        kept: KeptConversation,
+        items: Sequence[KeptItem],
+        context: Context,
+        *,
+        begins: bool,
+        whole: bool = False,
+    ) -> None:
+        """Hold a turn: at the end of its conversation, or (`whole`) instead of all that it held. Nothing is
+        kept of it where the conversation was deleted meanwhile."""
+        if begins:
+            if await self.begin(tenant, kept, items, context):
+                return
+            found = await self.find(tenant, kept.id)  # somebody else has begun it meanwhile
+            if found is None:
+                return
+            kept = found
+        if whole:
+            await self.exchange(tenant, kept, items, context)
+        else:
+            await self.append(tenant, kept, items, context)
 
     async def append(
         self, tenant: str, kept: KeptConversation, items: Sequence[KeptItem], context: Context
     ) -> list[KeptItem] | None:
         """The items as they are kept: one whose id is taken has another. None: it has been deleted."""
-        fresh = await self._touched(tenant, kept.id)
-        if fresh is None:
-            return None
-        added, number = await self._add(tenant, fresh, items, context)
-        if added and number < fresh.kept.first:  # all that it had was deleted, and the count began anew
-            await self.update(tenant, replace(fresh.kept, first=number))
-        return added
+        while (until := await self._touched(tenant, kept)) is not None:
+            if not items:
+                return []
+            part = await self._current(tenant, kept)
+            places = [_piece(part, item.id) for item in items]
+            taken = {document.id for document in await self._documents.get(tenant, ITEM, places)}
+            added = _named(items, {place.partition("\x1f")[2] for place in taken}, context)
+            await self._documents.append(_pieces(tenant, part, added, until))
+            try:
+                if await self._is_there(tenant, kept) and await self._current(tenant, kept) == part:
+                    return added
+            except StoreDown:
+                return added  # they are there: whoever is told otherwise adds them again
+            # It was deleted, or its items exchanged, before ours were there: whoever did that missed them.
+            await self._documents.delete_pieces(tenant, ITEM, part)
+        return None
 
     async def exchange(
         self, tenant: str, kept: KeptConversation, items: Sequence[KeptItem], context: Context
     ) -> None:
-        """Hold these items instead of all that were held. The new ones are there before the old ones go."""
-        fresh = await self._touched(tenant, kept.id)
-        if fresh is None or not items:
+        """Hold these items instead of all that were held."""
+        if not items or (until := await self._touched(tenant, kept)) is None:
             return
-        old = [placed.kept.id for placed in await self.items(tenant, fresh.kept)]
-        _, number = await self._add(tenant, fresh, items, context)
-        await self.update(tenant, replace(fresh.kept, first=number))
-        await self._documents.delete(tenant, ITEM, [_piece(kept.id, id) for id in old])
+        entries = await self._documents.pieces(tenant, PART, kept.id, limit=1, newest_first=True)
+        last = entries[0].number if entries else 0
+        part = new_part()
+        pieces = _pieces(tenant, part, _named(items, set(), context), until)
+        await self._documents.put([*pieces, _entry(tenant, kept, part, last + 1, until)])
+        with suppress(StoreDown):  # it has happened: the next one, or a deletion, removes what is left
+            await self._clear(tenant, kept.id)
 
-    async def _add(
-        self, tenant: str, seen: Seen, items: Sequence[KeptItem], context: Context
-    ) -> tuple[list[KeptItem], int]:
-        if not items:
-            return [], 0
-        kept = seen.kept
-        places = [_piece(kept.id, item.id) for item in items]
-        taken = {document.id for document in await self._documents.get(tenant, ITEM, places)}
-        added: list[KeptItem] = []
-        for item in items:
-            if not item.id or _piece(kept.id, item.id) in taken:
-                item = _renamed(item, context, len(added))
-            taken.add(_piece(kept.id, item.id))
-            added.append(item)
-        now = _now()
-        number = await self._documents.append(
-            [
-                Document(
-                    tenant, ITEM, _piece(kept.id, item.id), pack(item), kept.id,
-                    created=now, expires=seen.until,
-                )
-                for item in added
-            ]
-        )  # fmt: skip
-        return added, number
+    # Parts.
 
-    async def _touched(self, tenant: str, id: str) -> Seen | None:
-        """The conversation as it is now, marked as used; None where it is gone. Its metadata are not written:
-        somebody may be changing them."""
-        seen = await self.seen(tenant, id)
-        if seen is None:
+    async def _current(self, tenant: str, kept: KeptConversation) -> str:
+        """Where its items lie."""
+        return _latest(kept, await self._documents.pieces(tenant, PART, kept.id))
+
+    async def _clear(self, tenant: str, id: str) -> bool:
+        """Remove what nobody sees any more: items that were exchanged for others, items of conversations of
+        this name that were deleted. Whether there was such."""
+        # The entries are read first: what is current by then gives way only to one that is not among them.
+        entries = await self._documents.pieces(tenant, PART, id)
+        kept = await self.find(tenant, id)
+        current = _name(kept, _latest(kept, entries)) if kept is not None else ""
+        old = [entry.id for entry in entries if entry.id != current]
+        for name in old:
+            await self._documents.delete_pieces(tenant, ITEM, name.partition("\x1f")[2])
+        gone = {name.partition("\x1f")[0] for name in old} - {kept.part if kept is not None else ""}
+        if gone:
+            await self._documents.delete(tenant, METADATA, list(gone))
+        if old:
+            await self._documents.delete(tenant, PART, old)
+        return bool(old)
+
+    async def _is_there(self, tenant: str, kept: KeptConversation) -> bool:
+        """This very one, not another of its name."""
+        found = await self.find(tenant, kept.id)
+        return found is not None and found.part == kept.part
+
+    async def _touched(self, tenant: str, kept: KeptConversation) -> int | None:
+        """Mark it as used; when it expires now, or None where it is gone. Nothing else moves its end, and
+        this moves that of all that belongs to it."""
+        seen = await self.seen(tenant, kept.id)
+        if seen is None or seen.kept.part != kept.part:
             return None
         now = _now()
         until = self._until(now)
         if bool(until) == bool(seen.until) and (not until or seen.until - now >= _RENEWED * (until - now)):
             until = seen.until
         else:
-            await self._documents.touch_pieces(tenant, ITEM, id, expires=until)
-        there = await self._documents.touch(tenant, CONVERSATION, id, created=now, expires=until)
-        return Seen(seen.kept, now, until) if there else None
+            await self._documents.touch(tenant, METADATA, kept.part, created=now, expires=until)
+            await self._documents.touch_pieces(tenant, PART, kept.id, expires=until)
+            await self._documents.touch_pieces(tenant, ITEM, await self._current(tenant, kept), expires=until)
+        there = await self._documents.touch(tenant, CONVERSATION, kept.id, created=now, expires=until)
+        return until if there else None
 
     def _until(self, now: int) -> int:
         return now + int(self._days * _DAY) if self._days else 0
 
 
 def _seen(document: Document) -> Seen:
+    """`created` is when it was last used: that is the order in which conversations are listed."""
     return Seen(_CONVERSATION.decode(document.body), document.created, document.expires)
 
 
-def _form(tenant: str, kept: KeptConversation, until: int) -> Document:
-    """`created` is when it was last used: that is the order in which conversations are listed."""
-    return Document(tenant, CONVERSATION, kept.id, pack(kept), created=_now(), expires=until)
+def _note(tenant: str, kept: KeptConversation, metadata: dict[str, str], until: int) -> Document:
+    body = msgspec.json.encode(metadata)
+    return Document(tenant, METADATA, kept.part, body, created=_now(), expires=until)
 
 
-def _piece(conversation: str, item: str) -> str:
+def _name(kept: KeptConversation, part: str) -> str:
+    return f"{kept.part}\x1f{part}"
+
+
+def _entry(tenant: str, kept: KeptConversation, part: str, number: int, until: int) -> Document:
+    """Says that its items lie there. Entries are found by the conversation's name, also when it is gone."""
+    return Document(
+        tenant, PART, _name(kept, part), b"", kept.id, number, created=_now(), expires=until
+    )  # fmt: skip
+
+
+def _latest(kept: KeptConversation, entries: Sequence[Document]) -> str:
+    """Two histories at once may have the same number: everybody prefers the same one."""
+    own = ((entry.number, entry.id) for entry in entries if entry.id.startswith(_name(kept, "")))
+    return max(own, default=(0, _name(kept, kept.part)))[1].partition("\x1f")[2]
+
+
+def _pieces(tenant: str, part: str, items: Sequence[KeptItem], until: int) -> list[Document]:
+    """Numbered from one, for a part that has no items yet."""
+    now = _now()
+    return [
+        Document(tenant, ITEM, _piece(part, item.id), pack(item), part, number, created=now, expires=until)
+        for number, item in enumerate(items, 1)
+    ]
+
+
+def _piece(part: str, item: str) -> str:
     """Item ids are unique within their conversation only: providers choose them."""
-    return f"{conversation}\x1f{item}"
+    return f"{part}\x1f{key_of(item)}"
+
+
+def _named(items: Sequence[KeptItem], taken: set[str], context: Context) -> list[KeptItem]:
+    """Each with an id of its own. `taken` are the keys of those that are there."""
+    named: list[KeptItem] = []
+    for item in items:
+        if not item.id or key_of(item.id) in taken:
+            item = _renamed(item, context, len(named))
+        taken.add(key_of(item.id))
+        named.append(item)
+    return named
 
 
 def _renamed(item: KeptItem, context: Context, place: int) -> KeptItem:

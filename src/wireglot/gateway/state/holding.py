@@ -86,16 +86,12 @@ class _Turn:
 
     async def keep(self, response: Response) -> None:
         job, kept, tenant = self._job, self._kept, self._job.caller.name
-        conversations = self._holding.conversations
         messages = [*self._said, Message("assistant", response.content)]
         items = items_of(messages, job.context, job.record.id)
         try:
-            if self._begins:
-                await conversations.create(tenant, kept)
-            if self._whole:
-                await conversations.exchange(tenant, kept, items, job.context)
-            else:
-                await conversations.append(tenant, kept, items, job.context)
+            await self._holding.conversations.keep_turn(
+                tenant, kept, items, job.context, begins=self._begins, whole=self._whole
+            )
         except StoreDown as down:
             self._holding.standing.suspect(down)
             raise unavailable(f"conversation {kept.id!r}") from None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import secrets
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -16,6 +17,7 @@ from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.kept import IDEMPOTENT
 from wireglot.gateway.state.question import unavailable
 from wireglot.gateway.state.recorder import Recorder
+from wireglot.gateway.state.tasks import Guard, Note, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
@@ -34,6 +36,7 @@ PATIENCE: Final = 10.0
 LARGEST: Final = 8 * 1024 * 1024
 """Bytes of an answer that is kept."""
 
+_CLOSING: Final = 2.0
 _TRIES: Final = 5
 _ONCE: Final = frozenset({"generate", "compact"})
 _HOUR: Final = 3600 * 1000
@@ -44,6 +47,8 @@ class _Record(msgspec.Struct, frozen=True, omit_defaults=True):
 
     digest: bytes
     """Of method, path and body: another request may not have the same key."""
+    nonce: bytes = b""
+    """Whose claim it is: a request of the same kind may have taken its place."""
     status: int = 0
     content_type: str = ""
     body: bytes = b""
@@ -64,13 +69,13 @@ _UNNAMED: Final = Claim()
 
 
 class _Named(Claim):
-    def __init__(self, owner: Idempotency, document: Document, recorder: Recorder, digest: bytes) -> None:
+    def __init__(self, owner: Idempotency, document: Document, recorder: Recorder, record: _Record) -> None:
         self._owner = owner
         self._document = document
         self._recorder = recorder
-        self._digest = digest
+        self._record = record
         self._renewed = time.monotonic()
-        self._beat = asyncio.create_task(self._renew())
+        self._beat = asyncio.create_task(Guard(owner.note, "idempotency").forever(self._renew, lambda: BEAT))
 
     async def finish(self, job: Job) -> None:
         # A task of its own: a client that leaves now must leave neither half a record nor a key in limbo.
@@ -82,18 +87,21 @@ class _Named(Claim):
             self._recorder.release()
 
     async def _settle(self, job: Job) -> None:
-        self._beat.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._beat
+        await stop(self._beat)
         recorder, document, note = self._recorder, self._document, self._owner.note
         complete = recorder.whole and 200 <= recorder.status < 300 and job.record.outcome == "ok"
         try:
-            if time.monotonic() - self._renewed > LEASE:
-                return  # another may have it by now
+            if not await self._owner.is_ours(document, self._record):
+                return  # it stood still for too long, and another has it by now
             if complete and recorder.too_large:
                 note("warn", "idempotency", id=job.record.id, detail="the answer is too large to be kept")
             elif complete:
-                record = _Record(self._digest, recorder.status, recorder.content_type, recorder.body)
+                record = msgspec.structs.replace(
+                    self._record,
+                    status=recorder.status,
+                    content_type=recorder.content_type,
+                    body=recorder.body,
+                )
                 if await self._owner.documents.replace(self._owner.form(document, record, done=True)):
                     return
             await self._owner.documents.delete(document.tenant, IDEMPOTENT, [document.id])
@@ -102,17 +110,19 @@ class _Named(Claim):
             note("error", "idempotency", id=job.record.id, detail="the store is down: the answer is not kept")
 
     async def _renew(self) -> None:
-        while True:
-            await asyncio.sleep(BEAT)
-            began = time.monotonic()
-            with contextlib.suppress(StoreDown):  # the next beat may get through
-                record = _Record(self._digest)
-                if await self._owner.documents.replace(self._owner.form(self._document, record)):
-                    self._renewed = began
+        began = time.monotonic()
+        if began - self._renewed > LEASE:
+            return  # another may have it by now, and the lease is not ours
+        form = self._owner.form(self._document, self._record)
+        touched = await self._owner.documents.touch(
+            form.tenant, form.kind, form.id, created=form.created, expires=form.expires
+        )
+        if touched:
+            self._renewed = began
 
 
 class Idempotency:
-    def __init__(self, documents: Documents, settings: Settings, note: Any) -> None:
+    def __init__(self, documents: Documents, settings: Settings, note: Note) -> None:
         self.documents = documents
         self.note = note
         self._hours = settings.store.keep.idempotency_hours
@@ -120,6 +130,11 @@ class Idempotency:
 
     def adopt(self, settings: Settings) -> None:
         self._hours = settings.store.keep.idempotency_hours
+
+    async def close(self) -> None:
+        """Let what is being kept be kept."""
+        if self._settling:
+            await asyncio.wait(self._settling, timeout=_CLOSING)
 
     async def begin(self, job: Job) -> Claim | None:
         """The right to answer the request; None: it had its answer before, and has it again."""
@@ -136,11 +151,12 @@ class Idempotency:
         name = hashlib.blake2b(f"{job.dialect}\x1f{key}".encode(), digest_size=24).hexdigest()
         digest = _digest(job)
         document = Document(job.caller.name, IDEMPOTENT, name, b"")
+        own = _Record(digest, nonce=secrets.token_bytes(12))
         for _ in range(_TRIES):
-            if await self.documents.put([self.form(document, _Record(digest))], new=True):
+            if await self._put(document, own):
                 recorder = Recorder(job.reply, LARGEST)
                 job.reply = recorder
-                return _Named(self, document, recorder, digest)
+                return _Named(self, document, recorder, own)
             found = await self.documents.get(job.caller.name, IDEMPOTENT, [name])
             if not found:
                 continue  # it was released in this moment
@@ -153,6 +169,25 @@ class Idempotency:
             raise Fault("conflict", "Idempotency-Key: a request with it is being answered", retry_after=1)
         # There, and not to be opened: sealed with a secret that the gateway no longer has.
         raise Fault("conflict", "Idempotency-Key: its answer cannot be read; use another key", retry_after=1)
+
+    async def _put(self, document: Document, record: _Record) -> bool:
+        """A client that leaves meanwhile leaves no claim behind."""
+        work = asyncio.create_task(self.documents.put([self.form(document, record)], new=True))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            self.hold(asyncio.create_task(self._withdraw(work, document, record)))
+            raise
+
+    async def _withdraw(self, work: asyncio.Task[bool], document: Document, record: _Record) -> None:
+        with contextlib.suppress(StoreDown):  # it ends with its lease
+            if await work and await self.is_ours(document, record):
+                await self.documents.delete(document.tenant, document.kind, [document.id])
+
+    async def is_ours(self, document: Document, record: _Record) -> bool:
+        """Whether this claim is the one that stands."""
+        found = await self.documents.get(document.tenant, document.kind, [document.id])
+        return bool(found) and _DECODER.decode(found[0].body).nonce == record.nonce
 
     def form(self, document: Document, record: _Record, *, done: bool = False) -> Document:
         """As it lies in the store. A claim that is not renewed expires."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from wireglot.dialects.base import Context
+from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.job import with_faults_told
 from wireglot.gateway.state.kept import KeptItem
@@ -31,6 +31,8 @@ _PREFIXES: Final = {
 _WITH_STATUS: Final = frozenset(
     {"message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output"}
 )
+_COUNTED: Final = 6
+"""Hexadecimal digits."""
 
 
 def is_reference(item: Any) -> bool:
@@ -41,20 +43,40 @@ def is_reference(item: Any) -> bool:
     return kind == "item_reference" or (kind is None and "role" not in item and "id" in item)
 
 
-def whole_items(value: Any, context: Context, *material: str) -> list[dict[str, Any]]:
+class Stem:
+    """Ids for the items of one request that have none. All begin alike behind their prefix and are counted,
+    so that one entry in a store is enough to find any of them."""
+
+    def __init__(self, context: Context, *material: str) -> None:
+        self.text = _stem(context.new_id("item", *material))
+
+    def id(self, prefix: str, number: int) -> str:
+        return f"{prefix}_{self.text}{number:0{_COUNTED}x}"
+
+
+def stem_of(id: str) -> str:
+    """What an id begins with that came from a Stem; "" where it did not."""
+    return _stem(id) if is_minted(id) else ""
+
+
+def _stem(id: str) -> str:
+    return id.partition("_")[2][:-_COUNTED]
+
+
+def whole_items(value: Any, stem: Stem) -> list[dict[str, Any]]:
     """The input of a request as its items, each with all that a client may look for: an id, a type, parts."""
     if isinstance(value, str):
         value = [{"role": "user", "content": value}]
     if not isinstance(value, list):
         return []
-    return [_whole(item, context, *material, str(number)) for number, item in enumerate(value)]
+    return [_whole(item, stem, number) for number, item in enumerate(value)]
 
 
-def _whole(item: dict[str, Any], context: Context, *material: str) -> dict[str, Any]:
+def _whole(item: dict[str, Any], stem: Stem, number: int) -> dict[str, Any]:
     kind = item.get("type") or "message"
     whole: dict[str, Any] = {"type": kind, **item}
     if not isinstance(item.get("id"), str):
-        whole["id"] = context.new_id(_PREFIXES.get(kind, "item"), *material)
+        whole["id"] = stem.id(_PREFIXES.get(kind, "item"), number)
     if kind in _WITH_STATUS and not whole.get("status"):
         whole["status"] = "completed"
     if kind == "message" and isinstance(item.get("content"), str):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from typing import Any, Final
 
 import msgspec
@@ -13,11 +15,19 @@ EVENT: Final = "event"
 """Pieces of a response that runs in the background: the bytes of its stream, numbered by its last event."""
 CANCEL: Final = "cancel"
 REFERENCE: Final = "reference"
-"""Which response an item came with, by the item's id."""
+"""Which response an item came with, by the item's id, or by what the ids of a request's items begin with."""
 CONVERSATION: Final = "conversation"
+METADATA: Final = "metadata"
+"""Of a conversation, by its part. They change while others write to it, so they are not in it."""
 ITEM: Final = "item"
-"""Pieces of a conversation."""
+"""Pieces of a part of a conversation."""
+PART: Final = "part"
+"""Pieces of a conversation: where its items lie. The one with the highest number is current."""
 IDEMPOTENT: Final = "idempotent"
+HISTORY: Final = (RESPONSE, CONVERSATION, ITEM)
+"""What a conversation is made of: where one of these cannot be read, it is not told without it."""
+
+_KEY_MOST: Final = 200
 
 
 class KeptResponse(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -33,19 +43,20 @@ class KeptResponse(msgspec.Struct, frozen=True, omit_defaults=True):
     """Made in the background for a client that wants its stream: its events are kept too."""
     instance: str = ""
     """The process that works on it, while it does."""
-    beat: int = 0
-    """When that process last said so (unix milliseconds)."""
+    stem: str = ""
+    """What the ids that we gave items of `input` have in common (see `items.Stem`)."""
 
 
 class KeptConversation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """It never changes: who writes it again could bring back one that was deleted meanwhile."""
+
     id: str
     created: int
     """Unix seconds."""
-    metadata: dict[str, str] = {}
+    part: str
+    """Where its items lie, unless they were exchanged: another conversation of this name has another one."""
     dialect: str = ""
     """Of the client that began it."""
-    first: int = 0
-    """The number of its first item: earlier ones were exchanged for these, and are being removed."""
 
 
 class KeptItem(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -59,6 +70,18 @@ class KeptItem(msgspec.Struct, frozen=True, omit_defaults=True):
     """It is a piece of the message before it."""
     response: str = ""
     """The response that it came with."""
+
+
+def new_part() -> str:
+    return secrets.token_hex(16)
+
+
+def key_of(id: str) -> str:
+    """The name of a client's or provider's item in a store, whose names must not be long. Some providers' ids
+    are whole sealed documents."""
+    return (
+        id if len(id) <= _KEY_MOST else f"#{hashlib.sha256(id.encode('utf-8', 'surrogatepass')).hexdigest()}"
+    )
 
 
 # JSON and not MessagePack: clients' numbers may be of any length.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from wireglot.gateway.settings import ClientKey, LossPolicy
 from wireglot.gateway.state.question import unavailable
+from wireglot.gateway.state.tasks import Guard, Note, stop
 from wireglot.stores.base import Keys, StoreDown
 from wireglot.stores.records import KeyRow
 
@@ -28,7 +28,7 @@ class KeyTable:
     def __init__(
         self,
         keys: Keys,
-        note: Any,
+        note: Note,
         *,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
@@ -43,8 +43,13 @@ class KeyTable:
         self._read: float | None = None
         """When the store last said that the table is right."""
         self._any = False
+        self.down = False
+        """Whether the store did not answer when it was last asked."""
         self._distrusted = False
+        self._unread: frozenset[str] = frozenset()
+        """The names of those that cannot be read."""
         self._one_at_a_time = asyncio.Lock()
+        self._guard = Guard(note, "keys")
         self._poll: asyncio.Task[None] | None = None
 
     @property
@@ -54,13 +59,12 @@ class KeyTable:
 
     async def start(self) -> None:
         await self.refresh()
-        self._poll = asyncio.create_task(self._look())
+        self._poll = asyncio.create_task(
+            self._guard.forever(self._refresh, lambda: POLL * (0.8 + 0.4 * random.random()))
+        )
 
     async def close(self) -> None:
-        if self._poll is not None:
-            self._poll.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._poll
+        await stop(self._poll)
 
     def find(self, digest: str) -> ClientKey | None:
         if self._read is None or self._clock() - self._read > TRUSTED:
@@ -74,6 +78,9 @@ class KeyTable:
 
     async def refresh(self) -> None:
         """Read the keys again if they have changed. What cannot be read stays as it was, for a while."""
+        await self._guard.run(self._refresh)
+
+    async def _refresh(self) -> None:
         async with self._one_at_a_time:
             asked = self._clock()
             try:
@@ -83,17 +90,26 @@ class KeyTable:
                     self._take(await self._keys.all())
                     self._version = version
                 self._read = asked
+                self.down = False
             except StoreDown as down:
+                self.down = True
                 self._distrust(str(down))
                 return
+            except Exception as bug:
+                self._distrust(type(bug).__name__)
+                raise
         if self._distrusted:
             self._distrusted = False
             self._note("info", "keys are known again")
 
     def _take(self, rows: list[KeyRow]) -> None:
         found: dict[str, tuple[ClientKey, int]] = {}
+        unread = frozenset(row.name for row in rows if not row.digest and not row.revoked)
+        for name in sorted(unread - self._unread):
+            self._note("error", "key not readable", name=name, detail="it opens nothing until it is mended")
+        self._unread = unread
         for row in rows:
-            if row.revoked:
+            if row.revoked or not row.digest:
                 continue
             found[row.digest] = (_client_key(row, row.digest), 0)
             if row.old_digest and row.old_until:
@@ -106,11 +122,6 @@ class KeyTable:
             return
         self._distrusted = True
         self._note("error", "keys are not known", detail=f"stored keys are refused: {reason}")
-
-    async def _look(self) -> None:
-        while True:
-            await asyncio.sleep(POLL * (0.8 + 0.4 * random.random()))
-            await self.refresh()
 
 
 def _client_key(row: KeyRow, digest: str) -> ClientKey:

@@ -7,9 +7,10 @@ import contextlib
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -18,7 +19,17 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.limits_amounts import Heard
-from wireglot.gateway.state.limits_reservation import Limit, Reservation, larger, reserve, used
+from wireglot.gateway.state.limits_reservation import (
+    NOTHING,
+    Limit,
+    Reservation,
+    Unit,
+    estimate,
+    larger,
+    reserve,
+    used,
+)
+from wireglot.gateway.state.tasks import Guard, Note, stop
 from wireglot.stores.base import Counters, Ledger, StoreDown
 from wireglot.stores.memory import MemoryCounters
 from wireglot.stores.records import Budget, Denied, KeyLimits, Rate
@@ -31,6 +42,10 @@ _LEASE: Final = 60.0
 """Seconds after which the place of a request whose process has died is free."""
 _RENEWED: Final = 20.0
 _DRAIN: Final = 3.0
+_AGAIN: Final = (0.5, 2.0, 10.0)
+"""Seconds between tries to charge what was used beyond what was reserved."""
+_REST: Final = 2.0
+"""Counters are left alone for so many times as long as they took to fail."""
 _RESERVED_WAIT: Final = 5.0
 """Seconds to wait where only requests under way stand in the way."""
 
@@ -44,7 +59,7 @@ class Limiter:
         ledger: Ledger,
         settings: Settings,
         instance: str,
-        note: Any,
+        note: Note,
         *,
         wall: Callable[[], float] = time.time,
         peers: Callable[[], int] = lambda: 1,
@@ -58,23 +73,25 @@ class Limiter:
         self._own = MemoryCounters(wall=wall)
         """Stands in while the shared ones are down."""
         self._down = False
+        self._rest_until = 0.0
+        """Until when the shared ones are not asked: they did not answer."""
         self._running: dict[str, Reservation] = {}
         """Those that hold a place."""
         self._held: Counter[str] = Counter()
         """How many requests of this process hold a part of a budget."""
         self._renewal: asyncio.Task[None] | None = None
         self._work: set[asyncio.Task[None]] = set()
+        self._renewing = Guard(note, "limits: renewal")
+        self._settling = Guard(note, "limits: settling")
 
     def adopt(self, settings: Settings) -> None:
         """A request brings the settings that it came in under: there is nothing to take over."""
 
     async def close(self) -> None:
-        if self._renewal is not None:
-            self._renewal.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._renewal
+        await stop(self._renewal)
         if self._work:
             await asyncio.wait(self._work, timeout=_DRAIN)
+        await stop(*self._work)
 
     # Before an upstream is asked.
 
@@ -89,7 +106,7 @@ class Limiter:
         try:
             await asyncio.shield(work)
         except asyncio.CancelledError:
-            self._later(self._undo(work, reservation))  # its client left: it may have got it just now
+            self._later(lambda: self._undo(work, reservation))  # its client left: it may have got it just now
             raise
         self._held.update(reservation.budgets)
         if reservation.place:
@@ -106,31 +123,48 @@ class Limiter:
         more = larger(reservation, job, target)
         if not more:
             return
+        work = reservation.growing = asyncio.ensure_future(self._grow(reservation, more))
+        await asyncio.shield(work)  # a client that leaves now has it given back when it is known
+
+    def follow(self, reservation: Reservation, job: Job) -> None:
+        """Have the books say what the limits charge where the provider does not tell."""
+        heard, record, completed = reservation.heard, job.record, job.completed
+        if heard is None:
+            return
+
+        def told() -> None:
+            estimate(reservation, record, asked=record.outcome == "ok")
+            completed()
+
+        def later() -> None:
+            heard.before_more = told
+
+        # It is complete just before its last piece goes out, which nobody has heard yet.
+        job.completed = later
+
+    async def _grow(self, reservation: Reservation, more: list[Rate | Budget]) -> None:
         counters = reservation.counters
         assert counters is not None, "it was admitted"
         budgets = [claim for claim in more if isinstance(claim, Budget)]
-        try:
-            denied = await counters.take(budgets) if budgets else None
-            if denied is None:
-                await counters.settle([claim for claim in more if isinstance(claim, Rate)])
-        except StoreDown:
-            raise Fault(
-                "rate", "the budget of this key cannot be checked at the moment", retry_after=2
-            ) from None
-        if denied is not None:
-            raise await self._refusal(reservation, denied)
-        amounts = {claim.name: claim.amount for claim in more}
-        reservation.limits = [
-            msgspec.structs.replace(
-                limit,
-                claim=msgspec.structs.replace(
-                    limit.claim, amount=limit.claim.amount + amounts.get(limit.claim.name, 0)
-                ),
-            )
-            for limit in reservation.limits
-        ]
+        if budgets:
+            try:
+                denied = await counters.take([reservation.beside(claim) for claim in budgets])
+            except StoreDown:
+                raise _unchecked() from None
+            if denied is not None:
+                raise await self._refusal(reservation, denied)
+            reservation.add(budgets)
+        rates = [claim for claim in more if isinstance(claim, Rate)]
+        if rates:
+            with contextlib.suppress(StoreDown):  # charged when it is over, then
+                await counters.settle(rates)
+                reservation.add(rates)
 
     async def _reserve(self, reservation: Reservation) -> None:
+        began = time.monotonic()
+        if began < self._rest_until:
+            await self._reserve_alone(reservation)
+            return
         try:
             if reservation.budgets:
                 await self._begin_budgets(reservation)
@@ -139,17 +173,20 @@ class Limiter:
             if not self._down:
                 self._down = True
                 self._note("error", "counters down", detail=f"each process limits for itself: {down}")
-            if reservation.budgets:
-                # Nobody could say afterwards how much was spent meanwhile.
-                raise Fault(
-                    "rate", "the budget of this key cannot be checked at the moment", retry_after=2
-                ) from None
-            self._share(reservation)
-            await self._take(self._own, reservation)
+            # Those that take long to fail are not waited for by every request.
+            self._rest_until = time.monotonic() + _REST * (time.monotonic() - began)
+            await self._reserve_alone(reservation)
             return
         if self._down:
             self._down = False
             self._note("info", "counters are back")
+
+    async def _reserve_alone(self, reservation: Reservation) -> None:
+        if reservation.budgets:
+            # Nobody could say afterwards how much was spent meanwhile.
+            raise _unchecked() from None
+        self._share(reservation)
+        await self._take(self._own, reservation)
 
     async def _begin_budgets(self, reservation: Reservation) -> None:
         """Budgets that the counters have not (a new day, a restart) go on from what the ledger says."""
@@ -158,7 +195,10 @@ class Limiter:
         for limit in budgets:
             claim = limit.claim
             if claim.name not in begun and isinstance(claim, Budget):
-                tokens, money = await self._ledger.spent(reservation.caller, limit.since)
+                try:
+                    tokens, money = await self._ledger.spent(reservation.caller, limit.since)
+                except StoreDown:
+                    raise _unchecked() from None
                 await self._counters.seed(
                     claim.name, tokens if limit.unit == "tokens" else money, claim.until
                 )
@@ -220,7 +260,10 @@ class Limiter:
         """Whether a budget without room is used up, and not only reserved by requests under way."""
         if self._peers() <= 1 and not self._held[limit.claim.name]:
             return True
-        tokens, money = await self._ledger.spent(caller, limit.since)
+        try:
+            tokens, money = await self._ledger.spent(caller, limit.since)
+        except StoreDown:
+            return False  # nobody knows: the client may ask again
         return (tokens if limit.unit == "tokens" else money) >= limit.claim.limit
 
     # When it is over.
@@ -229,37 +272,33 @@ class Limiter:
         """Replace what was reserved by what was used. `ended`: what the request ended with, if not well."""
         self._running.pop(reservation.holder, None)
         amounts = used(reservation, record, ended)
-        corrections = []
-        for limit in reservation.limits:
-            difference = amounts[limit.unit] - limit.claim.amount
-            if difference:
-                corrections.append(msgspec.structs.replace(limit.claim, amount=difference))
-        if corrections or reservation.place or reservation.budgets:
-            self._later(self._correct(reservation, corrections))
+        growing = reservation.growing is not None
+        if growing or reservation.place or reservation.budgets or reservation.corrections(amounts):
+            self._later(lambda: self._correct(reservation, amounts))
 
-    async def _correct(self, reservation: Reservation, corrections: list[Rate | Budget]) -> None:
+    async def _correct(self, reservation: Reservation, amounts: Mapping[Unit, int]) -> None:
         counters = reservation.counters
         assert counters is not None, "it was admitted"
-        # Not tried again: nobody knows whether it has happened, and what stays reserved is on the safe side.
-        with contextlib.suppress(StoreDown):
+        if reservation.growing is not None:
+            await asyncio.gather(reservation.growing, return_exceptions=True)
+        try:
             if reservation.place:
-                await counters.leave(reservation.place, reservation.holder)
+                with contextlib.suppress(StoreDown):  # its place is free when its lease ends
+                    await counters.leave(reservation.place, reservation.holder)
+            corrections = reservation.corrections(amounts)
             if corrections:
-                await counters.settle(corrections)
-        self._held.subtract(reservation.budgets)
-        for name in reservation.budgets:
-            if self._held[name] <= 0:
-                del self._held[name]
+                await _settled(counters, corrections)
+        finally:
+            self._held.subtract(reservation.budgets)
+            for name in reservation.budgets:
+                if self._held[name] <= 0:
+                    del self._held[name]
 
     async def _undo(self, work: asyncio.Future[None], reservation: Reservation) -> None:
         with contextlib.suppress(Fault):
             await work
             self._held.update(reservation.budgets)
-            nothing = [
-                msgspec.structs.replace(limit.claim, amount=-limit.claim.amount)
-                for limit in reservation.limits
-            ]
-            await self._correct(reservation, nothing)
+            await self._correct(reservation, NOTHING)
 
     async def _renew(self) -> None:
         """Keep the places of requests that run for long."""
@@ -268,12 +307,36 @@ class Limiter:
             for each in list(self._running.values()):
                 if each.counters is None or each.holder not in self._running:
                     continue
-                with contextlib.suppress(StoreDown):
-                    await each.counters.enter(each.place, each.holder, each.most, _LEASE)
-                    if each.holder not in self._running:  # it ended meanwhile, and may have left before this
-                        await each.counters.leave(each.place, each.holder)
+                await self._renewing.run(partial(self._stay, each, each.counters))
 
-    def _later(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
+    async def _stay(self, reservation: Reservation, counters: Counters) -> None:
+        place, holder = reservation.place, reservation.holder
+        await counters.enter(place, holder, reservation.most, _LEASE)
+        if holder not in self._running:  # it ended meanwhile, and may have left before this
+            await counters.leave(place, holder)
+
+    def _later(self, work: Callable[[], Awaitable[None]]) -> None:
+        async def guarded() -> None:
+            await self._settling.run(work)
+
+        task = asyncio.create_task(guarded())
         self._work.add(task)
         task.add_done_callback(self._work.discard)
+
+
+async def _settled(counters: Counters, corrections: list[Rate | Budget]) -> None:
+    """Where the store did not answer nobody knows whether it has happened. What is not given back stays
+    reserved; what was used beyond the reservation is charged again rather than never."""
+    for wait in (*_AGAIN, None):
+        try:
+            await counters.settle(corrections)
+            return
+        except StoreDown:
+            corrections = [claim for claim in corrections if claim.amount > 0]
+            if not corrections or wait is None:
+                return
+            await asyncio.sleep(wait)
+
+
+def _unchecked() -> Fault:
+    return Fault("rate", "the budget of this key cannot be checked at the moment", retry_after=2)

@@ -108,9 +108,9 @@ class Heard:
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
         self.letters = 0
+        self.before_more: Callable[[], None] | None = None
+        """Called once, when the next piece has been listened to and has not gone out."""
         self.started = reply.started
-        self.end = reply.end
-        self.abort = reply.abort
 
     @property
     def tokens(self) -> int:
@@ -119,6 +119,7 @@ class Heard:
     def send(self, status: int, headers: Headers, body: bytes) -> None:
         if status == 200:
             self._listen(body)
+        self._tell()
         self.started = True
         self._reply.send(status, headers, body)
 
@@ -128,10 +129,24 @@ class Heard:
 
     def write(self, data: bytes) -> None:
         self._listen(data)
+        self._tell()
         self._reply.write(data)
+
+    def end(self) -> None:
+        self._tell()
+        self._reply.end()
+
+    def abort(self) -> None:
+        self._tell()
+        self._reply.abort()
 
     def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
         self._reply.on_pressure(pause, resume)
+
+    def _tell(self) -> None:
+        told, self.before_more = self.before_more, None
+        if told is not None:
+            told()
 
     def _listen(self, data: bytes) -> None:
         self.letters += sum(map(len, _SAID.findall(data)))

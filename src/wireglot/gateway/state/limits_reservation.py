@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from wireglot.gateway.failures import Failed
 from wireglot.gateway.faults import Fault
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.routing import Target
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 Unit = Literal["requests", "tokens", "cost"]
 
+NOTHING: Final[Mapping[Unit, int]] = {"requests": 0, "tokens": 0, "cost": 0}
 _MINUTE: Final = 60.0
 
 
@@ -52,10 +54,38 @@ class Reservation(msgspec.Struct):
     heard: Heard | None = None
     counters: Counters | None = None
     """Whose they are: the shared ones, or while these are down our own."""
+    growing: asyncio.Future[None] | None = None
+    """What is being reserved on top of it: what is given back depends on it."""
 
     @property
     def budgets(self) -> list[str]:
         return [limit.claim.name for limit in self.limits if isinstance(limit.claim, Budget)]
+
+    def beside(self, claim: Budget) -> Budget:
+        """A claim on more of a budget, which only what others hold of it can stand in the way of."""
+        own = next(limit.claim.amount for limit in self.limits if limit.claim.name == claim.name)
+        return msgspec.structs.replace(claim, limit=claim.limit + own)
+
+    def add(self, claims: Sequence[Rate | Budget]) -> None:
+        """These have been taken on top."""
+        amounts = {claim.name: claim.amount for claim in claims}
+        self.limits = [
+            msgspec.structs.replace(
+                limit,
+                claim=msgspec.structs.replace(
+                    limit.claim, amount=limit.claim.amount + amounts.get(limit.claim.name, 0)
+                ),
+            )
+            for limit in self.limits
+        ]
+
+    def corrections(self, amounts: Mapping[Unit, int]) -> list[Rate | Budget]:
+        """From what is reserved to what was used."""
+        return [
+            msgspec.structs.replace(limit.claim, amount=difference)
+            for limit in self.limits
+            if (difference := amounts[limit.unit] - limit.claim.amount)
+        ]
 
 
 def reserve(job: Job, target: Target, limits: KeyLimits, holder: str, now: float) -> Reservation:
@@ -115,21 +145,38 @@ def larger(reservation: Reservation, job: Job, target: Target) -> list[Rate | Bu
     return found
 
 
-def used(reservation: Reservation, record: Record, ended: BaseException | None) -> dict[Unit, int]:
+def used(reservation: Reservation, record: Record, ended: BaseException | None) -> Mapping[Unit, int]:
     """What it used, as far as anybody knows. `ended`: what the request ended with, if not well."""
     if record.attempts == 0 and ended is not None:
-        return {"requests": 0, "tokens": 0, "cost": 0}  # it was refused here: nobody was asked
+        return NOTHING  # it was refused here: nobody was asked
+    if ended is None or isinstance(ended, asyncio.CancelledError) or _timed_out(ended):
+        estimate(reservation, record, asked=True)
+    else:
+        estimate(reservation, record)
     usage = record.usage
-    heard = reservation.heard.tokens if reservation.heard is not None else 0
-    left = isinstance(ended, asyncio.CancelledError)
-    if record.usage_source != "provider" and (ended is None or left or heard):
-        usage = _estimate(usage, reservation.expected, heard)
-        if left and usage is not record.usage:
-            # The ledger says the same as the limits: budgets begin from it again.
-            record.usage, record.usage_source = usage, "estimated"
     if usage is None:
         return {"requests": 1, "tokens": 0, "cost": 0}
     return {"requests": 1, "tokens": usage.total, "cost": _cost(reservation, record, usage)}
+
+
+def estimate(reservation: Reservation, record: Record, *, asked: bool = False) -> None:
+    """Put down what an answer came to whose provider does not tell: the ledger says the same as the limits,
+    since budgets begin from it again. `asked`: a provider has read the request, whatever it has said."""
+    if reservation.heard is None or record.usage_source == "provider":
+        return
+    heard = reservation.heard.tokens
+    if not heard and not asked:
+        return
+    usage = _estimate(record.usage, reservation.expected, heard)
+    if usage is not record.usage:
+        record.usage, record.usage_source = usage, "estimated"
+
+
+def _timed_out(ended: BaseException) -> bool:
+    """Whether nobody waited any longer for a provider that was at work."""
+    if isinstance(ended, Failed) and ended.blame != "timeout":
+        return False
+    return isinstance(ended, Fault | Failed) and ended.error.kind == "timeout"
 
 
 def _estimate(known: Usage | None, expected: Usage, heard: int) -> Usage:

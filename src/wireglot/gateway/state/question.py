@@ -8,7 +8,7 @@ import msgspec
 
 from wireglot.gateway.exchange import Head, Headers, Reply
 from wireglot.gateway.faults import Fault
-from wireglot.gateway.guard import Caller
+from wireglot.gateway.guard import Caller, check_body_form
 from wireglot.gateway.job import identity
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.routes import Asked, query_value
@@ -36,6 +36,8 @@ class Question(msgspec.Struct, frozen=True):
 
     def document(self) -> dict[str, Any]:
         """The body, {} where there is none."""
+        if self.body:
+            check_body_form(self.head)  # one in chunks does not show before it has come
         try:
             value = decode(self.body) if self.body else {}
         except BadJson as problem:

@@ -9,7 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.kept import REFERENCE, RESPONSE, KeptResponse, pack
+from wireglot.gateway.state.items import stem_of
+from wireglot.gateway.state.kept import REFERENCE, RESPONSE, KeptResponse, key_of, pack
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
 
@@ -33,29 +34,25 @@ class ResponseStore:
         found = await self._documents.get(tenant, RESPONSE, list(ids))
         return {document.id: _DECODER.decode(document.body) for document in found}
 
-    async def save(self, tenant: str, id: str, kept: KeptResponse, *, new: bool = False) -> bool:
-        """Durable when it returns. With `new`: False, and nothing written, where the id exists."""
+    async def save(self, tenant: str, id: str, kept: KeptResponse) -> None:
+        """With the references to its items, in one step; durable when it returns."""
         document = self._form(tenant, id, kept)
-        if new:
-            # Items that were echoed have a reference already, so they cannot be part of the same step.
-            if not await self._documents.put([document], new=True):
-                return False
-            await self._refer(document, kept)
-            return True
-        return await self._documents.put([document, *_references(document, kept)])
+        await self._documents.put([document, *_references(document, _keys(kept))])
 
     async def replace(self, tenant: str, id: str, kept: KeptResponse) -> bool:
-        """Only where it still exists: what a client has deleted stays deleted."""
+        """Only where it still exists: what a client has deleted stays deleted. Its input is as it was."""
         document = self._form(tenant, id, kept)
         if not await self._documents.replace(document):
             return False
-        await self._refer(document, kept)
+        references = _references(document, _output_keys(kept))
+        if references:
+            await self._documents.put(references)
         return True
 
     async def delete(self, tenant: str, id: str) -> bool:
         kept = await self.load(tenant, id)
         if kept is not None:
-            pointing = await self._documents.get(tenant, REFERENCE, _item_ids(kept))
+            pointing = await self._documents.get(tenant, REFERENCE, _keys(kept))
             own = [reference.id for reference in pointing if reference.body.decode() == id]
             if own:
                 await self._documents.delete(tenant, REFERENCE, own)
@@ -64,7 +61,8 @@ class ResponseStore:
     async def items(self, tenant: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """The items of stored responses that have these ids, as far as there are such."""
         wanted = set(ids)
-        pointing = await self._documents.get(tenant, REFERENCE, list(wanted))
+        keys = {key_of(id) for id in wanted} | {stem_of(id) for id in wanted} - {""}
+        pointing = await self._documents.get(tenant, REFERENCE, list(keys))
         kept = await self.load_all(tenant, {reference.body.decode() for reference in pointing})
         return {
             item["id"]: item
@@ -73,31 +71,35 @@ class ResponseStore:
             if item.get("id") in wanted
         }
 
-    async def _refer(self, document: Document, kept: KeptResponse) -> None:
-        references = _references(document, kept)
-        if references:
-            await self._documents.put(references)
-
     def _form(self, tenant: str, id: str, kept: KeptResponse) -> Document:
         now = int(time.time() * 1000)
         expires = now + int(self._days * _DAY) if self._days else 0
         return Document(tenant, RESPONSE, id, pack(kept), created=now, expires=expires)
 
 
-def _references(document: Document, kept: KeptResponse) -> list[Document]:
+def _references(document: Document, keys: Iterable[str]) -> list[Document]:
+    body = document.id.encode()
     return [
         Document(
-            document.tenant,
-            REFERENCE,
-            id,
-            document.id.encode(),
-            created=document.created,
-            expires=document.expires,
+            document.tenant, REFERENCE, key, body, created=document.created, expires=document.expires
         )
-        for id in _item_ids(kept)
-    ]
+        for key in keys
+    ]  # fmt: skip
 
 
-def _item_ids(kept: KeptResponse) -> list[str]:
-    items = (*kept.input, *kept.body.get("output", ()))
-    return list(dict.fromkeys(item["id"] for item in items if isinstance(item.get("id"), str)))
+def _keys(kept: KeptResponse) -> list[str]:
+    """Under which its items are found. Those of the input that got their ids from us share one: clients that
+    send whole histories would otherwise leave an entry for each item of each request."""
+    given = (id for id in _ids(kept.input) if not kept.stem or stem_of(id) != kept.stem)
+    keys = [*map(key_of, given), *_output_keys(kept)]
+    if kept.stem and any(stem_of(id) == kept.stem for id in _ids(kept.input)):
+        keys.append(kept.stem)
+    return list(dict.fromkeys(keys))
+
+
+def _output_keys(kept: KeptResponse) -> list[str]:
+    return list(dict.fromkeys(map(key_of, _ids(kept.body.get("output", ())))))
+
+
+def _ids(items: Iterable[dict[str, Any]]) -> Iterable[str]:
+    return (item["id"] for item in items if isinstance(item.get("id"), str))

@@ -9,7 +9,7 @@ from wireglot.gateway.state.conversation_routes import context_of
 from wireglot.gateway.state.conversations import ConversationStore, Seen
 from wireglot.gateway.state.items import as_wire
 from wireglot.gateway.state.paging import page_size
-from wireglot.gateway.state.question import Question
+from wireglot.gateway.state.question import Question, unavailable
 from wireglot.stores.base import Ledger
 from wireglot.stores.records import Session, UsageQuery
 
@@ -36,18 +36,14 @@ class SessionRoutes:
         tenant, limit = question.tenant, page_size(question)
         before = _cursor(question.query("after"))
         held = await self._conversations.recent(tenant, limit + 1, before)
-        counted = await self._ledger.sessions(tenant, limit=limit + 1, before=before[0] + 1 if before else 0)
-        elsewhere = await self._conversations.known(tenant, [session.id for session in counted])
-        known = {session.id: session for session in counted}
+        known, unheld = await self._named(tenant, limit + 1, before)
+        metadata = await self._conversations.metadata(tenant, [seen.kept for seen in held])
         entries = []
         for seen in held:
             session = known.get(seen.kept.id) or await self._counted(tenant, seen.kept.id)
-            entries.append((seen.used, seen.kept.id, _of_held(seen, session)))
-        entries += [
-            (session.last, session.id, _of_session(session))
-            for session in counted
-            if session.id not in elsewhere and (before is None or (session.last, session.id) < before)
-        ]
+            entry = _of_held(seen, metadata[seen.kept.id], session)
+            entries.append((seen.used, seen.kept.id, entry))
+        entries += [(session.last, session.id, _of_session(session)) for session in unheld]
         entries.sort(key=lambda entry: entry[:2], reverse=True)
         page, has_more = entries[:limit], len(entries) > limit
         question.send(
@@ -58,6 +54,21 @@ class SessionRoutes:
                 "after": f"{page[-1][0]}.{page[-1][1]}" if page and has_more else None,
             }
         )
+
+    async def _named(
+        self, tenant: str, wanted: int, before: tuple[int, str] | None
+    ) -> tuple[dict[str, Session], list[Session]]:
+        """What the ledger knows, by id, and those of it that nothing is held of. Those that are held have a
+        place of their own in the list: where they leave too few, more is read."""
+        last, id = before or (0, "")
+        limit = wanted
+        while True:
+            counted = await self._ledger.sessions(tenant, limit=limit, before=last, beyond=id)
+            held = await self._conversations.known(tenant, [session.id for session in counted])
+            unheld = [session for session in counted if session.id not in held]
+            if len(counted) < limit or len(unheld) >= wanted:
+                return {session.id: session for session in counted}, unheld
+            limit *= 2
 
     async def _get(self, question: Question) -> None:
         (id,) = question.asked.ids
@@ -72,11 +83,15 @@ class SessionRoutes:
         context = context_of(question)
         placed = await self._conversations.items(tenant, seen.kept, limit=_ITEMS_MOST + 1, newest_first=True)
         items = [as_wire(entry.kept, context) for entry in reversed(placed[:_ITEMS_MOST])]
-        entry = _of_held(seen, await self._counted(tenant, id))
+        metadata = await self._conversations.metadata(tenant, [seen.kept])
+        entry = _of_held(seen, metadata[id], await self._counted(tenant, id))
         question.send({**entry, "items": items, "has_more": len(placed) > _ITEMS_MOST})
 
     async def _delete(self, question: Question) -> None:
         (id,) = question.asked.ids
+        # Rows that are still on their way to the store would bring the name back.
+        if not await question.gateway.state.books.flush():
+            raise unavailable(f"session {id!r}")
         held = await self._conversations.delete(question.tenant, id)
         counted = await self._ledger.forget_session(question.tenant, id)
         if not held and not counted:
@@ -126,10 +141,10 @@ def _of_session(session: Session) -> dict[str, Any]:
     }
 
 
-def _of_held(seen: Seen, session: Session | None) -> dict[str, Any]:
+def _of_held(seen: Seen, metadata: dict[str, str], session: Session | None) -> dict[str, Any]:
     kept = seen.kept
     entry = _of_session(session) if session is not None else _entry(kept.id)
-    entry |= {"held": True, "metadata": kept.metadata, "created_at": kept.created}
+    entry |= {"held": True, "metadata": metadata, "created_at": kept.created}
     entry["last_used_at"] = max(entry["last_used_at"], seen.used // 1000)
     if kept.dialect and not entry["dialects"]:
         entry["dialects"] = [kept.dialect]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Final
 
 from wireglot.gateway.health import Health
+from wireglot.gateway.state.tasks import Guard, Note, stop
 from wireglot.stores.base import Counters, StoreDown
 from wireglot.stores.memory import MemoryCounters
 
@@ -27,7 +27,7 @@ class Sharing:
     """Moments are this process's own and travel as the seconds that are left."""
 
     def __init__(
-        self, counters: Counters, instance: str, note: Any, *, clock: Callable[[], float] | None = None
+        self, counters: Counters, instance: str, note: Note, *, clock: Callable[[], float] | None = None
     ) -> None:
         """`clock` is the one that Health's moments are on: the loop's, where no other is given."""
         self.peers = 1
@@ -39,7 +39,9 @@ class Sharing:
         self._health: Health | None = None
         self._untold: dict[str, float] = {}
         self._wake = asyncio.Event()
-        self._down = False
+        self.down = False
+        """Whether the counters did not answer when they were last asked."""
+        self._guards = Guard(note, "sharing: tell"), Guard(note, "sharing: hear")
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, health: Health) -> None:
@@ -48,14 +50,14 @@ class Sharing:
         self._health = health
         health.listen(self._cooled, self._rejected)
         await self.exchange()
-        self._tasks = [asyncio.create_task(self._tell()), asyncio.create_task(self._hear())]
+        tell, hear = self._guards
+        self._tasks = [
+            asyncio.create_task(tell.forever(self._tell)),
+            asyncio.create_task(hear.forever(self._hear, _pause)),
+        ]
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await stop(*self._tasks)
 
     # What this process found out goes out at once.
 
@@ -70,28 +72,33 @@ class Sharing:
         self._wake.set()
 
     async def _tell(self) -> None:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            await self._safely(self.push())
+        await self._wake.wait()
+        self._wake.clear()
+        await self._safely(self.push)
 
     async def push(self) -> None:
         untold, self._untold = self._untold, {}
         now = self._clock()
         entries = {name: until - now for name, until in untold.items() if until - now > _LEAST}
-        if entries:
+        if not entries:
+            return
+        try:
             await self._counters.cool(entries)
+        except BaseException:
+            for name in entries:  # told when they are heard again; what was found out since may last longer
+                self._untold[name] = max(untold[name], self._untold.get(name, 0.0))
+            raise
 
     # What others found out comes in by and by.
 
     async def _hear(self) -> None:
-        while True:
-            await asyncio.sleep(HEARD * (2 / 3 + 2 / 3 * random.random()))
-            await self.exchange()
+        await self._safely(self._exchange)
+        if self._untold and not self.down:
+            self._wake.set()
 
     async def exchange(self) -> None:
         """Say that this process is there, and hear what the others say."""
-        await self._safely(self._exchange())
+        await self._guards[1].run(self._hear)
 
     async def _exchange(self) -> None:
         await self._counters.cool({self._instance: _PRESENT})
@@ -110,14 +117,18 @@ class Sharing:
                         self._health.heard_rejected(provider, account, now + left)
         self.peers = max(1, peers)
 
-    async def _safely(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _safely(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            await work
+            await work()
         except StoreDown as down:
-            if not self._down:
-                self._down = True
+            if not self.down:
+                self.down = True
                 self._note("warn", "sharing stopped", detail=f"cool-downs are this process's own: {down}")
             return
-        if self._down:
-            self._down = False
+        if self.down:
+            self.down = False
             self._note("info", "sharing goes on")
+
+
+def _pause() -> float:
+    return HEARD * (2 / 3 + 2 / 3 * random.random())

@@ -7,9 +7,9 @@ import contextlib
 import os
 import secrets
 import socket
-import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from wireglot.gateway.observe.log import Level
 from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.books import Books
@@ -20,13 +20,14 @@ from wireglot.gateway.state.keys import KeyTable
 from wireglot.gateway.state.limits import Limiter
 from wireglot.gateway.state.question import Question
 from wireglot.gateway.state.sharing import Sharing
-from wireglot.gateway.state.standing import Standing
+from wireglot.gateway.state.standing import Standing, WatchedDocuments
+from wireglot.gateway.state.tasks import Guard, Note, stop
 from wireglot.gateway.state.turns import TurnVault
 from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
 from wireglot.stores.base import Counters, Engine, Vault
 from wireglot.stores.late import LateEngine, LateShared
 from wireglot.stores.seal import Sealer
-from wireglot.stores.sealed import SealedDocuments, SealedVault
+from wireglot.stores.sealed import SealedVault
 
 if TYPE_CHECKING:
     from wireglot.gateway.app import Gateway
@@ -36,8 +37,8 @@ _LOOK = 2.0
 """Seconds between two looks whether the store answers."""
 
 
-class Note(Protocol):
-    def __call__(self, level: Any, event: str, **fields: Any) -> None: ...
+class _Part(Protocol):
+    async def close(self) -> None: ...
 
 
 class State:
@@ -55,7 +56,7 @@ class State:
             server.secret.value.encode() or secrets.token_bytes(32),
             [old.value.encode() for old in server.old_secrets],
         )
-        self.documents = SealedDocuments(engine.documents, sealer, self._unreadable)
+        self.documents = WatchedDocuments(engine.documents, sealer, self._unreadable, self.standing)
         self.vault = SealedVault(vault, sealer, self._unreadable)
         self.vault_apart: Vault | None = vault if vault is not engine.vault else None
         """The vault, where it is not the engine's: wiping a caller must reach it too."""
@@ -70,6 +71,9 @@ class State:
         self.idempotency = Idempotency(self.documents, settings, note)
         self._sweeper = Sweeper(engine, counters, self.instance, note)
         self._watch: asyncio.Task[None] | None = None
+        self._counters_trouble = ""
+        self._told = False
+        """Whether the log says that the store is down."""
 
     @classmethod
     async def open(cls, settings: Settings, note: Note) -> State:
@@ -100,7 +104,8 @@ class State:
         await self.keys.start()
         await self.sharing.start(gateway.health)
         await self.held.start(gateway)
-        self._watch = asyncio.create_task(self._look())
+        guard = Guard(self.note, "store")
+        self._watch = asyncio.create_task(guard.forever(self._look, lambda: _LOOK))
 
     def adopt(self, settings: Settings) -> None:
         self.settings = settings
@@ -112,18 +117,28 @@ class State:
         await self.held.drain(seconds)
 
     async def close(self) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._watch
-        await self.held.close()
-        await self.sharing.close()
-        await self.keys.close()
-        await self.limits.close()
-        await self._sweeper.close()
-        await self.books.close()
-        await self.counters.close()
-        await self.engine.close()
+        """Every part, whatever becomes of the one before: unwritten books above all."""
+        await stop(self._watch)
+        parts: tuple[_Part, ...] = (
+            self.held,
+            self.idempotency,
+            self.sharing,
+            self.keys,
+            self.limits,
+            self._sweeper,
+            self.books,
+            self.counters,
+            self.engine,
+        )
+        async with contextlib.AsyncExitStack() as closing:
+            for part in reversed(parts):
+                closing.push_async_callback(self._close, part)
+
+    async def _close(self, part: _Part) -> None:
+        try:
+            await part.close()
+        except Exception as bug:
+            self.note("error", "bug", type=type(bug).__name__, where=f"close {type(part).__name__}")
 
     # Around a request.
 
@@ -152,27 +167,37 @@ class State:
 
     @property
     def trouble(self) -> str:
-        """Why the store does not answer, "" where it does."""
-        return self.standing.trouble
+        """Why the store or the counters do not answer, "" where both do."""
+        return self.standing.trouble or self._counters_trouble
 
     async def _look(self) -> None:
-        told = False
-        while True:
-            await asyncio.sleep(_LOOK)
-            trouble = ""
-            for part in (self.engine, self.counters):
-                try:
-                    await part.check()
-                except (StoreDown, StoreUnusable) as down:
-                    trouble = trouble or str(down)
-            if bool(trouble) != told:
-                level, event = ("error", "store down") if trouble else ("info", "store is back")
-                self.note(level, event, **({"detail": trouble} if trouble else {}))
-                told = bool(trouble)
-            self.standing.trouble = trouble
+        """Try whether the store takes a write, where nothing else has shown it lately."""
+        is_sure = self.standing.is_sure and not self.keys.down
+        if not is_sure:
+            self.standing.trouble = await _trouble(self.engine)
+            if not self.standing.trouble:
+                self.standing.written()
+        if not is_sure or self.sharing.down or self._counters_trouble:
+            # Apart: what must be kept can be kept without them.
+            self._counters_trouble = await _trouble(self.counters)
+        trouble = self.trouble
+        if bool(trouble) != self._told:
+            level: Level = "error" if trouble else "info"
+            event, fields = ("store down", {"detail": trouble}) if trouble else ("store is back", {})
+            self.note(level, event, **fields)
+            self._told = bool(trouble)
 
     def _unreadable(self, kind: str) -> None:
         self.note("warn", "unreadable", kind=kind, detail="sealed with another secret, or damaged")
+
+
+async def _trouble(part: Engine | Counters) -> str:
+    """Why it does not answer, "" where it does."""
+    try:
+        await part.check()
+    except (StoreDown, StoreUnusable) as down:
+        return str(down) or type(down).__name__
+    return ""
 
 
 def _counters_url(settings: Settings) -> str:
@@ -183,7 +208,3 @@ def _counters_url(settings: Settings) -> str:
     if settings.server.workers > 1 and store.folder:
         return f"sqlite://{os.path.join(store.folder, 'counters.db')}"
     return "memory:"
-
-
-def now_ms() -> int:
-    return int(time.time() * 1000)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from wireglot.stores.claims import Weighed, cost
+from wireglot.stores.claims import Weighed, filled
 from wireglot.stores.records import Budget, Denied, Rate
 
 CROWD: Final = 4096
@@ -49,8 +49,7 @@ class MemoryCounters:
         now, wall = self._clock() * 1000, self._wall() * 1000
         for claim in claims:
             if isinstance(claim, Rate):
-                level = max(self._rates.get(claim.name, 0.0), now) + cost(claim)
-                self._rates[claim.name] = max(level, now)
+                self._rates[claim.name] = filled(claim, self._rates.get(claim.name, 0.0), now)
             elif await self.known([claim.name]):
                 # One that has not begun (after a restart) stays so: it will be seeded from the ledger.
                 self._budgets[claim.name] = (

@@ -37,7 +37,7 @@ class MemoryEngine:
         # Typed as what they are: the engine reaches below their protocols to sweep and export.
         self._documents = MemoryDocuments(clock)
         self._vault = MemoryVault(clock)
-        self._ledger = MemoryLedger()
+        self._ledger = MemoryLedger(clock)
         self._keys = MemoryKeys()
         self.documents: Documents = self._documents
         self.vault: Vault = self._vault

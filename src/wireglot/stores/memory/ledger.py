@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 
-from wireglot.stores.records import Grouping, Session, UsageQuery, UsageRow, UsageTotal
+from wireglot.stores.records import Grouping, Session, UsageQuery, UsageRow, UsageTotal, gives_way
 
 
 def model_of(row: UsageRow) -> str:
@@ -26,14 +27,16 @@ _GROUPS: Final[dict[Grouping, Callable[[UsageRow], str]]] = {
 
 
 class MemoryLedger:
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], int] = lambda: int(time.time() * 1000)) -> None:
+        """`clock` tells unix milliseconds."""
+        self._clock = clock
         self.usage: dict[str, UsageRow] = {}
         self.beats: dict[str, int] = {}
 
     async def apply(self, rows: Sequence[UsageRow]) -> None:
         for row in rows:
             there = self.usage.get(row.id)
-            if there is None or (not there.outcome and row.outcome):
+            if there is None or gives_way(there, row):
                 self.usage[row.id] = row
 
     async def totals(self, query: UsageQuery) -> list[UsageTotal]:
@@ -54,21 +57,21 @@ class MemoryLedger:
         ]
         return sum(row.tokens for row in rows), sum(row.cost or 0 for row in rows)
 
-    async def sessions(self, caller: str, *, limit: int, before: int = 0) -> list[Session]:
+    async def sessions(self, caller: str, *, limit: int, before: int = 0, beyond: str = "") -> list[Session]:
         named: dict[str, list[UsageRow]] = {}
         for row in self.usage.values():
             if row.caller == caller and row.session:
                 named.setdefault(row.session, []).append(row)
         found = [_session(id, rows) for id, rows in named.items()]
-        found = [session for session in found if not before or session.last < before]
-        found.sort(key=lambda session: (-session.last, session.id))
+        found = [session for session in found if not before or (session.last, session.id) < (before, beyond)]
+        found.sort(key=lambda session: (session.last, session.id), reverse=True)
         return found[:limit]
 
     async def forget_session(self, caller: str, session: str) -> int:
         return self._unname(lambda row: row.caller == caller and row.session == session)
 
-    async def beat(self, instance: str, now: int) -> None:
-        self.beats[instance] = max(now, self.beats.get(instance, 0))
+    async def beat(self, instance: str) -> None:
+        self.beats[instance] = max(self._clock(), self.beats.get(instance, 0))
 
     async def close_open(self, instances: Sequence[str], now: int) -> int:
         return self.crash(lambda row: row.instance in instances, now)
@@ -115,7 +118,10 @@ def _total(group: tuple[str, ...], rows: Sequence[UsageRow]) -> UsageTotal:
         output=sum(row.output for row in rows),
         reasoning=sum(row.reasoning for row in rows),
         cost=sum(row.cost or 0 for row in rows),
-        unpriced=sum(row.cost is None and row.tokens > 0 for row in ended),
+        unpriced=sum(
+            row.cost is None and (row.tokens > 0 or (row.outcome == "ok" and row.source == "none"))
+            for row in ended
+        ),
         milliseconds=sum(took),
         p50=took[(len(took) - 1) // 2] if took else 0,
         first=min((row.started for row in rows), default=0),

@@ -176,12 +176,12 @@ class PostgresDocuments:
 
     async def _delete(self, where: str, *values: object) -> int:
         """What had expired goes too, and does not count."""
-        rows = await self._link.fetch(
+        # The command's count is that of the last part: the rows it selects.
+        return await self._link.change(
             f"WITH gone AS (DELETE FROM documents {where} RETURNING {LIVE} AS live) "
-            "SELECT count(*) FILTER (WHERE live) FROM gone",
+            "SELECT FROM gone WHERE live",
             *values,
         )
-        return int(rows[0][0])
 
 
 def columns(documents: Sequence[Document], *, sort: bool = True) -> list[list[Any]]:

@@ -92,13 +92,15 @@ class PostgresEngine:
                     timeout=LONG_SECONDS,
                 )
                 counts = {from_text(kind): int(count) for kind, count in gone}
-                entries = touched(await connection.execute("DELETE FROM vault WHERE tenant = $1", caller))
+                entries = await connection.execute(
+                    "DELETE FROM vault WHERE tenant = $1", caller, timeout=LONG_SECONDS
+                )
                 named = await connection.execute(
                     "UPDATE usage SET session = '' WHERE caller = $1 AND session <> ''",
                     caller,
                     timeout=LONG_SECONDS,
                 )
-                counts |= {"vault": entries, "sessions": touched(named)}
+                counts |= {"vault": touched(entries), "sessions": touched(named)}
                 return {kind: count for kind, count in counts.items() if count}
 
         return await self._link.run(work)

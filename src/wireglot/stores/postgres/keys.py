@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from wireglot.stores.key_rows import read_key
 from wireglot.stores.postgres.link import Connection, Link, touched
 from wireglot.stores.records import KeyRow
-from wireglot.stores.text import to_text
+from wireglot.stores.text import from_text, to_text
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(KeyRow)
@@ -21,8 +22,8 @@ class PostgresKeys:
 
     async def all(self) -> list[KeyRow]:
         return [
-            _DECODER.decode(row["body"])
-            for row in await self._link.fetch("SELECT body FROM keys ORDER BY name")
+            read_key(from_text(row["name"]), row["body"])
+            for row in await self._link.fetch("SELECT name, body FROM keys ORDER BY name")
         ]
 
     async def put(self, row: KeyRow, *, new: bool = False, over: KeyRow | None = None) -> bool:
@@ -36,7 +37,7 @@ class PostgresKeys:
                     )
                     if turn and there == body:
                         return True  # our own first try was written, and its answer lost
-                    if there is None or _DECODER.decode(there) != over:
+                    if there is None or read_key(row.name, there) != over:
                         return False
                 instead = "NOTHING" if new else "UPDATE SET body = $2"
                 written = await connection.execute(

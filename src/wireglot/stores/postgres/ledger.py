@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from wireglot.stores.postgres.documents import NOW
 from wireglot.stores.postgres.link import LONG_SECONDS, Link
 from wireglot.stores.postgres.rows import COLUMNS, INSERT, NAMES, columns, usage_row
 from wireglot.stores.postgres.totals import SESSIONS, TOKENS, conditions, session, total, totals_query
-from wireglot.stores.records import Session, UsageQuery, UsageRow, UsageTotal
+from wireglot.stores.records import Session, UsageQuery, UsageRow, UsageTotal, gives_way
 from wireglot.stores.text import to_text
 
 _COMPLETE: Final = (
     "ON CONFLICT (id) DO UPDATE SET "
     + ", ".join(f"{name} = excluded.{name}" for name in NAMES if name != "id")
-    + " WHERE usage.outcome = '' AND excluded.outcome <> ''"
+    + " WHERE usage.outcome IN ('', 'crash') AND excluded.outcome NOT IN ('', usage.outcome)"
 )
 
 
@@ -52,28 +53,30 @@ class PostgresLedger:
         )
         return int(records[0][0]), int(records[0][1])
 
-    async def sessions(self, caller: str, *, limit: int, before: int = 0) -> list[Session]:
-        records = await self._link.fetch(SESSIONS, to_text(caller), before, limit, seconds=LONG_SECONDS)
+    async def sessions(self, caller: str, *, limit: int, before: int = 0, beyond: str = "") -> list[Session]:
+        records = await self._link.fetch(
+            SESSIONS, to_text(caller), before, to_text(beyond), limit, seconds=LONG_SECONDS
+        )
         return [session(record, caller) for record in records]
 
     async def forget_session(self, caller: str, session: str) -> int:
-        return await self._link.execute(
+        return await self._link.change(
             "UPDATE usage SET session = '' "
             "WHERE caller = $1 AND md5(session) = md5($2) AND session = $2 AND session <> ''",
             to_text(caller),
             to_text(session),
         )
 
-    async def beat(self, instance: str, now: int) -> None:
+    async def beat(self, instance: str) -> None:
+        """By the server's clock: those of the machines may differ by more than a life is worth."""
         await self._link.execute(
-            "INSERT INTO instances (instance, heard) VALUES ($1, $2) "
+            f"INSERT INTO instances (instance, heard) VALUES ($1, {NOW}) "
             "ON CONFLICT (instance) DO UPDATE SET heard = greatest(instances.heard, excluded.heard)",
             to_text(instance),
-            now,
         )
 
     async def close_open(self, instances: Sequence[str], now: int) -> int:
-        return await self._link.execute(
+        return await self._link.change(
             "UPDATE usage SET outcome = 'crash', finished = $2 "
             "WHERE outcome = '' AND instance = ANY($1::text[])",
             [to_text(instance) for instance in instances],
@@ -82,10 +85,10 @@ class PostgresLedger:
 
 
 def _each_once(rows: Sequence[UsageRow]) -> Iterable[UsageRow]:
-    """One statement touches a row once: the first completion holds, and any completion before an intent."""
+    """One statement touches a row once."""
     chosen: dict[str, UsageRow] = {}
     for row in rows:
         known = chosen.get(row.id)
-        if known is None or (not known.outcome and row.outcome):
+        if known is None or gives_way(known, row):
             chosen[row.id] = row
     return chosen.values()

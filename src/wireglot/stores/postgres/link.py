@@ -134,6 +134,19 @@ class Link:
 
         return await self.run(work)
 
+    async def change(self, query: str, *values: object) -> int:
+        """How many rows it touched, also where the answer to a first try was lost: of what that one did,
+        another would find nothing left. The count is known before the commit."""
+        most = 0
+
+        async def work(connection: Connection, _: int) -> int:
+            nonlocal most
+            async with connection.transaction():
+                most = max(most, touched(await connection.execute(query, *values)))
+            return most
+
+        return await self.run(work)
+
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Connection]:
         """A connection that sees one moment of the store, for as long as it takes."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from wireglot.stores.postgres.documents import NOW
 from wireglot.stores.postgres.link import LONG_SECONDS, Connection, Link
 from wireglot.stores.records import KindLimits, Swept
 from wireglot.stores.text import from_text, to_text
@@ -43,13 +44,14 @@ DELETE FROM documents d USING chosen c
 WHERE d.tenant = c.tenant AND d.kind = c.kind AND d.id = c.id AND c.freed_before < $2
 RETURNING c.size
 """
-_CRASHED: Final = """
+# A process is heard of by the server's clock, so its silence is measured by it too.
+_CRASHED: Final = f"""
 UPDATE usage SET outcome = 'crash', finished = $1
 WHERE outcome = ''
-    AND coalesce((SELECT heard FROM instances i WHERE i.instance = usage.instance), started) < $2
+    AND coalesce((SELECT heard < {NOW} - $3 FROM instances i WHERE i.instance = usage.instance), started < $2)
 """
-_FORGOTTEN_INSTANCES: Final = """
-DELETE FROM instances WHERE heard < $1
+_FORGOTTEN_INSTANCES: Final = f"""
+DELETE FROM instances WHERE heard < {NOW} - $1::bigint
     AND NOT EXISTS (SELECT FROM usage WHERE usage.outcome = '' AND usage.instance = instances.instance)
 """
 
@@ -60,8 +62,9 @@ async def sweep(
     # First the crashes: a row that is closed and too old goes in the same sweep.
     crashed = 0
     if dead_before:
-        crashed = await link.execute(_CRASHED, now, dead_before, seconds=LONG_SECONDS)
-        await link.execute(_FORGOTTEN_INSTANCES, dead_before, seconds=LONG_SECONDS)
+        silence = now - dead_before
+        crashed = await link.execute(_CRASHED, now, dead_before, silence, seconds=LONG_SECONDS)
+        await link.execute(_FORGOTTEN_INSTANCES, silence, seconds=LONG_SECONDS)
     expired = await _remove(link, _EXPIRED_DOCUMENTS, now) + await _remove(link, _EXPIRED_VAULT, now)
     usage = await _remove(link, _OLD_USAGE, usage_before) if usage_before else Counter[str]()
     return Swept(

@@ -27,7 +27,9 @@ _SUMS: Final = f"""
     coalesce(sum(output), 0) AS output,
     coalesce(sum(reasoning), 0) AS reasoning,
     coalesce(sum(cost), 0) AS cost,
-    count(*) FILTER (WHERE outcome <> '' AND cost IS NULL AND {TOKENS} > 0) AS unpriced,
+    count(*) FILTER (
+        WHERE outcome <> '' AND cost IS NULL AND ({TOKENS} > 0 OR outcome = 'ok' AND source = 'none')
+    ) AS unpriced,
     coalesce(sum(finished - started) FILTER (WHERE outcome <> ''), 0) AS milliseconds,
     coalesce(percentile_disc(0.5) WITHIN GROUP (ORDER BY finished - started)
         FILTER (WHERE outcome <> ''), 0) AS p50,
@@ -79,8 +81,8 @@ SELECT session, count(*) AS requests, sum({TOKENS}) AS tokens, coalesce(sum(cost
     array_agg(DISTINCT dialect) FILTER (WHERE dialect <> '') AS dialects,
     min(started) AS first, max(started) AS last
 FROM usage WHERE caller = $1 AND session <> ''
-GROUP BY session HAVING $2::bigint = 0 OR max(started) < $2
-ORDER BY last DESC, session LIMIT $3
+GROUP BY session HAVING $2::bigint = 0 OR (max(started), session) < ($2, $3)
+ORDER BY last DESC, session DESC LIMIT $4
 """
 
 

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 import apsw
 
-from wireglot.stores.claims import Weighed, cost
+from wireglot.stores.claims import Weighed, filled
 from wireglot.stores.records import Budget, Denied, Rate
 from wireglot.stores.sqlite.database import Clock, Database
 from wireglot.stores.sqlite.file import BUSY_SECONDS, Format
@@ -61,8 +61,7 @@ class SqliteCounters:
         def write(connection: apsw.Connection, now: float) -> None:
             for claim in claims:
                 if isinstance(claim, Rate):
-                    level = max(_empty_at(connection, claim.name), now) + cost(claim)
-                    _fill(connection, claim.name, max(level, now))
+                    _fill(connection, claim.name, filled(claim, _empty_at(connection, claim.name), now))
                 elif (value := _spent(connection, claim.name, now)) is not None:
                     # One that has not begun (its file was lost) stays so: it will be seeded from the ledger.
                     _spend(connection, claim.name, max(0, value + claim.amount), claim.until)

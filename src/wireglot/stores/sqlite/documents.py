@@ -8,6 +8,7 @@ from typing import Any, Final
 import apsw
 import msgspec
 
+from wireglot.stores.key_rows import read_key
 from wireglot.stores.records import Document, KeyRow
 from wireglot.stores.sqlite.database import Database
 from wireglot.stores.text import from_text, to_text
@@ -278,23 +279,22 @@ class SqliteKeys:
         return await self._database.read(read)
 
     async def all(self) -> list[KeyRow]:
-        def read(connection: apsw.Connection) -> list[bytes]:
-            return [body for (body,) in connection.execute("SELECT body FROM keys ORDER BY name")]
+        def read(connection: apsw.Connection) -> list[tuple[str, bytes]]:
+            return [
+                (name, body) for name, body in connection.execute("SELECT name, body FROM keys ORDER BY name")
+            ]
 
-        return [_KEY.decode(body) for body in await self._database.read(read)]
+        return [read_key(name, body) for name, body in await self._database.read(read)]
 
     async def put(self, row: KeyRow, *, new: bool = False, over: KeyRow | None = None) -> bool:
         return await self._database.write(lambda connection: put_key(connection, row, new=new, over=over))
-
-
-_KEY: Final = msgspec.json.Decoder(KeyRow)
 
 
 def put_key(connection: apsw.Connection, row: KeyRow, *, new: bool, over: KeyRow | None = None) -> bool:
     instead = "DO NOTHING" if new else "DO UPDATE SET body = excluded.body"
     if over is not None:
         there: Any = connection.execute("SELECT body FROM keys WHERE name = ?", (row.name,)).fetchone()
-        if there is None or _KEY.decode(there[0]) != over:
+        if there is None or read_key(row.name, there[0]) != over:
             return False
     connection.execute(
         f"INSERT INTO keys (name, body) VALUES (?, ?) ON CONFLICT (name) {instead}",

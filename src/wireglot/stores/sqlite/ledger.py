@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ import msgspec
 
 from wireglot.stores.records import Grouping, Session, UsageQuery, UsageRow, UsageTotal
 from wireglot.stores.sqlite.database import Database
-from wireglot.stores.text import from_text, to_text
+from wireglot.stores.text import from_text, is_plain, to_text
 
 FIELDS: Final = UsageRow.__struct_fields__
 COLUMNS: Final = ", ".join(FIELDS)
@@ -25,11 +26,12 @@ _SIZES: Final = (64, 16, 4, 1)
 
 
 def _apply(count: int) -> str:
-    """Rows are completed once: what has an outcome is left alone, whoever comes after it."""
+    """`records.gives_way`, in SQL."""
     one = f"({', '.join('?' * len(FIELDS))})"
     return f"""
         INSERT INTO usage ({COLUMNS}) VALUES {", ".join([one] * count)}
-        ON CONFLICT (id) DO UPDATE SET {_OVER} WHERE usage.outcome = '' AND excluded.outcome != ''
+        ON CONFLICT (id) DO UPDATE SET {_OVER}
+        WHERE usage.outcome IN ('', 'crash') AND excluded.outcome NOT IN ('', usage.outcome)
     """
 
 
@@ -48,6 +50,9 @@ _GROUPS: Final[dict[Grouping, str]] = {
 
 _TOKENS: Final = "input + cache_read + cache_write + cache_write_long + tool_prompt + output + reasoning"
 
+_UNTOLD: Final = "(outcome = 'ok' AND source = 'none')"
+"""The provider answered, and did not say what that took."""
+
 _SUMS: Final = f"""
 count(*),
 count(*) FILTER (WHERE outcome NOT IN ('', 'ok')),
@@ -58,7 +63,7 @@ coalesce(sum(cache_write + cache_write_long), 0),
 coalesce(sum(output), 0),
 coalesce(sum(reasoning), 0),
 coalesce(sum(cost), 0),
-count(*) FILTER (WHERE outcome != '' AND cost IS NULL AND {_TOKENS} > 0),
+count(*) FILTER (WHERE outcome != '' AND cost IS NULL AND ({_TOKENS} > 0 OR {_UNTOLD})),
 coalesce(sum(finished - started) FILTER (WHERE outcome != ''), 0),
 coalesce(percentile_disc(finished - started, 0.5) FILTER (WHERE outcome != ''), 0),
 coalesce(min(started), 0),
@@ -66,8 +71,12 @@ coalesce(max(started), 0)
 """
 
 _STREAM: Final = FIELDS.index("stream")
-_WORDS: Final = tuple(FIELDS.index(name) for name in ("id", "caller", "session", "model", "upstream_model"))
-"""Those that may be clients' words."""
+_WORDS: Final = tuple(
+    FIELDS.index(name)
+    for name in ("id", "caller", "instance", "session", "model", "provider", "upstream_model")
+)
+"""Names that others have given. All other text is our own words, and stands there as it is."""
+_names_of: Final = operator.itemgetter(*_WORDS)
 _LOSSES: Final = FIELDS.index("losses")
 _FLAGS: Final = FIELDS.index("flags")
 _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
@@ -75,8 +84,9 @@ _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
 
 def values(row: UsageRow) -> list[Any]:
     found: list[Any] = list(msgspec.structs.astuple(row))
-    for place in _WORDS:
-        found[place] = to_text(found[place])
+    if not is_plain("".join(_names_of(found))):
+        for place in _WORDS:
+            found[place] = to_text(found[place])
     found[_STREAM] = int(row.stream)
     found[_LOSSES] = _names(row.losses)
     found[_FLAGS] = _names(row.flags)
@@ -84,7 +94,9 @@ def values(row: UsageRow) -> list[Any]:
 
 
 def usage_row(found: Sequence[Any]) -> UsageRow:
-    row: list[Any] = [from_text(value) if type(value) is str else value for value in found]
+    row = list(found)
+    for place in _WORDS:
+        row[place] = from_text(row[place])
     row[_STREAM] = bool(row[_STREAM])
     row[_LOSSES] = _NAMES.decode(found[_LOSSES]) if found[_LOSSES] else ()
     row[_FLAGS] = _NAMES.decode(found[_FLAGS]) if found[_FLAGS] else ()
@@ -149,14 +161,14 @@ class SqliteLedger:
 
         return await self._database.report(read)
 
-    async def sessions(self, caller: str, *, limit: int, before: int = 0) -> list[Session]:
+    async def sessions(self, caller: str, *, limit: int, before: int = 0, beyond: str = "") -> list[Session]:
         def read(connection: apsw.Connection) -> list[Session]:
             # The page is found in the index alone; the rows are read only for the sessions on it.
             page: list[Any] = connection.execute(
                 "SELECT session FROM usage WHERE caller = :caller AND session != '' GROUP BY session"
-                " HAVING :before = 0 OR max(started) < :before"
-                " ORDER BY max(started) DESC, session LIMIT :limit",
-                {"caller": to_text(caller), "before": before, "limit": limit},
+                " HAVING :before = 0 OR (max(started), session) < (:before, :beyond)"
+                " ORDER BY max(started) DESC, session DESC LIMIT :limit",
+                {"caller": to_text(caller), "before": before, "beyond": to_text(beyond), "limit": limit},
             ).fetchall()
             return [_session(connection, to_text(caller), session) for (session,) in page]
 
@@ -172,12 +184,12 @@ class SqliteLedger:
 
         return await self._database.write(write)
 
-    async def beat(self, instance: str, now: int) -> None:
+    async def beat(self, instance: str) -> None:
         def write(connection: apsw.Connection) -> None:
             connection.execute(
                 "INSERT INTO instances (instance, beat) VALUES (?, ?)"
                 " ON CONFLICT (instance) DO UPDATE SET beat = max(beat, excluded.beat)",
-                (to_text(instance), now),
+                (to_text(instance), self._database.now()),
             )
 
         await self._database.write(write)
@@ -218,7 +230,7 @@ def _session(connection: apsw.Connection, caller: str, session: str) -> Session:
         tokens=tokens,
         cost=cost,
         model=from_text(model),
-        dialects=tuple(from_text(name) for (name,) in dialects),
+        dialects=tuple(name for (name,) in dialects),
         first=first,
         last=last,
     )

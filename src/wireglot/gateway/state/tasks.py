@@ -1,0 +1,61 @@
+"""Work that goes on beside the requests: an error in it is told, and does not end it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol
+
+from wireglot.gateway.observe.log import Level
+from wireglot.stores.base import StoreDown
+
+_PAUSE: Final = 1.0
+"""Seconds after an error of work that waits for its own turn: it must not spin."""
+
+
+class Note(Protocol):
+    """A line in the log about the process."""
+
+    def __call__(self, level: Level, event: str, **fields: Any) -> None: ...
+
+
+class Guard:
+    """Runs one kind of work again and again. The same trouble is told once, until it has gone well again."""
+
+    def __init__(self, note: Note, where: str) -> None:
+        """`where`: what the log calls the work."""
+        self._note = note
+        self._where = where
+        self._told = ""
+
+    async def run(self, work: Callable[[], Awaitable[None]]) -> bool:
+        """Whether it went well."""
+        try:
+            await work()
+        except StoreDown:
+            return False  # State looks at the store, and tells
+        except Exception as bug:
+            if self._told != type(bug).__name__:
+                self._told = type(bug).__name__
+                self._note("error", "bug", type=self._told, where=self._where)
+            return False
+        self._told = ""
+        return True
+
+    async def forever(
+        self, work: Callable[[], Awaitable[None]], every: Callable[[], float] | None = None
+    ) -> None:
+        """`every`: seconds to the next turn. Without it the work itself waits until there is something."""
+        while True:
+            if every is not None:
+                await asyncio.sleep(every())
+            if not await self.run(work) and every is None:
+                await asyncio.sleep(_PAUSE)
+
+
+async def stop(*tasks: asyncio.Task[None] | None) -> None:
+    """End them, however they end: whoever closes has more to close."""
+    found = [task for task in tasks if task is not None]
+    for task in found:
+        task.cancel()
+    await asyncio.gather(*found, return_exceptions=True)
