@@ -80,6 +80,7 @@ _KEEP: Final = {
     "usage_days": "days of usage",
     "idempotency_hours": "hours in which an Idempotency-Key gets the same answer again",
     "idempotency_bytes": "bytes of such answers together",
+    "events_bytes": "bytes of the streams of background responses together",
     "events_hours": "hours in which the stream of a background response can be resumed",
 }
 

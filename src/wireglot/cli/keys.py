@@ -18,7 +18,7 @@ from wireglot.cli.paint import Paint, one_line
 from wireglot.cli.parser_keys import LIMITS
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.admin_keys import Keyring, Refused, told
+from wireglot.gateway.state.keys.ring import Keyring, Refused, told
 from wireglot.stores import StoreDown, StoreUnusable, open_engine
 
 FAILED = 1

@@ -28,7 +28,7 @@ from wireglot.gateway.relay import Relay
 from wireglot.gateway.routes import Asked, NoRoute, dialect_of, match
 from wireglot.gateway.routing import Target, Unroutable, depends_on_effort, has_effort_rules, route
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.limits_reservation import Reservation
+from wireglot.gateway.state.limits.reservation import Reservation
 from wireglot.gateway.state.question import Question
 from wireglot.gateway.state.state import State
 from wireglot.gateway.upstream import Transport
@@ -188,7 +188,10 @@ class Gateway:
                 await self.state.answer(question)
                 return
             job = self.job(admitted.settings, head, body, asked, admitted.caller, record, reply)
-            await self.state.around(self, job)
+            if self.state.is_plain(job):
+                await self.answer(job)
+            else:
+                await self.state.around(self, job)
         except Fault as fault:
             self._tell(job, record, reply, fault.error, final=fault.final)
         except Failed as failed:
@@ -252,7 +255,8 @@ class Gateway:
 
     async def _within_gates(self, job: Job, targets: tuple[Target, ...], claim: Reservation | None) -> None:
         # The store first: whoever waits for it takes nobody's place.
-        await self.state.before(job, targets)
+        if self.state.concerns(job, targets):
+            await self.state.before(job, targets)
         if claim is not None:
             await self.state.limits.grow(claim, job, targets[0])
         gates = self._gates(job)

@@ -11,9 +11,9 @@ from wireglot.dialects.registry import dialect
 from wireglot.gateway.exchange import Headers
 from wireglot.gateway.faults import Fault
 from wireglot.gateway.job import Job, with_faults_told
+from wireglot.gateway.recovery import without_opaque_state
 from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Credential
-from wireglot.gateway.state.recovery import without_opaque_state
 from wireglot.gateway.upstream import Outbound
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss

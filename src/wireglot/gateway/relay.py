@@ -21,10 +21,10 @@ from wireglot.gateway.faults import Fault
 from wireglot.gateway.feeders import Refused
 from wireglot.gateway.health import QUARANTINE, Breaker, Health
 from wireglot.gateway.job import Job, common_headers
+from wireglot.gateway.recovery import helps, is_about_state
 from wireglot.gateway.retry import RetryBudget, advised_wait, wait_before
 from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Credential
-from wireglot.gateway.state.recovery import helps, is_about_state
 from wireglot.gateway.upstream import Answer, Outbound, Timeouts, Transport, TransportFault
 from wireglot.ir.content import Reasoning, Text, ToolCall
 from wireglot.ir.errors import ApiError

@@ -167,6 +167,7 @@ class Keep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     usage_days: float = 400.0
     idempotency_hours: float = 24.0
     idempotency_bytes: int = 256 * MIB
+    events_bytes: int = 512 * MIB
     events_hours: float = 24.0
     """Of the streams of background responses; then they can be fetched whole, but not streamed again."""
 

@@ -19,7 +19,7 @@ from wireglot.gateway.routes import match
 from wireglot.gateway.routing import route
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.state.limits import Limiter
-from wireglot.gateway.state.limits_reservation import Reservation
+from wireglot.gateway.state.limits.reservation import Reservation
 from wireglot.ir.outcome import Usage
 from wireglot.providers.prices import PriceRule
 from wireglot.providers.spec import Price

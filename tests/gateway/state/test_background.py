@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from tests.gateway.state.background_kit import KEYS, ONCE, client, finished
-from wireglot.gateway.state import background_tape
+from wireglot.gateway.state.background import tape as background_tape
 from wireglot.gateway.state.kept import EVENT
 from wireglot.stores.records import UsageQuery
 from wireglot.testing.live_gateway import LiveGateway

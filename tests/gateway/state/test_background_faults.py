@@ -11,7 +11,7 @@ import pytest
 
 from tests.gateway.state.background_kit import KEYS, ONCE, client, finished
 from wireglot.gateway.state import background
-from wireglot.gateway.state.background_work import Work
+from wireglot.gateway.state.background.work import Work
 from wireglot.stores import StoreDown
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream

@@ -17,8 +17,9 @@ import openai
 import pytest
 
 from tests.gateway.state.background_kit import finished
-from wireglot.gateway.state import background, background_follow
-from wireglot.gateway.state.background_signs import BEAT, Signs
+from wireglot.gateway.state import background
+from wireglot.gateway.state.background import follow as background_follow
+from wireglot.gateway.state.background.signs import BEAT, Signs
 from wireglot.gateway.state.kept import RESPONSE
 from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.records import Document

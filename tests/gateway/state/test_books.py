@@ -14,8 +14,8 @@ from tests.gateway.state.books_kit import Job, Ledger, Notes, answered, begin, b
 from wireglot.gateway.faults import Fault
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.state import books as books_module
-from wireglot.gateway.state import books_drain
-from wireglot.gateway.state.books_rows import collapsed
+from wireglot.gateway.state.books import drain as books_drain
+from wireglot.gateway.state.books.rows import collapsed
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 from wireglot.stores import StoreDown

@@ -14,7 +14,7 @@ from wireglot.dialects.gemini.outcome import read_usage as gemini
 from wireglot.dialects.openai_chat.outcome import parse_usage as chat
 from wireglot.dialects.openai_responses.outcome import parse_usage as responses
 from wireglot.gateway.observe.metrics import Metrics
-from wireglot.gateway.state.books_flaws import (
+from wireglot.gateway.state.books.flaws import (
     ABSURD,
     CACHED,
     NEGATIVE,

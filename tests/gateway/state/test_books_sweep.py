@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from tests.gateway.state.books_kit import Notes, bookish
-from wireglot.gateway.state.books_sweep import Sweeper
+from wireglot.gateway.state.books.sweeper import Sweeper
 from wireglot.stores.memory import MemoryCounters, MemoryEngine
 from wireglot.stores.records import UsageQuery, UsageRow
 

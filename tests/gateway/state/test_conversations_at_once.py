@@ -10,7 +10,7 @@ import pytest
 
 from wireglot.dialects.base import Context
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.conversations import ConversationStore
+from wireglot.gateway.state.conversations.store import ConversationStore
 from wireglot.gateway.state.kept import KeptConversation, KeptItem, new_part
 from wireglot.stores.memory.documents import MemoryDocuments
 

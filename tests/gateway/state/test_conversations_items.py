@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from wireglot.dialects.base import Context
-from wireglot.gateway.state.items import as_wire, items_of, turns_of
+from wireglot.gateway.state.conversations.items import as_wire, items_of, turns_of
 from wireglot.gateway.state.kept import KeptItem
 from wireglot.ir.content import Media, Message, Origin, Reasoning, Signature, Text, ToolCall, ToolResult
 

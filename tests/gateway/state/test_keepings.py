@@ -47,15 +47,14 @@ def test_a_store_that_fails_is_no_failure_of_the_provider() -> None:
 def test_a_client_that_leaves_while_its_turn_is_kept_leaves_a_whole_turn() -> None:
     with LiveGateway() as live:
         documents: Any = live.process.state.engine.documents
-        append, reached = documents.append, []
+        put, reached = documents.put, []
 
-        async def slow(pieces: Any) -> int:
+        async def slow(found: Any, **how: Any) -> bool:
             reached.append(True)
             await asyncio.sleep(0.3)
-            number: int = await append(pieces)
-            return number
+            return bool(await put(found, **how))
 
-        documents.append = slow
+        documents.put = slow
         body = {"model": "demo", "messages": [{"role": "user", "content": "remember me"}], "stream": True}
 
         async def leave() -> None:
@@ -67,8 +66,9 @@ def test_a_client_that_leaves_while_its_turn_is_kept_leaves_a_whole_turn() -> No
             )
             writer.write(head.encode() + content)
             await reader.readuntil(b"chat.completion.chunk")
-            while not reached:
-                await asyncio.sleep(0.01)
+            async with asyncio.timeout(10):
+                while not reached:
+                    await asyncio.sleep(0.01)
             writer.close()
 
         asyncio.run(leave())

@@ -14,8 +14,8 @@ from wireglot.gateway.faults import Fault
 from wireglot.gateway.guard import LOCAL, Gatekeeper
 from wireglot.gateway.routes import match
 from wireglot.gateway.settings import ClientKey, Guard, Secret, ServerSettings
-from wireglot.gateway.state.admin_keys import Keyring, Refused, Taken, Unknown, digest_of, new_key, told
 from wireglot.gateway.state.keys import TRUSTED, KeyTable
+from wireglot.gateway.state.keys.ring import Keyring, Refused, Taken, Unknown, digest_of, new_key, told
 from wireglot.stores.base import StoreDown
 from wireglot.stores.memory.documents import MemoryKeys
 from wireglot.stores.records import KeyRow

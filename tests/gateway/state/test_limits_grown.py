@@ -14,7 +14,7 @@ from wireglot.gateway.job import Job
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.routing import route
 from wireglot.gateway.state import limits as limiting
-from wireglot.gateway.state.limits_reservation import Reservation
+from wireglot.gateway.state.limits.reservation import Reservation
 from wireglot.ir.content import Message, Text
 from wireglot.ir.outcome import Usage
 from wireglot.stores.base import StoreDown

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.faults_kit import Answered, post
-from wireglot.gateway.state.recovery import helps, is_about_state, without_opaque_state
+from wireglot.gateway.recovery import helps, is_about_state, without_opaque_state
 from wireglot.ir.content import Extra, Message, Origin, Part, Reasoning, Signature, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
 from wireglot.ir.request import Request, Thinking

@@ -14,7 +14,7 @@ from tests.gateway.state.responses_kit import ALICE, TOOLS, Stage
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.kept import KeptResponse
-from wireglot.gateway.state.responses import ResponseStore
+from wireglot.gateway.state.responses.store import ResponseStore
 from wireglot.stores import StoreDown
 from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.records import Document

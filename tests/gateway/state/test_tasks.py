@@ -18,7 +18,7 @@ from tests.gateway.state.test_admin import SECRET, admin, create
 from wireglot.gateway.state import background, limits
 from wireglot.gateway.state import keys as keys_module
 from wireglot.gateway.state import state as state_module
-from wireglot.gateway.state.background_signs import BEAT
+from wireglot.gateway.state.background.signs import BEAT
 from wireglot.gateway.state.standing import TRUSTED, Standing
 from wireglot.gateway.state.tasks import Guard, stop
 from wireglot.stores import StoreDown

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.gateway.state.turns_kit import MODELS, Memory
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
-from wireglot.gateway.state.turn_names import visible
-from wireglot.gateway.state.turn_parts import pack, unpack
+from wireglot.gateway.state.turns.names import visible
+from wireglot.gateway.state.turns.parts import pack, unpack
 from wireglot.ir.content import Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.stream import fold, unfold

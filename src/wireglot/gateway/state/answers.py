@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wireglot.gateway.state import admin, usage
+from wireglot.gateway.state.books import usage
+from wireglot.gateway.state.keys import admin
 from wireglot.gateway.state.question import Question, unavailable
 from wireglot.stores import StoreDown
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.background import Background
-from wireglot.gateway.state.chain import Chain
 from wireglot.gateway.state.compaction import Compaction
-from wireglot.gateway.state.conversation_routes import ConversationRoutes
-from wireglot.gateway.state.conversations import ConversationStore
-from wireglot.gateway.state.holding import Holding
-from wireglot.gateway.state.items import RESPONSES
+from wireglot.gateway.state.conversations.holding import Holding
+from wireglot.gateway.state.conversations.items import RESPONSES
+from wireglot.gateway.state.conversations.routes import ConversationRoutes
+from wireglot.gateway.state.conversations.sessions import SessionRoutes
+from wireglot.gateway.state.conversations.store import ConversationStore
 from wireglot.gateway.state.question import Question
-from wireglot.gateway.state.response_routes import ResponseRoutes
-from wireglot.gateway.state.responses import ResponseStore
-from wireglot.gateway.state.sessions import SessionRoutes
+from wireglot.gateway.state.responses.chain import Chain
+from wireglot.gateway.state.responses.routes import ResponseRoutes
+from wireglot.gateway.state.responses.store import ResponseStore
 from wireglot.gateway.state.standing import Standing
 from wireglot.stores.base import Documents, Ledger
 from wireglot.stores.seal import Sealer

@@ -13,8 +13,10 @@ from wireglot.gateway.observe.log import Level
 from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.books import Books
-from wireglot.gateway.state.books_sweep import Sweeper
+from wireglot.gateway.state.books.sweeper import Sweeper
+from wireglot.gateway.state.conversations.items import RESPONSES
 from wireglot.gateway.state.held import Held
+from wireglot.gateway.state.idempotency import HEADER as IDEMPOTENCY_KEY
 from wireglot.gateway.state.idempotency import Idempotency
 from wireglot.gateway.state.keys import KeyTable
 from wireglot.gateway.state.limits import Limiter
@@ -141,6 +143,14 @@ class State:
             self.note("error", "bug", type=type(bug).__name__, where=f"close {type(part).__name__}")
 
     # Around a request.
+
+    def is_plain(self, job: Job) -> bool:
+        """Nothing must be done around it: most requests are so, and having a store costs them nothing."""
+        return job.dialect != RESPONSES and IDEMPOTENCY_KEY not in job.head.headers
+
+    def concerns(self, job: Job, targets: tuple[Target, ...]) -> bool:
+        """Whether something may have to be put before it, or kept of its answer."""
+        return job.dialect == RESPONSES or bool(job.holding) or self.turns.concern(job, targets)
 
     async def around(self, gateway: Gateway, job: Job) -> None:
         """Have a request answered, once for each Idempotency-Key, and in the background where it asks so."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from wireglot.gateway.faults import Fault
-from wireglot.gateway.state.admin_keys import Keyring, Refused, Taken, Unknown, told
+from wireglot.gateway.state.keys.ring import Keyring, Refused, Taken, Unknown, told
 from wireglot.gateway.state.question import Question
 from wireglot.stores.records import KeyRow
 

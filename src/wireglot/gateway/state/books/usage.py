@@ -9,8 +9,8 @@ from urllib.parse import parse_qs
 import msgspec
 
 from wireglot.gateway.faults import Fault
+from wireglot.gateway.state.books.report import BadParameter, query_of, report
 from wireglot.gateway.state.question import Question
-from wireglot.gateway.state.usage_report import BadParameter, query_of, report
 
 if TYPE_CHECKING:
     from wireglot.gateway.state.state import State

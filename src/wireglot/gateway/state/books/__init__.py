@@ -17,9 +17,9 @@ from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.books_drain import Drain
-from wireglot.gateway.state.books_flaws import flaws
-from wireglot.gateway.state.books_rows import completed, intent, legible
+from wireglot.gateway.state.books.drain import Drain
+from wireglot.gateway.state.books.flaws import flaws
+from wireglot.gateway.state.books.rows import completed, intent, legible
 from wireglot.providers.prices import Price, price_of
 from wireglot.stores.base import Ledger
 from wireglot.stores.journal import Journal, JournalFull

@@ -14,8 +14,7 @@ from wireglot.dialects.openai_responses.echo import TOLD
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.faults import Fault
 from wireglot.gateway.job import with_faults_told
-from wireglot.gateway.state.conversations import ConversationStore
-from wireglot.gateway.state.items import (
+from wireglot.gateway.state.conversations.items import (
     RESPONSES,
     Stem,
     as_wire,
@@ -25,11 +24,12 @@ from wireglot.gateway.state.items import (
     whole_items,
     with_tools,
 )
+from wireglot.gateway.state.conversations.store import ConversationStore
 from wireglot.gateway.state.kept import KeptConversation, KeptItem, KeptResponse, new_part
 from wireglot.gateway.state.question import unavailable
-from wireglot.gateway.state.responses import ResponseStore
+from wireglot.gateway.state.responses.store import ResponseStore
+from wireglot.gateway.state.responses.wish import Wish, wish_of
 from wireglot.gateway.state.standing import Standing
-from wireglot.gateway.state.wish import Wish, wish_of
 from wireglot.ir.content import Extra, Message, Reasoning
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import AnyTool, Request

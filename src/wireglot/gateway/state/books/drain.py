@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
-from wireglot.gateway.state.books_rows import collapsed
+from wireglot.gateway.state.books.rows import collapsed
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Ledger
 from wireglot.stores.journal import Journal

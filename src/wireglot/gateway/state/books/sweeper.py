@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.sweeping import prune
+from wireglot.gateway.state.books.retention import prune
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Counters, Engine
 

@@ -13,7 +13,7 @@ from wireglot.gateway.faults import Fault
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.limits_amounts import Heard, Period, day, expected_usage, month, whole_input
+from wireglot.gateway.state.limits.amounts import Heard, Period, day, expected_usage, month, whole_input
 from wireglot.ir.outcome import Usage
 from wireglot.providers.prices import cost, price_of
 from wireglot.stores.base import Counters

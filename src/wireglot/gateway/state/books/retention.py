@@ -24,6 +24,7 @@ async def prune(engine: Engine, settings: Settings, now: int = 0) -> Swept:
         dead_before=now - _DEAD,
         kinds={
             kept.RESPONSE: KindLimits(keep.responses_bytes),
+            kept.EVENT: KindLimits(keep.events_bytes),
             kept.ITEM: KindLimits(keep.conversations_bytes),
             kept.IDEMPOTENT: KindLimits(keep.idempotency_bytes),
         },

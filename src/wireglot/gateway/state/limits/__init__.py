@@ -18,8 +18,8 @@ from wireglot.gateway.faults import QUOTA, Fault
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.limits_amounts import Heard
-from wireglot.gateway.state.limits_reservation import (
+from wireglot.gateway.state.limits.amounts import Heard
+from wireglot.gateway.state.limits.reservation import (
     NOTHING,
     Limit,
     Reservation,

@@ -20,8 +20,8 @@ from wireglot.gateway.exchange import Headers
 from wireglot.gateway.faults import Fault
 from wireglot.gateway.job import common_headers
 from wireglot.gateway.routing import Unroutable, route
-from wireglot.gateway.state.compaction_words import INSTRUCTIONS, NOW, PREFACE, in_words
-from wireglot.gateway.state.items import RESPONSES
+from wireglot.gateway.state.compaction.words import INSTRUCTIONS, NOW, PREFACE, in_words
+from wireglot.gateway.state.conversations.items import RESPONSES
 from wireglot.ir.content import Extra, Foreign, Media, Message, Part, Text
 from wireglot.ir.request import Request
 from wireglot.stores.seal import Sealer, Unreadable

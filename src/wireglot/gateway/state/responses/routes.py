@@ -8,7 +8,7 @@ from wireglot.gateway.faults import Fault
 from wireglot.gateway.state.background import Background, unknown
 from wireglot.gateway.state.paging import listed, order_of, page_size
 from wireglot.gateway.state.question import Question
-from wireglot.gateway.state.responses import ResponseStore
+from wireglot.gateway.state.responses.store import ResponseStore
 
 
 class ResponseRoutes:

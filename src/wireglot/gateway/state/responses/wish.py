@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from wireglot.gateway.faults import Fault
-from wireglot.gateway.state.items import is_reference
+from wireglot.gateway.state.conversations.items import is_reference
 
 if TYPE_CHECKING:
     from wireglot.gateway.job import Job

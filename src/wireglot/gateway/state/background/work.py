@@ -13,7 +13,7 @@ from wireglot.dialects.registry import dialect
 from wireglot.gateway import operations
 from wireglot.gateway.failures import Failed
 from wireglot.gateway.faults import Fault, cleaned
-from wireglot.gateway.state.background_tape import Tape, frame, frames
+from wireglot.gateway.state.background.tape import Tape, frame, frames
 from wireglot.gateway.state.kept import EVENT, KeptResponse
 from wireglot.ir.errors import ApiError
 from wireglot.ir.stream import Failure, Start
@@ -23,8 +23,8 @@ from wireglot.stores.records import Document
 if TYPE_CHECKING:
     from wireglot.gateway.app import Gateway
     from wireglot.gateway.job import Job
-    from wireglot.gateway.state.background_signs import Signs
-    from wireglot.gateway.state.responses import ResponseStore
+    from wireglot.gateway.state.background.signs import Signs
+    from wireglot.gateway.state.responses.store import ResponseStore
     from wireglot.stores.base import Documents
 
 FINAL: Final = frozenset({"completed", "failed", "incomplete", "cancelled"})

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from wireglot.gateway.loose_results import paired, with_calls
-from wireglot.gateway.state.chain import new_conversation
-from wireglot.gateway.state.conversations import ConversationStore
-from wireglot.gateway.state.items import items_of, turns_of, with_tools
+from wireglot.gateway.state.conversations.items import items_of, turns_of, with_tools
+from wireglot.gateway.state.conversations.store import ConversationStore
 from wireglot.gateway.state.kept import KeptConversation
 from wireglot.gateway.state.question import unavailable
+from wireglot.gateway.state.responses.chain import new_conversation
 from wireglot.gateway.state.standing import Standing
 from wireglot.ir.content import Message
 from wireglot.ir.outcome import Response

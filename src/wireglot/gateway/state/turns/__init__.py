@@ -14,8 +14,8 @@ import msgspec
 from wireglot.gateway.faults import Fault
 from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.turn_names import Namer, Turn, read_history, visible
-from wireglot.gateway.state.turn_parts import (
+from wireglot.gateway.state.turns.names import Namer, Turn, read_history, visible
+from wireglot.gateway.state.turns.parts import (
     GIVEN_UP,
     is_signed,
     is_whole,
@@ -53,9 +53,15 @@ class TurnVault:
         server = settings.server
         self._secrets = [server.secret.value.encode(), *(old.value.encode() for old in server.old_secrets)]
 
+    def concern(self, job: Job, targets: tuple[Target, ...]) -> bool:
+        """Whether the client loses state on its way that one of these upstreams wants back."""
+        if job.asked.operation != "generate":
+            return False
+        return any(_needs(job.dialect, target) for target in targets)
+
     async def recall(self, job: Job, targets: tuple[Target, ...]) -> None:
         """Put back what the conversation's turns have lost on their way, and arrange for the next one."""
-        if job.asked.operation != "generate" or not any(_needs(job.dialect, target) for target in targets):
+        if not self.concern(job, targets):
             return
         try:
             history = read_history(job.request().messages)

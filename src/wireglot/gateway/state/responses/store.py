@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.items import stem_of
+from wireglot.gateway.state.conversations.items import stem_of
 from wireglot.gateway.state.kept import REFERENCE, RESPONSE, KeptResponse, key_of, pack
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document

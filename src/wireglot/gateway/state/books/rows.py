@@ -9,7 +9,7 @@ import msgspec
 
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.routing import Target
-from wireglot.gateway.state.books_flaws import COUNT_MAX
+from wireglot.gateway.state.books.flaws import COUNT_MAX
 from wireglot.ir.outcome import Usage
 from wireglot.providers.prices import Price, cost
 from wireglot.stores.records import UsageRow

@@ -14,13 +14,13 @@ from wireglot.gateway.faults import Fault
 from wireglot.gateway.job import common_headers, identity
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.background_follow import POLL, Follower
-from wireglot.gateway.state.background_signs import Signs
-from wireglot.gateway.state.background_tape import Tape, terminal
-from wireglot.gateway.state.background_work import FINAL, Work, ended, opened
+from wireglot.gateway.state.background.follow import POLL, Follower
+from wireglot.gateway.state.background.signs import Signs
+from wireglot.gateway.state.background.tape import Tape, terminal
+from wireglot.gateway.state.background.work import FINAL, Work, ended, opened
 from wireglot.gateway.state.kept import CANCEL, EVENT, KeptResponse
 from wireglot.gateway.state.question import Question, unavailable
-from wireglot.gateway.state.responses import ResponseStore
+from wireglot.gateway.state.responses.store import ResponseStore
 from wireglot.gateway.state.tasks import Guard, Note, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Documents

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
 from wireglot.gateway.exchange import Headers, Reply
-from wireglot.gateway.state.background_tape import TERMINAL, Frame, Tape, frame, frames, terminal
-from wireglot.gateway.state.background_work import FINAL
+from wireglot.gateway.state.background.tape import TERMINAL, Frame, Tape, frame, frames, terminal
+from wireglot.gateway.state.background.work import FINAL
 from wireglot.gateway.state.kept import EVENT, KeptResponse
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Documents

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from wireglot.gateway.faults import Fault
-from wireglot.gateway.state.conversation_routes import context_of
-from wireglot.gateway.state.conversations import ConversationStore, Seen
-from wireglot.gateway.state.items import as_wire
+from wireglot.gateway.state.conversations.items import as_wire
+from wireglot.gateway.state.conversations.routes import context_of
+from wireglot.gateway.state.conversations.store import ConversationStore, Seen
 from wireglot.gateway.state.paging import page_size
 from wireglot.gateway.state.question import Question, unavailable
 from wireglot.stores.base import Ledger

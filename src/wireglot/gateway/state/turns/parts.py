@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from wireglot.dialects.envelope import UNREADABLE
-from wireglot.gateway.state.turn_names import Turn, call_key, visible
+from wireglot.gateway.state.turns.names import Turn, call_key, visible
 from wireglot.ir.content import Media, Part, Reasoning, Signature, Text, ToolCall
 
 _SIZE_MOST: Final = 1 << 20

@@ -8,8 +8,15 @@ from typing import Any, Final
 
 from wireglot.dialects.base import Context
 from wireglot.gateway.faults import Fault
-from wireglot.gateway.state.conversations import ConversationStore
-from wireglot.gateway.state.items import RESPONSES, Stem, as_wire, is_reference, parsed, whole_items
+from wireglot.gateway.state.conversations.items import (
+    RESPONSES,
+    Stem,
+    as_wire,
+    is_reference,
+    parsed,
+    whole_items,
+)
+from wireglot.gateway.state.conversations.store import ConversationStore
 from wireglot.gateway.state.kept import KeptConversation, KeptItem, new_part
 from wireglot.gateway.state.paging import listed, order_of, page_size
 from wireglot.gateway.state.question import Question
