@@ -44,13 +44,14 @@ def test_a_client_that_leaves_while_its_claim_is_written_leaves_none(
         await go.wait()
         return done
 
+    lines = len(open_gateway.log())
     with monkeypatch.context() as patch:
         patch.setattr(documents, "put", slow)
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", open_gateway.port)) as leaving:
             headers = {"content-type": "application/json", "idempotency-key": "left"}
             leaving.request("POST", CHAT, json.dumps(HELLO), headers)
             assert written.wait(5)
-        open_gateway.wait_log(len(open_gateway.log()) + 1)
+        open_gateway.wait_log(lines + 1)
     open_gateway.call(_set(go))
     assert until_not_in_flight(open_gateway, "left").status == 200
     assert len(upstream.requests) == 1

@@ -82,12 +82,14 @@ class State:
         """Raises StoreUnusable: a gateway that could not remember what it promises does not start."""
         store = settings.store
         engine: Engine
+        away = ""
         try:
             engine = await open_engine(store.url.value)
         except StoreDown as down:
             # Requests that need no state go on without it.
-            note("error", "store down", detail=str(down))
-            engine = LateEngine(store.url.value, str(down))
+            away = str(down)
+            note("error", "store down", detail=away)
+            engine = LateEngine(store.url.value, away)
         url = _counters_url(settings)
         counters: Counters
         vault: Vault | None
@@ -97,7 +99,10 @@ class State:
             note("error", "store down", detail=str(down))
             late = LateShared(url, str(down))
             counters, vault = late.counters, late.vault
-        return cls(settings, engine, counters, vault or engine.vault, note)
+        state = cls(settings, engine, counters, vault or engine.vault, note)
+        state.standing.trouble = away
+        state._told = bool(away)
+        return state
 
     async def start(self, gateway: Gateway) -> None:
         await self.books.start()
