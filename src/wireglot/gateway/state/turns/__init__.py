@@ -24,7 +24,7 @@ from wireglot.gateway.state.turns.parts import (
     unpack,
     worth_keeping,
 )
-from wireglot.ir.content import Message, Part, Reasoning, Text
+from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall
 from wireglot.ir.outcome import Response
 from wireglot.stores.base import StoreDown, Vault
 
@@ -70,7 +70,11 @@ class TurnVault:
         keeping = _Keeping(self, job, targets, history.prefix)
         job.keepings.append(keeping)
         by_name = _carries_bare(job.dialect, targets)
-        lacking = [turn for turn in history.turns if not is_whole(turn.content, by_name)]
+        lacking = [
+            turn
+            for turn in history.turns
+            if not is_whole(turn.content, by_name) and not _brings_its_state(job.dialect, turn.content)
+        ]
         if not lacking:
             return
         try:
@@ -171,6 +175,11 @@ def _needs(client: str, target: Target) -> bool:
         case "anthropic":
             return family == "gemini"
     return False
+
+
+def _brings_its_state(client: str, content: tuple[Part, ...]) -> bool:
+    """Anthropic clients send the blocks before their calls back; only the end of an answer has no place."""
+    return client == "anthropic" and any(type(part) is ToolCall for part in content)
 
 
 def _is_lost_by(client: str, content: tuple[Part, ...]) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -93,10 +94,15 @@ def call_key(call: ToolCall) -> tuple[str, ...]:
 
 
 def _arguments(call: ToolCall) -> str:
-    """Clients decode arguments and write them again, with other spaces, order of keys and zeros."""
-    text = call.arguments
-    if call.kind == "custom":
-        return text
+    return call.arguments if call.kind == "custom" else _canonical(call.arguments)
+
+
+@lru_cache(maxsize=4096)
+def _canonical(text: str) -> str:
+    """Clients decode arguments and write them again, with other spaces, order of keys and zeros.
+
+    An agent sends every call of a conversation again with each of its turns: it is looked at once.
+    """
     try:
         value = decode(text) if text.strip() else {}
         if _FLOAT.search(text):
