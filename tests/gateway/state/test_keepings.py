@@ -77,3 +77,22 @@ def test_a_client_that_leaves_while_its_turn_is_kept_leaves_a_whole_turn() -> No
         while time.monotonic() < until and len(held.get("items", ())) < 2:
             held = ask(live, "/v1/sessions/trip", None).json()
         assert [item["role"] for item in held["items"]] == ["user", "assistant"]
+
+
+def test_an_answer_does_not_wait_for_a_vault_that_is_known_to_be_away() -> None:
+    """FAULTS 94: what needs no state goes on at once."""
+    with LiveGateway() as live:
+        state: Any = live.process.state
+        asked: list[Any] = []
+
+        async def stuck(*values: Any) -> None:
+            asked.append(values)
+
+        state.vault.keep = stuck
+        body = {"model": "demo-gemini", "messages": [{"role": "user", "content": "[[demo:think]] hi"}]}
+        assert ask(live, "/v1/chat/completions", body).status == 200
+        assert len(asked) == 1  # there is something to keep
+        state.standing.trouble = "the database is locked"
+        assert ask(live, "/v1/chat/completions", body).status == 200
+        assert len(asked) == 1
+        assert any("kept" in note for line in live.wait_log(2) for note in line.get("notes", ()))

@@ -69,6 +69,8 @@ class State:
             counters, engine.ledger, settings, self.instance, note, peers=lambda: self.sharing.peers
         )
         self.turns = TurnVault(self.vault, settings, note)
+        if self.vault_apart is None:
+            self.turns.away = lambda: bool(self.standing.trouble)
         self.held = Held(self.documents, engine.ledger, settings, note, self.instance, sealer, self.standing)
         self.idempotency = Idempotency(self.documents, settings, note)
         self._sweeper = Sweeper(engine, counters, self.instance, note)

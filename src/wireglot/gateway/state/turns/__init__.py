@@ -6,7 +6,7 @@ holds it, and loose ones, which hold only the exact name. See docs/reasoning.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -43,6 +43,8 @@ _NOT_RECALLED: Final = "reasoning not recalled: the store is not available"
 
 class TurnVault:
     def __init__(self, vault: Vault, settings: Settings, note: Any) -> None:
+        self.away: Callable[[], bool] = lambda: False
+        """Whether the store behind the vault is known to be down."""
         self._vault = vault
         self._note = note
         self.adopt(settings)
@@ -101,6 +103,9 @@ class TurnVault:
         await self._write(job, dict.fromkeys(names, GIVEN_UP))
 
     async def _write(self, job: Job, entries: dict[str, bytes]) -> None:
+        if self.away():  # known to take nothing: the answer does not wait to find that out
+            job.record.notes = [*job.record.notes, _NOT_KEPT]
+            return
         try:
             await self._vault.keep(job.caller.name, entries, self._seconds)
         except StoreDown:
