@@ -19,6 +19,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Self
 
@@ -51,7 +52,7 @@ def free_port() -> int:
             return port
 
 
-class Server:
+class Server(ABC):
     """One child process in a directory of its own."""
 
     at_once = signal.SIGKILL
@@ -61,11 +62,11 @@ class Server:
         self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
 
-    def command(self) -> list[str]:
-        raise NotImplementedError
+    @abstractmethod
+    def command(self) -> list[str]: ...
 
-    def answers(self) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def answers(self) -> bool: ...
 
     def start(self) -> None:
         log = (self.directory / "log").open("ab")

@@ -7,6 +7,7 @@ a pattern over the raw frame finds them. A tap that understands nothing harms no
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -51,7 +52,7 @@ class Tap(Protocol):
         ...
 
 
-class _SseTap:
+class _SseTap(ABC):
     dialect = ""
 
     def __init__(self, max_frame: int) -> None:
@@ -78,8 +79,8 @@ class _SseTap:
     def settled(self) -> int:
         return 0
 
-    def _frame(self, frame: Frame) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _frame(self, frame: Frame) -> None: ...
 
     def _failed(self, document: dict[str, Any]) -> None:
         self.error = dialect(self.dialect).parse_error(document)

@@ -6,6 +6,7 @@ documentation says. Only the forgetful one does what many do: it keeps of an ans
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any, Final
 
@@ -37,7 +38,7 @@ class Seen(msgspec.Struct, frozen=True):
         return set(filter(None, self.headers.get("x-wireglot-losses", "").replace(" ", "").split(",")))
 
 
-class Client:
+class Client(ABC):
     """`url` and `model` may change between two questions. Nobody tries again but the gateway."""
 
     unique_ids = False
@@ -63,12 +64,12 @@ class Client:
         self.history.append({"role": "user", "content": text})
         return self._ask(streaming)
 
+    @abstractmethod
     def give(self, calls: tuple[SeenCall, ...], streaming: bool) -> Seen:
         """The results of the tools that were called."""
-        raise NotImplementedError
 
-    def _ask(self, streaming: bool) -> Seen:
-        raise NotImplementedError
+    @abstractmethod
+    def _ask(self, streaming: bool) -> Seen: ...
 
     def _note(self, response: Any) -> None:
         self.headers = {name.lower(): value for name, value in response.headers.items()}

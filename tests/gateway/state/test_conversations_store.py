@@ -31,7 +31,7 @@ class Watched(MemoryDocuments):
     """Does something else just before it does what it is asked, once."""
 
     def __init__(self) -> None:
-        super().__init__(lambda: conversations._now())
+        super().__init__(lambda: int(vars(conversations)["now_ms"]()))
         self.before: dict[str, Callable[[], Awaitable[object]]] = {}
 
     def __getattribute__(self, name: str) -> Any:
@@ -274,7 +274,7 @@ def test_ids_may_have_any_length_and_names_in_the_store_have_not(length: int) ->
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     clock = [int(time.time() * 1000)]
-    monkeypatch.setattr(conversations, "_now", lambda: clock[0])
+    monkeypatch.setattr(conversations, "now_ms", lambda: clock[0])
     return clock
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import secrets
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -52,7 +53,7 @@ class Said(msgspec.Struct, frozen=True):
     ids: tuple[str, ...]
 
 
-class Double:
+class Double(ABC):
     """`violations`: what was refused, and why. `bypasses`: documented ways around validation that were used.
     `missing`: own state of a step that is in the history, and did not come back where that is legal.
     `changed`: state that came back otherwise than it went out, where that is legal."""
@@ -99,22 +100,22 @@ class Double:
 
     # What a provider is made of
 
-    def account_of(self, headers: dict[str, str]) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def account_of(self, headers: dict[str, str]) -> str: ...
 
     def streams(self, path: str, body: dict[str, Any]) -> bool:
         return bool(body.get("stream"))
 
+    @abstractmethod
     def answer(self, path: str, account: str, body: dict[str, Any]) -> dict[str, Any]:
         """The whole answer, or `Refused`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def frames(self, answer: dict[str, Any], body: dict[str, Any]) -> Iterable[bytes]:
         """The same answer as a stream."""
-        raise NotImplementedError
 
-    def error(self, refused: Refused) -> dict[str, Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def error(self, refused: Refused) -> dict[str, Any]: ...
 
     # Memory
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -14,6 +13,7 @@ from wireglot.gateway import operations
 from wireglot.gateway.failures import Failed
 from wireglot.gateway.faults import Fault, cleaned
 from wireglot.gateway.state.background.tape import Tape, frame, frames
+from wireglot.gateway.state.clock import now_ms
 from wireglot.gateway.state.kept import EVENT, KeptResponse
 from wireglot.ir.errors import ApiError
 from wireglot.ir.stream import Failure, Start
@@ -223,7 +223,7 @@ class Work:
         fresh = self.tape.fresh()
         if not fresh:
             return
-        now, number = _now(), fresh[-1].number + 1  # from 1: a piece beyond the event n is one above n + 1
+        now, number = now_ms(), fresh[-1].number + 1  # from 1: a piece beyond the event n is one above n + 1
         piece = Document(
             self.tenant,
             EVENT,
@@ -286,7 +286,3 @@ def opened(job: Job, patch: dict[str, Any]) -> dict[str, Any]:
 def ended(body: dict[str, Any], status: str) -> dict[str, Any]:
     error = {"code": "server_error", "message": STOPPED} if status == "failed" else None
     return {**body, "status": status, "error": error}
-
-
-def _now() -> int:
-    return int(time.time() * 1000)

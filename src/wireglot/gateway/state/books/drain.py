@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
 from wireglot.gateway.state.books.rows import collapsed
+from wireglot.gateway.state.clock import now_ms
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Ledger
 from wireglot.stores.journal import Journal
@@ -113,7 +113,7 @@ class Drain:
                 if not await self._applied(collapsed(rows[at : at + BATCH])):
                     raise StoreDown(self.behind)
             count += len(rows)
-        return count, await self._ledger.close_open([orphan.instance], _now())
+        return count, await self._ledger.close_open([orphan.instance], now_ms())
 
     async def _applied(self, rows: list[UsageRow]) -> bool:
         """Whether the store has them, or never will. It is waited for while it is down; not where it fails in
@@ -212,7 +212,3 @@ class Drain:
             self._note("warn", "usage waits", detail=str(problem))
         except Exception as bug:  # whatever is wrong with one batch, the books go on
             self._note("error", "bug", type=type(bug).__name__, where="usage")
-
-
-def _now() -> int:
-    return int(time.time() * 1000)

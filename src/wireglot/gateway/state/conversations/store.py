@@ -9,7 +9,6 @@ that is added meanwhile goes to that one. Entries outlive what they stand for un
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
@@ -19,6 +18,7 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
 from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.clock import now_ms
 from wireglot.gateway.state.kept import (
     CONVERSATION,
     ITEM,
@@ -92,9 +92,9 @@ class ConversationStore:
         metadata: dict[str, str] | None = None,
     ) -> bool:
         """The conversation with its first items, in one step. False, and nothing written, where it exists."""
-        until = self._until(_now())
+        until = self._until(now_ms())
         documents = [
-            Document(tenant, CONVERSATION, kept.id, pack(kept), created=_now(), expires=until),
+            Document(tenant, CONVERSATION, kept.id, pack(kept), created=now_ms(), expires=until),
             _entry(tenant, kept, kept.part, 1, until),
             *_pieces(tenant, kept.part, _named(items, set(), context), until),
         ]
@@ -254,7 +254,7 @@ class ConversationStore:
         seen = await self.seen(tenant, kept.id)
         if seen is None or seen.kept.part != kept.part:
             return None
-        now = _now()
+        now = now_ms()
         until = self._until(now)
         if bool(until) == bool(seen.until) and (not until or seen.until - now >= _RENEWED * (until - now)):
             until = seen.until
@@ -276,7 +276,7 @@ def _seen(document: Document) -> Seen:
 
 def _note(tenant: str, kept: KeptConversation, metadata: dict[str, str], until: int) -> Document:
     body = msgspec.json.encode(metadata)
-    return Document(tenant, METADATA, kept.part, body, created=_now(), expires=until)
+    return Document(tenant, METADATA, kept.part, body, created=now_ms(), expires=until)
 
 
 def _name(kept: KeptConversation, part: str) -> str:
@@ -286,7 +286,7 @@ def _name(kept: KeptConversation, part: str) -> str:
 def _entry(tenant: str, kept: KeptConversation, part: str, number: int, until: int) -> Document:
     """Says that its items lie there. Entries are found by the conversation's name, also when it is gone."""
     return Document(
-        tenant, PART, _name(kept, part), b"", kept.id, number, created=_now(), expires=until
+        tenant, PART, _name(kept, part), b"", kept.id, number, created=now_ms(), expires=until
     )  # fmt: skip
 
 
@@ -298,7 +298,7 @@ def _latest(kept: KeptConversation, entries: Sequence[Document]) -> str:
 
 def _pieces(tenant: str, part: str, items: Sequence[KeptItem], until: int) -> list[Document]:
     """Numbered from one, for a part that has no items yet."""
-    now = _now()
+    now = now_ms()
     return [
         Document(tenant, ITEM, _piece(part, item.id), pack(item), part, number, created=now, expires=until)
         for number, item in enumerate(items, 1)
@@ -325,7 +325,3 @@ def _renamed(item: KeptItem, context: Context, place: int) -> KeptItem:
     identifier = context.new_id(item.id.partition("_")[0] or "item", "again", str(place))
     wire = item.item if item.item is None else {**item.item, "id": identifier}
     return replace(item, id=identifier, item=wire)
-
-
-def _now() -> int:
-    return int(time.time() * 1000)
