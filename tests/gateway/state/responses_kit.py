@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import openai
+import pytest
 
 from wireglot.stores.records import Document
 from wireglot.testing.live_gateway import BASES, LiveGateway
@@ -131,3 +132,19 @@ def texts(items: Any) -> list[str]:
         for part in item["content"]
         if "text" in part
     ]
+
+
+def stage_fixtures() -> tuple[Any, Any]:
+    """The fixtures `running`, one for each kind of upstream, and `stage`, which has not been asked anything."""
+
+    @pytest.fixture(scope="module", params=UPSTREAMS)
+    def running(request: pytest.FixtureRequest) -> Iterator[Stage]:
+        with Stage(request.param) as stage:
+            yield stage
+
+    @pytest.fixture
+    def stage(running: Stage) -> Stage:
+        running.upstream.reset()
+        return running
+
+    return running, stage

@@ -10,19 +10,9 @@ from typing import Any
 import openai
 import pytest
 
-from tests.gateway.state.responses_kit import BOB, TOOLS, UPSTREAMS, Stage, texts
+from tests.gateway.state.responses_kit import BOB, TOOLS, Stage, stage_fixtures, texts
 
-
-@pytest.fixture(scope="module", params=UPSTREAMS)
-def running(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    with Stage(request.param) as stage:
-        yield stage
-
-
-@pytest.fixture
-def stage(running: Stage) -> Stage:
-    running.upstream.reset()
-    return running
+running, stage = stage_fixtures()
 
 
 @pytest.fixture(scope="module")

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import openai
 import pytest
 
-from tests.gateway.state.responses_kit import BOB, TOOLS, UPSTREAMS, Stage, texts
+from tests.gateway.state.responses_kit import BOB, TOOLS, Stage, stage_fixtures, texts
 from wireglot.gateway.state.kept import KeptResponse
 from wireglot.testing.scripted_upstream import Behaviour
 
-
-@pytest.fixture(scope="module", params=UPSTREAMS)
-def running(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    with Stage(request.param) as stage:
-        yield stage
-
-
-@pytest.fixture
-def stage(running: Stage) -> Stage:
-    running.upstream.reset()
-    return running
+running, stage = stage_fixtures()
 
 
 def test_a_response_is_stored_and_given_back_as_the_client_got_it(stage: Stage) -> None:

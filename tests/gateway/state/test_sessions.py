@@ -10,7 +10,7 @@ import anthropic
 import pytest
 from msgspec.structs import replace
 
-from tests.gateway.state.responses_kit import ALICE, BOB, UPSTREAMS, Stage
+from tests.gateway.state.responses_kit import ALICE, BOB, Stage, stage_fixtures
 from wireglot.stores.records import UsageRow
 
 CHAT, MESSAGES, SIMPLE = "/v1/chat/completions", "/v1/messages", "/v1/gemini"
@@ -24,16 +24,7 @@ CHAT_TOOLS = [
 GEMINI_TOOLS = [{"functionDeclarations": [{"name": "get_weather"}]}]
 
 
-@pytest.fixture(scope="module", params=UPSTREAMS)
-def running(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    with Stage(request.param) as stage:
-        yield stage
-
-
-@pytest.fixture
-def stage(running: Stage) -> Stage:
-    running.upstream.reset()
-    return running
+running, stage = stage_fixtures()
 
 
 @pytest.fixture(scope="module")
