@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.config_files import QUIET, loaded
+from tests.gateway.config.config_files import QUIET, loaded
 from tools import blocks, config_tables, metric_table
 from wireglot.cli.parser import build_parser
-from wireglot.gateway import code_assist, routes, stubs
 from wireglot.gateway.config.environment import _SCALARS
-from wireglot.gateway.exchange import Head
+from wireglot.gateway.entry import probes, routes
 from wireglot.gateway.observe.log import JsonLines
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.redact import Redactor
+from wireglot.gateway.pages import code_assist
+from wireglot.http.application import Head
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 from wireglot.providers.spec import names, provider
@@ -125,11 +126,11 @@ def test_every_endpoint_of_the_page_is_answered():
 
 def test_every_endpoint_there_is_stands_on_the_page():
     told = endpoints(GATEWAY)
-    for paths in stubs.ENDPOINTS.values():
+    for paths in probes.ENDPOINTS.values():
         assert {tuple(path.split(" ", 1)) for path in paths} <= told
     assert {("POST", path) for path in routes.POST} <= told
     assert {("GET", path) for path in (*routes.GET, *routes._LISTS)} <= told
-    assert {path for _, path in told} >= set(stubs.STUBS)
+    assert {path for _, path in told} >= set(probes.STUBS)
     verbs = {path.removeprefix("/v1internal:") for _, path in told if path.startswith("/v1internal:")}
     assert verbs == code_assist.VERBS | set(routes._VERBS)
 
@@ -273,7 +274,7 @@ def test_a_block_without_a_writer_or_a_writer_without_a_block_is_told():
 
 def test_a_setting_without_a_meaning_is_told(monkeypatch):
     monkeypatch.delitem(config_tables._LIMITS, "queue")
-    with pytest.raises(config_tables.Undocumented, match="Guard: queue"):
+    with pytest.raises(config_tables.Undocumented, match="ProcessLimits: queue"):
         config_tables.blocks()
 
 

@@ -8,8 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from tools.blocks import table
-from wireglot.gateway.settings import BreakerPolicy, Guard, Keep, RetryPolicy
-from wireglot.gateway.upstream import Timeouts
+from wireglot.gateway.settings import BreakerPolicy, Keep, ProcessLimits
+from wireglot.http.retry import RetryPolicy
+from wireglot.http.transport import Timeouts
 
 _KIB: Final = 1024
 _MIB: Final = 1024 * 1024
@@ -91,7 +92,7 @@ class Undocumented(Exception):
 
 def blocks() -> dict[str, str]:
     return {
-        "limits": _fields(Guard, _LIMITS),
+        "limits": _fields(ProcessLimits, _LIMITS),
         "timeouts": _fields(Timeouts, _TIMEOUTS),
         "retry": _fields(RetryPolicy, _RETRY),
         "breaker": _fields(BreakerPolicy, _BREAKER),

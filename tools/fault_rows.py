@@ -3,19 +3,19 @@ docstrings."""
 
 from __future__ import annotations
 
-_HYGIENE = "gateway/test_server_hygiene.py"
-_SERVER = "gateway/test_server.py"
-_HEAD = "gateway/test_server_head.py"
-_SERVER_LEAVING = "gateway/test_server_leaving.py"
-_BODY = "gateway/test_transport_body.py"
-_CODING = "gateway/test_transport_coding.py"
-_DIAL = "gateway/test_transport_dial.py"
-_POOL = "gateway/test_transport_pool.py"
-_TIMEOUTS = "gateway/test_transport_timeouts.py"
-_TLS = "gateway/test_transport_tls.py"
-_TRANSPORT = "gateway/test_transport.py"
-_OBSERVE = "gateway/test_observe.py"
-_WATCH = "gateway/test_config_watch.py"
+_HYGIENE = "http/test_server_hygiene.py"
+_SERVER = "http/test_server.py"
+_HEAD = "http/test_server_head.py"
+_SERVER_LEAVING = "http/test_server_leaving.py"
+_BODY = "http/test_transport_body.py"
+_CODING = "http/test_transport_coding.py"
+_DIAL = "http/test_transport_dial.py"
+_POOL = "http/test_transport_pool.py"
+_TIMEOUTS = "http/test_transport_timeouts.py"
+_TLS = "http/test_transport_tls.py"
+_TRANSPORT = "http/test_transport.py"
+_OBSERVE = "gateway/observe/test_observe.py"
+_WATCH = "gateway/config/test_config_watch.py"
 _MALFORMED = (_HYGIENE, "test_malformed_bytes_are_refused_and_the_connection_ends")
 _AGREES = (_HEAD, "test_a_head_we_accept_is_read_the_same_by_llhttp")
 _CHUNKS = (_HEAD, "test_chunks_we_accept_are_read_the_same_by_llhttp_however_cut")

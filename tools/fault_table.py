@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools.fault_rows import ELSEWHERE, REASONS, ROWS
-from wireglot.gateway.faults import Fault, FaultClass, refusal
+from wireglot.gateway.errors import ErrorClass, RequestError, refusal
 from wireglot.wire.json import decode
 
 ROOT = Path(__file__).parents[1]
@@ -21,7 +21,7 @@ TESTS = ROOT / "tests"
 _MARK = "<!-- Written by tools/generate_docs.py (`make docs`). Do not edit. -->"
 _NAMED = re.compile(r"FAULTS ((?:\d+(?:, )?)+)")
 _SECTIONS = (1, 2)
-_CLASSES: tuple[FaultClass, ...] = (
+_CLASSES: tuple[ErrorClass, ...] = (
     "bad", "auth", "permission", "not_found", "conflict", "too_large", "media", "rate", "shed", "internal",
     "upstream_bad", "upstream_down", "upstream_timeout", "upstream_auth",
 )  # fmt: skip
@@ -114,10 +114,10 @@ def page(rows: Tests, sections: Tests) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _class_row(kind: FaultClass) -> str:
+def _class_row(kind: ErrorClass) -> str:
     cells = []
     for dialect in ("anthropic", "openai-chat", "gemini"):
-        answer = refusal(Fault(kind, "m").error, dialect)
+        answer = refusal(RequestError(kind, "m").error, dialect)
         error = decode(answer.body)["error"]
         words = [error.get("status") or error["type"], error["code"] if dialect == "openai-chat" else None]
         cells.append(f"{answer.status} " + ", ".join(f"`{word}`" for word in words if word))

@@ -16,7 +16,7 @@ from wireglot.ir.request import Request
 from wireglot.ir.stream import Event, Failure
 from wireglot.ir.trail import Trail
 from wireglot.providers.aliases import Aliases, EventRestorer
-from wireglot.providers.fit import fit
+from wireglot.providers.fit.fit import fit
 from wireglot.providers.limits import Limits
 from wireglot.providers.spec import limits_for
 from wireglot.wire.json import BadJson, decode

@@ -131,7 +131,7 @@ def test_wireglot_reads_the_configurations_written_for_it(tmp_path):
     path.write_text(targets.wireglot_config(8484, 9001) + soak._faulty_providers(9001))
     settings = load_config(path, environ={}, create_secret=False)
     assert set(settings.providers) >= {*targets.PROVIDERS, "bad-mine", "bad-gem"}
-    assert settings.guard.requests_per_key >= scenarios.SLOW_STREAMS
+    assert settings.limits.requests_per_key >= scenarios.SLOW_STREAMS
     assert [key.name for key in settings.keys] == ["bench"]
     assert settings.server.log == "json"
 

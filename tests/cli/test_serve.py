@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell"
 
 CLOSED_LATER = (
     "import os, sys\n"
-    "from wireglot.cli import main\n"
+    "from wireglot.cli.entry import main\n"
     "for number in (0, 1, 2):\n"
     "    os.close(number)\n"
     "sys.exit(main(['serve', '--port', '0']))\n"

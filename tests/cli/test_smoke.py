@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from tests.cli.running import complaint, run
-from wireglot.gateway import count, listing
-from wireglot.gateway.demo.service import Target, serve, target_of
+from wireglot.demo.service import Target, serve, target_of
+from wireglot.gateway.pages import models
+from wireglot.gateway.request import estimator
 from wireglot.wire.json import encode
 
-MODELS = tuple(listing.ListedModel(name, "demo", "demo") for name in ("demo", "demo/demo"))
+MODELS = tuple(models.ListedModel(name, "demo", "demo") for name in ("demo", "demo/demo"))
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -40,7 +41,7 @@ class _Handler(BaseHTTPRequestHandler):
         if path.endswith("/models"):
             name = "gemini" if "v1beta" in path else "openai-chat"
             name = "anthropic" if "anthropic-version" in headers else name
-            return self.reply(200, "application/json", encode(listing.render_list(name, MODELS, query)))
+            return self.reply(200, "application/json", encode(models.render_list(name, MODELS, query)))
         target = (
             Target("gemini-simple", "generate") if path == "/v1/gemini" else target_of(path, query, headers)
         )
@@ -48,7 +49,7 @@ class _Handler(BaseHTTPRequestHandler):
         served = serve(target, body)
         if target.operation == "count":
             name = target.dialect
-            return self.reply(200, "application/json", encode(count.render_count_answer(name, 7)))
+            return self.reply(200, "application/json", encode(estimator.render_count_answer(name, 7)))
         kind = dict(served.headers)["content-type"]
         return self.reply(served.status, kind, served.body)
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.running import run
 from wireglot.cli.usage_table import chart_lines, table_lines
-from wireglot.gateway.state.books.report import query_of, report
+from wireglot.gateway.state.ledger.report import query_of, report
 from wireglot.stores import open_engine
 from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.records import UsageRow

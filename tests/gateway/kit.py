@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot.gateway.exchange import Head
 from wireglot.gateway.settings import Credential, Provider, Rule, Secret, Settings
+from wireglot.http.application import Head
 from wireglot.providers.spec import ModelSpec, ProviderSpec, provider
 
 

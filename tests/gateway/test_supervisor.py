@@ -13,8 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.faults_kit import BY_NAME, Answered, every_dialect, is_complete, post, provider, wait_until
-from tests.gateway.test_faults_process import Served, listens, serving, workers_of
+from tests.gateway.faults.faults_kit import (
+    BY_NAME,
+    Answered,
+    every_dialect,
+    is_complete,
+    post,
+    provider,
+    wait_until,
+)
+from tests.gateway.faults.test_faults_process import Served, listens, serving, workers_of
 from wireglot.gateway.settings import ServerSettings, Settings
 from wireglot.gateway.supervisor import Supervisor, _bound
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream

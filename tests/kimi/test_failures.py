@@ -11,7 +11,7 @@ import pytest
 from tests.kimi.kit import KEY, Http, Lines, Sleeps, ask, error, message, streamed
 from wireglot import kimi
 from wireglot.gateway.config.providers import RETRIES
-from wireglot.gateway.upstream import TransportFault
+from wireglot.http.transport import TransportFault
 from wireglot.kimi.retries import POLICIES
 
 

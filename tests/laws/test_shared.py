@@ -9,7 +9,7 @@ from wireglot import Unsupported, translate_request
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.request import Request
-from wireglot.providers.fit import fit
+from wireglot.providers.fit.fit import fit
 from wireglot.providers.limits import BASE, Limits
 from wireglot.testing.corpus import Case
 from wireglot.testing.strategies import requests

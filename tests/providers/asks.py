@@ -15,7 +15,7 @@ from wireglot.ir.content import (
 from wireglot.ir.request import (
     Request,
 )
-from wireglot.providers.fit import Fitted, fit
+from wireglot.providers.fit.fit import Fitted, fit
 from wireglot.providers.limits import Limits
 
 

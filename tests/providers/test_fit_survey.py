@@ -8,8 +8,8 @@ from wireglot.dialects.base import Context
 from wireglot.ir.content import CacheMark, Foreign, Media, Message, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.request import Request
-from wireglot.providers import fit as fitting
-from wireglot.providers.fit import fit
+from wireglot.providers.fit import fit as fitting
+from wireglot.providers.fit.fit import fit
 from wireglot.providers.fit.survey import Survey, survey
 from wireglot.providers.limits import BASE, Limits
 from wireglot.testing.strategies import requests

@@ -202,11 +202,11 @@ def test_deleting_the_pieces_of_a_parent_leaves_the_others(run, documents):
 
 def test_nothing_of_one_caller_or_kind_reaches_another(run, documents):
     """T19"""
-    for tenant in ("t", "u"):
+    for caller in ("t", "u"):
         for kind in ("k", "l"):
-            body = f"{tenant}{kind}".encode()
-            run(documents.put([Document(tenant, kind, "a", body, created=1)]))
-            run(documents.append([Document(tenant, kind, "piece", body, parent="p")]))
+            body = f"{caller}{kind}".encode()
+            run(documents.put([Document(caller, kind, "a", body, created=1)]))
+            run(documents.append([Document(caller, kind, "piece", body, parent="p")]))
     assert [one.body for one in run(documents.get("t", "k", ["a"]))] == [b"tk"]
     assert {one.body for one in run(documents.recent("u", "k", limit=9))} == {b"uk"}
     assert [one.body for one in run(documents.pieces("u", "l", "p"))] == [b"ul"]
@@ -221,7 +221,7 @@ def test_any_string_is_a_name_and_names_stay_apart(run, documents):
     all_of_them = [Document(name, name or "-", name or "-", repr(name).encode()) for name in ODD]
     assert run(documents.put(all_of_them, new=True))
     for one in all_of_them:
-        assert run(documents.get(one.tenant, one.kind, [name or "-" for name in ODD])) == [one]
+        assert run(documents.get(one.caller, one.kind, [name or "-" for name in ODD])) == [one]
     run(documents.append([Document("t", "k", name or "-", b"", parent="\ud800\0") for name in ODD]))
     assert len(run(documents.pieces("t", "k", "\ud800\0"))) == len(ODD)
 

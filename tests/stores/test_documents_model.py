@@ -22,7 +22,7 @@ ENDS = st.sampled_from([0, 0, 0, 1, 10**14])
 
 DOCUMENTS = st.builds(
     Document,
-    tenant=TENANTS,
+    caller=TENANTS,
     kind=st.just("k"),
     id=NAMES,
     body=st.binary(max_size=4),
@@ -50,14 +50,14 @@ class Histories(RuleBasedStateMachine):
         self.folder.cleanup()
 
     def keep(self, document: Document) -> None:
-        self.model[document.tenant, document.id] = document
+        self.model[document.caller, document.id] = document
 
-    def live(self, tenant: str) -> list[Document]:
-        return [d for d in self.model.values() if d.tenant == tenant and d.expires != 1]
+    def live(self, caller: str) -> list[Document]:
+        return [d for d in self.model.values() if d.caller == caller and d.expires != 1]
 
     @rule(documents=st.lists(DOCUMENTS, max_size=3), new=st.booleans())
     def put(self, documents, new):
-        there = any(d.id == o.id for d in documents for o in self.live(d.tenant))
+        there = any(d.id == o.id for d in documents for o in self.live(d.caller))
         assert self.runner.run(self.store.put(documents, new=new)) is not (new and there)
         if not (new and there):
             for document in documents:
@@ -65,63 +65,63 @@ class Histories(RuleBasedStateMachine):
 
     @rule(document=DOCUMENTS)
     def replace(self, document):
-        there = any(document.id == other.id for other in self.live(document.tenant))
+        there = any(document.id == other.id for other in self.live(document.caller))
         assert self.runner.run(self.store.replace(document)) is there
         if there:
             self.keep(document)
 
     @rule(
-        tenant=TENANTS,
+        caller=TENANTS,
         ids=st.lists(NAMES, min_size=1, max_size=3, unique=True),
         parent=st.sampled_from(["p", "q"]),
     )
-    def append(self, tenant, ids, parent):
-        pieces = [Document(tenant, "k", id, b"", parent=parent, created=1) for id in ids]
-        last = max((d.number for d in self.live(tenant) if d.parent == parent), default=0)
+    def append(self, caller, ids, parent):
+        pieces = [Document(caller, "k", id, b"", parent=parent, created=1) for id in ids]
+        last = max((d.number for d in self.live(caller) if d.parent == parent), default=0)
         # A store may or may not count on from what has expired and is not swept yet.
         unswept = max(
-            (d.number for d in self.model.values() if d.tenant == tenant and d.parent == parent), default=0
+            (d.number for d in self.model.values() if d.caller == caller and d.parent == parent), default=0
         )
         first = self.runner.run(self.store.append(pieces))
         assert first in (last + 1, unswept + 1)
         for number, piece in enumerate(pieces, first):
             self.keep(msgspec.structs.replace(piece, number=number))
 
-    @rule(tenant=TENANTS, ids=st.lists(NAMES, max_size=3, unique=True))
-    def delete(self, tenant, ids):
-        there = sum(d.id in ids for d in self.live(tenant))
-        assert self.runner.run(self.store.delete(tenant, "k", ids)) == there
+    @rule(caller=TENANTS, ids=st.lists(NAMES, max_size=3, unique=True))
+    def delete(self, caller, ids):
+        there = sum(d.id in ids for d in self.live(caller))
+        assert self.runner.run(self.store.delete(caller, "k", ids)) == there
         for id in ids:
-            self.model.pop((tenant, id), None)
+            self.model.pop((caller, id), None)
 
-    @rule(tenant=TENANTS, parent=st.sampled_from(["p", "q"]))
-    def delete_pieces(self, tenant, parent):
-        there = sum(d.parent == parent for d in self.live(tenant))
-        assert self.runner.run(self.store.delete_pieces(tenant, "k", parent)) == there
-        self.model = {k: d for k, d in self.model.items() if (d.tenant, d.parent) != (tenant, parent)}
+    @rule(caller=TENANTS, parent=st.sampled_from(["p", "q"]))
+    def delete_pieces(self, caller, parent):
+        there = sum(d.parent == parent for d in self.live(caller))
+        assert self.runner.run(self.store.delete_pieces(caller, "k", parent)) == there
+        self.model = {k: d for k, d in self.model.items() if (d.caller, d.parent) != (caller, parent)}
 
-    @rule(tenant=TENANTS)
-    def read(self, tenant):
-        live = {d.id: d for d in self.live(tenant)}
-        found = self.runner.run(self.store.get(tenant, "k", ["a", "b", "c", "d"]))
+    @rule(caller=TENANTS)
+    def read(self, caller):
+        live = {d.id: d for d in self.live(caller)}
+        found = self.runner.run(self.store.get(caller, "k", ["a", "b", "c", "d"]))
         assert {d.id: d for d in found} == live
         newest = sorted(live.values(), key=lambda d: (d.created, d.id), reverse=True)
-        assert self.runner.run(self.store.recent(tenant, "k", limit=3)) == newest[:3]
+        assert self.runner.run(self.store.recent(caller, "k", limit=3)) == newest[:3]
         for seen in newest:
             place = (seen.created, seen.id)
             rest = [d for d in newest if (d.created, d.id) < place]
-            assert self.runner.run(self.store.recent(tenant, "k", limit=9, before=place)) == rest
+            assert self.runner.run(self.store.recent(caller, "k", limit=9, before=place)) == rest
 
     @rule(
-        tenant=TENANTS, parent=st.sampled_from(["p", "q"]), after=st.integers(0, 3), before=st.integers(0, 4)
+        caller=TENANTS, parent=st.sampled_from(["p", "q"]), after=st.integers(0, 3), before=st.integers(0, 4)
     )
-    def read_pieces(self, tenant, parent, after, before):
+    def read_pieces(self, caller, parent, after, before):
         expected = {
             (d.number, d.id)
-            for d in self.live(tenant)
+            for d in self.live(caller)
             if d.parent == parent and d.number > after and (not before or d.number < before)
         }
-        found = self.runner.run(self.store.pieces(tenant, "k", parent, after=after, before=before))
+        found = self.runner.run(self.store.pieces(caller, "k", parent, after=after, before=before))
         assert {(d.number, d.id) for d in found} == expected
         assert [d.number for d in found] == sorted(d.number for d in found)
 

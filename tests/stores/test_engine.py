@@ -124,15 +124,15 @@ def test_open_rows_of_processes_that_went_silent_are_crashes(run, engine):
 
 def test_a_wipe_removes_everything_of_one_caller_but_the_books(run, engine):
     """T19"""
-    for tenant in ("t", "u"):
-        run(engine.documents.put([Document(tenant, "k", f"k{n}", b"") for n in range(230)]))
-        run(engine.documents.put([Document(tenant, "l", "one", b"", parent="p", number=1)]))
-        run(engine.vault.keep(tenant, {"n": b"", "m": b""}, 3600))
-        run(engine.ledger.apply([UsageRow(f"{tenant}r", tenant, 5, session="s", outcome="ok", output=3)]))
+    for caller in ("t", "u"):
+        run(engine.documents.put([Document(caller, "k", f"k{n}", b"") for n in range(230)]))
+        run(engine.documents.put([Document(caller, "l", "one", b"", parent="p", number=1)]))
+        run(engine.vault.keep(caller, {"n": b"", "m": b""}, 3600))
+        run(engine.ledger.apply([UsageRow(f"{caller}r", caller, 5, session="s", outcome="ok", output=3)]))
     gone = run(engine.wipe("t"))
     assert {name: gone.get(name) for name in ("k", "l", "vault")} == {"k": 230, "l": 1, "vault": 2}
     left = exported(run, engine)
-    assert {record.tenant for record in left if isinstance(record, Document | VaultEntry)} == {"u"}
+    assert {record.caller for record in left if isinstance(record, Document | VaultEntry)} == {"u"}
     assert run(engine.ledger.spent("t", 0)) == (3, 0)
     assert run(engine.ledger.sessions("t", limit=9)) == []
     assert len(run(engine.ledger.sessions("u", limit=9))) == 1

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from wireglot.stores import journal_segment
-from wireglot.stores.journal import Journal, JournalFull
-from wireglot.stores.journal_orphans import orphans
-from wireglot.stores.journal_segment import BEGIN, SUFFIX
+from wireglot.stores.journal import segment
+from wireglot.stores.journal.journal import Journal, JournalFull
+from wireglot.stores.journal.orphans import orphans
+from wireglot.stores.journal.segment import BEGIN, SUFFIX
 from wireglot.stores.records import UsageRow
 
 
@@ -228,11 +228,11 @@ def test_a_disk_that_refuses_to_write_is_told_and_found_out_when_it_works_again(
 
     async def work() -> None:
         nonlocal broken
-        monkeypatch.setattr(journal_segment, "_pwrite", write)
+        monkeypatch.setattr(segment, "_pwrite", write)
         journal = Journal(tmp_path, "one", limit=64 * 1024)
         await journal.start()
         journal.append(row(1))
-        monkeypatch.setattr(journal_segment, "_pwrite", pwrite)
+        monkeypatch.setattr(segment, "_pwrite", pwrite)
         with pytest.raises(JournalFull, match="Input/output error"):
             journal.append(row(2))
         assert not journal.takes()
@@ -261,7 +261,7 @@ def test_a_disk_that_fills_up_takes_none_of_the_room_that_was_made(
 
     async def work() -> None:
         nonlocal left
-        monkeypatch.setattr(journal_segment, "_reserve", fallocate)
+        monkeypatch.setattr(segment, "_reserve", fallocate)
         journal = Journal(tmp_path, "one", limit=64 * 1024, segment=16 * 1024)
         await journal.start()
         await until(lambda: left == 0 and journal.room > 20 * 1024)
@@ -283,7 +283,7 @@ def test_a_disk_that_fills_up_takes_none_of_the_room_that_was_made(
 def test_a_sync_that_fails_lets_those_who_wait_go_on_and_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from wireglot.stores import journal_sync as module
+    from wireglot.stores.journal import sync as module
 
     failing = True
 
@@ -310,7 +310,7 @@ def test_a_sync_that_fails_lets_those_who_wait_go_on_and_says_why(
 
 def test_a_row_is_synced_when_it_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """FAULTS 98: no one is told that a row is on the disk before a sync that began after it was written."""
-    from wireglot.stores import journal_sync as module
+    from wireglot.stores.journal import sync as module
 
     synced: list[int] = []
     journal: Journal
@@ -348,13 +348,13 @@ class Disk:
     leaves nothing to be written by the next, as a kernel does."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from wireglot.stores import journal_sync as module
+        from wireglot.stores.journal import sync as module
 
         self.failing = False
         self.held: dict[int, bytearray] = {}
         self._dirty: dict[int, list[tuple[bytes, int]]] = {}
         self.writes = 0
-        monkeypatch.setattr(journal_segment, "_pwrite", self.write)
+        monkeypatch.setattr(segment, "_pwrite", self.write)
         monkeypatch.setattr(module, "sync_file", self.sync)
         monkeypatch.setattr(module, "_AGAIN", 0.01)
 
@@ -471,8 +471,8 @@ def test_intents_that_could_not_be_written_are_written_when_the_disk_is_back(
 
     async def work() -> None:
         nonlocal broken
-        monkeypatch.setattr(journal_segment, "_pwrite", pwrite)
-        monkeypatch.setattr("wireglot.stores.journal_sync._AGAIN", 0.01)
+        monkeypatch.setattr(segment, "_pwrite", pwrite)
+        monkeypatch.setattr("wireglot.stores.journal.sync._AGAIN", 0.01)
         journal = Journal(tmp_path, "one", limit=64 * 1024)
         await journal.start()
         journal.append(row(1))
@@ -496,7 +496,7 @@ def test_intents_that_could_not_be_written_are_written_when_the_disk_is_back(
 def test_who_waits_alone_is_not_made_to_wait_for_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from wireglot.stores import journal_sync as module
+    from wireglot.stores.journal import sync as module
 
     slept: list[float] = []
     monkeypatch.setattr("time.sleep", slept.append)
@@ -522,7 +522,7 @@ def test_who_waits_alone_is_not_made_to_wait_for_others(
 def test_rows_are_read_back_from_the_files_where_they_are_too_many_to_be_at_hand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wireglot.stores.journal_recent.MOST", 20)
+    monkeypatch.setattr("wireglot.stores.journal.recent.MOST", 20)
 
     async def work() -> None:
         journal = Journal(tmp_path, "one", limit=64 * 1024, segment=16 * 1024)
@@ -587,7 +587,7 @@ def test_a_folder_that_cannot_be_written_is_no_error_of_the_start_and_is_used_on
 _WRITER = """
 import asyncio, sys
 from pathlib import Path
-from wireglot.stores.journal import Journal
+from wireglot.stores.journal.journal import Journal
 from wireglot.stores.records import UsageRow
 
 async def work(folder, name):

@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from wireglot.stores.records import KeyLimits, KeyRow
+from wireglot.stores.records import KeyQuotas, KeyRow
 
 WHOLE = KeyRow(
     name="team",
@@ -14,7 +14,7 @@ WHOLE = KeyRow(
     prefix="wg-abc",
     created=5,
     models=("fast", "sl*w"),
-    limits=KeyLimits(requests_per_minute=3, cost_per_month=2**40),
+    limits=KeyQuotas(requests_per_minute=3, cost_per_month=2**40),
     losses="refuse",
     expires=7,
     revoked=8,

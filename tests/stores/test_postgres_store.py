@@ -47,7 +47,7 @@ def test_names_that_postgres_cannot_hold_are_kept_and_stay_apart() -> None:
         documents = [Document(name, name, name, name.encode("utf-8", "surrogatepass")) for name in ODD]
         assert await engine.documents.put(documents, new=True)
         for one in documents:
-            assert await engine.documents.get(one.tenant, one.kind, [*ODD]) == [one]
+            assert await engine.documents.get(one.caller, one.kind, [*ODD]) == [one]
         await engine.vault.keep("a\0", {name: name.encode("utf-8", "surrogatepass") for name in ODD}, 60)
         assert set(await engine.vault.recall("a\0", ODD)) == set(ODD)
         rows = [UsageRow(name, name, 5, session=name, model=name, outcome="ok", finished=6) for name in ODD]

@@ -172,10 +172,10 @@ def test_names_of_any_letters_stay_apart() -> None:
     async def test(counters: RedisCounters, vault: RedisVault, client: Redis) -> None:
         await counters.cool(dict.fromkeys(odd, 60.0))
         assert set(await counters.cooling()) == set(odd)
-        for tenant in odd:
-            await vault.keep(tenant, {name: f"{tenant!r}{name!r}".encode() for name in odd}, 60)
-        for tenant in odd:
-            assert await vault.recall(tenant, odd) == {name: f"{tenant!r}{name!r}".encode() for name in odd}
+        for caller in odd:
+            await vault.keep(caller, {name: f"{caller!r}{name!r}".encode() for name in odd}, 60)
+        for caller in odd:
+            assert await vault.recall(caller, odd) == {name: f"{caller!r}{name!r}".encode() for name in odd}
 
     run(test)
 

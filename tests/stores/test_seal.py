@@ -18,9 +18,9 @@ TEXT = st.text(st.characters(), max_size=8)
 
 
 @given(TEXT, TEXT, TEXT, st.binary(max_size=300))
-def test_what_was_sealed_opens(tenant, kind, id, value):
-    sealed = SEALER.seal(tenant, kind, id, value)
-    assert SEALER.open(tenant, kind, id, sealed) == value
+def test_what_was_sealed_opens(caller, kind, id, value):
+    sealed = SEALER.seal(caller, kind, id, value)
+    assert SEALER.open(caller, kind, id, sealed) == value
 
 
 @pytest.mark.parametrize("value", [b"", b"x", b"x" * 127, b"x" * 128, b"x" * 100_000, os.urandom(5000)])

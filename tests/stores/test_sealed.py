@@ -96,7 +96,7 @@ def test_a_row_of_another_caller_put_in_ones_own_place_does_not_open(run):
     entry = run(engine.vault.recall("victim", ["n"]))["n"]
     run(
         engine.load(
-            [msgspec.structs.replace(inside, tenant="thief"), VaultEntry("thief", "n", entry, 10**14)]
+            [msgspec.structs.replace(inside, caller="thief"), VaultEntry("thief", "n", entry, 10**14)]
         )
     )
     assert run(sealed.documents.get("thief", "k", ["a"])) == []

@@ -9,14 +9,14 @@ import pytest
 
 from wireglot.stores import transfer
 from wireglot.stores.memory import MemoryEngine
-from wireglot.stores.records import Document, KeyLimits, KeyRow, UsageRow, VaultEntry
+from wireglot.stores.records import Document, KeyQuotas, KeyRow, UsageRow, VaultEntry
 from wireglot.stores.sqlite import SqliteEngine
 from wireglot.stores.transfer import BadTransfer, export_lines, import_lines
 
 FAR = 10**14
 
 RECORDS = [
-    KeyRow("team", "d" * 64, "wg-abc", 1, models=("m",), limits=KeyLimits(concurrent=3)),
+    KeyRow("team", "d" * 64, "wg-abc", 1, models=("m",), limits=KeyQuotas(concurrent=3)),
     *(
         Document("t", "k", f"d{n}", os.urandom(50), parent="p", number=n, created=n, expires=FAR)
         for n in range(700)

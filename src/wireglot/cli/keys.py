@@ -18,7 +18,7 @@ from wireglot.cli.paint import Paint, one_line
 from wireglot.cli.parser_keys import LIMITS
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.keys.ring import Keyring, Refused, told
+from wireglot.gateway.state.keys.ring import KeyRefused, Keyring, told
 from wireglot.stores import StoreDown, StoreUnusable, open_engine
 
 FAILED = 1
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     except config.ConfigError as error:
         print(f"wireglot: {error}", file=sys.stderr)
         return UNUSABLE
-    except Refused as refused:
+    except KeyRefused as refused:
         print(f"wireglot: {refused}", file=sys.stderr)
         return FAILED
     except (_Failed, StoreDown, StoreUnusable) as problem:

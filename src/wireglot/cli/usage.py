@@ -18,7 +18,7 @@ from wireglot.cli.paint import one_line
 from wireglot.cli.usage_table import chart_lines, table_lines
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.books.report import BadParameter, query_of, report
+from wireglot.gateway.state.ledger.report import BadParameter, query_of, report
 from wireglot.stores import StoreDown, StoreUnusable, open_engine
 from wireglot.wire.json import BadJson, decode
 

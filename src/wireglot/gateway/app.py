@@ -10,28 +10,31 @@ from typing import Final
 import msgspec
 
 from wireglot.dialects.registry import dialect
-from wireglot.gateway import faults, guard, listing, operations
-from wireglot.gateway.admission import Gate, shed
-from wireglot.gateway.attempt import ThreadUnsupported
-from wireglot.gateway.counting import Counting
-from wireglot.gateway.exchange import Head, Headers, Refusal, Reply
-from wireglot.gateway.failures import Failed
-from wireglot.gateway.faults import Fault
-from wireglot.gateway.guard import Caller, Gatekeeper
-from wireglot.gateway.health import Health
-from wireglot.gateway.job import Job, common_headers, identity
-from wireglot.gateway.listing import ListedModel
-from wireglot.gateway.observe import Observer
+from wireglot.gateway import errors
+from wireglot.gateway.entry import guard
+from wireglot.gateway.entry.gates import Gate, shed
+from wireglot.gateway.entry.guard import Caller, Gatekeeper
+from wireglot.gateway.entry.routes import Asked, NoRoute, dialect_of, match
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.workers import Siblings
-from wireglot.gateway.relay import Relay
-from wireglot.gateway.routes import Asked, NoRoute, dialect_of, match
-from wireglot.gateway.routing import Target, Unroutable, depends_on_effort, has_effort_rules, route
+from wireglot.gateway.pages import health
+from wireglot.gateway.pages import models as listing
+from wireglot.gateway.pages.counts import Counting
+from wireglot.gateway.pages.models import ListedModel
+from wireglot.gateway.relay.attempt import ThreadUnsupported
+from wireglot.gateway.relay.relay import Relay
+from wireglot.gateway.request.job import Job, common_headers, identity
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.limits.reservation import Reservation
-from wireglot.gateway.state.question import Question
+from wireglot.gateway.state.page_request import PageRequest
+from wireglot.gateway.state.quotas.reservation import Reservation
 from wireglot.gateway.state.state import State
-from wireglot.gateway.upstream import Transport
+from wireglot.gateway.targets.health import Health
+from wireglot.gateway.targets.routing import Target, Unroutable, depends_on_effort, has_effort_rules, route
+from wireglot.http.application import Head, Headers, Refusal, Reply
+from wireglot.http.failures import AttemptFailed
+from wireglot.http.transport import Transport
 from wireglot.ir.errors import ApiError
 from wireglot.ir.stream import Failure
 from wireglot.wire.json import encode
@@ -67,13 +70,13 @@ class Gateway:
         self.draining = False
         self._gatekeeper = Gatekeeper(time.monotonic, state.keys)
         self._routes: dict[tuple[str, str, str], tuple[Target, ...]] = {}
-        limits = settings.guard
+        limits = settings.limits
         self._all = Gate(limits.requests, limits.queue, limits.queue_time)
         self._per_key: dict[str, Gate] = {}
         self._effort_rules = has_effort_rules(settings)
         self._models: tuple[Settings, tuple[ListedModel, ...]] | None = None
         self.siblings: Siblings | None = None
-        operations.publish(self)
+        health.publish(self)
 
     def adopt(self, settings: Settings) -> None:
         """Go over to new settings. Running requests keep theirs."""
@@ -82,7 +85,7 @@ class Gateway:
         self.state.adopt(settings)
         self._routes = {}
         self._effort_rules = has_effort_rules(settings)
-        limits = settings.guard
+        limits = settings.limits
         self._all.adapt(limits.requests, limits.queue, limits.queue_time)
         for gate in self._per_key.values():
             gate.adapt(limits.requests_per_key, limits.queue, limits.queue_time)
@@ -97,11 +100,11 @@ class Gateway:
 
     @property
     def trouble(self) -> str:
-        return self.state.trouble or self.state.books.trouble
+        return self.state.trouble or self.state.ledger.trouble
 
     @property
-    def books_are_full(self) -> bool:
-        return self.state.books.full
+    def ledger_full(self) -> bool:
+        return self.state.ledger.full
 
     async def scrape(self) -> bytes:
         """The metrics of this process, with those of its sibling workers where there are any."""
@@ -117,7 +120,7 @@ class Gateway:
         try:
             guard.check_host(head, settings.server)
             guard.check_origin(head, settings.server)
-            preflight = operations.preflight(head, settings)
+            preflight = health.preflight(head, settings)
             if preflight is not None:
                 return preflight
             asked = match(head)
@@ -130,32 +133,32 @@ class Gateway:
             head.admission = _Admitted(asked, caller, settings, request_id)
             return None
         except NoRoute as nowhere:
-            refused = self._refused(head, operations.nowhere(head, nowhere), request_id, nowhere.dialect)
+            refused = self._refused(head, health.nowhere(head, nowhere), request_id, nowhere.dialect)
             if nowhere.allowed:
                 refused.headers.append(("allow", ", ".join(nowhere.allowed)))
             return refused
-        except Fault as fault:
+        except RequestError as fault:
             return self._refused(head, fault, request_id, dialect_of(head))
 
     def body_limit(self, head: Head) -> int:
-        limits = self.settings.guard
+        limits = self.settings.limits
         return limits.anthropic_body if "/v1/messages" in head.path else limits.body
 
     def too_large(self, head: Head, limit: int) -> Refusal:
-        fault = Fault("too_large", f"the body is larger than {limit} bytes")
+        fault = RequestError("too_large", f"the body is larger than {limit} bytes")
         return self._refused(head, fault, f"req_{secrets.token_hex(12)}", dialect_of(head), close=True)
 
     def stalled(self, head: Head) -> Refusal:
-        fault = Fault("bad", "the body stopped arriving", code="request_timeout")
+        fault = RequestError("bad", "the body stopped arriving", code="request_timeout")
         refused = self._refused(head, fault, f"req_{secrets.token_hex(12)}", dialect_of(head), close=True)
         return msgspec.structs.replace(refused, status=408)
 
     def _refused(
-        self, head: Head, fault: Fault, request_id: str, dialect_name: str, *, close: bool = False
+        self, head: Head, fault: RequestError, request_id: str, dialect_name: str, *, close: bool = False
     ) -> Refusal:
         record = self._record(head, request_id, dialect_name)
         _note(record, fault.error)
-        refused = faults.refusal(fault.error, dialect_name, request_id, final=fault.final, close=close)
+        refused = errors.refusal(fault.error, dialect_name, request_id, final=fault.final, close=close)
         record.status = refused.status
         self.observer.begin(record)
         self.observer.finish(record)
@@ -168,7 +171,7 @@ class Gateway:
         admitted: _Admitted = head.admission
         asked = admitted.asked
         if asked.operation in ("health", "ready", "metrics", "stub"):
-            await operations.answer(self, head, asked, reply)
+            await health.answer(self, head, asked, reply)
             return
         record = self._record(head, admitted.request_id, asked.dialect)
         record.operation, record.caller = asked.operation, admitted.caller.name
@@ -177,12 +180,10 @@ class Gateway:
         try:
             if asked.operation in ("models", "model", "assist", "operation"):
                 models = self._listed(admitted.settings)
-                operations.describe(
-                    admitted.settings, models, admitted.caller, head, asked, body, reply, record
-                )
+                health.describe(admitted.settings, models, admitted.caller, head, asked, body, reply, record)
                 return
             if asked.operation in _STATE:
-                question = Question(
+                question = PageRequest(
                     self, admitted.settings, admitted.caller, head, asked, body, reply, record
                 )
                 await self.state.answer(question)
@@ -192,9 +193,9 @@ class Gateway:
                 await self.answer(job)
             else:
                 await self.state.around(self, job)
-        except Fault as fault:
+        except RequestError as fault:
             self._tell(job, record, reply, fault.error, final=fault.final)
-        except Failed as failed:
+        except AttemptFailed as failed:
             self._tell_upstream(job, record, reply, failed)
         except ThreadUnsupported:
             body = encode({**ThreadUnsupported.BODY, "request_id": record.id})
@@ -204,10 +205,10 @@ class Gateway:
             self._cancelled(job, record, reply)
             raise
         except Exception as bug:
-            self.observer.note(
-                "error", "bug", id=record.id, type=type(bug).__name__, where=operations.place(bug)
+            self.observer.note("error", "bug", id=record.id, type=type(bug).__name__, where=health.place(bug))
+            self._tell(
+                job, record, reply, RequestError("internal", "an internal error; it has been logged").error
             )
-            self._tell(job, record, reply, Fault("internal", "an internal error; it has been logged").error)
         finally:
             if job is not None:
                 if job.client is not None:
@@ -216,7 +217,7 @@ class Gateway:
                 # They hold one another: let go, and nothing waits for the collector.
                 job.client = job.feeder = job.heard = None
                 job.keepings = []
-            self.state.books.finish(record)
+            self.state.ledger.finish(record)
             self.observer.finish(record)
 
     def job(
@@ -240,7 +241,7 @@ class Gateway:
             raise shed("the gateway is shutting down")
         listing.check_permitted(job.caller.key, job.model)
         targets = self._targets(job)
-        claim = await self.state.limits.admit(job, targets[0])
+        claim = await self.state.quotas.admit(job, targets[0])
         if claim is None:
             await self._within_gates(job, targets, claim)
             return
@@ -251,14 +252,14 @@ class Gateway:
             ended = problem
             raise
         finally:
-            self.state.limits.settle(claim, job.record, ended)
+            self.state.quotas.settle(claim, job.record, ended)
 
     async def _within_gates(self, job: Job, targets: tuple[Target, ...], claim: Reservation | None) -> None:
         # The store first: whoever waits for it takes nobody's place.
         if self.state.concerns(job, targets):
             await self.state.before(job, targets)
         if claim is not None:
-            await self.state.limits.grow(claim, job, targets[0])
+            await self.state.quotas.grow(claim, job, targets[0])
         gates = self._gates(job)
         entered = []
         try:
@@ -269,9 +270,9 @@ class Gateway:
             if job.asked.operation == "count":
                 await self.counting.answer(job, targets)
             else:
-                self.state.books.begin(job, targets[0])
+                self.state.ledger.begin(job, targets[0])
                 if claim is not None:
-                    self.state.limits.follow(claim, job)
+                    self.state.quotas.follow(claim, job)
                 self.counting.learn(job, await self._relayed(job, targets))
         finally:
             for gate in entered:
@@ -285,7 +286,9 @@ class Gateway:
             async with asyncio.timeout(job.timeout):
                 return await self.relay.answer(job, targets)
         except TimeoutError:
-            raise Fault("upstream_timeout", f"no whole answer within {job.timeout:g} seconds") from None
+            raise RequestError(
+                "upstream_timeout", f"no whole answer within {job.timeout:g} seconds"
+            ) from None
 
     def _listed(self, settings: Settings) -> tuple[ListedModel, ...]:
         if self._models is None or self._models[0] is not settings:
@@ -307,7 +310,7 @@ class Gateway:
         return found
 
     def _gates(self, job: Job) -> list[Gate]:
-        limits, name = job.settings.guard, job.caller.name
+        limits, name = job.settings.limits, job.caller.name
         if job.caller.key is None or not limits.requests_per_key:
             return [self._all]
         own = self._per_key.get(name)
@@ -327,11 +330,11 @@ class Gateway:
             traceparent=head.headers.get("traceparent", ""),
         )
 
-    def _tell_upstream(self, job: Job | None, record: Record, reply: Reply, failed: Failed) -> None:
+    def _tell_upstream(self, job: Job | None, record: Record, reply: Reply, failed: AttemptFailed) -> None:
         """An upstream's error. In its own dialect it goes on as it came, but for secrets."""
         redactor = self.observer.redactor
         error = msgspec.structs.replace(
-            faults.cleaned(failed.error, redactor.text),
+            errors.cleaned(failed.error, redactor.text),
             retry_after=failed.told_wait if failed.told_wait is not None else failed.error.retry_after,
         )
         final = record.attempts > 1 or failed.blame in ("credential", "quota")
@@ -339,8 +342,8 @@ class Gateway:
         if failed.body is not None and failed.blame != "credential" and not opened:
             assert job is not None
             _note(record, error)
-            headers = faults.error_headers(error, final=final)
-            body = operations.redacted(failed.body, redactor)
+            headers = errors.error_headers(error, final=final)
+            body = health.redacted(failed.body, redactor)
             self._send(record, reply, failed.status, [*headers, *common_headers(job)], body)
         else:
             self._tell(job, record, reply, error, final=final)
@@ -353,7 +356,7 @@ class Gateway:
         if client is not None and client.opened:
             self._tell_in_stream(job, record, error)
             return
-        refused = faults.refusal(error, record.dialect, record.id, final=final)
+        refused = errors.refusal(error, record.dialect, record.id, final=final)
         headers = common_headers(job) if job is not None else identity(record.id, record.dialect)
         self._send(record, reply, refused.status, [*refused.headers[1:], *headers], refused.body)
 
@@ -376,7 +379,7 @@ class Gateway:
             record.outcome = "client_abort"
             record.status = record.status or 499
             return
-        error = Fault("shed", "the gateway is shutting down", retry_after=1).error
+        error = RequestError("shed", "the gateway is shutting down", retry_after=1).error
         if job is not None and job.client is not None and job.client.opened:
             self._tell_in_stream(job, record, error)
         elif not reply.started:
@@ -396,11 +399,11 @@ def _brings_a_body(head: Head, asked: Asked) -> bool:
 
 def _route(settings: Settings, model: str, dialect_name: str, effort: str) -> tuple[Target, ...]:
     if not model:
-        raise Fault("bad", "model: expected the name of a model", code="invalid_value", param="model")
+        raise RequestError("bad", "model: expected the name of a model", code="invalid_value", param="model")
     try:
         return route(settings, model, dialect_name, effort)
     except Unroutable as nowhere:
-        raise Fault("not_found", f"model: {nowhere}", param="model") from None
+        raise RequestError("not_found", f"model: {nowhere}", param="model") from None
 
 
 def _note(record: Record, error: ApiError) -> None:

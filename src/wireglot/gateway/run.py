@@ -15,15 +15,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from wireglot import __version__
+from wireglot.demo.transport import DemoTransport
 from wireglot.gateway.app import Gateway
 from wireglot.gateway.config import ConfigError, Watcher
-from wireglot.gateway.demo.transport import DemoTransport
-from wireglot.gateway.observe import Observer
+from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.workers import Siblings
-from wireglot.gateway.server import HttpServer
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.state import State
-from wireglot.gateway.transport import HttpTransport
+from wireglot.http.client.client import HttpTransport
+from wireglot.http.server.server import HttpServer
 
 T = TypeVar("T")
 
@@ -98,13 +98,13 @@ class Process:
 
             self.observer.attach(opentelemetry(self.observer.metrics.models, self.observer.note))
         self.state = await State.open(settings, self.observer.note)
-        self._http = HttpTransport(lambda: self.gateway.settings.guard)
+        self._http = HttpTransport(lambda: self.gateway.settings.limits)
         demo = DemoTransport()
         self.gateway = Gateway(
             settings, {"http": self._http, "https": self._http, "demo": demo}, self.observer, self.state
         )
         await self.state.start(self.gateway)
-        self.server = HttpServer(self.gateway, lambda: self.gateway.settings.guard)
+        self.server = HttpServer(self.gateway, lambda: self.gateway.settings.limits)
         self._publish()
         if self._place is not None:
             self.gateway.siblings = Siblings(
@@ -144,7 +144,7 @@ class Process:
 
     def stop(self) -> None:
         """Asked once: let requests finish. Asked again: tell them, and end."""
-        guard = self.gateway.settings.guard
+        guard = self.gateway.settings.limits
         again = self.gateway.draining
         self.gateway.draining = True
         seconds = guard.drain_again if again else guard.drain

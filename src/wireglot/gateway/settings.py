@@ -6,10 +6,11 @@ from typing import Literal
 
 import msgspec
 
-from wireglot.gateway.upstream import Timeouts
+from wireglot.http.retry import RetryPolicy
+from wireglot.http.transport import Timeouts
 from wireglot.providers.prices import PriceRule
 from wireglot.providers.spec import ProviderSpec
-from wireglot.stores.records import KeyLimits
+from wireglot.stores.records import KeyQuotas
 
 LossPolicy = Literal["strict", "warn", "silent"]
 
@@ -31,18 +32,6 @@ class Credential(msgspec.Struct, frozen=True):
 
     secret: Secret
     account: str
-
-
-class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How often and when to try again. `schedule` (seconds) replaces backoff, jitter and Retry-After."""
-
-    retries: int = 2
-    base: float = 0.25
-    cap: float = 8.0
-    wait_max: float = 20.0
-    """Longest Retry-After that is waited for; a longer one fails at once."""
-    connection_errors: bool = True
-    schedule: tuple[float, ...] | None = None
 
 
 class BreakerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -94,12 +83,12 @@ class ClientKey(msgspec.Struct, frozen=True):
     losses: LossPolicy | None = None
     models: tuple[str, ...] = ()
     """Patterns of the model names it may ask for; none: all."""
-    limits: KeyLimits = KeyLimits()
+    limits: KeyQuotas = KeyQuotas()
     expires: int = 0
     """Unix milliseconds, 0: never."""
 
 
-class Guard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Limits that protect the process. Sizes in bytes, times in seconds."""
 
     body: int = 64 * MIB
@@ -194,7 +183,7 @@ class StoreSettings(msgspec.Struct, frozen=True):
 
 class Settings(msgspec.Struct, frozen=True):
     server: ServerSettings = ServerSettings()
-    guard: Guard = Guard()
+    limits: ProcessLimits = ProcessLimits()
     providers: dict[str, Provider] = {}
     rules: tuple[Rule, ...] = ()
     keys: tuple[ClientKey, ...] = ()

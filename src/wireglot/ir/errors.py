@@ -68,3 +68,13 @@ class Unsupported(WireglotError):
 
 class StrictLoss(Unsupported):
     """Something would have been bent, and the caller asked for all or nothing."""
+
+
+MESSAGE_MAX = 512
+
+
+def legible(message: str, limit: int = MESSAGE_MAX) -> str:
+    """One line, no control characters, not too long."""
+    if not message.isprintable():
+        message = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
+    return message if len(message) <= limit else message[: limit - 1] + "…"

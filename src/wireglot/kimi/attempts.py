@@ -10,10 +10,10 @@ from typing import Any, Final, NoReturn, TypeVar
 
 from wireglot.dialects.faults import status_message
 from wireglot.dialects.registry import dialect
-from wireglot.gateway.failures import HELPED_BY_RETRY, of_transport
-from wireglot.gateway.retry import advised_wait
-from wireglot.gateway.settings import Guard, RetryPolicy
-from wireglot.gateway.upstream import TransportFault
+from wireglot.gateway.settings import ProcessLimits
+from wireglot.http.failures import HELPED_BY_RETRY, of_transport
+from wireglot.http.retry import RetryPolicy, advised_wait
+from wireglot.http.transport import TransportFault
 from wireglot.ir.errors import ApiError
 from wireglot.kimi.carrier import Reply, Send
 from wireglot.kimi.errors import ApiErrorCode, KimiApiError
@@ -23,7 +23,7 @@ from wireglot.kimi.seams import Sleep
 from wireglot.kimi.setup import DIALECT, Setup
 from wireglot.wire.json import BadJson, decode
 
-GUARD: Final = Guard()
+GUARD: Final = ProcessLimits()
 _CHAT: Final = dialect(DIALECT)
 _TRACE: Final = ("x-trace-id", "x-request-id")
 

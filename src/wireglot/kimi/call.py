@@ -10,7 +10,7 @@ import msgspec
 
 from wireglot.dialects.faults import broken
 from wireglot.dialects.registry import dialect
-from wireglot.gateway.settings import RetryPolicy
+from wireglot.http.retry import RetryPolicy
 from wireglot.ir.errors import UpstreamFault
 from wireglot.ir.outcome import Response, Usage
 from wireglot.ir.stream import Event, Failure, Finish, Start, UsageReport

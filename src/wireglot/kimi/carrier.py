@@ -9,17 +9,17 @@ from contextlib import asynccontextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from wireglot.gateway.settings import Guard
-from wireglot.gateway.transport import HttpTransport
-from wireglot.gateway.transport.dial import default_context
-from wireglot.gateway.upstream import Answer, Outbound, Timeouts, TransportFault
-from wireglot.gateway.upstream import Transport as GatewayTransport
+from wireglot.gateway.settings import ProcessLimits
+from wireglot.http.client.client import HttpTransport
+from wireglot.http.client.dial import default_context
+from wireglot.http.transport import Answer, Outbound, Timeouts, TransportFault
+from wireglot.http.transport import Transport as GatewayTransport
 from wireglot.kimi.seams import HttpFunction, Transport
 
 if TYPE_CHECKING:
     import ssl
 
-_GUARD: Final = Guard()
+_GUARD: Final = ProcessLimits()
 _TIMEOUTS: Final = Timeouts()
 _POOL: Final = "kimi"
 

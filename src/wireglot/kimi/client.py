@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
-from wireglot.gateway.upstream import Transport as GatewayTransport
+from wireglot.http.transport import Transport as GatewayTransport
 from wireglot.ir.stream import Event
 from wireglot.kimi.blocking import blocking, iterating
 from wireglot.kimi.question import Asked, Turn, question

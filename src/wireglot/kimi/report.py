@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from wireglot.gateway.faults import legible
 from wireglot.gateway.observe.redact import Redactor
+from wireglot.ir.errors import legible
 from wireglot.kimi.errors import KimiApiError
 from wireglot.kimi.seams import Log
 

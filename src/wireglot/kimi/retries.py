@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from wireglot.gateway.failures import HELPED_BY_RETRY, of_error
-from wireglot.gateway.retry import wait_before
-from wireglot.gateway.settings import RetryPolicy
+from wireglot.http.failures import HELPED_BY_RETRY, of_error
+from wireglot.http.retry import RetryPolicy, wait_before
 from wireglot.ir.errors import ApiError
 from wireglot.kimi.errors import KimiConfigError
 from wireglot.kimi.seams import RetryPreset

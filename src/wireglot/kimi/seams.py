@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
 from typing import Literal, Protocol
 
-from wireglot.gateway.upstream import Transport as GatewayTransport
+from wireglot.http.transport import Transport as GatewayTransport
 
 HttpAnswer = tuple[int, Mapping[str, str], bytes | AsyncIterable[bytes]]
 """Status, headers, and the body: whole, or in pieces as they arrive (which a stream wants)."""

@@ -46,11 +46,11 @@ class Documents(Protocol):
         """Write it only where it exists: what has been deleted stays deleted."""
         ...
 
-    async def touch(self, tenant: str, kind: str, id: str, *, created: int, expires: int) -> bool:
+    async def touch(self, caller: str, kind: str, id: str, *, created: int, expires: int) -> bool:
         """Set its times and nothing else, where it exists: a change of its body meanwhile is not undone."""
         ...
 
-    async def touch_pieces(self, tenant: str, kind: str, parent: str, *, expires: int) -> None:
+    async def touch_pieces(self, caller: str, kind: str, parent: str, *, expires: int) -> None:
         """Give all pieces of a parent a new end."""
         ...
 
@@ -59,13 +59,13 @@ class Documents(Protocol):
         callers never get the same numbers. The first one's number; the first piece of a parent is 1."""
         ...
 
-    async def get(self, tenant: str, kind: str, ids: Sequence[str]) -> list[Document]:
+    async def get(self, caller: str, kind: str, ids: Sequence[str]) -> list[Document]:
         """Those that are there, in any order."""
         ...
 
     async def pieces(
         self,
-        tenant: str,
+        caller: str,
         kind: str,
         parent: str,
         *,
@@ -78,26 +78,26 @@ class Documents(Protocol):
         ...
 
     async def recent(
-        self, tenant: str, kind: str, *, limit: int, before: tuple[int, str] | None = None
+        self, caller: str, kind: str, *, limit: int, before: tuple[int, str] | None = None
     ) -> list[Document]:
         """The newest of a kind first; `before` is (created, id) of the last one seen."""
         ...
 
-    async def delete(self, tenant: str, kind: str, ids: Sequence[str]) -> int:
+    async def delete(self, caller: str, kind: str, ids: Sequence[str]) -> int:
         """How many were there."""
         ...
 
-    async def delete_pieces(self, tenant: str, kind: str, parent: str) -> int: ...
+    async def delete_pieces(self, caller: str, kind: str, parent: str) -> int: ...
 
 
 class Vault(Protocol):
     """Opaque values under names nobody can guess, for a while. Losing one costs quality, not truth."""
 
-    async def keep(self, tenant: str, entries: Mapping[str, bytes], seconds: int) -> None:
+    async def keep(self, caller: str, entries: Mapping[str, bytes], seconds: int) -> None:
         """Visible to every process of the fleet when it returns."""
         ...
 
-    async def recall(self, tenant: str, names: Sequence[str]) -> dict[str, bytes]:
+    async def recall(self, caller: str, names: Sequence[str]) -> dict[str, bytes]:
         """Those that are there."""
         ...
 
@@ -219,7 +219,7 @@ class Engine(Protocol):
         open rows of instances that were not heard of since `dead_before`."""
         ...
 
-    async def wipe(self, tenant: str) -> dict[str, int]:
+    async def wipe(self, caller: str) -> dict[str, int]:
         """Remove every document and vault entry of a caller, by kind, and the sessions' names of its usage.
         Usage rows are the owner's books, not the caller's data: they stay."""
         ...

@@ -17,7 +17,8 @@ MICRO: Final = 1_000_000
 class Document(msgspec.Struct, frozen=True):
     """One opaque value of one caller. A store reads nothing of `body`: it arrives sealed."""
 
-    tenant: str
+    caller: str = msgspec.field(name="tenant")
+    """`tenant` in what is exported: its name of before."""
     kind: str
     id: str
     body: bytes
@@ -30,7 +31,8 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class VaultEntry(msgspec.Struct, frozen=True):
-    tenant: str
+    caller: str = msgspec.field(name="tenant")
+    """`tenant` in what is exported: its name of before."""
     name: str
     body: bytes
     expires: int
@@ -140,7 +142,7 @@ class UsageTotal(msgspec.Struct, frozen=True, omit_defaults=True):
     last: int
 
 
-class KeyLimits(msgspec.Struct, frozen=True, omit_defaults=True):
+class KeyQuotas(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a client key may use. 0: no limit. Money in millionths; days and months are UTC."""
 
     requests_per_minute: int = 0
@@ -165,7 +167,7 @@ class KeyRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """Its first letters, for people to tell keys apart."""
     created: int
     models: tuple[str, ...] = ()
-    limits: KeyLimits = KeyLimits()
+    limits: KeyQuotas = KeyQuotas()
     losses: str = ""
     expires: int = 0
     revoked: int = 0

@@ -40,42 +40,42 @@ class Sealer:
         self._secrets = (secret, *old)
         self._cipher = lru_cache(CIPHERS)(self._derive)
 
-    def seal(self, tenant: str, kind: str, id: str, value: bytes) -> bytes:
+    def seal(self, caller: str, kind: str, id: str, value: bytes) -> bytes:
         version = VERSION
         if len(value) >= WORTH_COMPRESSING:
             packed = zlib.compress(value, 1)
             if len(packed) < len(value):
                 version, value = VERSION | COMPRESSED, packed
         nonce = os.urandom(NONCE)
-        sealed = self._cipher(0, tenant).encrypt(nonce, value, _bound(version, tenant, kind, id))
+        sealed = self._cipher(0, caller).encrypt(nonce, value, _bound(version, caller, kind, id))
         return bytes((version,)) + nonce + sealed
 
-    def open(self, tenant: str, kind: str, id: str, sealed: bytes) -> bytes:
+    def open(self, caller: str, kind: str, id: str, sealed: bytes) -> bytes:
         if len(sealed) < 1 + NONCE + TAG or sealed[0] & ~COMPRESSED != VERSION:
             raise Unreadable("not a sealed value of a version that is known here")
         from cryptography.exceptions import InvalidTag
 
         version, nonce, body = sealed[0], sealed[1 : 1 + NONCE], sealed[1 + NONCE :]
-        bound = _bound(version, tenant, kind, id)
+        bound = _bound(version, caller, kind, id)
         for number in range(len(self._secrets)):
             try:
-                value = self._cipher(number, tenant).decrypt(nonce, body, bound)
+                value = self._cipher(number, caller).decrypt(nonce, body, bound)
             except InvalidTag:
                 continue
             return zlib.decompress(value) if version & COMPRESSED else value
         raise Unreadable("no secret that is known here opens it")
 
-    def _derive(self, number: int, tenant: str) -> AESGCM:
+    def _derive(self, number: int, caller: str) -> AESGCM:
         # Loaded on first use: a gateway that stores nothing does not wait 30 ms for it.
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
         from cryptography.hazmat.primitives.hashes import SHA256
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-        info = b"wireglot store v1" + tenant.encode("utf-8", "surrogatepass")
+        info = b"wireglot store v1" + caller.encode("utf-8", "surrogatepass")
         return AESGCM(HKDF(SHA256(), length=32, salt=None, info=info).derive(self._secrets[number]))
 
 
-def _bound(version: int, tenant: str, kind: str, id: str) -> bytes:
+def _bound(version: int, caller: str, kind: str, id: str) -> bytes:
     """Each part with its length, so that no two places read the same."""
-    parts = [part.encode("utf-8", "surrogatepass") for part in (tenant, kind, id)]
+    parts = [part.encode("utf-8", "surrogatepass") for part in (caller, kind, id)]
     return bytes((version,)) + b"".join(struct.pack(">I", len(part)) + part for part in parts)

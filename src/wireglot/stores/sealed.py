@@ -39,21 +39,21 @@ class SealedDocuments:
     async def replace(self, document: Document) -> bool:
         return await self._behind.replace((await self._seal([document]))[0])
 
-    async def touch(self, tenant: str, kind: str, id: str, *, created: int, expires: int) -> bool:
-        return await self._behind.touch(tenant, kind, id, created=created, expires=expires)
+    async def touch(self, caller: str, kind: str, id: str, *, created: int, expires: int) -> bool:
+        return await self._behind.touch(caller, kind, id, created=created, expires=expires)
 
-    async def touch_pieces(self, tenant: str, kind: str, parent: str, *, expires: int) -> None:
-        await self._behind.touch_pieces(tenant, kind, parent, expires=expires)
+    async def touch_pieces(self, caller: str, kind: str, parent: str, *, expires: int) -> None:
+        await self._behind.touch_pieces(caller, kind, parent, expires=expires)
 
     async def append(self, documents: Sequence[Document]) -> int:
         return await self._behind.append(await self._seal(documents))
 
-    async def get(self, tenant: str, kind: str, ids: Sequence[str]) -> list[Document]:
-        return await self._open(await self._behind.get(tenant, kind, ids), kind in self._needed)
+    async def get(self, caller: str, kind: str, ids: Sequence[str]) -> list[Document]:
+        return await self._open(await self._behind.get(caller, kind, ids), kind in self._needed)
 
     async def pieces(
         self,
-        tenant: str,
+        caller: str,
         kind: str,
         parent: str,
         *,
@@ -64,26 +64,26 @@ class SealedDocuments:
     ) -> list[Document]:
         return await self._open(
             await self._behind.pieces(
-                tenant, kind, parent, after=after, before=before, limit=limit, newest_first=newest_first
+                caller, kind, parent, after=after, before=before, limit=limit, newest_first=newest_first
             ),
             kind in self._needed,
         )
 
     async def recent(
-        self, tenant: str, kind: str, *, limit: int, before: tuple[int, str] | None = None
+        self, caller: str, kind: str, *, limit: int, before: tuple[int, str] | None = None
     ) -> list[Document]:
-        return await self._open(await self._behind.recent(tenant, kind, limit=limit, before=before))
+        return await self._open(await self._behind.recent(caller, kind, limit=limit, before=before))
 
-    async def delete(self, tenant: str, kind: str, ids: Sequence[str]) -> int:
-        return await self._behind.delete(tenant, kind, ids)
+    async def delete(self, caller: str, kind: str, ids: Sequence[str]) -> int:
+        return await self._behind.delete(caller, kind, ids)
 
-    async def delete_pieces(self, tenant: str, kind: str, parent: str) -> int:
-        return await self._behind.delete_pieces(tenant, kind, parent)
+    async def delete_pieces(self, caller: str, kind: str, parent: str) -> int:
+        return await self._behind.delete_pieces(caller, kind, parent)
 
     async def _seal(self, documents: Sequence[Document]) -> list[Document]:
         def seal() -> list[Document]:
             return [
-                msgspec.structs.replace(d, body=self._sealer.seal(d.tenant, d.kind, d.id, d.body))
+                msgspec.structs.replace(d, body=self._sealer.seal(d.caller, d.kind, d.id, d.body))
                 for d in documents
             ]
 
@@ -96,7 +96,7 @@ class SealedDocuments:
             opened = []
             for d in documents:
                 try:
-                    body = self._sealer.open(d.tenant, d.kind, d.id, d.body)
+                    body = self._sealer.open(d.caller, d.kind, d.id, d.body)
                 except Unreadable:
                     unreadable.append(d.kind)
                 else:
@@ -117,22 +117,22 @@ class SealedVault:
         self._sealer = sealer
         self._on_unreadable = on_unreadable
 
-    async def keep(self, tenant: str, entries: Mapping[str, bytes], seconds: int) -> None:
+    async def keep(self, caller: str, entries: Mapping[str, bytes], seconds: int) -> None:
         def seal() -> dict[str, bytes]:
-            return {name: self._sealer.seal(tenant, VAULT, name, value) for name, value in entries.items()}
+            return {name: self._sealer.seal(caller, VAULT, name, value) for name, value in entries.items()}
 
         sealed = await asyncio.to_thread(seal) if _large(entries.values()) else seal()
-        await self._behind.keep(tenant, sealed, seconds)
+        await self._behind.keep(caller, sealed, seconds)
 
-    async def recall(self, tenant: str, names: Sequence[str]) -> dict[str, bytes]:
-        found = await self._behind.recall(tenant, names)
+    async def recall(self, caller: str, names: Sequence[str]) -> dict[str, bytes]:
+        found = await self._behind.recall(caller, names)
         unreadable: list[str] = []
 
         def open_all() -> dict[str, bytes]:
             opened = {}
             for name, sealed in found.items():
                 try:
-                    opened[name] = self._sealer.open(tenant, VAULT, name, sealed)
+                    opened[name] = self._sealer.open(caller, VAULT, name, sealed)
                 except Unreadable:
                     unreadable.append(name)
             return opened

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from wireglot.gateway.demo.service import Served
+from wireglot.demo.service import Served
 from wireglot.testing.scripted_behaviour import Behaviour, Recorded
 
 _REASONS: Final = {

@@ -26,11 +26,11 @@ from typing import Any, Final
 
 import msgspec
 
+from wireglot.demo.script import Ending
+from wireglot.demo.service import Served, Target, refused, serve, target_of
 from wireglot.dialects.base import Context
 from wireglot.dialects.faults import kind_of_status
 from wireglot.dialects.registry import dialect
-from wireglot.gateway.demo.script import Ending
-from wireglot.gateway.demo.service import Served, Target, refused, serve, target_of
 from wireglot.ir.errors import ApiError
 from wireglot.ir.stream import Failure
 from wireglot.testing.scripted_behaviour import FAULTS, Behaviour, Fault, Recorded

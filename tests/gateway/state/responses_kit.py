@@ -116,10 +116,10 @@ class Stage:
     def sent_text(self) -> str:
         return self.upstream.requests[-1].body.decode()
 
-    def stored(self, kind: str, tenant: str = "alice") -> list[Document]:
+    def stored(self, kind: str, caller: str = "alice") -> list[Document]:
         """What lies in the store, as it lies there."""
         documents = self.gateway.process.state.engine.documents
-        found: list[Document] = self.gateway.call(documents.recent(tenant, kind, limit=1000))
+        found: list[Document] = self.gateway.call(documents.recent(caller, kind, limit=1000))
         return found
 
 

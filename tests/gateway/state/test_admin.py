@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.gateway.faults_kit import BY_NAME, ask, is_complete, provider, start, told, wait_until
+from tests.gateway.faults.faults_kit import BY_NAME, ask, is_complete, provider, start, told, wait_until
 from wireglot.stores.base import StoreDown
 from wireglot.stores.records import Document
 from wireglot.testing.live_gateway import LiveGateway
@@ -212,10 +212,10 @@ def test_a_caller_is_wiped_and_no_other(stage: Any) -> None:
     """THREATS T19"""
     gateway, _ = stage
     state = gateway.process.state
-    for tenant in ("wiped", "kept"):
-        document = Document(tenant, "response", f"resp_{tenant}", b"body", created=1)
+    for caller in ("wiped", "kept"):
+        document = Document(caller, "response", f"resp_{caller}", b"body", created=1)
         gateway.call(state.documents.put([document]))
-        gateway.call(state.vault.keep(tenant, {"name": b"value"}, 60))
+        gateway.call(state.vault.keep(caller, {"name": b"value"}, 60))
     said = admin(gateway, "DELETE", "/callers/wiped/data")
     assert said.document == {"caller": "wiped", "removed": {"response": 1, "vault": 1}}
     assert gateway.call(state.documents.get("wiped", "response", ["resp_wiped"])) == []

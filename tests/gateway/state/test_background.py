@@ -11,8 +11,8 @@ import openai
 import pytest
 
 from tests.gateway.state.background_kit import KEYS, ONCE, client, finished
-from wireglot.gateway.state.background import tape as background_tape
-from wireglot.gateway.state.kept import EVENT
+from wireglot.gateway.state.responses import event_log as background_tape
+from wireglot.gateway.state.stored_forms import EVENT
 from wireglot.stores.records import UsageQuery
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -248,11 +248,11 @@ def test_a_conversation_goes_on_after_it(one_gateway: LiveGateway, upstream: Scr
 
 def test_each_has_one_row_in_the_books(one_gateway: LiveGateway) -> None:
     gpt, state = client(one_gateway), one_gateway.process.state
-    one_gateway.call(state.books.flush())
+    one_gateway.call(state.ledger.flush())
     before = one_gateway.call(state.engine.ledger.rows(UsageQuery(), limit=1000))
     id = gpt.responses.create(model="m1", input="Hello", background=True).id
     done = finished(gpt, id)
-    one_gateway.call(state.books.flush())
+    one_gateway.call(state.ledger.flush())
     after = one_gateway.call(state.engine.ledger.rows(UsageQuery(), limit=1000))
     new = [row for row in after if row.id not in {known.id for known in before}]
     assert len(new) == 1

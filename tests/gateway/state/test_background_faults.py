@@ -10,8 +10,8 @@ import openai
 import pytest
 
 from tests.gateway.state.background_kit import KEYS, ONCE, client, finished
-from wireglot.gateway.state import background
-from wireglot.gateway.state.background.work import Work
+from wireglot.gateway.state.responses import background
+from wireglot.gateway.state.responses.background_work import Work
 from wireglot.stores import StoreDown
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -137,7 +137,7 @@ def test_events_that_no_store_can_take_cost_neither_the_end_nor_the_books(
     assert finished(gpt, first.response.id).status == "completed"
     record = next(line for line in one_gateway.wait_log(before + 2) if line.get("tokens"))
     assert record["outcome"] == "ok"
-    assert not one_gateway.process.state.books._open
+    assert not one_gateway.process.state.ledger._open
 
 
 def test_one_that_waits_for_its_turn_is_not_taken_for_deleted(

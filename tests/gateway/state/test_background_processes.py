@@ -17,10 +17,10 @@ import openai
 import pytest
 
 from tests.gateway.state.background_kit import finished
-from wireglot.gateway.state import background
-from wireglot.gateway.state.background import follow as background_follow
-from wireglot.gateway.state.background.signs import BEAT, Signs
-from wireglot.gateway.state.kept import RESPONSE
+from wireglot.gateway.state.responses import background
+from wireglot.gateway.state.responses import follower as background_follow
+from wireglot.gateway.state.responses.heartbeat import BEAT, Heartbeats
+from wireglot.gateway.state.stored_forms import RESPONSE
 from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.records import Document
 from wireglot.testing.live_gateway import LiveGateway
@@ -127,16 +127,16 @@ def test_nobody_is_taken_for_dead_whose_sign_of_life_moves(
 
 def test_how_long_a_sign_stands_still_is_told_by_ones_own_clock() -> None:
     now = [5.0]
-    signs = Signs(MemoryEngine().documents, clock=lambda: now[0])
-    assert signs.still("me", "r", b"1") == 0
+    heartbeats = Heartbeats(MemoryEngine().documents, clock=lambda: now[0])
+    assert heartbeats.still("me", "r", b"1") == 0
     now[0] += 29
-    assert signs.still("me", "r", b"1") == 29
-    assert signs.still("other", "r", b"1") == 0
-    assert signs.still("me", "r", b"2") == 0
+    assert heartbeats.still("me", "r", b"1") == 29
+    assert heartbeats.still("other", "r", b"1") == 0
+    assert heartbeats.still("me", "r", b"2") == 0
     now[0] += 1
-    assert signs.still("me", "r", b"2") == 1
-    signs.forget("me", "r")
-    assert signs.still("me", "r", b"2") == 0
+    assert heartbeats.still("me", "r", b"2") == 1
+    heartbeats.forget("me", "r")
+    assert heartbeats.still("me", "r", b"2") == 0
 
 
 def test_deleting_it_elsewhere_stops_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import openai
 import pytest
 
-from wireglot.gateway.state.compaction.words import NOW, PREFACE
+from wireglot.gateway.state.responses.compaction_words import NOW, PREFACE
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 

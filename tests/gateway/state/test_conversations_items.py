@@ -7,7 +7,7 @@ import pytest
 
 from wireglot.dialects.base import Context
 from wireglot.gateway.state.conversations.items import as_wire, items_of, turns_of
-from wireglot.gateway.state.kept import KeptItem
+from wireglot.gateway.state.stored_forms import KeptItem
 from wireglot.ir.content import Media, Message, Origin, Reasoning, Signature, Text, ToolCall, ToolResult
 
 CONTEXT = Context(seed="test")

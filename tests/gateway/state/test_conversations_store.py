@@ -14,7 +14,7 @@ from wireglot.dialects.base import Context
 from wireglot.gateway.settings import Keep, Settings, StoreSettings
 from wireglot.gateway.state.conversations import store as conversations
 from wireglot.gateway.state.conversations.store import ConversationStore
-from wireglot.gateway.state.kept import KeptConversation, KeptItem
+from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem
 from wireglot.stores import StoreDown
 from wireglot.stores.memory.documents import MemoryDocuments
 

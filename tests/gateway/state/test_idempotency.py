@@ -16,7 +16,7 @@ import openai
 import pytest
 
 from wireglot.gateway.state import idempotency
-from wireglot.gateway.state.kept import IDEMPOTENT
+from wireglot.gateway.state.stored_forms import IDEMPOTENT
 from wireglot.stores import StoreDown
 from wireglot.stores.records import UsageQuery
 from wireglot.testing.live_gateway import LiveGateway
@@ -285,7 +285,7 @@ def test_a_replay_is_no_second_row_in_the_books(open_gateway: LiveGateway) -> No
     state = open_gateway.process.state
 
     def count() -> int:
-        open_gateway.call(state.books.flush())
+        open_gateway.call(state.ledger.flush())
         return len(open_gateway.call(state.engine.ledger.rows(UsageQuery(), limit=10_000)))
 
     before = count()

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from tests.gateway.state.test_idempotency import CHAT, HELLO, ONCE, post, until_not_in_flight
-from wireglot.gateway.state.kept import IDEMPOTENT
+from wireglot.gateway.state.stored_forms import IDEMPOTENT
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from wireglot.gateway.exchange import Headers
 from wireglot.gateway.state.recorder import Recorder
+from wireglot.http.application import Headers
 
 
 class Heard:

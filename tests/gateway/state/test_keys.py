@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from tests.gateway.kit import head, settings
-from wireglot.gateway.faults import Fault
-from wireglot.gateway.guard import LOCAL, Gatekeeper
-from wireglot.gateway.routes import match
-from wireglot.gateway.settings import ClientKey, Guard, Secret, ServerSettings
-from wireglot.gateway.state.keys import TRUSTED, KeyTable
-from wireglot.gateway.state.keys.ring import Keyring, Refused, Taken, Unknown, digest_of, new_key, told
+from wireglot.gateway.entry.guard import LOCAL, Gatekeeper
+from wireglot.gateway.entry.routes import match
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.settings import ClientKey, ProcessLimits, Secret, ServerSettings
+from wireglot.gateway.state.keys.ring import KeyRefused, Keyring, Taken, Unknown, digest_of, new_key, told
+from wireglot.gateway.state.keys.table import TRUSTED, KeyTable
 from wireglot.stores.base import StoreDown
 from wireglot.stores.memory.documents import MemoryKeys
 from wireglot.stores.records import KeyRow
@@ -137,7 +137,7 @@ def test_a_key_opens_until_it_expires() -> None:
         keeper = Gatekeeper(lambda: 0.0, house.table, wall=lambda: house.wall)
         assert keeper.caller(request, match(request), settings()).name == "me"
         house.wall = 1_801_353_600.0  # the beginning of that day
-        with pytest.raises(Fault) as refused:
+        with pytest.raises(RequestError) as refused:
             keeper.caller(request, match(request), settings())
         assert refused.value.error.status == 401
 
@@ -151,7 +151,7 @@ def test_a_key_of_the_configuration_expires_too() -> None:
     keeper = Gatekeeper(lambda: 0.0, wall=lambda: at[0])
     assert keeper.caller(request, match(request), settings(keys=(key,))).name == "team"
     at[0] = 5.0
-    with pytest.raises(Fault):
+    with pytest.raises(RequestError):
         keeper.caller(request, match(request), settings(keys=(key,)))
 
 
@@ -190,7 +190,7 @@ def test_while_the_store_is_down_the_last_table_serves_on_for_a_minute() -> None
         house.clock += 1
         await house.table.refresh()
         await house.table.refresh()
-        with pytest.raises(Fault) as refused:
+        with pytest.raises(RequestError) as refused:
             house.opens(key)
         assert (refused.value.error.status, refused.value.error.code) == (503, "storage_unavailable")
         assert house.notes == ["keys are not known"], "said once"
@@ -216,7 +216,7 @@ def test_a_store_that_is_down_at_the_start_means_that_keys_are_required() -> Non
         await house.table.start()
         try:
             assert house.table.required
-            with pytest.raises(Fault) as refused:
+            with pytest.raises(RequestError) as refused:
                 house.opens(new_key())
             assert refused.value.error.code == "storage_unavailable"
             house.keys.down = False
@@ -259,7 +259,7 @@ def test_unknown_revoked_and_expired_keys_are_refused_alike() -> None:
         answers = set()
         for key in (revoked, expired, new_key(), "' OR 1=1 --", "x\x00y", "é"):
             request = head("POST", "/v1/messages", x_api_key=key)
-            with pytest.raises(Fault) as refused:
+            with pytest.raises(RequestError) as refused:
                 keeper.caller(request, match(request), settings())
             answers.add(repr(refused.value.error))
         assert len(answers) == 1
@@ -305,7 +305,7 @@ def test_a_name_is_never_given_twice() -> None:
 def test_what_is_wrong_with_a_key_is_told_by_its_field(fields: dict[str, Any], field: str, said: str) -> None:
     async def work() -> None:
         house = House()
-        with pytest.raises(Refused, match=said.replace("?", r"\?")) as refused:
+        with pytest.raises(KeyRefused, match=said.replace("?", r"\?")) as refused:
             await house.ring.create("me", fields)
         assert refused.value.field == field
         assert await house.ring.all() == []
@@ -316,7 +316,7 @@ def test_what_is_wrong_with_a_key_is_told_by_its_field(fields: dict[str, Any], f
 @pytest.mark.parametrize("name", ["", "a/b", "../x", "x" * 65, "é", "admin", "local", None, 5, "a\x00b"])
 def test_a_name_that_could_mean_something_else_is_refused(name: object) -> None:
     async def work() -> None:
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(KeyRefused) as refused:
             await House().ring.create(name, {})
         assert refused.value.field == "name"
 
@@ -368,7 +368,8 @@ def test_an_update_changes_what_it_names_and_null_takes_it_off() -> None:
 def test_the_admin_secret_is_not_even_looked_at_after_too_many_failures() -> None:
     """FAULTS 89: a person chose it. Wrong client keys do not count, nor do other addresses."""
     on = settings(
-        server=ServerSettings(admin_secret=Secret("the-secret-of-the-owner")), guard=Guard(auth_failures=3)
+        server=ServerSettings(admin_secret=Secret("the-secret-of-the-owner")),
+        limits=ProcessLimits(auth_failures=3),
     )
     now = [0.0]
     keeper = Gatekeeper(lambda: now[0])
@@ -376,7 +377,7 @@ def test_the_admin_secret_is_not_even_looked_at_after_too_many_failures() -> Non
     def ask(secret: str, peer: str = "10.0.0.1") -> int:
         try:
             keeper.admin(head("GET", "/v1/admin/keys", peer=peer, authorization=f"Bearer {secret}"), on)
-        except Fault as fault:
+        except RequestError as fault:
             return fault.error.status
         return 200
 
@@ -388,7 +389,7 @@ def test_the_admin_secret_is_not_even_looked_at_after_too_many_failures() -> Non
 
 
 def test_without_an_admin_secret_there_is_no_admin_api() -> None:
-    with pytest.raises(Fault) as refused:
+    with pytest.raises(RequestError) as refused:
         Gatekeeper(lambda: 0.0).admin(head("GET", "/v1/admin/keys", authorization="Bearer "), settings())
     assert refused.value.error.status == 404
 
@@ -400,7 +401,7 @@ def test_without_any_key_everyone_is_local() -> None:
         request = head("POST", "/v1/messages", x_api_key="anything")
         assert Gatekeeper(lambda: 0.0, house.table).caller(request, match(request), settings()) is LOCAL
         required = settings(server=ServerSettings(require_key=True))
-        with pytest.raises(Fault):
+        with pytest.raises(RequestError):
             Gatekeeper(lambda: 0.0, house.table).caller(request, match(request), required)
 
     run(work())

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.config_files import digest, loaded, problems
-from wireglot.stores.records import KeyLimits
+from tests.gateway.config.config_files import digest, loaded, problems
+from wireglot.stores.records import KeyQuotas
 
 
 def key(lines: str) -> str:
@@ -20,7 +20,7 @@ def test_limits_stand_beside_the_hash(tmp_path: Path) -> None:
         "tokens_per_month = 5000000\ncost_per_day = 2.50\ncost_per_month = 50"
     )
     (found,) = loaded(tmp_path, text).keys
-    assert found.limits == KeyLimits(60, 40_000, 5, 1_000_000, 5_000_000, 2_500_000, 50_000_000)
+    assert found.limits == KeyQuotas(60, 40_000, 5, 1_000_000, 5_000_000, 2_500_000, 50_000_000)
     assert found.expires == 0
 
 

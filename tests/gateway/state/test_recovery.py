@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.faults_kit import Answered, post
-from wireglot.gateway.recovery import helps, is_about_state, without_opaque_state
+from tests.gateway.faults.faults_kit import Answered, post
+from wireglot.gateway.relay.recovery import helps, is_about_state, without_opaque_state
 from wireglot.ir.content import Extra, Message, Origin, Part, Reasoning, Signature, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
 from wireglot.ir.request import Request, Thinking

@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from tests.gateway.state.responses_kit import BOB, TOOLS, Stage, stage_fixtures, texts
-from wireglot.gateway.state.kept import KeptResponse
+from wireglot.gateway.state.stored_forms import KeptResponse
 from wireglot.testing.scripted_upstream import Behaviour
 
 running, stage = stage_fixtures()

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from tests.gateway.state.responses_kit import ALICE, TOOLS, Stage
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.kept import KeptResponse
 from wireglot.gateway.state.responses.store import ResponseStore
+from wireglot.gateway.state.stored_forms import KeptResponse
 from wireglot.stores import StoreDown
 from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.records import Document
@@ -167,8 +167,8 @@ def test_without_the_store_what_needs_it_is_refused_and_all_else_goes_on(away: A
     stage, store = away
     first = stage.alice.responses.create(model="m1", input="x")
     store.reads = store.writes = False
-    standing = stage.gateway.process.state.standing
-    standing.suspect(StoreDown("away for a test"))  # as the next look at it finds
+    store_health = stage.gateway.process.state.store_health
+    store_health.suspect(StoreDown("away for a test"))  # as the next look at it finds
     served = stage.alice.responses.create(model="m1", input="hello")
     assert (served.store, served.status) == (False, "completed")
     assert stage.gateway.wait_log(1, "not stored")
@@ -187,7 +187,7 @@ def test_without_the_store_what_needs_it_is_refused_and_all_else_goes_on(away: A
         stage.alice.responses.retrieve(first.id)
     assert len(stage.upstream.requests) == asked
     store.reads = store.writes = True
-    standing.trouble = ""
+    store_health.trouble = ""
     assert stage.alice.responses.retrieve(first.id).id == first.id
 
 

@@ -297,7 +297,7 @@ def test_a_deleted_sessions_name_does_not_come_back_with_rows_that_were_under_wa
         for number in range(5):
             answered(stage, CHAT, chat("hi", conversation=f"s-{number}"))
             assert stage.ask("DELETE", f"/v1/sessions/s-{number}")[0] == 200
-        assert stage.gateway.call(stage.gateway.process.state.books.flush())
+        assert stage.gateway.call(stage.gateway.process.state.ledger.flush())
         assert stage.ask("GET", "/v1/sessions")[1]["data"] == []
 
 
@@ -309,7 +309,7 @@ def test_sessions_of_the_same_millisecond_are_all_listed() -> None:
         older = [replace(row, id="old", session="named-old", started=row.started - 1)]
         for number in range(4):
             answered(stage, CHAT, chat("hi", conversation=f"held-{number}"))
-        assert stage.gateway.call(stage.gateway.process.state.books.flush())
+        assert stage.gateway.call(stage.gateway.process.state.ledger.flush())
         stage.gateway.call(stage.gateway.process.state.engine.ledger.apply(rows + older))
         seen: list[str] = []
         query = "?limit=2"

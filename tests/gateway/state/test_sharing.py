@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from wireglot.gateway.health import QUARANTINE, Health
 from wireglot.gateway.state import sharing
 from wireglot.gateway.state.sharing import Sharing
+from wireglot.gateway.targets.health import QUARANTINE, Health
 from wireglot.stores.base import StoreDown
 from wireglot.stores.memory import MemoryCounters
 from wireglot.stores.sqlite import SqliteCounters

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.faults_kit import BY_NAME, ask, provider, start, told, wait_until
+from tests.gateway.faults.faults_kit import BY_NAME, ask, provider, start, told, wait_until
 from tests.gateway.state.test_admin import SECRET, admin, bearer
 from wireglot.stores.memory import MemoryCounters
 from wireglot.testing.live_gateway import LiveGateway
@@ -144,8 +144,8 @@ def test_a_gateway_that_starts_again_goes_on_from_what_was_spent(tmp_path: Path)
 def test_wiping_a_caller_reaches_the_vault_wherever_it_is(pair: Pair) -> None:
     one, other, _ = pair
     vault = one.process.state.vault
-    for tenant in ("gone", "stays"):
-        one.call(vault.keep(tenant, {"name": b"value"}, 60))
+    for caller in ("gone", "stays"):
+        one.call(vault.keep(caller, {"name": b"value"}, 60))
     removed = admin(other, "DELETE", "/callers/gone/data").document["removed"]
     assert removed["vault"] == 1
     assert one.call(vault.recall("gone", ["name"])) == {}

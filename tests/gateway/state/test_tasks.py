@@ -13,14 +13,15 @@ import apsw
 import pytest
 
 from tests.gateway.state.background_kit import ONCE, client
-from tests.gateway.state.limits_kit import Desk
+from tests.gateway.state.quotas_kit import Desk
 from tests.gateway.state.test_admin import SECRET, admin, create
-from wireglot.gateway.state import background, limits
-from wireglot.gateway.state import keys as keys_module
 from wireglot.gateway.state import state as state_module
-from wireglot.gateway.state.background.signs import BEAT
-from wireglot.gateway.state.standing import TRUSTED, Standing
-from wireglot.gateway.state.tasks import Guard, stop
+from wireglot.gateway.state.keys import table as keys_module
+from wireglot.gateway.state.quotas import quotas
+from wireglot.gateway.state.responses import background
+from wireglot.gateway.state.responses.heartbeat import BEAT
+from wireglot.gateway.state.store_health import TRUSTED, StoreHealth
+from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.key_rows import read_key
 from wireglot.stores.memory.documents import MemoryKeys
@@ -41,7 +42,7 @@ def wait(look: Callable[[], Any]) -> None:
 def test_an_error_is_told_once_and_the_work_goes_on() -> None:
     async def work() -> None:
         notes: list[tuple[str, Any]] = []
-        guard = Guard(lambda level, event, **fields: notes.append((event, fields["type"])), "here")
+        guard = Guarded(lambda level, event, **fields: notes.append((event, fields["type"])), "here")
         turns = iter([ValueError, ValueError, StoreDown, ValueError, None, ValueError])
         over = asyncio.Event()
 
@@ -139,7 +140,7 @@ def test_the_key_table_survives_what_nobody_thought_of(monkeypatch: pytest.Monke
 
 def test_the_place_of_a_stream_is_renewed_after_an_odd_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
-        monkeypatch.setattr(limits, "_RENEWED", 0.001)
+        monkeypatch.setattr(quotas, "_RENEWED", 0.001)
         desk = Desk(concurrent=1)
         claim = await desk.admit()
         real, odd = desk.counters.enter, [3]
@@ -169,7 +170,7 @@ def test_every_part_is_closed_whatever_another_raises(monkeypatch: pytest.Monkey
         state = gateway.process.state
         parts = {
             name: getattr(state, name)
-            for name in ("held", "idempotency", "sharing", "keys", "limits", "books", "counters", "engine")
+            for name in ("held", "idempotency", "sharing", "keys", "quotas", "ledger", "counters", "engine")
         }
         for name, part in parts.items():
 
@@ -220,7 +221,7 @@ def test_the_store_is_looked_at_again_after_an_odd_error(monkeypatch: pytest.Mon
             await real()
 
         monkeypatch.setattr(state.engine, "check", check)
-        state.standing.suspect(StoreDown("gone"))
+        state.store_health.suspect(StoreDown("gone"))
         wait(lambda: gateway.log("bug"))
         assert state.trouble
         odd[0] = False
@@ -234,7 +235,7 @@ def test_the_store_is_not_written_to_where_something_was_written_lately(
     monkeypatch.setattr(state_module, "_LOOK", 0.01)
     with LiveGateway(TOML) as gateway:
         state, looks = gateway.process.state, [0]
-        wait(lambda: state.standing.is_sure)
+        wait(lambda: state.store_health.is_sure)
         real = state.engine.check
 
         async def check() -> None:
@@ -244,24 +245,24 @@ def test_the_store_is_not_written_to_where_something_was_written_lately(
         monkeypatch.setattr(state.engine, "check", check)
         gateway.call(asyncio.sleep(0.1))
         assert looks == [0]
-        state.standing.suspect(StoreDown("gone"))
+        state.store_health.suspect(StoreDown("gone"))
         wait(lambda: looks[0])
         wait(lambda: not state.trouble)
 
 
 def test_a_write_is_believed_for_a_while_and_a_failure_at_once() -> None:
     now, sure = [0.0], []
-    standing = Standing(lambda: now[0])
-    sure.append(standing.is_sure)  # nothing has been written yet
-    standing.written()
+    store_health = StoreHealth(lambda: now[0])
+    sure.append(store_health.is_sure)  # nothing has been written yet
+    store_health.written()
     now[0] += TRUSTED - 1
-    sure.append(standing.is_sure)
-    standing.suspect(StoreDown("gone"))
-    sure.append(standing.is_sure)
-    standing.trouble = ""
-    sure.append(standing.is_sure)
+    sure.append(store_health.is_sure)
+    store_health.suspect(StoreDown("gone"))
+    sure.append(store_health.is_sure)
+    store_health.trouble = ""
+    sure.append(store_health.is_sure)
     now[0] += 2
-    sure.append(standing.is_sure)
+    sure.append(store_health.is_sure)
     assert sure == [False, True, False, True, False]
 
 
@@ -290,6 +291,6 @@ def test_counters_that_are_down_keep_nothing_from_being_stored(monkeypatch: pyte
 
         monkeypatch.setattr(state.counters, "check", gone)
         wait(lambda: state.trouble == "counters away")
-        state.standing.check()
+        state.store_health.check()
         answered = client(gateway).responses.create(model="demo-gemini", input="Hello", store=True)
         assert client(gateway).responses.retrieve(answered.id).id == answered.id

@@ -250,7 +250,7 @@ def test_while_the_store_is_down_requests_are_answered_and_the_question_is_a_503
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """FAULTS 93, 101: and when it is back, all of it is there."""
-    from wireglot.gateway.state.books import drain as books_drain
+    from wireglot.gateway.state.ledger import drain as books_drain
     from wireglot.stores import StoreDown
 
     monkeypatch.setattr(books_drain, "_BACKOFF_MAX", 0.01)
@@ -281,7 +281,7 @@ def test_with_a_full_journal_the_gateway_is_not_ready_and_answers_as_it_was_told
     monkeypatch: pytest.MonkeyPatch, required: bool
 ) -> None:
     """FAULTS 93"""
-    from wireglot.gateway.state.books import drain as books_drain
+    from wireglot.gateway.state.ledger import drain as books_drain
     from wireglot.stores import StoreDown
 
     monkeypatch.setattr(books_drain, "_BACKOFF_MAX", 0.01)
@@ -294,7 +294,7 @@ def test_with_a_full_journal_the_gateway_is_not_ready_and_answers_as_it_was_told
         answered = 0
         with monkeypatch.context() as away:
             away.setattr(gateway.process.state.engine.ledger, "apply", down)
-            while not gateway.process.state.books.full:
+            while not gateway.process.state.ledger.full:
                 ask(gateway, "openai-chat", "demo", False)
                 answered += 1
             with pytest.raises(Refused) as refused:

@@ -21,9 +21,9 @@ from wireglot.dialects.openai_chat.outcome import (
     parse_tier,
     parse_usage,
 )
+from wireglot.dialects.openai_chat.repeated_chunks import Refrain
 from wireglot.dialects.openai_chat.response import parse_response
 from wireglot.dialects.openai_chat.stream_parts import Assembly
-from wireglot.dialects.openai_chat.stream_refrain import Refrain
 from wireglot.ir.content import Extra, TokenLogprob
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.outcome import Usage

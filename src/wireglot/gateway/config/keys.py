@@ -15,7 +15,7 @@ from wireglot.gateway.config.providers import LOSSES
 from wireglot.gateway.config.table import Table
 from wireglot.gateway.settings import ClientKey
 from wireglot.providers.prices import micro
-from wireglot.stores.records import KeyLimits
+from wireglot.stores.records import KeyQuotas
 
 _EXPECTED: Final = '"sha256:" and the 64 hex digits of the key\'s SHA-256'
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@ -]{0,63}")
@@ -23,7 +23,7 @@ _MOST: Final = 10**15
 """More than anybody uses, and little enough for every store's integers."""
 _MONEY_MOST: Final = 10**9
 MONEY: Final = frozenset({"cost_per_day", "cost_per_month"})
-_UNLIMITED: Final = KeyLimits()
+_UNLIMITED: Final = KeyQuotas()
 RESERVED: Final = frozenset({"admin", "local"})
 """Callers that are none of the keys: what they stored, or may do, is no key's."""
 NAME_EXPECTED: Final = "a name of letters, digits, '.', '_', '@' and '-', but not 'admin' or 'local'"
@@ -66,10 +66,10 @@ def is_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None and name not in RESERVED
 
 
-def read_limits(table: Table, over: KeyLimits = _UNLIMITED) -> KeyLimits:
+def read_limits(table: Table, over: KeyQuotas = _UNLIMITED) -> KeyQuotas:
     """The limits of a table laid over others. Money is told in units of the currency, kept in millionths."""
     changed: dict[str, int] = {}
-    for name in KeyLimits.__struct_fields__:
+    for name in KeyQuotas.__struct_fields__:
         value = table.raw(name)
         if value is None:
             if name in table:  # JSON's null: no limit

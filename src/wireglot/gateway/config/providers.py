@@ -12,8 +12,9 @@ from wireglot.gateway.config.references import References
 from wireglot.gateway.config.specs import read_headers, read_spec
 from wireglot.gateway.config.table import Table
 from wireglot.gateway.config.urls import is_local, proxy_fault, split
-from wireglot.gateway.settings import BreakerPolicy, Credential, Provider, RetryPolicy, Secret
-from wireglot.gateway.upstream import Timeouts
+from wireglot.gateway.settings import BreakerPolicy, Credential, Provider, Secret
+from wireglot.http.retry import RetryPolicy
+from wireglot.http.transport import Timeouts
 from wireglot.providers import spec as catalog
 from wireglot.providers.endpoints import placeholders
 from wireglot.providers.spec import ProviderSpec

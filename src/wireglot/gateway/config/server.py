@@ -11,7 +11,7 @@ from wireglot.gateway.config.references import References
 from wireglot.gateway.config.secret import SHORTEST, server_secret
 from wireglot.gateway.config.table import Table
 from wireglot.gateway.config.urls import is_loopback, split
-from wireglot.gateway.settings import Guard, Secret, ServerSettings
+from wireglot.gateway.settings import ProcessLimits, Secret, ServerSettings
 
 _HOST: Final = re.compile(r"[A-Za-z0-9.:_%\[\]-]+")
 _LOGS: Final = ("auto", "json", "pretty", "off")
@@ -73,8 +73,8 @@ def refuse_open_door(server: ServerSettings, keys: int, table: Table) -> None:
 _MAY_BE_NONE = frozenset({"queue", "queue_time", "requests", "requests_per_key", "drain", "drain_again"})
 
 
-def read_guard(table: Table) -> Guard:
-    guard = table.over(Guard())
+def read_guard(table: Table) -> ProcessLimits:
+    guard = table.over(ProcessLimits())
     for name in guard.__struct_fields__:
         # Only those where none is a sensible number of things; anything else would refuse or hang everything.
         if getattr(guard, name) <= 0 and name not in _MAY_BE_NONE:

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.background import Background
-from wireglot.gateway.state.compaction import Compaction
-from wireglot.gateway.state.conversations.holding import Holding
+from wireglot.gateway.state.conversations.continued import Holding
 from wireglot.gateway.state.conversations.items import RESPONSES
-from wireglot.gateway.state.conversations.routes import ConversationRoutes
-from wireglot.gateway.state.conversations.sessions import SessionRoutes
+from wireglot.gateway.state.conversations.pages import ConversationPages
+from wireglot.gateway.state.conversations.session_pages import SessionPages
 from wireglot.gateway.state.conversations.store import ConversationStore
-from wireglot.gateway.state.question import Question
+from wireglot.gateway.state.page_request import PageRequest
+from wireglot.gateway.state.responses.background import Background
 from wireglot.gateway.state.responses.chain import Chain
-from wireglot.gateway.state.responses.routes import ResponseRoutes
+from wireglot.gateway.state.responses.compaction import Compaction
+from wireglot.gateway.state.responses.pages import ResponsePages
 from wireglot.gateway.state.responses.store import ResponseStore
-from wireglot.gateway.state.standing import Standing
+from wireglot.gateway.state.store_health import StoreHealth
+from wireglot.gateway.targets.routing import Target
 from wireglot.stores.base import Documents, Ledger
 from wireglot.stores.seal import Sealer
 
 if TYPE_CHECKING:
     from wireglot.gateway.app import Gateway
-    from wireglot.gateway.job import Job
+    from wireglot.gateway.request.job import Job
 
 
 class Held:
@@ -35,17 +35,17 @@ class Held:
         note: Any,
         instance: str,
         sealer: Sealer,
-        standing: Standing,
+        store_health: StoreHealth,
     ) -> None:
         self.responses = ResponseStore(documents, settings)
         self.conversations = ConversationStore(documents, settings)
         self.background = Background(documents, self.responses, settings, instance, note)
-        self.chain = Chain(self.responses, self.conversations, self.background, standing, note)
+        self.chain = Chain(self.responses, self.conversations, self.background, store_health, note)
         self._compaction = Compaction(sealer)
-        self._holding = Holding(self.conversations, standing)
-        self._response_routes = ResponseRoutes(self.responses, self.background)
-        self._conversation_routes = ConversationRoutes(self.conversations)
-        self._session_routes = SessionRoutes(self.conversations, ledger)
+        self._holding = Holding(self.conversations, store_health)
+        self._response_routes = ResponsePages(self.responses, self.background)
+        self._conversation_routes = ConversationPages(self.conversations)
+        self._session_routes = SessionPages(self.conversations, ledger)
 
     def adopt(self, settings: Settings) -> None:
         self.responses.adopt(settings)
@@ -73,7 +73,7 @@ class Held:
     async def load(self, job: Job, targets: tuple[Target, ...]) -> None:
         """Put before a request what the gateway holds of its conversation."""
         if job.dialect != RESPONSES:
-            if job.holding and (job.asked.operation == "generate" or job.dialect == "anthropic"):
+            if job.conversation and (job.asked.operation == "generate" or job.dialect == "anthropic"):
                 await self._holding.load(job)  # Gemini's counts have other bodies than its requests
             return
         if self._compaction.passes(job):
@@ -83,12 +83,12 @@ class Held:
             await self.chain.load(job)
         self._compaction.shape(job)
 
-    async def inquire(self, question: Question) -> None:
-        subject, _, verb = question.asked.verb.partition(".")
+    async def inquire(self, page: PageRequest) -> None:
+        subject, _, verb = page.asked.verb.partition(".")
         match subject:
             case "responses":
-                await self._response_routes.answer(question, verb)
+                await self._response_routes.answer(page, verb)
             case "sessions":
-                await self._session_routes.answer(question)
+                await self._session_routes.answer(page)
             case _:
-                await self._conversation_routes.answer(question)
+                await self._conversation_routes.answer(page)

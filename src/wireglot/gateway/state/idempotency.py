@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from wireglot.gateway.faults import Fault
-from wireglot.gateway.job import common_headers
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.job import common_headers
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.kept import IDEMPOTENT
-from wireglot.gateway.state.question import unavailable
+from wireglot.gateway.state.page_request import unavailable
 from wireglot.gateway.state.recorder import Recorder
-from wireglot.gateway.state.tasks import Guard, Note, stop
+from wireglot.gateway.state.stored_forms import IDEMPOTENT
+from wireglot.gateway.state.tasks import Guarded, Note, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
 
 if TYPE_CHECKING:
-    from wireglot.gateway.job import Job
+    from wireglot.gateway.request.job import Job
 
 HEADER: Final = "idempotency-key"
 LONGEST: Final = 255
@@ -75,7 +75,9 @@ class _Named(Claim):
         self._recorder = recorder
         self._record = record
         self._renewed = time.monotonic()
-        self._beat = asyncio.create_task(Guard(owner.note, "idempotency").forever(self._renew, lambda: BEAT))
+        self._beat = asyncio.create_task(
+            Guarded(owner.note, "idempotency").forever(self._renew, lambda: BEAT)
+        )
 
     async def finish(self, job: Job) -> None:
         # A task of its own: a client that leaves now must leave neither half a record nor a key in limbo.
@@ -104,7 +106,7 @@ class _Named(Claim):
                 )
                 if await self._owner.documents.replace(self._owner.form(document, record, done=True)):
                     return
-            await self._owner.documents.delete(document.tenant, IDEMPOTENT, [document.id])
+            await self._owner.documents.delete(document.caller, IDEMPOTENT, [document.id])
         except StoreDown:
             # The answer exists and is paid for: it goes out all the same. The claim ends with its lease.
             note("error", "idempotency", id=job.record.id, detail="the store is down: the answer is not kept")
@@ -115,7 +117,7 @@ class _Named(Claim):
             return  # another may have it by now, and the lease is not ours
         form = self._owner.form(self._document, self._record)
         touched = await self._owner.documents.touch(
-            form.tenant, form.kind, form.id, created=form.created, expires=form.expires
+            form.caller, form.kind, form.id, created=form.created, expires=form.expires
         )
         if touched:
             self._renewed = began
@@ -162,13 +164,17 @@ class Idempotency:
                 continue  # it was released in this moment
             record = _DECODER.decode(found[0].body)
             if record.digest != digest:
-                raise Fault("conflict", "Idempotency-Key: it was used with another request")
+                raise RequestError("conflict", "Idempotency-Key: it was used with another request")
             if record.status:
                 _replay(job, record)
                 return None
-            raise Fault("conflict", "Idempotency-Key: a request with it is being answered", retry_after=1)
+            raise RequestError(
+                "conflict", "Idempotency-Key: a request with it is being answered", retry_after=1
+            )
         # There, and not to be opened: sealed with a secret that the gateway no longer has.
-        raise Fault("conflict", "Idempotency-Key: its answer cannot be read; use another key", retry_after=1)
+        raise RequestError(
+            "conflict", "Idempotency-Key: its answer cannot be read; use another key", retry_after=1
+        )
 
     async def _put(self, document: Document, record: _Record) -> bool:
         """A client that leaves meanwhile leaves no claim behind."""
@@ -182,11 +188,11 @@ class Idempotency:
     async def _withdraw(self, work: asyncio.Task[bool], document: Document, record: _Record) -> None:
         with contextlib.suppress(StoreDown):  # it ends with its lease
             if await work and await self.is_ours(document, record):
-                await self.documents.delete(document.tenant, document.kind, [document.id])
+                await self.documents.delete(document.caller, document.kind, [document.id])
 
     async def is_ours(self, document: Document, record: _Record) -> bool:
         """Whether this claim is the one that stands."""
-        found = await self.documents.get(document.tenant, document.kind, [document.id])
+        found = await self.documents.get(document.caller, document.kind, [document.id])
         return bool(found) and _DECODER.decode(found[0].body).nonce == record.nonce
 
     def form(self, document: Document, record: _Record, *, done: bool = False) -> Document:
@@ -204,13 +210,15 @@ class Idempotency:
 
 def _check(key: str) -> None:
     if not key or len(key) > LONGEST or not key.isprintable():
-        raise Fault("bad", f"Idempotency-Key: expected 1 to {LONGEST} printable characters", param=HEADER)
+        raise RequestError(
+            "bad", f"Idempotency-Key: expected 1 to {LONGEST} printable characters", param=HEADER
+        )
 
 
 def _digest(job: Job) -> bytes:
     """What must be the same. The query may hold a key of the client: only what shapes the answer counts."""
     head = job.head
-    said = f"{head.method}\x1f{head.path}\x1f{job.framing}\x1f{job.holding}\x1f"
+    said = f"{head.method}\x1f{head.path}\x1f{job.framing}\x1f{job.conversation}\x1f"
     digest = hashlib.blake2b(said.encode("utf-8", "replace"), digest_size=32)
     digest.update(job.body)
     return digest.digest()

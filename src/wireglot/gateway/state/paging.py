@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from wireglot.gateway.faults import Fault
-from wireglot.gateway.state.question import Question
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.state.page_request import PageRequest
 
 _USUAL: Final = 20
 _MOST: Final = 100
 
 
-def page_size(question: Question) -> int:
-    return question.number("limit", _USUAL, 1, _MOST)
+def page_size(page: PageRequest) -> int:
+    return page.number("limit", _USUAL, 1, _MOST)
 
 
-def order_of(question: Question) -> Literal["asc", "desc"]:
-    match question.query("order"):
+def order_of(page: PageRequest) -> Literal["asc", "desc"]:
+    match page.query("order"):
         case "asc":
             return "asc"
         case "" | "desc":
             return "desc"
-    raise Fault("bad", "order: expected asc or desc", code="invalid_value", param="order")
+    raise RequestError("bad", "order: expected asc or desc", code="invalid_value", param="order")
 
 
 def listed(entries: list[dict[str, Any]], *, has_more: bool) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from wireglot.gateway.exchange import Headers, Reply
+from wireglot.http.application import Headers, Reply
 
 
 class Recorder:

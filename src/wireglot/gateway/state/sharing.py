@@ -7,8 +7,8 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from wireglot.gateway.health import Health
-from wireglot.gateway.state.tasks import Guard, Note, stop
+from wireglot.gateway.state.tasks import Guarded, Note, stop
+from wireglot.gateway.targets.health import Health
 from wireglot.stores.base import Counters, StoreDown
 from wireglot.stores.memory import MemoryCounters
 
@@ -41,7 +41,7 @@ class Sharing:
         self._wake = asyncio.Event()
         self.down = False
         """Whether the counters did not answer when they were last asked."""
-        self._guards = Guard(note, "sharing: tell"), Guard(note, "sharing: hear")
+        self._guards = Guarded(note, "sharing: tell"), Guarded(note, "sharing: hear")
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, health: Health) -> None:

@@ -10,30 +10,30 @@ import socket
 from typing import TYPE_CHECKING, Protocol
 
 from wireglot.gateway.observe.log import Level
-from wireglot.gateway.routing import Target
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.books import Books
-from wireglot.gateway.state.books.sweeper import Sweeper
 from wireglot.gateway.state.conversations.items import RESPONSES
 from wireglot.gateway.state.held import Held
 from wireglot.gateway.state.idempotency import HEADER as IDEMPOTENCY_KEY
 from wireglot.gateway.state.idempotency import Idempotency
-from wireglot.gateway.state.keys import KeyTable
-from wireglot.gateway.state.limits import Limiter
-from wireglot.gateway.state.question import Question
+from wireglot.gateway.state.keys.table import KeyTable
+from wireglot.gateway.state.ledger.sweeper import Sweeper
+from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
+from wireglot.gateway.state.page_request import PageRequest
+from wireglot.gateway.state.quotas.quotas import Quotas
+from wireglot.gateway.state.reasoning.vault import ReasoningVault
 from wireglot.gateway.state.sharing import Sharing
-from wireglot.gateway.state.standing import Standing, WatchedDocuments
-from wireglot.gateway.state.tasks import Guard, Note, stop
-from wireglot.gateway.state.turns import TurnVault
+from wireglot.gateway.state.store_health import StoreHealth, WatchedDocuments
+from wireglot.gateway.state.tasks import Guarded, Note, stop
+from wireglot.gateway.targets.routing import Target
 from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
 from wireglot.stores.base import Counters, Engine, Vault
-from wireglot.stores.late import LateEngine, LateShared
+from wireglot.stores.deferred import DeferredEngine, DeferredShared
 from wireglot.stores.seal import Sealer
 from wireglot.stores.sealed import SealedVault
 
 if TYPE_CHECKING:
     from wireglot.gateway.app import Gateway
-    from wireglot.gateway.job import Job
+    from wireglot.gateway.request.job import Job
 
 _LOOK = 2.0
 """Seconds between two looks whether the store answers."""
@@ -52,26 +52,28 @@ class State:
         self.engine = engine
         self.counters = counters
         self.note = note
-        self.standing = Standing()
+        self.store_health = StoreHealth()
         server = settings.server
         sealer = Sealer(
             server.secret.value.encode() or secrets.token_bytes(32),
             [old.value.encode() for old in server.old_secrets],
         )
-        self.documents = WatchedDocuments(engine.documents, sealer, self._unreadable, self.standing)
+        self.documents = WatchedDocuments(engine.documents, sealer, self._unreadable, self.store_health)
         self.vault = SealedVault(vault, sealer, self._unreadable)
         self.vault_apart: Vault | None = vault if vault is not engine.vault else None
         """The vault, where it is not the engine's: wiping a caller must reach it too."""
-        self.books = Books(engine.ledger, settings, self.instance, note)
+        self.ledger = UsageLedger(engine.ledger, settings, self.instance, note)
         self.keys = KeyTable(engine.keys, note)
         self.sharing = Sharing(counters, self.instance, note)
-        self.limits = Limiter(
+        self.quotas = Quotas(
             counters, engine.ledger, settings, self.instance, note, peers=lambda: self.sharing.peers
         )
-        self.turns = TurnVault(self.vault, settings, note)
+        self.reasoning = ReasoningVault(self.vault, settings, note)
         if self.vault_apart is None:
-            self.turns.away = lambda: bool(self.standing.trouble)
-        self.held = Held(self.documents, engine.ledger, settings, note, self.instance, sealer, self.standing)
+            self.reasoning.away = lambda: bool(self.store_health.trouble)
+        self.held = Held(
+            self.documents, engine.ledger, settings, note, self.instance, sealer, self.store_health
+        )
         self.idempotency = Idempotency(self.documents, settings, note)
         self._sweeper = Sweeper(engine, counters, self.instance, note)
         self._watch: asyncio.Task[None] | None = None
@@ -91,7 +93,7 @@ class State:
             # Requests that need no state go on without it.
             away = str(down)
             note("error", "store down", detail=away)
-            engine = LateEngine(store.url.value, away)
+            engine = DeferredEngine(store.url.value, away)
         url = _counters_url(settings)
         counters: Counters
         vault: Vault | None
@@ -99,26 +101,26 @@ class State:
             counters, vault = await open_counters(url)
         except StoreDown as down:
             note("error", "store down", detail=str(down))
-            late = LateShared(url, str(down))
+            late = DeferredShared(url, str(down))
             counters, vault = late.counters, late.vault
         state = cls(settings, engine, counters, vault or engine.vault, note)
-        state.standing.trouble = away
+        state.store_health.trouble = away
         state._told = bool(away)
         return state
 
     async def start(self, gateway: Gateway) -> None:
-        await self.books.start()
-        self.books.publish(gateway.observer.metrics)
+        await self.ledger.start()
+        self.ledger.publish(gateway.observer.metrics)
         self._sweeper.start(lambda: self.settings)
         await self.keys.start()
         await self.sharing.start(gateway.health)
         await self.held.start(gateway)
-        guard = Guard(self.note, "store")
+        guard = Guarded(self.note, "store")
         self._watch = asyncio.create_task(guard.forever(self._look, lambda: _LOOK))
 
     def adopt(self, settings: Settings) -> None:
         self.settings = settings
-        for part in (self.books, self.limits, self.turns, self.held, self.idempotency):
+        for part in (self.ledger, self.quotas, self.reasoning, self.held, self.idempotency):
             part.adopt(settings)
 
     async def drain(self, seconds: float) -> None:
@@ -133,9 +135,9 @@ class State:
             self.idempotency,
             self.sharing,
             self.keys,
-            self.limits,
+            self.quotas,
             self._sweeper,
-            self.books,
+            self.ledger,
             self.counters,
             self.engine,
         )
@@ -157,7 +159,7 @@ class State:
 
     def concerns(self, job: Job, targets: tuple[Target, ...]) -> bool:
         """Whether something may have to be put before it, or kept of its answer."""
-        return job.dialect == RESPONSES or bool(job.holding) or self.turns.concern(job, targets)
+        return job.dialect == RESPONSES or bool(job.conversation) or self.reasoning.concern(job, targets)
 
     async def around(self, gateway: Gateway, job: Job) -> None:
         """Have a request answered, once for each Idempotency-Key, and in the background where it asks so."""
@@ -172,28 +174,28 @@ class State:
     async def before(self, job: Job, targets: tuple[Target, ...]) -> None:
         """Put back what the client did not send and the upstream needs; arrange for what must be kept."""
         await self.held.load(job, targets)
-        await self.turns.recall(job, targets)
+        await self.reasoning.recall(job, targets)
 
-    async def answer(self, question: Question) -> None:
+    async def answer(self, page: PageRequest) -> None:
         """Answer a question about what is remembered."""
-        from wireglot.gateway.state.answers import answer
+        from wireglot.gateway.state.pages import answer
 
-        await answer(self, question)
+        await answer(self, page)
 
     # The store itself.
 
     @property
     def trouble(self) -> str:
         """Why the store or the counters do not answer, "" where both do."""
-        return self.standing.trouble or self._counters_trouble
+        return self.store_health.trouble or self._counters_trouble
 
     async def _look(self) -> None:
         """Try whether the store takes a write, where nothing else has shown it lately."""
-        is_sure = self.standing.is_sure and not self.keys.down
+        is_sure = self.store_health.is_sure and not self.keys.down
         if not is_sure:
-            self.standing.trouble = await _trouble(self.engine)
-            if not self.standing.trouble:
-                self.standing.written()
+            self.store_health.trouble = await _trouble(self.engine)
+            if not self.store_health.trouble:
+                self.store_health.written()
         if not is_sure or self.sharing.down or self._counters_trouble:
             # Apart: what must be kept can be kept without them.
             self._counters_trouble = await _trouble(self.counters)

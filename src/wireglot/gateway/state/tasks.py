@@ -19,7 +19,7 @@ class Note(Protocol):
     def __call__(self, level: Level, event: str, **fields: Any) -> None: ...
 
 
-class Guard:
+class Guarded:
     """Runs one kind of work again and again. The same trouble is told once, until it has gone well again."""
 
     def __init__(self, note: Note, where: str) -> None:

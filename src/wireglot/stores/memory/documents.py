@@ -24,43 +24,43 @@ class MemoryDocuments:
         self._pieces: dict[tuple[str, str, str], dict[str, None]] = {}
 
     async def put(self, documents: Sequence[Document], *, new: bool = False) -> bool:
-        if new and any(self._live(d.tenant, d.kind, d.id) for d in documents):
+        if new and any(self._live(d.caller, d.kind, d.id) for d in documents):
             return False
         for document in documents:
             self.insert(document)
         return True
 
     async def replace(self, document: Document) -> bool:
-        if self._live(document.tenant, document.kind, document.id) is None:
+        if self._live(document.caller, document.kind, document.id) is None:
             return False
         self.insert(document)
         return True
 
     async def append(self, documents: Sequence[Document]) -> int:
         first = documents[0]
-        last = max((p.number for p in self._of(first.tenant, first.kind, first.parent)), default=0)
+        last = max((p.number for p in self._of(first.caller, first.kind, first.parent)), default=0)
         for number, document in enumerate(documents, last + 1):
             self.insert(msgspec.structs.replace(document, number=number))
         return last + 1
 
-    async def get(self, tenant: str, kind: str, ids: Sequence[str]) -> list[Document]:
-        found = (self._live(tenant, kind, id) for id in dict.fromkeys(ids))
+    async def get(self, caller: str, kind: str, ids: Sequence[str]) -> list[Document]:
+        found = (self._live(caller, kind, id) for id in dict.fromkeys(ids))
         return [document for document in found if document is not None]
 
-    async def touch(self, tenant: str, kind: str, id: str, *, created: int, expires: int) -> bool:
-        document = self._live(tenant, kind, id)
+    async def touch(self, caller: str, kind: str, id: str, *, created: int, expires: int) -> bool:
+        document = self._live(caller, kind, id)
         if document is None:
             return False
         self.insert(msgspec.structs.replace(document, created=created, expires=expires))
         return True
 
-    async def touch_pieces(self, tenant: str, kind: str, parent: str, *, expires: int) -> None:
-        for piece in self._of(tenant, kind, parent):
+    async def touch_pieces(self, caller: str, kind: str, parent: str, *, expires: int) -> None:
+        for piece in self._of(caller, kind, parent):
             self.insert(msgspec.structs.replace(piece, expires=expires))
 
     async def pieces(
         self,
-        tenant: str,
+        caller: str,
         kind: str,
         parent: str,
         *,
@@ -71,61 +71,61 @@ class MemoryDocuments:
     ) -> list[Document]:
         found = [
             piece
-            for piece in self._of(tenant, kind, parent)
+            for piece in self._of(caller, kind, parent)
             if piece.number > after and (not before or piece.number < before)
         ]
         found.sort(key=lambda piece: piece.number, reverse=newest_first)
         return found[:limit] if limit else found
 
     async def recent(
-        self, tenant: str, kind: str, *, limit: int, before: tuple[int, str] | None = None
+        self, caller: str, kind: str, *, limit: int, before: tuple[int, str] | None = None
     ) -> list[Document]:
         now = self._clock()
         found = [
             document
-            for document in self._shelves.get((tenant, kind), {}).values()
+            for document in self._shelves.get((caller, kind), {}).values()
             if is_live(document, now) and (before is None or (document.created, document.id) < before)
         ]
         found.sort(key=lambda document: (document.created, document.id), reverse=True)
         return found[:limit]
 
-    async def delete(self, tenant: str, kind: str, ids: Sequence[str]) -> int:
+    async def delete(self, caller: str, kind: str, ids: Sequence[str]) -> int:
         now = self._clock()
-        gone = [self.remove(tenant, kind, id) for id in ids]
+        gone = [self.remove(caller, kind, id) for id in ids]
         return sum(document is not None and is_live(document, now) for document in gone)
 
-    async def delete_pieces(self, tenant: str, kind: str, parent: str) -> int:
-        return await self.delete(tenant, kind, list(self._pieces.get((tenant, kind, parent), {})))
+    async def delete_pieces(self, caller: str, kind: str, parent: str) -> int:
+        return await self.delete(caller, kind, list(self._pieces.get((caller, kind, parent), {})))
 
     def insert(self, document: Document) -> None:
-        self.remove(document.tenant, document.kind, document.id)
-        self._shelves.setdefault((document.tenant, document.kind), {})[document.id] = document
+        self.remove(document.caller, document.kind, document.id)
+        self._shelves.setdefault((document.caller, document.kind), {})[document.id] = document
         if document.parent:
-            place = (document.tenant, document.kind, document.parent)
+            place = (document.caller, document.kind, document.parent)
             self._pieces.setdefault(place, {})[document.id] = None
 
-    def remove(self, tenant: str, kind: str, id: str) -> Document | None:
-        document = self._shelves.get((tenant, kind), {}).pop(id, None)
+    def remove(self, caller: str, kind: str, id: str) -> Document | None:
+        document = self._shelves.get((caller, kind), {}).pop(id, None)
         if document is not None and document.parent:
-            place = (tenant, kind, document.parent)
+            place = (caller, kind, document.parent)
             del self._pieces[place][id]
             if not self._pieces[place]:
                 del self._pieces[place]
         return document
 
     def holds(self, document: Document) -> bool:
-        return document.id in self._shelves.get((document.tenant, document.kind), {})
+        return document.id in self._shelves.get((document.caller, document.kind), {})
 
     def everything(self) -> Iterator[Document]:
         for shelf in list(self._shelves.values()):
             yield from list(shelf.values())
 
-    def _live(self, tenant: str, kind: str, id: str) -> Document | None:
-        document = self._shelves.get((tenant, kind), {}).get(id)
+    def _live(self, caller: str, kind: str, id: str) -> Document | None:
+        document = self._shelves.get((caller, kind), {}).get(id)
         return document if document is not None and is_live(document, self._clock()) else None
 
-    def _of(self, tenant: str, kind: str, parent: str) -> list[Document]:
-        found = (self._live(tenant, kind, id) for id in self._pieces.get((tenant, kind, parent), {}))
+    def _of(self, caller: str, kind: str, parent: str) -> list[Document]:
+        found = (self._live(caller, kind, id) for id in self._pieces.get((caller, kind, parent), {}))
         return [piece for piece in found if piece is not None]
 
 
@@ -138,14 +138,14 @@ class MemoryVault:
         self._clock = clock
         self.entries: dict[tuple[str, str], VaultEntry] = {}
 
-    async def keep(self, tenant: str, entries: Mapping[str, bytes], seconds: int) -> None:
+    async def keep(self, caller: str, entries: Mapping[str, bytes], seconds: int) -> None:
         until = self._clock() + seconds * 1000
         for name, body in entries.items():
-            self.entries[tenant, name] = VaultEntry(tenant, name, body, until)
+            self.entries[caller, name] = VaultEntry(caller, name, body, until)
 
-    async def recall(self, tenant: str, names: Sequence[str]) -> dict[str, bytes]:
+    async def recall(self, caller: str, names: Sequence[str]) -> dict[str, bytes]:
         now = self._clock()
-        found = (self.entries.get((tenant, name)) for name in names)
+        found = (self.entries.get((caller, name)) for name in names)
         return {entry.name: entry.body for entry in found if entry is not None and entry.expires > now}
 
 

@@ -53,7 +53,7 @@ class MemoryEngine:
         expired: Counter[str] = Counter()
         for document in self._documents.everything():
             if not is_live(document, now):
-                self._documents.remove(document.tenant, document.kind, document.id)
+                self._documents.remove(document.caller, document.kind, document.id)
                 expired[document.kind] += 1
         vault = self._vault.entries
         for place, entry in list(vault.items()):
@@ -86,21 +86,21 @@ class MemoryEngine:
         for document in found:
             if total <= limit:
                 break
-            self._documents.remove(document.tenant, document.kind, document.id)
+            self._documents.remove(document.caller, document.kind, document.id)
             total -= len(document.body)
             count += 1
         return count
 
-    async def wipe(self, tenant: str) -> dict[str, int]:
+    async def wipe(self, caller: str) -> dict[str, int]:
         gone: Counter[str] = Counter()
         for document in self._documents.everything():
-            if document.tenant == tenant:
-                self._documents.remove(document.tenant, document.kind, document.id)
+            if document.caller == caller:
+                self._documents.remove(document.caller, document.kind, document.id)
                 gone[document.kind] += 1
-        for place in [place for place in self._vault.entries if place[0] == tenant]:
+        for place in [place for place in self._vault.entries if place[0] == caller]:
             del self._vault.entries[place]
             gone["vault"] += 1
-        if named := self._ledger.forget_caller(tenant):
+        if named := self._ledger.forget_caller(caller):
             gone["sessions"] = named
         return dict(gone)
 
@@ -147,7 +147,7 @@ class MemoryEngine:
                     if not self._documents.holds(record):
                         self._documents.insert(record)
                 case VaultEntry():
-                    self._vault.entries.setdefault((record.tenant, record.name), record)
+                    self._vault.entries.setdefault((record.caller, record.name), record)
                 case UsageRow():
                     self._ledger.usage.setdefault(record.id, record)
                 case KeyRow():

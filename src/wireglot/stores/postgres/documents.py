@@ -62,12 +62,12 @@ class PostgresDocuments:
             )
         )
 
-    async def touch(self, tenant: str, kind: str, id: str, *, created: int, expires: int) -> bool:
+    async def touch(self, caller: str, kind: str, id: str, *, created: int, expires: int) -> bool:
         return bool(
             await self._link.execute(
                 "UPDATE documents SET created = $4, expires = $5 "
                 f"WHERE tenant = $1 AND kind = $2 AND id = $3 AND {LIVE}",
-                to_text(tenant),
+                to_text(caller),
                 to_text(kind),
                 to_text(id),
                 created,
@@ -75,11 +75,11 @@ class PostgresDocuments:
             )
         )
 
-    async def touch_pieces(self, tenant: str, kind: str, parent: str, *, expires: int) -> None:
+    async def touch_pieces(self, caller: str, kind: str, parent: str, *, expires: int) -> None:
         await self._link.execute(
             "UPDATE documents SET expires = $4 "
             f"WHERE tenant = $1 AND kind = $2 AND parent = $3 AND parent <> '' AND {LIVE}",
-            to_text(tenant),
+            to_text(caller),
             to_text(kind),
             to_text(parent),
             expires,
@@ -110,20 +110,20 @@ class PostgresDocuments:
 
         return await self._link.run(work)
 
-    async def get(self, tenant: str, kind: str, ids: Sequence[str]) -> list[Document]:
+    async def get(self, caller: str, kind: str, ids: Sequence[str]) -> list[Document]:
         return await self._select(
             # One lookup for each id: for `id = ANY(...)` the planner would read all of the tenant's rows
             # while it has no statistics.
             "SELECT found.* FROM unnest($3::text[]) AS wanted (id) CROSS JOIN LATERAL "
             f"({_SELECT} WHERE tenant = $1 AND kind = $2 AND d.id = wanted.id AND {LIVE} LIMIT 1) AS found",
-            to_text(tenant),
+            to_text(caller),
             to_text(kind),
             [to_text(id) for id in dict.fromkeys(ids)],
         )
 
     async def pieces(
         self,
-        tenant: str,
+        caller: str,
         kind: str,
         parent: str,
         *,
@@ -137,7 +137,7 @@ class PostgresDocuments:
             f"{_SELECT} WHERE tenant = $1 AND kind = $2 AND parent = $3 AND parent <> '' "
             f"AND number > $4 AND ($5::bigint = 0 OR number < $5) AND {LIVE} "
             f"ORDER BY number {order} LIMIT nullif($6::bigint, 0)",
-            to_text(tenant),
+            to_text(caller),
             to_text(kind),
             to_text(parent),
             after,
@@ -146,27 +146,27 @@ class PostgresDocuments:
         )
 
     async def recent(
-        self, tenant: str, kind: str, *, limit: int, before: tuple[int, str] | None = None
+        self, caller: str, kind: str, *, limit: int, before: tuple[int, str] | None = None
     ) -> list[Document]:
         query = f"{_SELECT} WHERE tenant = $1 AND kind = $2 AND created >= 0 AND {LIVE} "
-        values: list[object] = [to_text(tenant), to_text(kind), limit]
+        values: list[object] = [to_text(caller), to_text(kind), limit]
         if before is not None:
             query += "AND (created, id) < ($4, $5) "
             values += [before[0], to_text(before[1])]
         return await self._select(query + "ORDER BY created DESC, id DESC LIMIT $3", *values)
 
-    async def delete(self, tenant: str, kind: str, ids: Sequence[str]) -> int:
+    async def delete(self, caller: str, kind: str, ids: Sequence[str]) -> int:
         return await self._delete(
             "WHERE tenant = $1 AND kind = $2 AND id = ANY($3::text[])",
-            to_text(tenant),
+            to_text(caller),
             to_text(kind),
             [to_text(id) for id in ids],
         )
 
-    async def delete_pieces(self, tenant: str, kind: str, parent: str) -> int:
+    async def delete_pieces(self, caller: str, kind: str, parent: str) -> int:
         return await self._delete(
             "WHERE tenant = $1 AND kind = $2 AND parent = $3 AND parent <> ''",
-            to_text(tenant),
+            to_text(caller),
             to_text(kind),
             to_text(parent),
         )
@@ -191,7 +191,7 @@ def columns(documents: Sequence[Document], *, sort: bool = True) -> list[list[An
     for one in documents:
         if len(one.id) > _LONGEST_ID or len(one.parent) > _LONGEST_ID:
             raise ValueError(f"a document's id has more than {_LONGEST_ID} characters")
-        key = (to_text(one.tenant), to_text(one.kind), to_text(one.id))
+        key = (to_text(one.caller), to_text(one.kind), to_text(one.id))
         rows[key] = (*key, to_text(one.parent), one.number, one.created, one.expires, one.body)
     ordered = [rows[key] for key in sorted(rows)] if sort else list(rows.values())
     return [list(column) for column in zip(*ordered, strict=True)]
@@ -199,7 +199,7 @@ def columns(documents: Sequence[Document], *, sort: bool = True) -> list[list[An
 
 def document(row: Any) -> Document:
     return Document(
-        tenant=from_text(row["tenant"]),
+        caller=from_text(row["tenant"]),
         kind=from_text(row["kind"]),
         id=from_text(row["id"]),
         body=row["body"],

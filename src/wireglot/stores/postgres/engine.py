@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from wireglot.stores.base import Documents, Keys, Ledger, Vault
 from wireglot.stores.postgres.address import Address, read_address
-from wireglot.stores.postgres.carry import everything, load_records
 from wireglot.stores.postgres.documents import PostgresDocuments
 from wireglot.stores.postgres.keys import PostgresKeys
 from wireglot.stores.postgres.ledger import PostgresLedger
@@ -20,6 +19,7 @@ from wireglot.stores.postgres.link import (
 )
 from wireglot.stores.postgres.schema import VERSION, migrate
 from wireglot.stores.postgres.sweep import sweep
+from wireglot.stores.postgres.transfer import everything, load_records
 from wireglot.stores.postgres.vault import PostgresVault
 from wireglot.stores.records import (
     Document,
@@ -80,24 +80,24 @@ class PostgresEngine:
     ) -> Swept:
         return await sweep(self._link, now, usage_before=usage_before, dead_before=dead_before, kinds=kinds)
 
-    async def wipe(self, tenant: str) -> dict[str, int]:
-        caller = to_text(tenant)
+    async def wipe(self, caller: str) -> dict[str, int]:
+        written = to_text(caller)
 
         async def work(connection: Connection, _: int) -> dict[str, int]:
             async with connection.transaction():
                 gone = await connection.fetch(
                     "WITH gone AS (DELETE FROM documents WHERE tenant = $1 RETURNING kind) "
                     "SELECT kind, count(*) FROM gone GROUP BY kind",
-                    caller,
+                    written,
                     timeout=LONG_SECONDS,
                 )
                 counts = {from_text(kind): int(count) for kind, count in gone}
                 entries = await connection.execute(
-                    "DELETE FROM vault WHERE tenant = $1", caller, timeout=LONG_SECONDS
+                    "DELETE FROM vault WHERE tenant = $1", written, timeout=LONG_SECONDS
                 )
                 named = await connection.execute(
                     "UPDATE usage SET session = '' WHERE caller = $1 AND session <> ''",
-                    caller,
+                    written,
                     timeout=LONG_SECONDS,
                 )
                 counts |= {"vault": touched(entries), "sessions": touched(named)}

@@ -15,10 +15,10 @@ class RedisVault:
         self._link = link
         self._prefix = prefix
 
-    async def keep(self, tenant: str, entries: Mapping[str, bytes], seconds: int) -> None:
+    async def keep(self, caller: str, entries: Mapping[str, bytes], seconds: int) -> None:
         if not entries:
             return
-        start = self._start(tenant)
+        start = self._start(caller)
 
         async def work() -> None:
             # Each value stands for itself, so no transaction is needed: one journey is.
@@ -29,19 +29,19 @@ class RedisVault:
 
         await self._link.run(work)
 
-    async def recall(self, tenant: str, names: Sequence[str]) -> dict[str, bytes]:
+    async def recall(self, caller: str, names: Sequence[str]) -> dict[str, bytes]:
         if not names:
             return {}
-        start = self._start(tenant)
+        start = self._start(caller)
         values: list[Any] = await self._link.run(
             lambda: self._link.client.mget([start + name for name in names])
         )
         return {name: value for name, value in zip(names, values, strict=True) if value is not None}
 
-    async def forget(self, tenant: str) -> int:
+    async def forget(self, caller: str) -> int:
         """Remove everything of a tenant. How many there were."""
         # The prefix is the owner's own word: its stars are no wildcards.
-        pattern = re.sub(r"([*?\[\]\\^-])", r"\\\1", self._start(tenant)) + "*"
+        pattern = re.sub(r"([*?\[\]\\^-])", r"\\\1", self._start(caller)) + "*"
 
         async def work() -> int:
             gone = 0
@@ -58,6 +58,6 @@ class RedisVault:
     async def close(self) -> None:
         await self._link.close()
 
-    def _start(self, tenant: str) -> str:
+    def _start(self, caller: str) -> str:
         """Of one length for every tenant: no name of one can be read as a name of another."""
-        return f"{self._prefix}v:{hashlib.sha256(tenant.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}:"
+        return f"{self._prefix}v:{hashlib.sha256(caller.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}:"

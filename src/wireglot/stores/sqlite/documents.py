@@ -72,7 +72,7 @@ _BEYOND: Final = (1 << 63) - 1
 
 def values(document: Document) -> tuple[str | bytes | int, ...]:
     return (
-        to_text(document.tenant),
+        to_text(document.caller),
         to_text(document.kind),
         to_text(document.id),
         document.body,
@@ -85,19 +85,19 @@ def values(document: Document) -> tuple[str | bytes | int, ...]:
 
 
 def read_document(row: Sequence[Any]) -> Document:
-    tenant, kind, id, body, parent, *rest = row
-    return Document(from_text(tenant), from_text(kind), from_text(id), body, from_text(parent), *rest)
+    caller, kind, id, body, parent, *rest = row
+    return Document(from_text(caller), from_text(kind), from_text(id), body, from_text(parent), *rest)
 
 
-def _place(tenant: str, kind: str, now: int, **names: str) -> dict[str, str | int]:
-    place: dict[str, str | int] = {"tenant": to_text(tenant), "kind": to_text(kind), "now": now}
+def _place(caller: str, kind: str, now: int, **names: str) -> dict[str, str | int]:
+    place: dict[str, str | int] = {"tenant": to_text(caller), "kind": to_text(kind), "now": now}
     for name, value in names.items():
         place[name] = to_text(value)
     return place
 
 
 def exists(connection: apsw.Connection, document: Document, now: int) -> bool:
-    place = _place(document.tenant, document.kind, now, id=document.id)
+    place = _place(document.caller, document.kind, now, id=document.id)
     return connection.execute(_EXISTS, place).get is not None
 
 
@@ -127,8 +127,8 @@ class SqliteDocuments:
 
         return await self._database.write(write)
 
-    async def touch(self, tenant: str, kind: str, id: str, *, created: int, expires: int) -> bool:
-        place = _place(tenant, kind, self._database.now(), id=id) | {"created": created, "expires": expires}
+    async def touch(self, caller: str, kind: str, id: str, *, created: int, expires: int) -> bool:
+        place = _place(caller, kind, self._database.now(), id=id) | {"created": created, "expires": expires}
 
         def write(connection: apsw.Connection) -> bool:
             connection.execute(_TOUCH, place)
@@ -136,13 +136,13 @@ class SqliteDocuments:
 
         return await self._database.write(write)
 
-    async def touch_pieces(self, tenant: str, kind: str, parent: str, *, expires: int) -> None:
-        place = _place(tenant, kind, self._database.now(), parent=parent) | {"expires": expires}
+    async def touch_pieces(self, caller: str, kind: str, parent: str, *, expires: int) -> None:
+        place = _place(caller, kind, self._database.now(), parent=parent) | {"expires": expires}
         await self._database.write(lambda connection: connection.execute(_TOUCH_PIECES, place).fetchall())
 
     async def append(self, documents: Sequence[Document]) -> int:
         first = documents[0]
-        place = _place(first.tenant, first.kind, self._database.now(), parent=first.parent)
+        place = _place(first.caller, first.kind, self._database.now(), parent=first.parent)
 
         def write(connection: apsw.Connection) -> int:
             last: int = connection.execute(_LAST, place).get or 0
@@ -155,13 +155,13 @@ class SqliteDocuments:
 
         return await self._database.write(write)
 
-    async def get(self, tenant: str, kind: str, ids: Sequence[str]) -> list[Document]:
+    async def get(self, caller: str, kind: str, ids: Sequence[str]) -> list[Document]:
         now = self._database.now()
 
         def read(connection: apsw.Connection) -> list[Document]:
             found = []
             for id in dict.fromkeys(ids):
-                place = _place(tenant, kind, now, id=id)
+                place = _place(caller, kind, now, id=id)
                 found += [read_document(row) for row in connection.execute(_GET, place)]
             return found
 
@@ -169,7 +169,7 @@ class SqliteDocuments:
 
     async def pieces(
         self,
-        tenant: str,
+        caller: str,
         kind: str,
         parent: str,
         *,
@@ -178,7 +178,7 @@ class SqliteDocuments:
         limit: int = 0,
         newest_first: bool = False,
     ) -> list[Document]:
-        place = _place(tenant, kind, self._database.now(), parent=parent)
+        place = _place(caller, kind, self._database.now(), parent=parent)
         place |= {"after": after, "before": before or _BEYOND, "limit": limit or _NO_LIMIT}
         order = "ORDER BY number DESC" if newest_first else "ORDER BY number"
 
@@ -190,9 +190,9 @@ class SqliteDocuments:
         return await self._database.read(read)
 
     async def recent(
-        self, tenant: str, kind: str, *, limit: int, before: tuple[int, str] | None = None
+        self, caller: str, kind: str, *, limit: int, before: tuple[int, str] | None = None
     ) -> list[Document]:
-        place = _place(tenant, kind, self._database.now()) | {"limit": limit}
+        place = _place(caller, kind, self._database.now()) | {"limit": limit}
         if before is not None:
             place |= {"created": before[0], "id": to_text(before[1])}
 
@@ -204,7 +204,7 @@ class SqliteDocuments:
 
         return await self._database.read(read)
 
-    async def delete(self, tenant: str, kind: str, ids: Sequence[str]) -> int:
+    async def delete(self, caller: str, kind: str, ids: Sequence[str]) -> int:
         now = self._database.now()
 
         def write(connection: apsw.Connection) -> int:
@@ -212,21 +212,21 @@ class SqliteDocuments:
             for id in ids:
                 gone = connection.execute(
                     "DELETE FROM documents WHERE tenant = ? AND kind = ? AND id = ? RETURNING expires",
-                    (to_text(tenant), to_text(kind), to_text(id)),
+                    (to_text(caller), to_text(kind), to_text(id)),
                 )
                 count += sum(not expires or expires > now for (expires,) in gone)
             return count
 
         return await self._database.write(write)
 
-    async def delete_pieces(self, tenant: str, kind: str, parent: str) -> int:
+    async def delete_pieces(self, caller: str, kind: str, parent: str) -> int:
         now = self._database.now()
 
         def write(connection: apsw.Connection) -> int:
             gone = connection.execute(
                 "DELETE FROM documents WHERE tenant = ? AND kind = ? AND parent = ? AND parent != ''"
                 " RETURNING expires",
-                (to_text(tenant), to_text(kind), to_text(parent)),
+                (to_text(caller), to_text(kind), to_text(parent)),
             )
             return sum(not expires or expires > now for (expires,) in gone)
 
@@ -237,9 +237,9 @@ class SqliteVault:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def keep(self, tenant: str, entries: Mapping[str, bytes], seconds: int) -> None:
+    async def keep(self, caller: str, entries: Mapping[str, bytes], seconds: int) -> None:
         expires = self._database.now() + seconds * 1000
-        rows = [(to_text(tenant), to_text(name), expires, body) for name, body in entries.items()]
+        rows = [(to_text(caller), to_text(name), expires, body) for name, body in entries.items()]
 
         def write(connection: apsw.Connection) -> None:
             connection.executemany(
@@ -250,7 +250,7 @@ class SqliteVault:
 
         await self._database.write(write)
 
-    async def recall(self, tenant: str, names: Sequence[str]) -> dict[str, bytes]:
+    async def recall(self, caller: str, names: Sequence[str]) -> dict[str, bytes]:
         now = self._database.now()
 
         def read(connection: apsw.Connection) -> dict[str, bytes]:
@@ -258,7 +258,7 @@ class SqliteVault:
             for name in names:
                 body = connection.execute(
                     "SELECT body FROM vault WHERE tenant = ? AND name = ? AND expires > ?",
-                    (to_text(tenant), to_text(name), now),
+                    (to_text(caller), to_text(name), now),
                 ).get
                 if body is not None:
                     found[name] = body

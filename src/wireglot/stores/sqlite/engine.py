@@ -63,8 +63,8 @@ class SqliteEngine:
             self._database, now, usage_before=usage_before, dead_before=dead_before, kinds=kinds
         )
 
-    async def wipe(self, tenant: str) -> dict[str, int]:
-        return await wipe(self._database, tenant)
+    async def wipe(self, caller: str) -> dict[str, int]:
+        return await wipe(self._database, caller)
 
     async def stats(self) -> Stats:
         def read(connection: apsw.Connection) -> Stats:
@@ -142,7 +142,7 @@ class SqliteEngine:
                     case VaultEntry():
                         connection.execute(
                             f"INSERT INTO vault (tenant, name, body, expires) VALUES (?, ?, ?, ?) {_IF_NEW}",
-                            (to_text(record.tenant), to_text(record.name), record.body, record.expires),
+                            (to_text(record.caller), to_text(record.name), record.body, record.expires),
                         )
                     case KeyRow():
                         documents.put_key(connection, record, new=True)
@@ -158,8 +158,8 @@ _KEY: Final = msgspec.json.Decoder(KeyRow)
 
 
 def _entry(row: Sequence[Any]) -> VaultEntry:
-    tenant, name, body, expires = row
-    return VaultEntry(from_text(tenant), from_text(name), body, expires)
+    caller, name, body, expires = row
+    return VaultEntry(from_text(caller), from_text(name), body, expires)
 
 
 def _size_on_disk(path: Path) -> int:

@@ -47,13 +47,13 @@ async def sweep(
     return Swept(expired=dict(expired), evicted=evicted, usage=usage, crashed=crashed)
 
 
-async def wipe(database: Database, tenant: str) -> dict[str, int]:
+async def wipe(database: Database, caller: str) -> dict[str, int]:
     gone: Counter[str] = Counter()
-    while found := await database.write(lambda connection: _documents_of(connection, tenant)):
+    while found := await database.write(lambda connection: _documents_of(connection, caller)):
         gone.update(found)
     steps: dict[str, Callable[[apsw.Connection], int]] = {
-        "vault": lambda connection: _vault_of(connection, tenant),
-        "sessions": lambda connection: _unname(connection, tenant),
+        "vault": lambda connection: _vault_of(connection, caller),
+        "sessions": lambda connection: _unname(connection, caller),
     }
     for name, step in steps.items():
         while count := await database.write(step):
@@ -147,27 +147,27 @@ def _shrink(connection: apsw.Connection) -> bool:
     return bool(connection.pragma("freelist_count") < free)
 
 
-def _documents_of(connection: apsw.Connection, tenant: str) -> list[str]:
+def _documents_of(connection: apsw.Connection, caller: str) -> list[str]:
     rows = connection.execute(
         "DELETE FROM documents WHERE rowid IN (SELECT rowid FROM documents WHERE tenant = ? LIMIT ?)"
         " RETURNING kind",
-        (to_text(tenant), BODIES),
+        (to_text(caller), BODIES),
     )
     return [from_text(kind) for (kind,) in rows]
 
 
-def _vault_of(connection: apsw.Connection, tenant: str) -> int:
+def _vault_of(connection: apsw.Connection, caller: str) -> int:
     connection.execute(
         "DELETE FROM vault WHERE rowid IN (SELECT rowid FROM vault WHERE tenant = ? LIMIT ?)",
-        (to_text(tenant), STEP),
+        (to_text(caller), STEP),
     )
     return connection.changes()
 
 
-def _unname(connection: apsw.Connection, tenant: str) -> int:
+def _unname(connection: apsw.Connection, caller: str) -> int:
     connection.execute(
         "UPDATE usage SET session = '' WHERE rowid IN"
         " (SELECT rowid FROM usage WHERE caller = ? AND session != '' LIMIT ?)",
-        (to_text(tenant), STEP),
+        (to_text(caller), STEP),
     )
     return connection.changes()

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.registry import dialect
-from wireglot.gateway.job import with_faults_told
-from wireglot.gateway.state.kept import KeptItem
+from wireglot.gateway.request.job import with_faults_told
+from wireglot.gateway.state.stored_forms import KeptItem
 from wireglot.ir.content import Media, Message, Part, Reasoning, Role, ToolCall, ToolResult
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import AnyTool, Request, Tool

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from wireglot.dialects.base import Context
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.clock import now_ms
-from wireglot.gateway.state.kept import (
+from wireglot.gateway.state.stored_forms import (
     CONVERSATION,
     ITEM,
     METADATA,
@@ -66,26 +66,26 @@ class ConversationStore:
 
     # Conversations.
 
-    async def find(self, tenant: str, id: str) -> KeptConversation | None:
-        seen = await self.seen(tenant, id)
+    async def find(self, caller: str, id: str) -> KeptConversation | None:
+        seen = await self.seen(caller, id)
         return None if seen is None else seen.kept
 
-    async def seen(self, tenant: str, id: str) -> Seen | None:
-        found = await self._documents.get(tenant, CONVERSATION, [id])
+    async def seen(self, caller: str, id: str) -> Seen | None:
+        found = await self._documents.get(caller, CONVERSATION, [id])
         return _seen(found[0]) if found else None
 
-    async def known(self, tenant: str, ids: Sequence[str]) -> set[str]:
+    async def known(self, caller: str, ids: Sequence[str]) -> set[str]:
         """Which of these are held."""
-        return {document.id for document in await self._documents.get(tenant, CONVERSATION, ids)}
+        return {document.id for document in await self._documents.get(caller, CONVERSATION, ids)}
 
-    async def recent(self, tenant: str, limit: int, before: tuple[int, str] | None = None) -> list[Seen]:
+    async def recent(self, caller: str, limit: int, before: tuple[int, str] | None = None) -> list[Seen]:
         """The last used first."""
-        found = await self._documents.recent(tenant, CONVERSATION, limit=limit, before=before)
+        found = await self._documents.recent(caller, CONVERSATION, limit=limit, before=before)
         return [_seen(document) for document in found]
 
     async def begin(
         self,
-        tenant: str,
+        caller: str,
         kept: KeptConversation,
         items: Sequence[KeptItem],
         context: Context,
@@ -94,43 +94,43 @@ class ConversationStore:
         """The conversation with its first items, in one step. False, and nothing written, where it exists."""
         until = self._until(now_ms())
         documents = [
-            Document(tenant, CONVERSATION, kept.id, pack(kept), created=now_ms(), expires=until),
-            _entry(tenant, kept, kept.part, 1, until),
-            *_pieces(tenant, kept.part, _named(items, set(), context), until),
+            Document(caller, CONVERSATION, kept.id, pack(kept), created=now_ms(), expires=until),
+            _entry(caller, kept, kept.part, 1, until),
+            *_pieces(caller, kept.part, _named(items, set(), context), until),
         ]
         if metadata:
-            documents.append(_note(tenant, kept, metadata, until))
+            documents.append(_note(caller, kept, metadata, until))
         return await self._documents.put(documents, new=True)
 
     async def metadata(
-        self, tenant: str, conversations: Sequence[KeptConversation]
+        self, caller: str, conversations: Sequence[KeptConversation]
     ) -> dict[str, dict[str, str]]:
         """Those of all of them, by their ids."""
-        found = await self._documents.get(tenant, METADATA, [kept.part for kept in conversations])
+        found = await self._documents.get(caller, METADATA, [kept.part for kept in conversations])
         by_part = {document.id: _METADATA.decode(document.body) for document in found}
         return {kept.id: by_part.get(kept.part, {}) for kept in conversations}
 
-    async def update(self, tenant: str, kept: KeptConversation, metadata: dict[str, str]) -> bool:
+    async def update(self, caller: str, kept: KeptConversation, metadata: dict[str, str]) -> bool:
         """Change its metadata. False where it has been deleted."""
-        seen = await self.seen(tenant, kept.id)
+        seen = await self.seen(caller, kept.id)
         if seen is None or seen.kept.part != kept.part:
             return False
-        await self._documents.put([_note(tenant, kept, metadata, seen.until)])
-        if await self._is_there(tenant, kept):
+        await self._documents.put([_note(caller, kept, metadata, seen.until)])
+        if await self._is_there(caller, kept):
             return True
-        await self._documents.delete(tenant, METADATA, [kept.part])
+        await self._documents.delete(caller, METADATA, [kept.part])
         return False
 
-    async def delete(self, tenant: str, id: str) -> bool:
+    async def delete(self, caller: str, id: str) -> bool:
         """It is gone at once. Where its items could not be removed, asking again removes them."""
-        there = await self._documents.delete(tenant, CONVERSATION, [id]) > 0
-        return await self._clear(tenant, id) or there
+        there = await self._documents.delete(caller, CONVERSATION, [id]) > 0
+        return await self._clear(caller, id) or there
 
     # Items.
 
     async def items(
         self,
-        tenant: str,
+        caller: str,
         kept: KeptConversation,
         *,
         after: int = 0,
@@ -139,31 +139,31 @@ class ConversationStore:
         newest_first: bool = False,
     ) -> list[Placed]:
         while True:
-            part = await self._current(tenant, kept)
+            part = await self._current(caller, kept)
             found = await self._documents.pieces(
-                tenant, ITEM, part, after=after, before=before, limit=limit, newest_first=newest_first
+                caller, ITEM, part, after=after, before=before, limit=limit, newest_first=newest_first
             )
             # Nothing there: they may have been exchanged since we asked where they lie.
-            if found or await self._current(tenant, kept) == part:
+            if found or await self._current(caller, kept) == part:
                 return [Placed(document.number, _ITEM.decode(document.body)) for document in found]
 
-    async def items_named(self, tenant: str, kept: KeptConversation, ids: Iterable[str]) -> dict[str, Placed]:
+    async def items_named(self, caller: str, kept: KeptConversation, ids: Iterable[str]) -> dict[str, Placed]:
         """Those that are there, by id."""
-        part = await self._current(tenant, kept)
-        found = await self._documents.get(tenant, ITEM, [_piece(part, id) for id in ids])
+        part = await self._current(caller, kept)
+        found = await self._documents.get(caller, ITEM, [_piece(part, id) for id in ids])
         placed = (Placed(document.number, _ITEM.decode(document.body)) for document in found)
         return {entry.kept.id: entry for entry in placed}
 
-    async def item(self, tenant: str, kept: KeptConversation, id: str) -> Placed | None:
-        return (await self.items_named(tenant, kept, [id])).get(id)
+    async def item(self, caller: str, kept: KeptConversation, id: str) -> Placed | None:
+        return (await self.items_named(caller, kept, [id])).get(id)
 
-    async def delete_item(self, tenant: str, kept: KeptConversation, id: str) -> bool:
-        part = await self._current(tenant, kept)
-        return await self._documents.delete(tenant, ITEM, [_piece(part, id)]) > 0
+    async def delete_item(self, caller: str, kept: KeptConversation, id: str) -> bool:
+        part = await self._current(caller, kept)
+        return await self._documents.delete(caller, ITEM, [_piece(part, id)]) > 0
 
     async def keep_turn(
         self,
-        tenant: str,
+        caller: str,
         kept: KeptConversation,
         items: Sequence[KeptItem],
         context: Context,
@@ -174,84 +174,84 @@ class ConversationStore:
         """Hold a turn: at the end of its conversation, or (`whole`) instead of all that it held. Nothing is
         kept of it where the conversation was deleted meanwhile."""
         if begins:
-            if await self.begin(tenant, kept, items, context):
+            if await self.begin(caller, kept, items, context):
                 return
-            found = await self.find(tenant, kept.id)  # somebody else has begun it meanwhile
+            found = await self.find(caller, kept.id)  # somebody else has begun it meanwhile
             if found is None:
                 return
             kept = found
         if whole:
-            await self.exchange(tenant, kept, items, context)
+            await self.exchange(caller, kept, items, context)
         else:
-            await self.append(tenant, kept, items, context)
+            await self.append(caller, kept, items, context)
 
     async def append(
-        self, tenant: str, kept: KeptConversation, items: Sequence[KeptItem], context: Context
+        self, caller: str, kept: KeptConversation, items: Sequence[KeptItem], context: Context
     ) -> list[KeptItem] | None:
         """The items as they are kept: one whose id is taken has another. None: it has been deleted."""
-        while (until := await self._touched(tenant, kept)) is not None:
+        while (until := await self._touched(caller, kept)) is not None:
             if not items:
                 return []
-            part = await self._current(tenant, kept)
+            part = await self._current(caller, kept)
             places = [_piece(part, item.id) for item in items]
-            taken = {document.id for document in await self._documents.get(tenant, ITEM, places)}
+            taken = {document.id for document in await self._documents.get(caller, ITEM, places)}
             added = _named(items, {place.partition("\x1f")[2] for place in taken}, context)
-            await self._documents.append(_pieces(tenant, part, added, until))
+            await self._documents.append(_pieces(caller, part, added, until))
             try:
-                if await self._is_there(tenant, kept) and await self._current(tenant, kept) == part:
+                if await self._is_there(caller, kept) and await self._current(caller, kept) == part:
                     return added
             except StoreDown:
                 return added  # they are there: whoever is told otherwise adds them again
             # It was deleted, or its items exchanged, before ours were there: whoever did that missed them.
-            await self._documents.delete_pieces(tenant, ITEM, part)
+            await self._documents.delete_pieces(caller, ITEM, part)
         return None
 
     async def exchange(
-        self, tenant: str, kept: KeptConversation, items: Sequence[KeptItem], context: Context
+        self, caller: str, kept: KeptConversation, items: Sequence[KeptItem], context: Context
     ) -> None:
         """Hold these items instead of all that were held."""
-        if not items or (until := await self._touched(tenant, kept)) is None:
+        if not items or (until := await self._touched(caller, kept)) is None:
             return
-        entries = await self._documents.pieces(tenant, PART, kept.id, limit=1, newest_first=True)
+        entries = await self._documents.pieces(caller, PART, kept.id, limit=1, newest_first=True)
         last = entries[0].number if entries else 0
         part = new_part()
-        pieces = _pieces(tenant, part, _named(items, set(), context), until)
-        await self._documents.put([*pieces, _entry(tenant, kept, part, last + 1, until)])
+        pieces = _pieces(caller, part, _named(items, set(), context), until)
+        await self._documents.put([*pieces, _entry(caller, kept, part, last + 1, until)])
         with suppress(StoreDown):  # it has happened: the next one, or a deletion, removes what is left
-            await self._clear(tenant, kept.id)
+            await self._clear(caller, kept.id)
 
     # Parts.
 
-    async def _current(self, tenant: str, kept: KeptConversation) -> str:
+    async def _current(self, caller: str, kept: KeptConversation) -> str:
         """Where its items lie."""
-        return _latest(kept, await self._documents.pieces(tenant, PART, kept.id))
+        return _latest(kept, await self._documents.pieces(caller, PART, kept.id))
 
-    async def _clear(self, tenant: str, id: str) -> bool:
+    async def _clear(self, caller: str, id: str) -> bool:
         """Remove what nobody sees any more: items that were exchanged for others, items of conversations of
         this name that were deleted. Whether there was such."""
         # The entries are read first: what is current by then gives way only to one that is not among them.
-        entries = await self._documents.pieces(tenant, PART, id)
-        kept = await self.find(tenant, id)
+        entries = await self._documents.pieces(caller, PART, id)
+        kept = await self.find(caller, id)
         current = _name(kept, _latest(kept, entries)) if kept is not None else ""
         old = [entry.id for entry in entries if entry.id != current]
         for name in old:
-            await self._documents.delete_pieces(tenant, ITEM, name.partition("\x1f")[2])
+            await self._documents.delete_pieces(caller, ITEM, name.partition("\x1f")[2])
         gone = {name.partition("\x1f")[0] for name in old} - {kept.part if kept is not None else ""}
         if gone:
-            await self._documents.delete(tenant, METADATA, list(gone))
+            await self._documents.delete(caller, METADATA, list(gone))
         if old:
-            await self._documents.delete(tenant, PART, old)
+            await self._documents.delete(caller, PART, old)
         return bool(old)
 
-    async def _is_there(self, tenant: str, kept: KeptConversation) -> bool:
+    async def _is_there(self, caller: str, kept: KeptConversation) -> bool:
         """This very one, not another of its name."""
-        found = await self.find(tenant, kept.id)
+        found = await self.find(caller, kept.id)
         return found is not None and found.part == kept.part
 
-    async def _touched(self, tenant: str, kept: KeptConversation) -> int | None:
+    async def _touched(self, caller: str, kept: KeptConversation) -> int | None:
         """Mark it as used; when it expires now, or None where it is gone. Nothing else moves its end, and
         this moves that of all that belongs to it."""
-        seen = await self.seen(tenant, kept.id)
+        seen = await self.seen(caller, kept.id)
         if seen is None or seen.kept.part != kept.part:
             return None
         now = now_ms()
@@ -259,10 +259,10 @@ class ConversationStore:
         if bool(until) == bool(seen.until) and (not until or seen.until - now >= _RENEWED * (until - now)):
             until = seen.until
         else:
-            await self._documents.touch(tenant, METADATA, kept.part, created=now, expires=until)
-            await self._documents.touch_pieces(tenant, PART, kept.id, expires=until)
-            await self._documents.touch_pieces(tenant, ITEM, await self._current(tenant, kept), expires=until)
-        there = await self._documents.touch(tenant, CONVERSATION, kept.id, created=now, expires=until)
+            await self._documents.touch(caller, METADATA, kept.part, created=now, expires=until)
+            await self._documents.touch_pieces(caller, PART, kept.id, expires=until)
+            await self._documents.touch_pieces(caller, ITEM, await self._current(caller, kept), expires=until)
+        there = await self._documents.touch(caller, CONVERSATION, kept.id, created=now, expires=until)
         return until if there else None
 
     def _until(self, now: int) -> int:
@@ -274,19 +274,19 @@ def _seen(document: Document) -> Seen:
     return Seen(_CONVERSATION.decode(document.body), document.created, document.expires)
 
 
-def _note(tenant: str, kept: KeptConversation, metadata: dict[str, str], until: int) -> Document:
+def _note(caller: str, kept: KeptConversation, metadata: dict[str, str], until: int) -> Document:
     body = msgspec.json.encode(metadata)
-    return Document(tenant, METADATA, kept.part, body, created=now_ms(), expires=until)
+    return Document(caller, METADATA, kept.part, body, created=now_ms(), expires=until)
 
 
 def _name(kept: KeptConversation, part: str) -> str:
     return f"{kept.part}\x1f{part}"
 
 
-def _entry(tenant: str, kept: KeptConversation, part: str, number: int, until: int) -> Document:
+def _entry(caller: str, kept: KeptConversation, part: str, number: int, until: int) -> Document:
     """Says that its items lie there. Entries are found by the conversation's name, also when it is gone."""
     return Document(
-        tenant, PART, _name(kept, part), b"", kept.id, number, created=now_ms(), expires=until
+        caller, PART, _name(kept, part), b"", kept.id, number, created=now_ms(), expires=until
     )  # fmt: skip
 
 
@@ -296,11 +296,11 @@ def _latest(kept: KeptConversation, entries: Sequence[Document]) -> str:
     return max(own, default=(0, _name(kept, kept.part)))[1].partition("\x1f")[2]
 
 
-def _pieces(tenant: str, part: str, items: Sequence[KeptItem], until: int) -> list[Document]:
+def _pieces(caller: str, part: str, items: Sequence[KeptItem], until: int) -> list[Document]:
     """Numbered from one, for a part that has no items yet."""
     now = now_ms()
     return [
-        Document(tenant, ITEM, _piece(part, item.id), pack(item), part, number, created=now, expires=until)
+        Document(caller, ITEM, _piece(part, item.id), pack(item), part, number, created=now, expires=until)
         for number, item in enumerate(items, 1)
     ]
 

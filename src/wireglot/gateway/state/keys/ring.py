@@ -27,7 +27,7 @@ OVERLAP_MOST: Final = 90 * 86400
 """Seconds that a replaced key may still open; longer, and nobody would ever change it."""
 
 
-class Refused(Exception):
+class KeyRefused(Exception):
     """What was asked cannot be done. `field` is where the reason lies, where it lies in one."""
 
     def __init__(self, message: str, field: str = "") -> None:
@@ -35,11 +35,11 @@ class Refused(Exception):
         self.field = field
 
 
-class Unknown(Refused):
+class Unknown(KeyRefused):
     """There is no key of that name."""
 
 
-class Taken(Refused):
+class Taken(KeyRefused):
     """There is, or the key is in no state for it."""
 
 
@@ -65,7 +65,7 @@ class Keyring:
     async def create(self, name: object, fields: Mapping[str, Any]) -> tuple[KeyRow, str]:
         """The key itself is in the answer, and from then on nowhere."""
         if type(name) is not str or not is_name(name):
-            raise Refused(f"name: expected {NAME_EXPECTED}, found {shown(name)}", "name")
+            raise KeyRefused(f"name: expected {NAME_EXPECTED}, found {shown(name)}", "name")
         if name in self._reserved:
             raise Taken(f"a key called {name} is in the configuration", "name")
         key = new_key()
@@ -93,7 +93,7 @@ class Keyring:
         """A new key for the same caller. The old one opens for `overlap` more seconds."""
         if type(overlap) is not int or not 0 <= overlap <= OVERLAP_MOST:
             expected = f"whole seconds from 0 to {OVERLAP_MOST}"
-            raise Refused(f"overlap: expected {expected}, found {shown(overlap)}", "overlap")
+            raise KeyRefused(f"overlap: expected {expected}, found {shown(overlap)}", "overlap")
         key = new_key()
         before = await self.get(name)
         changed = msgspec.structs.replace(
@@ -131,7 +131,7 @@ class Keyring:
         table.close()
         if problems.found:
             first = problems.found[0]
-            raise Refused("; ".join(map(str, problems.found)), first.path)
+            raise KeyRefused("; ".join(map(str, problems.found)), first.path)
         return changed
 
     def _now(self) -> int:

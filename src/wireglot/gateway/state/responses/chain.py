@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from wireglot.dialects.openai_responses.echo import TOLD
 from wireglot.dialects.registry import dialect
-from wireglot.gateway.faults import Fault
-from wireglot.gateway.job import with_faults_told
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.job import with_faults_told
 from wireglot.gateway.state.conversations.items import (
     RESPONSES,
     Stem,
@@ -25,19 +25,19 @@ from wireglot.gateway.state.conversations.items import (
     with_tools,
 )
 from wireglot.gateway.state.conversations.store import ConversationStore
-from wireglot.gateway.state.kept import KeptConversation, KeptItem, KeptResponse, new_part
-from wireglot.gateway.state.question import unavailable
+from wireglot.gateway.state.page_request import unavailable
+from wireglot.gateway.state.responses.state_options import StateOptions, state_options
 from wireglot.gateway.state.responses.store import ResponseStore
-from wireglot.gateway.state.responses.wish import Wish, wish_of
-from wireglot.gateway.state.standing import Standing
+from wireglot.gateway.state.store_health import StoreHealth
+from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, KeptResponse, new_part
 from wireglot.ir.content import Extra, Message, Reasoning
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import AnyTool, Request
 from wireglot.stores import StoreDown
 
 if TYPE_CHECKING:
-    from wireglot.gateway.job import Job
-    from wireglot.gateway.state.background import Background
+    from wireglot.gateway.request.job import Job
+    from wireglot.gateway.state.responses.background import Background
 
 _STATE: Final = frozenset({"previous_response_id", "conversation", "background", "store"})
 _ENCRYPTED: Final = "reasoning.encrypted_content"
@@ -61,10 +61,10 @@ class Chain:
         responses: ResponseStore,
         conversations: ConversationStore,
         background: Background,
-        standing: Standing,
+        store_health: StoreHealth,
         note: Any,
     ) -> None:
-        self._standing = standing
+        self._store_health = store_health
         self._responses = responses
         self._conversations = conversations
         self._background = background
@@ -72,30 +72,30 @@ class Chain:
 
     async def load(self, job: Job) -> None:
         """Make a stateful request whole; leave any other alone."""
-        wish = wish_of(job)
+        options = state_options(job)
         work = self._background.of(job)
         generates = job.asked.operation == "generate"
-        if not wish.needs_state and work is None and not (generates and wish.stateful):
+        if not options.needs_state and work is None and not (generates and options.stateful):
             return
         try:
-            await self._load(job, wish)
+            await self._load(job, options)
         except StoreDown:
             raise unavailable("a stored conversation") from None
 
-    async def _load(self, job: Job, wish: Wish) -> None:
+    async def _load(self, job: Job, options: StateOptions) -> None:
         job.request()  # what is wrong with the body itself is told with its own places
         work = self._background.of(job)
         identifier = work.id if work is not None else f"resp_{secrets.token_hex(16)}"
-        past = await self._past(job, wish)
+        past = await self._past(job, options)
         document = await self._resolved(job, past)
         own = self._own(job, document)
         generates = job.asked.operation == "generate"
-        stored = generates and wish.store is not False
+        stored = generates and options.store is not False
         if stored or (generates and past.conversation is not None):
-            stored = self._can_store(job, wish) and stored
+            stored = self._can_store(job, options) and stored
         told: dict[str, Any] = {"id": identifier, "store": stored}
-        if wish.previous:
-            told["previous_response_id"] = wish.previous
+        if options.previous:
+            told["previous_response_id"] = options.previous
         if past.conversation is not None:
             told["conversation"] = {"id": past.conversation.id}
         if work is not None:
@@ -124,12 +124,12 @@ class Chain:
         form = {key: value for key, value in extra.form.items() if key not in _STATE}
         return replace(request, extra=replace(extra, fields=fields, form=form))
 
-    def _can_store(self, job: Job, wish: Wish) -> bool:
+    def _can_store(self, job: Job, options: StateOptions) -> bool:
         """Whether it can be stored. Who has not asked for that is served without it, and told so."""
         try:
-            self._standing.check()
+            self._store_health.check()
         except StoreDown:
-            if wish.store or wish.needs_state:
+            if options.store or options.needs_state:
                 raise
             self._note("warn", "not stored", id=job.record.id, detail="the store does not answer")
             job.record.notes = [*job.record.notes, "not stored: the store does not answer"]
@@ -138,11 +138,11 @@ class Chain:
 
     # What came before.
 
-    async def _past(self, job: Job, wish: Wish) -> _Past:
-        if wish.previous:
-            return await self._chained(job, wish.previous)
-        if wish.holding:
-            return await self._conversed(job, wish.holding)
+    async def _past(self, job: Job, options: StateOptions) -> _Past:
+        if options.previous:
+            return await self._chained(job, options.previous)
+        if options.holding:
+            return await self._conversed(job, options.holding)
         return _Past()
 
     async def _chained(self, job: Job, previous: str) -> _Past:
@@ -150,52 +150,52 @@ class Chain:
         messages, tools = turns_of(items, job.context, RESPONSES)
         return _Past(messages, tools, ancestors)
 
-    async def history(self, tenant: str, previous: str) -> tuple[list[KeptItem], tuple[str, ...]]:
+    async def history(self, caller: str, previous: str) -> tuple[list[KeptItem], tuple[str, ...]]:
         """All items up to the end of a stored response, and the responses they come from, the oldest first.
 
         Raises a Fault where one is missing: half a conversation would be answered as if it were all of it.
         """
-        last = await self._responses.load(tenant, previous)
+        last = await self._responses.load(caller, previous)
         if last is not None:
-            last = await self._background.current(tenant, previous, last)
+            last = await self._background.current(caller, previous, last)
         if last is None:
             raise _no_previous(previous)
         if last.body.get("status") in _UNFINISHED:
-            raise Fault(
+            raise RequestError(
                 "bad",
                 f"previous_response_id: the response '{previous}' is not finished",
                 code="invalid_value",
                 param="previous_response_id",
             )
         ids = (*last.ancestors, previous)
-        kept = {**await self._responses.load_all(tenant, last.ancestors), previous: last}
+        kept = {**await self._responses.load_all(caller, last.ancestors), previous: last}
         items: list[KeptItem] = []
         for id in ids:
             response = kept.get(id)
             if response is None:
                 raise _no_previous(id)
             if not items and response.conversation:
-                items = await self._before(tenant, response.conversation, id)
+                items = await self._before(caller, response.conversation, id)
             items += _items(response)
         return items, ids
 
-    async def _before(self, tenant: str, conversation: str, response: str) -> list[KeptItem]:
+    async def _before(self, caller: str, conversation: str, response: str) -> list[KeptItem]:
         """What a conversation held when a response of it was asked for."""
-        kept = await self._conversations.find(tenant, conversation)
+        kept = await self._conversations.find(caller, conversation)
         if kept is None:
             raise no_conversation(conversation)
-        items = [placed.kept for placed in await self._conversations.items(tenant, kept)]
+        items = [placed.kept for placed in await self._conversations.items(caller, kept)]
         own = next((place for place, item in enumerate(items) if item.response == response), None)
         if own is None:  # its turn was deleted, and nobody knows what stood before it
             raise _no_previous(response)
         return items[:own]
 
     async def _conversed(self, job: Job, name: str) -> _Past:
-        tenant = job.caller.name
-        kept = await self._conversations.find(tenant, name)
+        caller = job.caller.name
+        kept = await self._conversations.find(caller, name)
         if kept is None:
             return _Past(conversation=new_conversation(name, job), begins=True)
-        placed = await self._conversations.items(tenant, kept)
+        placed = await self._conversations.items(caller, kept)
         messages, tools = turns_of((entry.kept for entry in placed), job.context, RESPONSES)
         return _Past(messages, tools, conversation=kept)
 
@@ -218,7 +218,7 @@ class Chain:
                 items.append(item)
                 continue
             if item.get("id") not in found:
-                raise Fault(
+                raise RequestError(
                     "not_found",
                     f"Item with id '{item.get('id')}' not found.",
                     code="item_not_found",
@@ -240,19 +240,19 @@ class Chain:
     ) -> None:
         """The response first, then its turn in one step. What fails in between is taken back: a response that
         its conversation knows nothing of could not be gone on with."""
-        tenant = job.caller.name
+        caller = job.caller.name
         try:
             if stored:
-                await self._responses.save(tenant, identifier, kept)
+                await self._responses.save(caller, identifier, kept)
             if past.conversation is not None:
                 await self._conversations.keep_turn(
-                    tenant, past.conversation, _items(kept, identifier), job.context, begins=past.begins
+                    caller, past.conversation, _items(kept, identifier), job.context, begins=past.begins
                 )
         except StoreDown as down:
-            self._standing.suspect(down)
+            self._store_health.suspect(down)
             if stored:
                 with suppress(StoreDown):
-                    await self._responses.delete(tenant, identifier)
+                    await self._responses.delete(caller, identifier)
             raise unavailable("the response could not be stored") from None
 
 
@@ -324,14 +324,14 @@ def new_conversation(name: str, job: Job) -> KeptConversation:
     return KeptConversation(name, job.context.now, new_part(), dialect=job.dialect)
 
 
-def no_conversation(id: str) -> Fault:
+def no_conversation(id: str) -> RequestError:
     message = f"Conversation with id '{id}' not found."
-    return Fault("not_found", message, code="conversation_not_found", param="conversation")
+    return RequestError("not_found", message, code="conversation_not_found", param="conversation")
 
 
-def _no_previous(id: str) -> Fault:
+def _no_previous(id: str) -> RequestError:
     """As OpenAI has it: the request is at fault, so its status is 400."""
     message = f"Previous response with id '{id}' not found."
-    return Fault(
+    return RequestError(
         "not_found", message, code="previous_response_not_found", param="previous_response_id"
     ).with_status(400)

@@ -10,7 +10,7 @@ import msgspec
 
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.conversations.items import stem_of
-from wireglot.gateway.state.kept import REFERENCE, RESPONSE, KeptResponse, key_of, pack
+from wireglot.gateway.state.stored_forms import REFERENCE, RESPONSE, KeptResponse, key_of, pack
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
 
@@ -26,22 +26,22 @@ class ResponseStore:
     def adopt(self, settings: Settings) -> None:
         self._days = settings.store.keep.responses_days
 
-    async def load(self, tenant: str, id: str) -> KeptResponse | None:
-        return (await self.load_all(tenant, [id])).get(id)
+    async def load(self, caller: str, id: str) -> KeptResponse | None:
+        return (await self.load_all(caller, [id])).get(id)
 
-    async def load_all(self, tenant: str, ids: Iterable[str]) -> dict[str, KeptResponse]:
+    async def load_all(self, caller: str, ids: Iterable[str]) -> dict[str, KeptResponse]:
         """Those that are there, by id."""
-        found = await self._documents.get(tenant, RESPONSE, list(ids))
+        found = await self._documents.get(caller, RESPONSE, list(ids))
         return {document.id: _DECODER.decode(document.body) for document in found}
 
-    async def save(self, tenant: str, id: str, kept: KeptResponse) -> None:
+    async def save(self, caller: str, id: str, kept: KeptResponse) -> None:
         """With the references to its items, in one step; durable when it returns."""
-        document = self._form(tenant, id, kept)
+        document = self._form(caller, id, kept)
         await self._documents.put([document, *_references(document, _keys(kept))])
 
-    async def replace(self, tenant: str, id: str, kept: KeptResponse) -> bool:
+    async def replace(self, caller: str, id: str, kept: KeptResponse) -> bool:
         """Only where it still exists: what a client has deleted stays deleted. Its input is as it was."""
-        document = self._form(tenant, id, kept)
+        document = self._form(caller, id, kept)
         if not await self._documents.replace(document):
             return False
         references = _references(document, _output_keys(kept))
@@ -49,21 +49,21 @@ class ResponseStore:
             await self._documents.put(references)
         return True
 
-    async def delete(self, tenant: str, id: str) -> bool:
-        kept = await self.load(tenant, id)
+    async def delete(self, caller: str, id: str) -> bool:
+        kept = await self.load(caller, id)
         if kept is not None:
-            pointing = await self._documents.get(tenant, REFERENCE, _keys(kept))
+            pointing = await self._documents.get(caller, REFERENCE, _keys(kept))
             own = [reference.id for reference in pointing if reference.body.decode() == id]
             if own:
-                await self._documents.delete(tenant, REFERENCE, own)
-        return await self._documents.delete(tenant, RESPONSE, [id]) > 0
+                await self._documents.delete(caller, REFERENCE, own)
+        return await self._documents.delete(caller, RESPONSE, [id]) > 0
 
-    async def items(self, tenant: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+    async def items(self, caller: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """The items of stored responses that have these ids, as far as there are such."""
         wanted = set(ids)
         keys = {key_of(id) for id in wanted} | {stem_of(id) for id in wanted} - {""}
-        pointing = await self._documents.get(tenant, REFERENCE, list(keys))
-        kept = await self.load_all(tenant, {reference.body.decode() for reference in pointing})
+        pointing = await self._documents.get(caller, REFERENCE, list(keys))
+        kept = await self.load_all(caller, {reference.body.decode() for reference in pointing})
         return {
             item["id"]: item
             for response in kept.values()
@@ -71,17 +71,17 @@ class ResponseStore:
             if item.get("id") in wanted
         }
 
-    def _form(self, tenant: str, id: str, kept: KeptResponse) -> Document:
+    def _form(self, caller: str, id: str, kept: KeptResponse) -> Document:
         now = int(time.time() * 1000)
         expires = now + int(self._days * _DAY) if self._days else 0
-        return Document(tenant, RESPONSE, id, pack(kept), created=now, expires=expires)
+        return Document(caller, RESPONSE, id, pack(kept), created=now, expires=expires)
 
 
 def _references(document: Document, keys: Iterable[str]) -> list[Document]:
     body = document.id.encode()
     return [
         Document(
-            document.tenant, REFERENCE, key, body, created=document.created, expires=document.expires
+            document.caller, REFERENCE, key, body, created=document.created, expires=document.expires
         )
         for key in keys
     ]  # fmt: skip

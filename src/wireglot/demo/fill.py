@@ -1,0 +1,291 @@
+"""A value that a JSON schema accepts: the arguments of a call, or an answer in a given format.
+
+Knows const, enum, default, type (one or several, in any case), properties, required, minProperties, items,
+prefixItems, minItems, maxItems, uniqueItems, minimum, maximum, exclusiveMinimum, exclusiveMaximum,
+multipleOf, minLength, maxLength, format, nullable, local $ref, allOf, anyOf, oneOf. A `pattern` is not
+looked at: it comes from a client, and running it could take for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.demo.numbers import is_number, number_for
+
+NODES_MAX = 2_000
+DEPTH_MAX = 12
+ITEMS_MAX = 64
+LENGTH_MAX = 4_096
+_SHOW_DEPTH = 3
+"""Down to where optional fields are filled, in schemas that require none."""
+
+_FORMATS: Final = {
+    "date-time": "2026-01-01T00:00:00Z",
+    "date": "2026-01-01",
+    "time": "00:00:00Z",
+    "duration": "PT1H",
+    "email": "demo@example.com",
+    "hostname": "example.com",
+    "uri": "https://example.com/",
+    "url": "https://example.com/",
+    "uri-reference": "/demo",
+    "uuid": "00000000-0000-4000-8000-000000000000",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "byte": "ZGVtbw==",
+}
+
+PATH_KEYS: Final = frozenset(
+    {"path", "file_path", "filepath", "file", "filename", "file_name", "absolute_path", "target_file"}
+)
+COMMAND_KEYS: Final = frozenset({"command", "cmd", "script", "shell_command"})
+_FOLDER_KEYS: Final = frozenset({"dir_path", "directory", "workdir", "cwd", "dir", "folder"})
+_TEXT_KEYS: Final = frozenset(
+    {"query", "q", "text", "prompt", "message", "question", "input", "content", "task", "search", "answer"}
+)
+_PLACE_KEYS: Final = frozenset({"city", "location", "place", "town"})
+_REASON_KEYS: Final = frozenset({"description", "reason", "justification", "explanation", "why"})
+_URL_KEYS: Final = frozenset({"url", "uri", "link", "href"})
+
+
+class Hints(msgspec.Struct, frozen=True):
+    """What the prompt offers for fields that ask for it."""
+
+    path: str = ""
+    command: str = ""
+    text: str = ""
+    place: str = ""
+
+
+def filled(schema: Mapping[str, Any] | None, hints: Hints | None = None) -> Any:
+    """A value for the schema; an object where the schema does not say."""
+    if not schema:
+        return {}
+    return _Filler(schema, hints or Hints()).value(schema, "", 0)
+
+
+def plain_key(key: str) -> str:
+    """`filePath`, `file-path` and `FILE_PATH` are one key."""
+    words = "".join(
+        f"_{c}" if c.isupper() and before.islower() else c for before, c in zip(" " + key, key, strict=False)
+    )
+    return words.replace("-", "_").lower()
+
+
+class _Filler:
+    def __init__(self, root: Mapping[str, Any], hints: Hints) -> None:
+        self._root = root
+        self._hints = hints
+        self._left = NODES_MAX
+
+    def value(self, schema: Any, key: str, depth: int) -> Any:
+        self._left -= 1
+        given = self._flat(schema, 0)
+        if self._left <= 0 or depth > DEPTH_MAX:
+            return None
+        if "const" in given:
+            return given["const"]
+        choices = given.get("enum")
+        if isinstance(choices, list) and choices:
+            return next((choice for choice in choices if choice is not None), None)
+        kind = _type(given)
+        if kind == "object":
+            return self._object(given, depth)
+        if kind == "array":
+            return self._array(given, key, depth)
+        hint = self._hint(key) if kind == "string" and "format" not in given else ""
+        if given.get("default") is not None and not hint and _is(given["default"], kind):
+            return given["default"]
+        if kind == "string":
+            return _text(given, hint or _usual_text(key))
+        if kind in ("integer", "number"):
+            return number_for(given, whole=kind == "integer")
+        return kind == "boolean" and bool(given.get("default")) if kind != "null" else None
+
+    def _flat(self, schema: Any, turns: int) -> dict[str, Any]:
+        """The schema with references, `allOf` and the first fitting branch merged into it."""
+        if not isinstance(schema, Mapping) or turns > DEPTH_MAX:
+            return {}
+        given = {key: item for key, item in schema.items() if key not in ("$ref", "allOf", "anyOf", "oneOf")}
+        if isinstance(schema.get("$ref"), str):
+            given = _merged(self._flat(self._lookup(schema["$ref"]), turns + 1), given)
+        for branch in _list(schema, "allOf"):
+            given = _merged(given, self._flat(branch, turns + 1))
+        for word in ("anyOf", "oneOf"):
+            branches = [self._flat(branch, turns + 1) for branch in _list(schema, word)]
+            if branches:
+                given = _merged(given, next((b for b in branches if _type(b) != "null"), branches[0]))
+        return given
+
+    def _lookup(self, reference: str) -> Any:
+        here: Any = self._root
+        if not reference.startswith("#"):
+            return {}
+        for step in reference[1:].split("/")[1:]:
+            step = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(here, Mapping):
+                here = here.get(step)
+            elif isinstance(here, list) and step.isdigit() and int(step) < len(here):
+                here = here[int(step)]
+            else:
+                return {}
+        return here
+
+    def _object(self, given: dict[str, Any], depth: int) -> dict[str, Any]:
+        known = given.get("properties")
+        properties: dict[str, Any] = dict(known) if isinstance(known, Mapping) else {}
+        required = [name for name in _list(given, "required") if isinstance(name, str)]
+        names = required
+        if "required" not in given and depth < _SHOW_DEPTH:
+            names = list(properties)
+        elif self._hints.path and not any(plain_key(name) in PATH_KEYS for name in names):
+            names = [
+                *names,
+                *(name for name in properties if plain_key(name) in PATH_KEYS and name not in names),
+            ]
+        fewest = _size(given, "minProperties", 0)
+        names = [*names, *(name for name in properties if name not in names)][: max(len(names), fewest)]
+        other = given.get("additionalProperties")
+        rest = other if isinstance(other, Mapping) else {"type": "string"}
+        made = {name: self.value(properties.get(name, rest), name, depth + 1) for name in names}
+        for number in range(len(made), fewest):
+            made[f"demo_{number}"] = self.value(rest, "", depth + 1)
+        return made
+
+    def _array(self, given: dict[str, Any], key: str, depth: int) -> list[Any]:
+        first = _list(given, "prefixItems")
+        items = given.get("items")
+        rest: Any = items if isinstance(items, Mapping) else {"type": "string"}
+        if (
+            plain_key(key) in COMMAND_KEYS
+            and _type(self._flat(rest, 0)) == "string"
+            and "maxItems" not in given
+        ):
+            return ["bash", "-lc", self._hint(key) or _usual_text(key)]
+        fewest = _size(given, "minItems", 0)
+        wanted = max(fewest, len(first) or 1)
+        if self._left < NODES_MAX // 2 or depth >= DEPTH_MAX // 2:
+            wanted = fewest  # it may be a list of things that hold such a list
+        count = min(wanted, _size(given, "maxItems", ITEMS_MAX))
+        made = [self.value(first[n] if n < len(first) else rest, key, depth + 1) for n in range(count)]
+        return _distinct(made, self._flat(rest, 0)) if given.get("uniqueItems") is True else made
+
+    def _hint(self, key: str) -> str:
+        plain = plain_key(key)
+        if plain in PATH_KEYS:
+            return self._hints.path
+        if plain in COMMAND_KEYS:
+            return self._hints.command
+        if plain in _FOLDER_KEYS:
+            return self._hints.path.rpartition("/")[0]
+        if plain in _PLACE_KEYS:
+            return self._hints.place
+        return self._hints.text if plain in _TEXT_KEYS else ""
+
+
+def _type(given: Mapping[str, Any]) -> str:
+    stated = given.get("type")
+    if isinstance(stated, list):
+        stated = next((word for word in stated if str(word).lower() != "null"), "null")
+    if isinstance(stated, str) and stated.lower() not in ("", "type_unspecified"):
+        return stated.lower()
+    if "properties" in given or "required" in given or "additionalProperties" in given:
+        return "object"
+    if "items" in given or "prefixItems" in given:
+        return "array"
+    if any(word in given for word in ("minimum", "maximum", "multipleOf", "exclusiveMinimum")):
+        return "number"
+    return "string"
+
+
+def _is(value: Any, kind: str) -> bool:
+    match kind:
+        case "string":
+            return isinstance(value, str)
+        case "integer":
+            return isinstance(value, int) and not isinstance(value, bool)
+        case "number":
+            return is_number(value)
+        case _:
+            return kind == "boolean" and isinstance(value, bool)
+
+
+def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Both at once: the narrower bound, all properties, all that is required."""
+    merged = {**one, **other}
+    for key in one.keys() & other.keys():
+        left, right = one[key], other[key]
+        if key == "properties" and isinstance(left, Mapping) and isinstance(right, Mapping):
+            merged[key] = {
+                name: {"allOf": [left[name], right[name]]}
+                if name in left and name in right
+                else (right.get(name, left.get(name)))
+                for name in [*left, *(name for name in right if name not in left)]
+            }
+        elif key == "required" and isinstance(left, list) and isinstance(right, list):
+            merged[key] = [*left, *(name for name in right if name not in left)]
+        elif key == "enum" and isinstance(left, list) and isinstance(right, list):
+            merged[key] = [choice for choice in left if choice in right] or right
+        elif is_number(left) and is_number(right):
+            if key in ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"):
+                merged[key] = max(left, right)
+            elif key in ("maximum", "exclusiveMaximum", "maxLength", "maxItems"):
+                merged[key] = min(left, right)
+    return merged
+
+
+def _list(given: Mapping[str, Any], key: str) -> list[Any]:
+    value = given.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _size(given: Mapping[str, Any], key: str, otherwise: int) -> int:
+    value = given.get(key)
+    if isinstance(value, str) and value.isdigit():
+        value = int(value)  # Gemini's schemas write sizes as strings
+    return max(0, min(int(value), ITEMS_MAX)) if is_number(value) else otherwise
+
+
+def _text(given: Mapping[str, Any], text: str) -> str:
+    text = _FORMATS.get(str(given.get("format", "")), text)
+    shortest, longest = given.get("minLength"), given.get("maxLength")
+    if is_number(shortest):
+        text = text.ljust(min(int(shortest), LENGTH_MAX), "x")
+    if is_number(longest) and "format" not in given:
+        text = text[: max(0, int(longest))]
+    return text
+
+
+def _usual_text(key: str) -> str:
+    plain = plain_key(key)
+    if plain in PATH_KEYS:
+        return "README.md"
+    if plain in COMMAND_KEYS:
+        return "echo hello from the demo model"
+    if plain in _FOLDER_KEYS:
+        return "."
+    if plain in _PLACE_KEYS:
+        return "Paris"
+    if plain in _REASON_KEYS:
+        return "The demo model tries its tools"
+    if plain in _URL_KEYS:
+        return "https://example.com/"
+    return "demo"
+
+
+def _distinct(made: list[Any], schema: Mapping[str, Any]) -> list[Any]:
+    """The same values told apart as far as their schema lets them."""
+    choices = [*_list(schema, "enum")]
+    if choices:
+        return choices[: len(made)]
+    seen: list[Any] = []
+    for number, value in enumerate(made):
+        if value in seen and isinstance(value, str):
+            value = f"{value}{number}"
+        elif value in seen and is_number(value):
+            value = value + number
+        seen.append(value)
+    return seen

@@ -1,0 +1,301 @@
+"""What the demo model answers to a conversation. Pure: the same request and seed give the same script."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from wireglot.demo import words
+from wireglot.demo.conversation import (
+    Turn,
+    calls_of,
+    message_tokens,
+    part_text,
+    result_text,
+    tool_tokens,
+    user_texts,
+)
+from wireglot.demo.directives import Directives, parse_directives
+from wireglot.demo.fill import Hints, filled
+from wireglot.demo.signing import SIGNERS, changed_signature, digest, seal, signed_text, wants_state
+from wireglot.demo.tools import (
+    arguments_for,
+    callable_tools,
+    closing_tools,
+    hints_of,
+    reading_tools,
+    suitable_tools,
+)
+from wireglot.dialects.faults import kind_of_status
+from wireglot.ir.content import Extra, Message, Origin, Part, Reasoning, Signature, Text, ToolCall, ToolResult
+from wireglot.ir.errors import ApiError
+from wireglot.ir.outcome import Stop, Usage
+from wireglot.ir.request import Request, Tool
+from wireglot.wire.json import BadJson, decode, encode_text
+
+Ending = Literal["complete", "fail", "cut", "hang", "silent"]
+"""fail, cut, hang: half way, with an error event, without any event, in silence. silent: no answer at all."""
+
+_MARKER: Final = re.compile(r"\[\[marker-file:([^\]\s\"\\]+)\]\]")
+_NONCE: Final = re.compile(r"NONCE-[0-9a-f]{6,64}")
+_READ_TRIES = 3
+
+_REFUSAL: Final = "I am sorry, but the demo model was told to refuse this."
+_BROKEN: Final = ApiError(
+    "overloaded", "The demo model was told to fail in the middle of its answer.", status=529
+)
+
+
+class Script(msgspec.Struct, frozen=True):
+    """An answer, or the error instead of it, and how it is delivered. `gap` in seconds."""
+
+    content: tuple[Part, ...] = ()
+    stop: Stop = Stop("end")
+    usage: Usage = Usage()
+    error: ApiError | None = None
+    ending: Ending = "complete"
+    gap: float = 0.0
+
+    @property
+    def failure(self) -> ApiError:
+        """What a script that fails half way reports."""
+        return _BROKEN
+
+
+def answer(request: Request, *, seed: str = "", dialect: str = "") -> Script:
+    """`dialect`: who will speak it; it decides who signs the reasoning and how ids look."""
+    return _Author(request, seed, dialect).script()
+
+
+def count(request: Request) -> int:
+    """Tokens of a request, at about four bytes each."""
+    return sum(map(message_tokens, request.messages)) + tool_tokens(request)
+
+
+class _Author:
+    def __init__(self, request: Request, seed: str, dialect: str) -> None:
+        self.request = request
+        self.dialect = dialect
+        self.turn = Turn(request.messages)
+        self.told: Directives = parse_directives(self.turn.text)
+        self.seed = f"{seed}\x1f{len(request.messages)}\x1f{self.turn.text}"
+        self.asked = "\n".join(user_texts(request.messages))
+        self.marker, self.nonce = _marked_file(request.messages)
+
+    def script(self) -> Script:
+        told = self.told
+        if told.fail:
+            message = f"The demo model was told to fail with status {told.fail}."
+            return Script(
+                error=ApiError(kind_of_status(told.fail), message, told.fail, retry_after=told.retry_after)
+            )
+        if "[[demo:strict]]" in self.asked and (changed := changed_signature(self.request.messages)):
+            return Script(error=changed)
+        limited, stop = self._limited(*self._content())
+        content = self._signed(limited)
+        ending: Ending = "complete"
+        if told.hang:
+            ending = "silent"
+        elif told.hang_midstream:
+            ending = "hang"
+        elif told.cut:
+            ending = "cut"
+        elif told.fail_midstream:
+            ending = "fail"
+        return Script(content, stop, self._usage(content), None, ending, told.gap)
+
+    def _content(self) -> tuple[list[Part], Stop]:
+        told = self.told
+        if told.refuse:
+            return [Text(_REFUSAL, refusal=True)], Stop("refused")
+        calls = self._calls()
+        thought = self._thought()
+        if calls:
+            saying: list[Part] = [Text(f"Let me use {calls[0].name}.")] if not self._must_call else []
+            return [*thought, *saying, *calls], Stop("tool_calls")
+        return [*thought, Text(self._text())], Stop("end")
+
+    # What it says
+
+    def _text(self) -> str:
+        told, output = self.told, self.request.output
+        if output is not None and output.kind == "schema":
+            return encode_text(filled(output.schema, self._hints()))
+        if output is not None and output.kind == "json":
+            return encode_text({"answer": words.greeting(self.turn.prompt, self.request.model)})
+        if told.words:
+            return words.prose(told.words)
+        if told.echo:
+            return self.turn.prompt
+        if self.nonce:
+            return f"FINAL-OK {self.nonce}"
+        if self.turn.results:
+            return words.quotation([result_text(result) for result in self.turn.results])
+        return words.greeting(self.turn.prompt, self.request.model)
+
+    # What it thinks
+
+    def _thought(self) -> list[Part]:
+        if not self._thinks:
+            return []
+        hidden = self.request.thinking.display == "omitted"
+        text = "" if hidden else words.thought(self.turn.prompt)
+        signer = SIGNERS.get(self.dialect)
+        if signer is None or signer == "gemini":
+            return [Reasoning(text)] if text else []
+        if signer == "openai-responses" and not wants_state(self.request):
+            return [Reasoning(text)] if text else []
+        if signer != "openai-responses":
+            return [Reasoning(text, Signature(seal(text), Origin(signer)))]
+        identifier = f"rs_{digest(self.seed, 'reasoning')}"
+        # In the form too: a stream announces the item, with its id, before the signature is there.
+        form = Extra(signer, form={"id": identifier, "source": "summary"})
+        return [Reasoning(text, Signature(seal(text), Origin(signer), identifier), extra=form)]
+
+    def _signed(self, content: tuple[Part, ...]) -> tuple[Part, ...]:
+        """Gemini signs the first call of a turn that thought, else its text."""
+        if SIGNERS.get(self.dialect) != "gemini" or not content or not self._thinks:
+            return content
+        signed = list(content)
+        place = next((n for n, part in enumerate(content) if isinstance(part, ToolCall)), len(content) - 1)
+        part = content[place]
+        if isinstance(part, ToolCall | Text):
+            signature = Signature(seal(signed_text(part)), Origin("gemini"))
+            signed[place] = msgspec.structs.replace(part, signature=signature)
+        return tuple(signed)
+
+    @property
+    def _thinks(self) -> bool:
+        asked = self.request.thinking
+        wants = (
+            asked.mode in ("on", "auto") or asked.effort not in (None, "none") or asked.display == "summary"
+        )
+        return self.told.think or (wants and asked.mode != "off")
+
+    # What it calls
+
+    @property
+    def _must_call(self) -> bool:
+        choice = self.request.tool_choice
+        return choice is not None and choice.mode == "required"
+
+    def _calls(self) -> list[ToolCall]:
+        offered = callable_tools(self.request.tools, self.request.tool_choice)
+        if not offered:
+            return []
+        chosen = self._chosen(offered)
+        if not chosen:
+            return []
+        hints = self._hints()
+        number = self.told.calls if self.request.parallel_tools is not False else 1
+        made = [chosen[n % len(chosen)] for n in range(number)]
+        given = self.told.arguments if made[0].name == self.told.tool else ""
+        return [self._call(tool, n, given or arguments_for(tool, hints)) for n, tool in enumerate(made)]
+
+    def _hints(self) -> Hints:
+        return hints_of(self.turn.prompt, self.marker, f"FINAL-OK {self.nonce}" if self.nonce else "")
+
+    def _chosen(self, offered: list[Tool]) -> list[Tool]:
+        """Tools to call now, in order; none if it is time to speak."""
+        named = [tool for tool in offered if tool.name == self.told.tool]
+        if named and not self.turn.results:
+            return named
+        used = {call.name for call in calls_of(self.turn.before)}
+        closing = [tool for tool in closing_tools(offered) if tool.name not in used]
+        if closing and self.turn.results and (self.nonce or not self.marker):
+            return closing[:1]
+        if self.nonce and not self._must_call:
+            return []
+        if self.marker and (self.turn.results or _MARKER.search(self.turn.text)):
+            return self._readers(offered)
+        if self.turn.results and not self._must_call:
+            return []
+        if self.turn.results:
+            return [tool for tool in offered if tool.name not in used] or offered
+        if not self.turn.said and not self._must_call:
+            return []
+        if (self.told.echo or self.told.words) and not self._must_call:
+            return []
+        return suitable_tools(offered, self.turn.prompt)
+
+    def _readers(self, offered: list[Tool]) -> list[Tool]:
+        """The next tool to read the file with: one that showed no nonce is not asked again."""
+        used = [call.name for call in calls_of(self.turn.before)] if self.turn.results else []
+        if len(used) >= _READ_TRIES and not self._must_call:
+            return []
+        ranked = reading_tools(offered)
+        left = [tool for tool in ranked if tool.name not in used]
+        return left[:1] or (ranked[:1] if self._must_call or not used else [])
+
+    def _call(self, tool: Tool, number: int, arguments: str) -> ToolCall:
+        prefix = "toolu_demo" if self.dialect == "anthropic" else "call_demo"
+        identifier = prefix + digest(self.seed, "call", str(number))
+        if tool.kind == "function" and not _is_object(arguments):
+            arguments = arguments_for(tool, hints_of(self.turn.prompt))
+        return ToolCall(identifier, tool.name, arguments, tool.kind, tool.namespace)
+
+    # What it costs and where it ends
+
+    def _limited(self, content: list[Part], stop: Stop) -> tuple[tuple[Part, ...], Stop]:
+        """Cut at the first stop sequence and at the limit. A call that does not fit is not begun."""
+        left = self.request.max_tokens if self.request.max_tokens is not None else 1 << 30
+        kept: list[Part] = []
+        for part in content:
+            said = part_text(part)
+            matched = self._stopped(said) if isinstance(part, Text) else None
+            if matched is not None:
+                said = said[: said.index(matched)]
+                stop = Stop("stop_sequence", sequence=matched)
+            if words.tokens(said) > left:
+                if isinstance(part, ToolCall):
+                    return tuple(kept), Stop("length")
+                kept.append(msgspec.structs.replace(part, text=words.first_tokens(said, left)))
+                return tuple(kept), Stop("length")
+            left -= words.tokens(said)
+            kept.append(msgspec.structs.replace(part, text=said) if matched is not None else part)
+            if matched is not None:
+                break
+        return tuple(kept), stop
+
+    def _stopped(self, text: str) -> str | None:
+        found = [word for word in self.request.stop if word and word in text]
+        return min(found, key=text.index) if found else None
+
+    def _usage(self, content: tuple[Part, ...]) -> Usage:
+        """What stood before the model's last turn was cached then."""
+        cached = sum(map(message_tokens, self.turn.before))
+        thought = [part for part in content if isinstance(part, Reasoning)]
+        reasoning = sum(max(1, words.tokens(part.text)) for part in thought)
+        output = sum(words.tokens(part_text(part)) for part in content if not isinstance(part, Reasoning))
+        return Usage(
+            input=max(1, count(self.request) - cached),
+            cache_read=cached,
+            output=max(1, output),
+            reasoning=reasoning if thought or self.dialect != "anthropic" else None,
+        )
+
+
+def _marked_file(messages: Sequence[Message]) -> tuple[str, str]:
+    """The file that the conversation last asked for, and the nonce that a tool has shown since.
+
+    What the prompt itself says proves nothing: the nonce must come from a tool.
+    """
+    nonce = ""
+    for message in reversed(messages):
+        for part in message.content:
+            if isinstance(part, ToolResult) and not nonce and (shown := _NONCE.search(result_text(part))):
+                nonce = shown[0]
+        for text in user_texts((message,)):
+            if found := _MARKER.findall(text):
+                return found[-1], nonce
+    return "", ""
+
+
+def _is_object(arguments: str) -> bool:
+    try:
+        return isinstance(decode(arguments), dict)
+    except BadJson:
+        return False

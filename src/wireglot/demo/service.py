@@ -1,0 +1,280 @@
+"""The demo model behind the paths of every dialect: a request's bytes in, the bytes of its answer out.
+
+No sockets and no clock: whoever delivers the pieces (`transport` in the process, `wireglot.testing` over
+HTTP) waits between them and ends them as `Served` says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import unquote
+
+import msgspec
+
+from wireglot.demo import script, words
+from wireglot.dialects.base import Context, Dialect
+from wireglot.dialects.registry import dialect
+from wireglot.http.application import Headers
+from wireglot.ir.content import Extra, ToolCall
+from wireglot.ir.errors import ApiError, ClientFault
+from wireglot.ir.outcome import Response, Usage
+from wireglot.ir.request import Request
+from wireglot.ir.stream import Delta, Event, Failure, Finish, PartStart, Start, unfold
+from wireglot.providers.endpoints import Operation
+from wireglot.wire.json import BadJson, decode, encode
+
+MODELS: Final = ("demo",)
+"""What it lists. It answers to every name."""
+
+_JSON: Final = "application/json"
+_SSE: Final = "text/event-stream"
+
+_ENDS: Final[tuple[tuple[str, str, Operation], ...]] = (
+    ("/messages/count_tokens", "anthropic", "count"),
+    ("/messages", "anthropic", "generate"),
+    ("/chat/completions", "openai-chat", "generate"),
+    ("/responses/input_tokens", "openai-responses", "count"),
+    ("/responses", "openai-responses", "generate"),
+)
+_METHODS: Final[dict[str, Operation]] = {
+    "generateContent": "generate",
+    "streamGenerateContent": "stream",
+    "countTokens": "count",
+}
+_GEMINI: Final = re.compile(r"/(?:models|publishers/[^/]+/models|tunedModels)/(.+):(\w+)$")
+_CODE_ASSIST: Final = re.compile(r"/v1internal:(\w+)$")
+_LISTING: Final = re.compile(r"/models(?:/(.+))?$")
+_IDS: Final = {"anthropic": "msg_demo", "openai-chat": "chatcmpl-demo", "openai-responses": "resp_demo"}
+_COUNTS: Final = {"anthropic": "input_tokens", "openai-responses": "input_tokens"}
+
+
+_NO_THREADS: Final = ApiError(
+    "invalid_request",
+    "thread is not supported",
+    400,
+    extra=Extra(
+        "anthropic",
+        {
+            "type": "error",
+            "error": {
+                "type": "invalid_request_error",
+                "message": "thread is not supported",
+                "details": {"error_code": "thread_unsupported_request", "unsupported": ["thread"]},
+            },
+        },
+    ),
+)
+"""The demo keeps no conversations. Anthropic's SDK sends the whole history after exactly this refusal."""
+
+
+class _Refused(Exception):
+    def __init__(self, error: ApiError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What a path asks for. Not `sse`: Gemini's streams are one JSON array unless the query asks for SSE."""
+
+    dialect: str
+    operation: Operation
+    model: str = ""
+    sse: bool = True
+
+
+class Served(msgspec.Struct, frozen=True):
+    """An answer in the pieces it leaves in, `gap` seconds apart. `streams`: its length is not known."""
+
+    status: int
+    headers: Headers
+    pieces: tuple[bytes, ...]
+    streams: bool = False
+    gap: float = 0.0
+    ending: script.Ending = "complete"
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.pieces)
+
+
+def target_of(path: str, query: str = "", headers: Mapping[str, str] = {}) -> Target | None:
+    """The dialect and operation behind any base URL. `headers` tell apart who lists models."""
+    for end, name, operation in _ENDS:
+        if path.endswith(end):
+            return Target(name, operation)
+    if (found := _CODE_ASSIST.search(path)) is not None:
+        known = _METHODS.get(found[1])
+        return Target("code-assist", known, "", "alt=sse" in query) if known is not None else None
+    if (found := _GEMINI.search(path)) is not None:
+        known = _METHODS.get(found[2])
+        return Target("gemini", known, unquote(found[1]), "alt=sse" in query) if known is not None else None
+    if (found := _LISTING.search(path)) is not None:
+        return Target(_listing_dialect(path, headers), "models", unquote(found[1] or ""))
+    return None
+
+
+def serve(
+    target: Target, body: bytes, *, seed: str = "", now: int = 0, ending: script.Ending | None = None
+) -> Served:
+    """The demo model's answer. Never raises: what is wrong with a request becomes the dialect's own error.
+
+    `ending` overrules what the request's directives say.
+    """
+    if target.operation == "models":
+        return _whole(_listing(target, now), seed)
+    speaks = dialect(target.dialect)
+    try:
+        request, stream = _read(speaks, target, body)
+    except _Refused as fault:
+        return refused(target.dialect, fault.error, seed)
+    except (ClientFault, BadJson) as fault:
+        return refused(target.dialect, ApiError("invalid_request", str(fault), 400), seed)
+    if target.operation == "count":
+        return _whole(
+            {_COUNTS.get(target.dialect, "totalTokens"): script.count(request), **_kind(target)}, seed
+        )
+    written = script.answer(request, seed=seed, dialect=target.dialect)
+    if written.error is not None:
+        return refused(target.dialect, written.error, seed)
+    if ending is not None:
+        written = msgspec.structs.replace(written, ending=ending)
+    identifier = (
+        _IDS.get(target.dialect, "demo") + hashlib.blake2b(body + seed.encode(), digest_size=9).hexdigest()
+    )
+    response = Response(
+        identifier, request.model or MODELS[0], written.content, written.stop, written.usage, now
+    )
+    context = Context(seed=identifier, now=now, framing="sse" if target.sse else "json-array")
+    if stream:
+        return _streamed(speaks, response, request, context, written)
+    if written.ending == "fail":
+        return refused(target.dialect, written.failure, seed)
+    document = encode(speaks.render_response(response, context, request).value)
+    if written.ending in ("cut", "hang"):
+        document = document[: len(document) // 2]
+    return Served(200, _headers(_JSON, identifier), (document,), gap=written.gap, ending=written.ending)
+
+
+def refused(name: str, error: ApiError, seed: str = "") -> Served:
+    """An error as a whole answer, under its own status."""
+    document = encode(dialect(name).render_error(error, Context()).value)
+    headers = _headers(_JSON, "req_demo" + hashlib.blake2b(seed.encode(), digest_size=6).hexdigest())
+    if error.retry_after is not None:
+        whole = error.retry_after == int(error.retry_after)
+        wait = ("retry-after", str(int(error.retry_after)))
+        headers.append(wait if whole else ("retry-after-ms", str(round(error.retry_after * 1000))))
+    return Served(error.status or 500, headers, (document,))
+
+
+def pieces_of(
+    speaks: Dialect, events: Iterable[Event], context: Context, request: Request | None
+) -> Iterator[bytes]:
+    """What a stream of this dialect sends for each event that it says anything for."""
+    writer = speaks.stream_writer(context, request)
+    for event in events:
+        data = writer.write((event,))
+        if data:
+            yield data
+
+
+def small_deltas(response: Response) -> list[Event]:
+    """The events of a response as a model would send them: word by word, arguments a few characters each."""
+    events: list[Event] = []
+    calls: set[int] = set()
+    whole = response.usage or Usage()
+    # What the prompt cost is known from the start, and Anthropic says so there.
+    known = Usage(whole.input, whole.cache_read, output=1)
+    for event in unfold(response):
+        if isinstance(event, PartStart) and isinstance(event.part, ToolCall):
+            calls.add(event.index)
+        if isinstance(event, Start):
+            events.append(msgspec.structs.replace(event, usage=known))
+        elif not isinstance(event, Delta):
+            events.append(event)
+        elif event.index in calls:
+            events += [Delta(event.index, bit) for bit in words.even_pieces(event.text)]
+        else:
+            events += [Delta(event.index, bit) for bit in words.word_pieces(event.text)]
+    return events
+
+
+def _read(speaks: Dialect, target: Target, body: bytes) -> tuple[Request, bool]:
+    document = decode(body)
+    if not isinstance(document, dict):
+        raise ClientFault("expected a JSON object")
+    if target.dialect == "anthropic" and document.get("thread") is not None:
+        raise _Refused(_NO_THREADS)
+    inner = document.get("generateContentRequest")
+    if target.operation == "count" and isinstance(inner, dict):
+        document = inner
+    request = speaks.parse_request(document, Context())
+    if target.model and not request.model:
+        request = msgspec.structs.replace(request, model=target.model)
+    return request, target.operation == "stream" or bool(request.stream)
+
+
+def _streamed(
+    speaks: Dialect, response: Response, request: Request, context: Context, written: script.Script
+) -> Served:
+    events = small_deltas(response)
+    if written.ending in ("fail", "cut", "hang"):
+        deltas = [number for number, event in enumerate(events) if isinstance(event, Delta)]
+        half = deltas[len(deltas) // 2] if deltas else 1
+        events = [event for event in events[: half + 1] if not isinstance(event, Finish)]
+    if written.ending == "fail":
+        events.append(Failure(written.failure))
+    kind = _SSE if context.framing == "sse" else _JSON
+    pieces = tuple(pieces_of(speaks, events, context, request))
+    return Served(200, _headers(kind, response.id), pieces, True, written.gap, written.ending)
+
+
+def _headers(kind: str, identifier: str) -> Headers:
+    return [("content-type", kind), ("x-request-id", identifier), ("request-id", identifier)]
+
+
+def _whole(document: dict[str, Any], seed: str) -> Served:
+    return Served(200, _headers(_JSON, f"req_demo{seed}"), (encode(document),))
+
+
+def _kind(target: Target) -> dict[str, str]:
+    return {"object": "response.input_tokens"} if target.dialect == "openai-responses" else {}
+
+
+def _listing_dialect(path: str, headers: Mapping[str, str]) -> str:
+    if "anthropic-version" in headers:
+        return "anthropic"
+    return "gemini" if "x-goog-api-key" in headers or "/v1beta" in path else "openai-chat"
+
+
+def _listing(target: Target, now: int) -> dict[str, Any]:
+    names = (target.model,) if target.model else MODELS
+    if target.dialect == "anthropic":
+        made = [
+            {
+                "type": "model",
+                "id": name,
+                "display_name": "Wireglot demo",
+                "created_at": "2026-01-01T00:00:00Z",
+            }
+            for name in names
+        ]
+        rest: dict[str, Any] = {"has_more": False, "first_id": names[0], "last_id": names[-1]}
+        return made[0] if target.model else {"data": made, **rest}
+    if target.dialect == "gemini":
+        found = [
+            {
+                "name": f"models/{name}",
+                "version": "001",
+                "displayName": "Wireglot demo",
+                "inputTokenLimit": 1_000_000,
+                "outputTokenLimit": 65_536,
+                "supportedGenerationMethods": ["generateContent", "countTokens"],
+            }
+            for name in names
+        ]
+        return found[0] if target.model else {"models": found}
+    data = [{"id": name, "object": "model", "created": now, "owned_by": "wireglot"} for name in names]
+    return data[0] if target.model else {"object": "list", "data": data}

@@ -1,0 +1,166 @@
+"""Which of the offered tools the demo model calls, and with what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from wireglot.demo.fill import COMMAND_KEYS, PATH_KEYS, Hints, filled, plain_key
+from wireglot.ir.request import AnyTool, Tool, ToolChoice
+from wireglot.wire.json import encode_text
+
+_READERS: Final = (
+    "read",
+    "read_file",
+    "readfile",
+    "view",
+    "view_file",
+    "open_file",
+    "cat",
+    "get_file",
+    "get_file_contents",
+)
+_SHELLS: Final = (
+    "bash",
+    "exec_command",
+    "shell_command",
+    "shell",
+    "run_shell_command",
+    "run_command",
+    "execute_command",
+    "run_terminal_cmd",
+    "local_shell",
+    "exec",
+    "execute",
+    "terminal",
+)
+_SOURCE_KEYS: Final = frozenset({"input", "code", "source"})
+"""The one argument of a tool that takes a program."""
+
+_HEAVY: Final = re.compile(
+    r"write|edit|delete|remove|patch|replace|agent|task|todo|plan|spawn|kill|send|create|update|exit|save|search"
+    r"|notebook|image|final|structuredoutput|completion|skill|mcp|web|ask|wait|stdin"
+)
+"""Tools that change something, start other models, wait or end the conversation: not the first to try."""
+
+_CLOSING: Final = frozenset(
+    {
+        "final_result",
+        "final_answer",
+        "structured_output",
+        "attempt_completion",
+        "task_done",
+        "return_final_answer",
+    }
+)
+"""Tools by which agents take the answer itself."""
+
+_WORD: Final = re.compile(r"[^\W_]{3,}")
+_PATH: Final = re.compile(r"(?<![\w:/])(?:~|\.{1,2})?/[\w.@%+~-]+(?:/[\w.@%+~-]+)*|\b[\w-]+\.[a-z]{1,4}\b")
+_QUOTED: Final = re.compile(r"`([^`\n]{1,500})`")
+_PLACE: Final = re.compile(r"\b(?:in|for|at|of|à|en|a|für|nach)\s+([A-ZÀ-Þ][\w'-]+(?:\s[A-ZÀ-Þ][\w'-]+)?)")
+
+_JAVASCRIPT: Final = (
+    "const r = await tools.exec_command({{cmd: {command}}});\ntext(r.output ?? JSON.stringify(r));\n"
+)
+_PATCH: Final = "*** Begin Patch\n*** Add File: demo.txt\n+hello from the demo model\n*** End Patch\n"
+
+
+def callable_tools(tools: Sequence[AnyTool], choice: ToolChoice | None) -> list[Tool]:
+    """Those the client runs and the choice allows."""
+    if choice is not None and choice.mode == "none":
+        return []
+    own = [tool for tool in tools if isinstance(tool, Tool) and tool.name and not tool.deferred]
+    if choice is not None and choice.only:
+        return [tool for tool in own if tool.name in choice.only] or own
+    return own
+
+
+def reading_tools(tools: Sequence[Tool]) -> list[Tool]:
+    """Those that can show a file, the likeliest first; all others behind them."""
+    return sorted(tools, key=_reading_rank)
+
+
+def closing_tools(tools: Sequence[Tool]) -> list[Tool]:
+    """Those that take the answer."""
+    return [tool for tool in tools if bare_name(tool.name) in _CLOSING]
+
+
+def suitable_tools(tools: Sequence[Tool], prompt: str) -> list[Tool]:
+    """Those the prompt speaks of first, then harmless ones, in the order they were offered."""
+    said = {word.lower() for word in _WORD.findall(prompt)}
+
+    def rank(tool: Tool) -> tuple[bool, int, bool, int]:
+        named = tool.name.lower() in prompt.lower()
+        words = {word.lower() for word in _WORD.findall(f"{tool.name} {(tool.description or '')[:400]}")}
+        heavy = _HEAVY.search(tool.name.lower()) is not None
+        return not named, -min(3, len(words & said)) if not heavy else 0, heavy, 0
+
+    return sorted(tools, key=rank)
+
+
+def hints_of(prompt: str, marker: str = "", answer: str = "") -> Hints:
+    """Paths, commands and places that a prompt names; the answer, where there is one, for texts."""
+    path = _PATH.search(prompt)
+    quoted = _QUOTED.search(prompt)
+    place = _PLACE.search(prompt)
+    found = marker or (path[0] if path else "")
+    command = f"cat {found}" if marker else quoted[1] if quoted else ""
+    text = answer or " ".join(prompt.split())[:200]
+    return Hints(found, command, text, place[1] if place else "")
+
+
+def arguments_for(tool: Tool, hints: Hints) -> str:
+    """The text of a call: JSON for a function, whatever its kind of tool reads for a freeform one."""
+    if tool.kind == "custom":
+        return _freeform(tool, hints)
+    properties = _properties(tool)
+    if (
+        len(properties) == 1
+        and properties.keys() <= _SOURCE_KEYS
+        and bare_name(tool.name) in (*_SHELLS, "apply_patch")
+    ):
+        return encode_text({next(iter(properties)): _freeform(tool, hints)})
+    value = filled(tool.schema, hints)
+    return encode_text(value if isinstance(value, dict) else {})
+
+
+def bare_name(name: str) -> str:
+    """`mcp__files__read_file`, `functions.exec` and `ReadFile` without their place and dress."""
+    return plain_key(re.split(r"__|[./:]", name)[-1])
+
+
+def _freeform(tool: Tool, hints: Hints) -> str:
+    about = f"{tool.description or ''} {tool.grammar.definition if tool.grammar else ''}".lower()
+    command = hints.command or "echo hello from the demo model"
+    if bare_name(tool.name) == "apply_patch" or "begin patch" in about:
+        return _PATCH
+    if "javascript" in about or "await tools" in about or "js_source" in about:
+        return _JAVASCRIPT.format(command=encode_text(command))
+    return command if bare_name(tool.name) in _SHELLS else hints.text or "demo"
+
+
+def _reading_rank(tool: Tool) -> int:
+    """Groups of a hundred: made for reading, made for commands, may read, may run, everything else."""
+    name = bare_name(tool.name)
+    keys = {plain_key(key) for key in _properties(tool)}
+    takes_path, takes_command = bool(keys & PATH_KEYS), bool(keys & COMMAND_KEYS)
+    freeform = tool.kind == "custom" or (len(keys) == 1 and keys <= _SOURCE_KEYS)
+    if name in _READERS and takes_path:
+        return _READERS.index(name)
+    if name in _SHELLS and (takes_command or freeform):
+        return 100 + _SHELLS.index(name)
+    if _HEAVY.search(name):
+        return 500
+    about = f"{name} {tool.description or ''}".lower()
+    if takes_path and ("read" in about or "content" in about):
+        return 200
+    if takes_command:
+        return 300
+    return 400
+
+
+def _properties(tool: Tool) -> dict[str, Any]:
+    properties = (tool.schema or {}).get("properties")
+    return properties if isinstance(properties, dict) else {}

@@ -1,0 +1,76 @@
+"""How many requests are answered at once: those that must wait stand in a short queue, the rest are told to
+come back. Waiting longer than a client has patience for only makes an overload last."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+
+from wireglot.gateway.errors import RequestError
+
+
+class Gate:
+    """So many at once, so many waiting, so long. `limit` 0: as many as come."""
+
+    def __init__(self, limit: int, queue: int, seconds: float) -> None:
+        self.inside = 0
+        self._limit = limit
+        self._queue = queue
+        self._seconds = seconds
+        self._waiting: deque[asyncio.Future[bool]] = deque()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def adapt(self, limit: int, queue: int, seconds: float) -> None:
+        """New limits hold for whoever comes next."""
+        self._limit, self._queue, self._seconds = limit, queue, seconds
+
+    def try_enter(self) -> bool:
+        if self._limit and self.inside >= self._limit:
+            return False
+        self.inside += 1
+        return True
+
+    async def enter(self) -> None:
+        if self.try_enter():
+            return
+        if len(self._waiting) >= self._queue:
+            raise shed("too many requests at once")
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[bool] = loop.create_future()
+        self._waiting.append(turn)
+        # Not `wait_for`: in Python 3.11 it forgets a cancellation that meets the turn in the same step.
+        timer = loop.call_later(self._seconds, _expire, turn)
+        try:
+            is_ours = await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.result():
+                self.leave()  # the place was given just as its owner left
+            raise
+        finally:
+            timer.cancel()
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+        if not is_ours:
+            raise shed("too many requests at once, and the queue does not move")
+
+    def leave(self) -> None:
+        """Give the place to whoever has waited longest."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(True)
+                return
+        self.inside -= 1
+
+
+def _expire(turn: asyncio.Future[bool]) -> None:
+    if not turn.done():
+        turn.set_result(False)
+
+
+def shed(message: str) -> RequestError:
+    return RequestError("shed", message, retry_after=1 + 4 * random.random())

@@ -1,0 +1,158 @@
+"""Errors of the gateway's own making, by the classes of its fault matrix, and every error's true status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Literal
+
+import msgspec
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect
+from wireglot.http.application import Headers, Refusal
+from wireglot.ir.errors import ApiError, ErrorKind, legible
+from wireglot.wire.json import encode
+
+ErrorClass = Literal[
+    "bad", "auth", "permission", "not_found", "conflict", "too_large", "media", "rate", "shed", "internal",
+    "upstream_bad", "upstream_down", "upstream_timeout", "upstream_auth",
+]  # fmt: skip
+
+_CLASSES: Final[dict[ErrorClass, tuple[ErrorKind, int, str]]] = {
+    "bad": ("invalid_request", 400, ""),
+    "auth": ("auth", 401, "invalid_api_key"),
+    "permission": ("permission", 403, ""),
+    "not_found": ("not_found", 404, "model_not_found"),
+    "conflict": ("conflict", 409, "idempotency_conflict"),
+    "too_large": ("too_large", 413, "request_too_large"),
+    "media": ("invalid_request", 415, "unsupported_media_type"),
+    "rate": ("rate_limit", 429, "rate_limit_exceeded"),
+    "shed": ("overloaded", 503, "server_is_overloaded"),
+    "internal": ("server", 500, "internal_error"),
+    "upstream_bad": ("server", 502, "upstream_error"),
+    "upstream_down": ("server", 503, "upstream_unavailable"),
+    "upstream_timeout": ("timeout", 504, "upstream_timeout"),
+    "upstream_auth": ("server", 502, "upstream_auth_failed"),
+}
+
+_STATUS: Final[dict[ErrorKind, int]] = {
+    "invalid_request": 400,
+    "context_overflow": 400,
+    "auth": 401,
+    "billing": 402,
+    "permission": 403,
+    "not_found": 404,
+    "conflict": 409,
+    "too_large": 413,
+    "rate_limit": 429,
+    "overloaded": 503,
+    "server": 500,
+    "timeout": 504,
+    "content_policy": 400,
+}
+"""Where an error has no status of its own."""
+
+_SAID_BY_HTTP: Final = frozenset({405, 408, 415, 426})
+_GEMINI: Final = frozenset({"gemini", "code-assist", "gemini-simple"})
+
+RETRY_AFTER_MAX = 120
+"""A longer one makes OpenAI's SDK give up at once."""
+
+QUOTA = "insufficient_quota"
+"""Of a budget that is spent: nobody should try again before it begins anew, however long that is."""
+
+
+class RequestError(Exception):
+    """A request ends here, with an error of this class. `retry_after` in seconds, told to the client.
+
+    `final`: we have tried again already (or it would not help), so the client's SDK should not.
+    """
+
+    def __init__(
+        self,
+        kind: ErrorClass,
+        message: str,
+        *,
+        code: str = "",
+        param: str = "",
+        retry_after: float | None = None,
+        final: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.kind: ErrorClass = kind
+        self.final = final
+        error_kind, status, usual = _CLASSES[kind]
+        self.error = ApiError(
+            error_kind,
+            legible(message),
+            status=status,
+            code=code or usual,
+            param=param,
+            retry_after=retry_after,
+        )
+
+    def with_status(self, status: int) -> RequestError:
+        """The same under another status, for what HTTP itself has a status for."""
+        self.error = msgspec.structs.replace(self.error, status=status)
+        return self
+
+
+def cleaned(error: ApiError, clean: Callable[[str], str]) -> ApiError:
+    """An upstream's error without what must not be told, in any of its fields."""
+    return msgspec.structs.replace(
+        error,
+        message=clean(error.message),
+        type=clean(error.type),
+        code=clean(error.code),
+        param=clean(error.param),
+        extra=None,
+    )
+
+
+def status_of(error: ApiError, dialect_name: str) -> int:
+    """The HTTP status under which a dialect reports an error."""
+    status = error.status if 400 <= error.status <= 599 else _STATUS[error.kind]
+    if dialect_name == "anthropic":
+        if error.kind == "overloaded":
+            return 529
+        return 500 if error.code == "upstream_auth_failed" else status
+    if dialect_name in _GEMINI:
+        if error.kind == "auth":
+            return 400
+        if error.kind == "billing":
+            return 429
+        if error.kind == "invalid_request" and status not in _SAID_BY_HTTP:
+            return 400  # Google has no other, and repeats it in the body
+        return 500 if error.code == "upstream_auth_failed" else _plain(status)
+    return _plain(status)
+
+
+def _plain(status: int) -> int:
+    return 503 if status == 529 else status
+
+
+def error_headers(error: ApiError, *, final: bool = False) -> Headers:
+    headers: Headers = []
+    if error.retry_after is not None or error.kind == "rate_limit":
+        # Codex gives up at once on a 429 that does not say how long to wait.
+        wait = max(1, round(error.retry_after if error.retry_after is not None else 1.0))
+        headers.append(("retry-after", str(wait if error.code == QUOTA else min(RETRY_AFTER_MAX, wait))))
+    if error.kind == "auth":
+        headers.append(("www-authenticate", "Bearer"))
+    if final:
+        headers.append(("x-should-retry", "false"))
+    return headers
+
+
+def refusal(
+    error: ApiError, dialect_name: str, request_id: str = "", *, final: bool = False, close: bool = False
+) -> Refusal:
+    """The whole answer that reports an error in a dialect."""
+    if request_id and not error.request_id:
+        error = msgspec.structs.replace(error, request_id=request_id)
+    status = status_of(error, dialect_name)
+    if error.status != status:
+        error = msgspec.structs.replace(error, status=status)
+    body = encode(dialect(dialect_name).render_error(error, Context()).value)
+    headers: Headers = [("content-type", "application/json"), *error_headers(error, final=final)]
+    return Refusal(status, headers, body, close)

@@ -1,0 +1,1 @@
+"""Answers that need no relay of a conversation."""

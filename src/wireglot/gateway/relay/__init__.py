@@ -1,0 +1,1 @@
+"""One request to one provider after the other, until one answers."""

@@ -1,0 +1,1 @@
+"""What was asked, read once; and what is still open of it."""

@@ -1,0 +1,91 @@
+"""The client's side of a stream: its head at the last moment, keep-alives while the upstream is silent."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from wireglot.http.application import Headers, Reply
+from wireglot.ir.errors import ApiError
+
+_SSE: Final = "text/event-stream; charset=utf-8"
+_JSON: Final = "application/json"
+_HEADERS: Final[Headers] = [("cache-control", "no-cache"), ("x-accel-buffering", "no")]
+
+_PINGS: Final = {
+    "anthropic": b'event: ping\ndata: {"type": "ping"}\n\n',
+    "openai-chat": b": ping\n\n",
+    "openai-responses": b": ping\n\n",
+}
+_BLANK_LINE: Final = b"\n"  # Gemini's readers take a comment for data
+_BLANK: Final = b" "
+
+
+class Teller(Protocol):
+    """Whoever writes an answer that has begun, and can end it with an error."""
+
+    def fail(self, error: ApiError) -> None: ...
+
+
+class ClientStream:
+    """Until `begun` nothing of an answer has been written: another upstream may still be asked."""
+
+    def __init__(
+        self,
+        reply: Reply,
+        dialect: str,
+        framing: str,
+        interval: float,
+        headers: Callable[[], Headers],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.begun = False
+        self.opened = False
+        self.first: float | None = None
+        self._reply = reply
+        self._ping = _PINGS.get(dialect, _BLANK_LINE) if framing == "sse" else _BLANK
+        self._content_type = _SSE if framing == "sse" else _JSON
+        self._interval = interval
+        self._headers = headers
+        self._loop = loop
+        self._last = loop.time()
+        self._timer: asyncio.TimerHandle | None = loop.call_later(interval, self._tick)
+
+    def write(self, data: bytes) -> None:
+        if not self.begun:
+            self.begun = True
+            self.first = time.monotonic()
+            self._open()
+        self._last = self._loop.time()
+        self._reply.write(data)
+
+    def end(self) -> None:
+        self.close()
+        self._open()
+        self._reply.end()
+
+    def abort(self) -> None:
+        self.close()
+        self._reply.abort()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _open(self) -> None:
+        if not self.opened:
+            self.opened = True
+            self._reply.start(200, [("content-type", self._content_type), *_HEADERS, *self._headers()])
+
+    def _tick(self) -> None:
+        """One timer for the whole stream: it looks when something was last written, sleeps for the rest."""
+        silent = self._loop.time() - self._last
+        if silent >= self._interval:
+            self._open()
+            self._reply.write(self._ping)
+            self._last = self._loop.time()
+            silent = 0.0
+        self._timer = self._loop.call_later(self._interval - silent, self._tick)

@@ -1,0 +1,104 @@
+"""How heavy a request is: a rough count of its tokens from lengths alone, rather too high than too low.
+
+Everything is counted in thousandths of a token and as a sum over what the request holds, so more content
+never weighs less. Whole numbers only: the sum is the same in any order.
+"""
+
+from __future__ import annotations
+
+from typing import Final, assert_never
+
+from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.request import AnyTool, HostedTool, Request
+from wireglot.wire.json import encode
+
+TOKEN: Final = 1000
+
+_PROSE: Final = 300
+"""A letter of English or code: 3.3 to a token; the newest tokenizers make more tokens than older ones."""
+_JSON: Final = 340
+"""Braces, quotes and names make shorter tokens."""
+_BEYOND: Final = 450
+"""For each byte UTF-8 needs beside the first: 0.75 tokens a Cyrillic letter, 1.2 a Chinese one."""
+_OPAQUE: Final = 190
+"""A character of an encrypted thought: base64 of about as many bytes as the thought had."""
+
+_REQUEST: Final = 8 * TOKEN
+_MESSAGE: Final = 4 * TOKEN
+_CALL: Final = 12 * TOKEN
+"""What frames a call or a result, its id included."""
+_TOOL: Final = 12 * TOKEN
+_TOOLS: Final = 340 * TOKEN
+"""The preamble that explains to a model how to call, once."""
+
+_MEDIA: Final[dict[str, tuple[int, int, int, int]]] = {
+    # kind: (base64 characters to a token, the least, the most, where the size is unknown), in tokens
+    "image": (54, 85, 1_600, 1_600),
+    "document": (27, 1_500, 1_000_000, 3_000),
+    "audio": (530, 32, 1_000_000, 2_000),
+    "video": (660, 300, 1_000_000, 10_000),
+}
+"""Pictures are billed by their pixels, up to a most; pages, seconds of sound and of film grow with bytes."""
+
+
+def token_weight(request: Request) -> int:
+    """Thousandths of a token."""
+    weight = _REQUEST
+    for message in request.messages:
+        weight += _MESSAGE
+        for part in message.content:
+            weight += _text(part.text) if type(part) is Text else _part(part)
+    if request.tools:
+        weight += _TOOLS
+        for tool in request.tools:
+            weight += _tool(tool)
+    if request.output is not None and request.output.schema is not None:
+        weight += len(encode(request.output.schema)) * _JSON
+    return weight
+
+
+def _part(part: Part) -> int:
+    match part:
+        case Text():
+            return _text(part.text)
+        case ToolCall():
+            return _CALL + _text(part.name) + _text(part.arguments, _JSON)
+        case ToolResult():
+            inside = sum(_text(item.text) if type(item) is Text else _part(item) for item in part.content)
+            return _CALL + inside
+        case Reasoning():
+            # Its text and its encrypted form are one and the same thought.
+            hidden = len(part.signature.data) * _OPAQUE if part.signature is not None else 0
+            return max(_text(part.text), hidden)
+        case Media():
+            return _media(part)
+        case Foreign():
+            return len(encode(part.value)) * _JSON
+        case _:
+            assert_never(part)
+
+
+def _text(text: str, letter: int = _PROSE) -> int:
+    if text.isascii():  # known without looking
+        return len(text) * letter
+    return len(text) * letter + (len(text.encode("utf-8", "surrogatepass")) - len(text)) * _BEYOND
+
+
+def _media(media: Media) -> int:
+    if media.text is not None:
+        return _text(media.text)
+    characters, least, most, unknown = _MEDIA[media.kind]
+    if media.data is None:
+        return unknown * TOKEN
+    return min(most, max(least, -(-len(media.data) // characters))) * TOKEN
+
+
+def _tool(tool: AnyTool) -> int:
+    if isinstance(tool, HostedTool):
+        return _TOOL + len(encode(tool.native.value)) * _JSON
+    weight = _TOOL + _text(tool.name) + _text(tool.description or "")
+    if tool.schema is not None:
+        weight += len(encode(tool.schema)) * _JSON
+    if tool.grammar is not None:
+        weight += _text(tool.grammar.definition, _JSON)
+    return weight

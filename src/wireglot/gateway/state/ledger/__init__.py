@@ -1,0 +1,1 @@
+"""The account of every request, written down exactly once."""

@@ -1,0 +1,214 @@
+"""From the journal into the store: in batches, in order, again and again while the store is down."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final
+
+from wireglot.gateway.state.clock import now_ms
+from wireglot.gateway.state.ledger.rows import collapsed
+from wireglot.stores import StoreDown
+from wireglot.stores.base import Ledger
+from wireglot.stores.journal.journal import Journal
+from wireglot.stores.journal.orphans import Orphan, orphans
+from wireglot.stores.records import UsageRow
+
+BATCH: Final = 500
+_GATHER: Final = 0.25
+"""Seconds for which rows are gathered: most requests are over by then, and are one row instead of two."""
+_BACKOFF: Final = 0.5
+_BACKOFF_MAX: Final = 5.0
+_SUSPECTS: Final = 1000
+_BEAT: Final = 10.0
+_LOOKS: Final = 6
+"""Beats between two looks for the journals of processes that have gone."""
+_PATIENCE: Final = 2.0
+"""Seconds that a start waits for such journals; they are read to their end in any case."""
+
+
+class Drain:
+    def __init__(self, journal: Journal, ledger: Ledger, instance: str, note: Any) -> None:
+        self.behind = ""
+        """Why the store does not get what the journal holds, "" where it does."""
+        self.refused = 0
+        """Rows that the store would not take."""
+        self._journal = journal
+        self._ledger = ledger
+        self._instance = instance
+        self._note = note
+        self._due = asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._wait = _BACKOFF
+        self._passed = 0
+        self._suspects: dict[str, int] = {}
+        """Rows that failed while no other passed, and how many had passed before them."""
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        first = asyncio.create_task(self._guarded(self.adopt))
+        self._tasks = [first, asyncio.create_task(self._run()), asyncio.create_task(self._pulse())]
+        await asyncio.wait({first}, timeout=_PATIENCE)
+
+    async def close(self, seconds: float) -> None:
+        """Write what can be written in this time; the rest stays where the next process finds it."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        await self.flush(seconds)
+
+    def wake(self) -> None:
+        """There is a row."""
+        if not self._due.is_set():
+            self._due.set()
+
+    async def flush(self, seconds: float) -> bool:
+        """Have the store take what there is, now. Whether it did, within this time."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.empty()
+        except TimeoutError:
+            return False
+        return True
+
+    async def empty(self) -> None:
+        async with self._turn:
+            while True:
+                rows, position = self._journal.read(BATCH)
+                if not rows:
+                    return
+                # Where nothing could be written they are read again, and by then there may be more of them.
+                if await self._applied(collapsed(rows)):
+                    self._journal.applied(position)
+
+    async def adopt(self) -> None:
+        """Read the journals of processes that have gone. What they had begun, nobody will complete."""
+        folder = self._journal.folder
+        if folder is None:
+            return
+        found = deque(await asyncio.to_thread(orphans, folder, self._instance))
+        try:
+            while found:
+                # One that fails is left to another, or to our next look; it keeps no other from being read.
+                await self._guarded(partial(self._take_over, found[0]))
+                found.popleft().release()
+        finally:
+            for orphan in found:
+                orphan.release()
+
+    async def _take_over(self, orphan: Orphan) -> None:
+        count, open_rows = await self._replay(orphan)
+        await asyncio.to_thread(orphan.remove)
+        self._note("info", "usage taken over", of=orphan.instance, rows=count, crashed=open_rows)
+
+    async def _replay(self, orphan: Orphan) -> tuple[int, int]:
+        count = 0
+        files = orphan.rows()
+        while (rows := await asyncio.to_thread(next, files, None)) is not None:
+            for at in range(0, len(rows), BATCH):
+                if not await self._applied(collapsed(rows[at : at + BATCH])):
+                    raise StoreDown(self.behind)
+            count += len(rows)
+        return count, await self._ledger.close_open([orphan.instance], now_ms())
+
+    async def _applied(self, rows: list[UsageRow]) -> bool:
+        """Whether the store has them, or never will. It is waited for while it is down; not where it fails in
+        a way nobody foresaw, which is told by False, after a while."""
+        while True:
+            try:
+                failure = await self._try(rows)
+            except StoreDown as down:
+                self._tell(str(down))
+                await self._pause()
+                continue
+            self._tell(failure)
+            if failure:
+                await self._pause()
+            else:
+                self._wait = _BACKOFF
+            return not failure
+
+    async def _try(self, rows: list[UsageRow]) -> str:
+        """Write them, or all but those that no store can take. What is wrong where no row can be written."""
+        bad: list[tuple[UsageRow, Exception]] = []
+        try:
+            await self._write(rows)
+        except StoreDown:
+            raise
+        except Exception as problem:
+            bad = [(rows[0], problem)] if len(rows) == 1 else await self._try_each(rows)
+        if not bad:
+            return ""
+        if len(bad) == len(rows) and not all(self._passed_since(row) for row, _ in bad):
+            # What hits every row is the store's fault, or ours, and will be mended: no reason to drop them.
+            return f"no usage can be written ({type(bad[0][1]).__name__})"
+        for row, error in bad:
+            self.refused += 1
+            self._suspects.pop(row.id, None)
+            self._note("error", "usage refused", id=row.id, type=type(error).__name__)
+        return ""
+
+    async def _try_each(self, rows: list[UsageRow]) -> list[tuple[UsageRow, Exception]]:
+        """Those that fail by themselves: one row that no store can take must not hold up all others."""
+        bad: list[tuple[UsageRow, Exception]] = []
+        for row in rows:
+            try:
+                await self._write([row])
+            except StoreDown:
+                raise
+            except Exception as problem:
+                bad.append((row, problem))
+        return bad
+
+    async def _write(self, rows: list[UsageRow]) -> None:
+        await self._ledger.apply(rows)
+        self._passed += len(rows)
+
+    def _passed_since(self, row: UsageRow) -> bool:
+        """Whether others have passed since this one failed for the first time: then it is the row."""
+        if len(self._suspects) >= _SUSPECTS:
+            self._suspects.clear()
+        return self._suspects.setdefault(row.id, self._passed) < self._passed
+
+    async def _pause(self) -> None:
+        wait, self._wait = self._wait, min(2 * self._wait, _BACKOFF_MAX)
+        await asyncio.sleep(wait)
+
+    def _tell(self, behind: str) -> None:
+        if behind and not self.behind:
+            self._note("warn", "usage spooled", detail=behind)
+        elif self.behind and not behind:
+            self._note("info", "usage caught up")
+        self.behind = behind
+
+    async def _run(self) -> None:
+        while True:
+            await self._due.wait()
+            await asyncio.sleep(_GATHER)
+            self._due.clear()
+            await self._guarded(self.empty)
+
+    async def _pulse(self) -> None:
+        beats = 0
+        while True:
+            await self._guarded(self._beat)
+            await asyncio.sleep(_BEAT)
+            beats += 1
+            if beats % _LOOKS == 0:
+                await self._guarded(self.adopt)
+
+    async def _beat(self) -> None:
+        with contextlib.suppress(StoreDown):  # told where rows cannot be written
+            await self._ledger.beat(self._instance)
+
+    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        except (StoreDown, OSError) as problem:
+            self._note("warn", "usage waits", detail=str(problem))
+        except Exception as bug:  # whatever is wrong with one batch, the books go on
+            self._note("error", "bug", type=type(bug).__name__, where="usage")

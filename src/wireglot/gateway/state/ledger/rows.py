@@ -1,0 +1,118 @@
+"""A request as a row of the ledger: at first what is meant, in the end what became of it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.state.ledger.usage_checks import COUNT_MAX
+from wireglot.gateway.targets.routing import Target
+from wireglot.ir.outcome import Usage
+from wireglot.providers.prices import Price, cost
+from wireglot.stores.records import UsageRow
+
+if TYPE_CHECKING:
+    from wireglot.gateway.request.job import Job
+
+_NAME_MAX: Final = 256
+"""Names are clients' words: the ledger takes no more of them than a person could read."""
+_NOTHING: Final = Usage()
+
+
+def intent(job: Job, target: Target, instance: str) -> UsageRow:
+    record = job.record
+    ago = time.monotonic() - record.started
+    return UsageRow(
+        record.id,
+        record.caller,
+        int((time.time() - ago) * 1000),
+        instance,
+        record.operation,
+        job.dialect,
+        record.session[:_NAME_MAX],
+        job.model[:_NAME_MAX],
+        target.provider.name,
+        target.model[:_NAME_MAX],
+        target.dialect,
+        job.stream,
+    )
+
+
+def completed(
+    row: UsageRow,
+    record: Record,
+    *,
+    price: Price | None,
+    flags: tuple[str, ...],
+    first_byte: float | None,
+    now: float,
+) -> UsageRow:
+    """`now` is monotonic, as the record's times are: a clock that is set meanwhile makes no time negative."""
+    usage = record.usage or _NOTHING
+    if usage.total > COUNT_MAX:
+        usage = _bounded(usage)
+    started = record.started
+    return UsageRow(
+        row.id,
+        row.caller,
+        row.started,
+        row.instance,
+        row.operation,
+        row.dialect,
+        record.session[:_NAME_MAX],  # by now it may be the conversation's
+        row.model,
+        record.provider or row.provider,
+        record.upstream_model[:_NAME_MAX] or row.upstream_model,
+        record.upstream_dialect or row.upstream_dialect,
+        row.stream,
+        record.outcome,
+        row.started + int((now - started) * 1000),
+        # A stream is completed before its status is noted: it has been sent.
+        record.status or (0 if record.outcome == "gateway_abort" else 200),
+        record.error_kind,
+        record.attempts,
+        int((first_byte - started) * 1000) if first_byte is not None else 0,
+        usage.input,
+        usage.cache_read,
+        usage.cache_write,
+        usage.cache_write_long,
+        usage.tool_prompt,
+        usage.output,
+        usage.reasoning or 0,
+        record.usage_source,
+        cost(price, usage) if price is not None and record.usage is not None else None,
+        tuple(dict.fromkeys(loss.feature for loss in record.losses)) if record.losses else (),
+        flags,
+    )
+
+
+def collapsed(rows: list[UsageRow]) -> list[UsageRow]:
+    """One row for each request, its completion where that is among them."""
+    merged: dict[str, UsageRow] = {}
+    for row in rows:
+        if row.outcome or row.id not in merged:
+            merged[row.id] = row
+    return list(merged.values())
+
+
+def legible(row: UsageRow) -> UsageRow:
+    """The same with letters that can be written, where a client's word holds halves of them."""
+    changed = {
+        name: value.encode("utf-8", "replace").decode()
+        for name in ("caller", "session", "model", "upstream_model")
+        if not (value := getattr(row, name)).isascii()
+    }
+    return msgspec.structs.replace(row, **changed)
+
+
+def _bounded(usage: Usage) -> Usage:
+    """A provider may tell any number; a ledger must be able to add it up."""
+    counts = {
+        name: min(value, COUNT_MAX)
+        for name in usage.__struct_fields__
+        if type(value := getattr(usage, name)) is int
+    }
+    return msgspec.structs.replace(usage, **counts)

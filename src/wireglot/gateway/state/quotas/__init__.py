@@ -1,0 +1,1 @@
+"""What a client key may use: reserved before, settled after."""

@@ -1,0 +1,344 @@
+"""What a client key may use: reserved before an upstream is asked, settled when the answer is known."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from wireglot.gateway.errors import QUOTA, RequestError
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.quotas.amounts import Heard
+from wireglot.gateway.state.quotas.reservation import (
+    NOTHING,
+    Limit,
+    Reservation,
+    Unit,
+    estimate,
+    larger,
+    reserve,
+    used,
+)
+from wireglot.gateway.state.tasks import Guarded, Note, stop
+from wireglot.gateway.targets.routing import Target
+from wireglot.stores.base import Counters, Ledger, StoreDown
+from wireglot.stores.memory import MemoryCounters
+from wireglot.stores.records import Budget, Denied, KeyQuotas, Rate
+
+if TYPE_CHECKING:
+    from wireglot.gateway.request.job import Job
+
+_UNLIMITED: Final = KeyQuotas()
+_LEASE: Final = 60.0
+"""Seconds after which the place of a request whose process has died is free."""
+_RENEWED: Final = 20.0
+_DRAIN: Final = 3.0
+_AGAIN: Final = (0.5, 2.0, 10.0)
+"""Seconds between tries to charge what was used beyond what was reserved."""
+_REST: Final = 2.0
+"""Counters are left alone for so many times as long as they took to fail."""
+_RESERVED_WAIT: Final = 5.0
+"""Seconds to wait where only requests under way stand in the way."""
+
+
+class Quotas:
+    """`peers` tells how many processes share the counters, as of when they were last heard."""
+
+    def __init__(
+        self,
+        counters: Counters,
+        ledger: Ledger,
+        settings: Settings,
+        instance: str,
+        note: Note,
+        *,
+        wall: Callable[[], float] = time.time,
+        peers: Callable[[], int] = lambda: 1,
+    ) -> None:
+        self._counters = counters
+        self._ledger = ledger
+        self._instance = instance
+        self._note = note
+        self._wall = wall
+        self._peers = peers
+        self._own = MemoryCounters(wall=wall)
+        """Stands in while the shared ones are down."""
+        self._down = False
+        self._rest_until = 0.0
+        """Until when the shared ones are not asked: they did not answer."""
+        self._running: dict[str, Reservation] = {}
+        """Those that hold a place."""
+        self._held: Counter[str] = Counter()
+        """How many requests of this process hold a part of a budget."""
+        self._renewal: asyncio.Task[None] | None = None
+        self._work: set[asyncio.Task[None]] = set()
+        self._renewing = Guarded(note, "limits: renewal")
+        self._settling = Guarded(note, "limits: settling")
+
+    def adopt(self, settings: Settings) -> None:
+        """A request brings the settings that it came in under: there is nothing to take over."""
+
+    async def close(self) -> None:
+        await stop(self._renewal)
+        if self._work:
+            await asyncio.wait(self._work, timeout=_DRAIN)
+        await stop(*self._work)
+
+    # Before an upstream is asked.
+
+    async def admit(self, job: Job, target: Target) -> Reservation | None:
+        """Reserve what the request may use, or refuse it. None: its caller has no limits."""
+        key = job.caller.key
+        if key is None or key.limits == _UNLIMITED:
+            return None
+        holder = f"{self._instance}:{job.record.id}"
+        reservation = reserve(job, target, key.limits, holder, self._wall())
+        work = asyncio.ensure_future(self._reserve(reservation))
+        try:
+            await asyncio.shield(work)
+        except asyncio.CancelledError:
+            self._later(lambda: self._undo(work, reservation))  # its client left: it may have got it just now
+            raise
+        self._held.update(reservation.budgets)
+        if reservation.place:
+            self._running[reservation.holder] = reservation
+            if self._renewal is None or self._renewal.done():
+                self._renewal = asyncio.create_task(self._renew())
+        if any(limit.unit != "requests" for limit in reservation.limits):
+            reservation.heard = job.heard = Heard(job.reply)
+        return reservation
+
+    async def grow(self, reservation: Reservation, job: Job, target: Target) -> None:
+        """Reserve also what was put before the request: the model reads a conversation that we hold, too. A
+        rate is only charged with it: the request itself has passed."""
+        more = larger(reservation, job, target)
+        if not more:
+            return
+        work = reservation.growing = asyncio.ensure_future(self._grow(reservation, more))
+        await asyncio.shield(work)  # a client that leaves now has it given back when it is known
+
+    def follow(self, reservation: Reservation, job: Job) -> None:
+        """Have the books say what the limits charge where the provider does not tell."""
+        heard, record, completed = reservation.heard, job.record, job.completed
+        if heard is None:
+            return
+
+        def told() -> None:
+            estimate(reservation, record, asked=record.outcome == "ok")
+            completed()
+
+        def later() -> None:
+            heard.before_more = told
+
+        # It is complete just before its last piece goes out, which nobody has heard yet.
+        job.completed = later
+
+    async def _grow(self, reservation: Reservation, more: list[Rate | Budget]) -> None:
+        counters = reservation.counters
+        assert counters is not None, "it was admitted"
+        budgets = [claim for claim in more if isinstance(claim, Budget)]
+        if budgets:
+            try:
+                denied = await counters.take([reservation.beside(claim) for claim in budgets])
+            except StoreDown:
+                raise _unchecked() from None
+            if denied is not None:
+                raise await self._refusal(reservation, denied)
+            reservation.add(budgets)
+        rates = [claim for claim in more if isinstance(claim, Rate)]
+        if rates:
+            with contextlib.suppress(StoreDown):  # charged when it is over, then
+                await counters.settle(rates)
+                reservation.add(rates)
+
+    async def _reserve(self, reservation: Reservation) -> None:
+        began = time.monotonic()
+        if began < self._rest_until:
+            await self._reserve_alone(reservation)
+            return
+        try:
+            if reservation.budgets:
+                await self._begin_budgets(reservation)
+            await self._take(self._counters, reservation)
+        except StoreDown as down:
+            if not self._down:
+                self._down = True
+                self._note("error", "counters down", detail=f"each process limits for itself: {down}")
+            # Those that take long to fail are not waited for by every request.
+            self._rest_until = time.monotonic() + _REST * (time.monotonic() - began)
+            await self._reserve_alone(reservation)
+            return
+        if self._down:
+            self._down = False
+            self._note("info", "counters are back")
+
+    async def _reserve_alone(self, reservation: Reservation) -> None:
+        if reservation.budgets:
+            # Nobody could say afterwards how much was spent meanwhile.
+            raise _unchecked() from None
+        self._share(reservation)
+        await self._take(self._own, reservation)
+
+    async def _begin_budgets(self, reservation: Reservation) -> None:
+        """Budgets that the counters have not (a new day, a restart) go on from what the ledger says."""
+        budgets = [limit for limit in reservation.limits if isinstance(limit.claim, Budget)]
+        begun = await self._counters.known([limit.claim.name for limit in budgets])
+        for limit in budgets:
+            claim = limit.claim
+            if claim.name not in begun and isinstance(claim, Budget):
+                try:
+                    tokens, money = await self._ledger.spent(reservation.caller, limit.since)
+                except StoreDown:
+                    raise _unchecked() from None
+                await self._counters.seed(
+                    claim.name, tokens if limit.unit == "tokens" else money, claim.until
+                )
+
+    async def _take(self, counters: Counters, reservation: Reservation) -> None:
+        place, holder = reservation.place, reservation.holder
+        if place and not await counters.enter(place, holder, reservation.most, _LEASE):
+            raise RequestError(
+                "rate",
+                f"this key may have {reservation.most} requests answered at once, and has: "
+                "try again when one of them has ended",
+                retry_after=1,
+            )
+        try:
+            claims = [limit.claim for limit in reservation.limits]
+            denied = await counters.take(claims) if claims else None
+        except BaseException:
+            if place:
+                with contextlib.suppress(StoreDown):
+                    await counters.leave(place, holder)
+            raise
+        if denied is not None:
+            if place:
+                await counters.leave(place, holder)
+            raise await self._refusal(reservation, denied)
+        reservation.counters = counters
+
+    def _share(self, reservation: Reservation) -> None:
+        """This process's part of the limits, so that all together keep them about."""
+        count = max(1, self._peers())
+        reservation.most = max(1, reservation.most // count) if reservation.most else 0
+        shared = []
+        for limit in reservation.limits:
+            claim = limit.claim
+            if isinstance(claim, Rate):
+                most = max(1, claim.limit // count)
+                claim = msgspec.structs.replace(claim, limit=most, amount=min(most, claim.amount))
+            shared.append(msgspec.structs.replace(limit, claim=claim))
+        reservation.limits = shared
+
+    async def _refusal(self, reservation: Reservation, denied: Denied) -> RequestError:
+        """Which limit, and when there is room again."""
+        limit = next(limit for limit in reservation.limits if limit.claim.name == denied.name)
+        wait = max(1, math.ceil(denied.wait))
+        if isinstance(limit.claim, Rate):
+            return RequestError(
+                "rate", f"this key may use {limit.words}: try again in {wait} s", retry_after=wait
+            )
+        if not await self._is_spent(reservation.caller, limit):
+            message = f"this key may use {limit.words}, and requests under way may use up what is left"
+            return RequestError("rate", message, retry_after=_RESERVED_WAIT)
+        until = datetime.fromtimestamp(limit.claim.until / 1000, UTC)
+        message = f"this key may use {limit.words}, and has: it can go on at {until:%Y-%m-%dT%H:%M:%SZ}"
+        fault = RequestError("rate", message, code=QUOTA, retry_after=wait, final=True)
+        if reservation.dialect.startswith("openai"):
+            # OpenAI has a kind of its own for it, under the same status. The others have not.
+            fault.error = msgspec.structs.replace(fault.error, kind="billing")
+        return fault
+
+    async def _is_spent(self, caller: str, limit: Limit) -> bool:
+        """Whether a budget without room is used up, and not only reserved by requests under way."""
+        if self._peers() <= 1 and not self._held[limit.claim.name]:
+            return True
+        try:
+            tokens, money = await self._ledger.spent(caller, limit.since)
+        except StoreDown:
+            return False  # nobody knows: the client may ask again
+        return (tokens if limit.unit == "tokens" else money) >= limit.claim.limit
+
+    # When it is over.
+
+    def settle(self, reservation: Reservation, record: Record, ended: BaseException | None = None) -> None:
+        """Replace what was reserved by what was used. `ended`: what the request ended with, if not well."""
+        self._running.pop(reservation.holder, None)
+        amounts = used(reservation, record, ended)
+        growing = reservation.growing is not None
+        if growing or reservation.place or reservation.budgets or reservation.corrections(amounts):
+            self._later(lambda: self._correct(reservation, amounts))
+
+    async def _correct(self, reservation: Reservation, amounts: Mapping[Unit, int]) -> None:
+        counters = reservation.counters
+        assert counters is not None, "it was admitted"
+        if reservation.growing is not None:
+            await asyncio.gather(reservation.growing, return_exceptions=True)
+        try:
+            if reservation.place:
+                with contextlib.suppress(StoreDown):  # its place is free when its lease ends
+                    await counters.leave(reservation.place, reservation.holder)
+            corrections = reservation.corrections(amounts)
+            if corrections:
+                await _settled(counters, corrections)
+        finally:
+            self._held.subtract(reservation.budgets)
+            for name in reservation.budgets:
+                if self._held[name] <= 0:
+                    del self._held[name]
+
+    async def _undo(self, work: asyncio.Future[None], reservation: Reservation) -> None:
+        with contextlib.suppress(RequestError):
+            await work
+            self._held.update(reservation.budgets)
+            await self._correct(reservation, NOTHING)
+
+    async def _renew(self) -> None:
+        """Keep the places of requests that run for long."""
+        while self._running:
+            await asyncio.sleep(_RENEWED)
+            for each in list(self._running.values()):
+                if each.counters is None or each.holder not in self._running:
+                    continue
+                await self._renewing.run(partial(self._stay, each, each.counters))
+
+    async def _stay(self, reservation: Reservation, counters: Counters) -> None:
+        place, holder = reservation.place, reservation.holder
+        await counters.enter(place, holder, reservation.most, _LEASE)
+        if holder not in self._running:  # it ended meanwhile, and may have left before this
+            await counters.leave(place, holder)
+
+    def _later(self, work: Callable[[], Awaitable[None]]) -> None:
+        async def guarded() -> None:
+            await self._settling.run(work)
+
+        task = asyncio.create_task(guarded())
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
+
+
+async def _settled(counters: Counters, corrections: list[Rate | Budget]) -> None:
+    """Where the store did not answer nobody knows whether it has happened. What is not given back stays
+    reserved; what was used beyond the reservation is charged again rather than never."""
+    for wait in (*_AGAIN, None):
+        try:
+            await counters.settle(corrections)
+            return
+        except StoreDown:
+            corrections = [claim for claim in corrections if claim.amount > 0]
+            if not corrections or wait is None:
+                return
+            await asyncio.sleep(wait)
+
+
+def _unchecked() -> RequestError:
+    return RequestError("rate", "the budget of this key cannot be checked at the moment", retry_after=2)

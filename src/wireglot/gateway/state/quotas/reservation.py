@@ -1,0 +1,211 @@
+"""One request's part of the limits of its key: what it may use, and what it used."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.quotas.amounts import Heard, Period, day, expected_usage, month, whole_input
+from wireglot.gateway.targets.routing import Target
+from wireglot.http.failures import AttemptFailed
+from wireglot.ir.outcome import Usage
+from wireglot.providers.prices import cost, price_of
+from wireglot.stores.base import Counters
+from wireglot.stores.records import MICRO, Budget, KeyQuotas, Rate
+
+if TYPE_CHECKING:
+    from wireglot.gateway.request.job import Job
+
+Unit = Literal["requests", "tokens", "cost"]
+
+NOTHING: Final[Mapping[Unit, int]] = {"requests": 0, "tokens": 0, "cost": 0}
+_MINUTE: Final = 60.0
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """One limit of a key, as a claim on it and in words."""
+
+    unit: Unit
+    claim: Rate | Budget
+    words: str
+    since: int = 0
+    """Where the period of a budget begins."""
+
+
+class Reservation(msgspec.Struct):
+    """What one request holds while it runs."""
+
+    caller: str
+    dialect: str
+    settings: Settings
+    limits: list[Limit]
+    expected: Usage
+    expected_cost: int
+    place: str = ""
+    """The name of the limit on requests at once, "" without one."""
+    holder: str = ""
+    most: int = 0
+    heard: Heard | None = None
+    counters: Counters | None = None
+    """Whose they are: the shared ones, or while these are down our own."""
+    growing: asyncio.Future[None] | None = None
+    """What is being reserved on top of it: what is given back depends on it."""
+
+    @property
+    def budgets(self) -> list[str]:
+        return [limit.claim.name for limit in self.limits if isinstance(limit.claim, Budget)]
+
+    def beside(self, claim: Budget) -> Budget:
+        """A claim on more of a budget, which only what others hold of it can stand in the way of."""
+        own = next(limit.claim.amount for limit in self.limits if limit.claim.name == claim.name)
+        return msgspec.structs.replace(claim, limit=claim.limit + own)
+
+    def add(self, claims: Sequence[Rate | Budget]) -> None:
+        """These have been taken on top."""
+        amounts = {claim.name: claim.amount for claim in claims}
+        self.limits = [
+            msgspec.structs.replace(
+                limit,
+                claim=msgspec.structs.replace(
+                    limit.claim, amount=limit.claim.amount + amounts.get(limit.claim.name, 0)
+                ),
+            )
+            for limit in self.limits
+        ]
+
+    def corrections(self, amounts: Mapping[Unit, int]) -> list[Rate | Budget]:
+        """From what is reserved to what was used."""
+        return [
+            msgspec.structs.replace(limit.claim, amount=difference)
+            for limit in self.limits
+            if (difference := amounts[limit.unit] - limit.claim.amount)
+        ]
+
+
+def reserve(job: Job, target: Target, limits: KeyQuotas, holder: str, now: float) -> Reservation:
+    """What a request may use, as claims on the limits of its key."""
+    caller, settings = job.caller.name, job.settings
+    found = Reservation(caller, job.dialect, settings, [], Usage(), 0)
+    if limits.requests_per_minute:
+        most = limits.requests_per_minute
+        rate = Rate(f"rate:{caller}:rpm", 1, most, _MINUTE)
+        found.limits.append(Limit("requests", rate, f"{most} requests a minute"))
+    if limits.concurrent:
+        found.place, found.most = f"places:{caller}", limits.concurrent
+        found.holder = holder
+    if job.asked.operation == "count":
+        return found  # it asks for a number, not for an answer
+    expected = found.expected = expected_usage(job, target)
+    if limits.tokens_per_minute:
+        most = limits.tokens_per_minute
+        rate = Rate(f"rate:{caller}:tpm", min(most, expected.total), most, _MINUTE)
+        found.limits.append(Limit("tokens", rate, f"{most} tokens a minute"))
+    budgets: tuple[tuple[Unit, int, str, Callable[[float], Period]], ...] = (
+        ("tokens", limits.tokens_per_day, "day", day),
+        ("tokens", limits.tokens_per_month, "month", month),
+        ("cost", limits.cost_per_day, "day", day),
+        ("cost", limits.cost_per_month, "month", month),
+    )
+    if limits.cost_per_day or limits.cost_per_month:
+        found.expected_cost = _expected_cost(settings, target, expected)
+    for unit, most, span, period_of in budgets:
+        if most:
+            period = period_of(now)
+            amount = expected.total if unit == "tokens" else found.expected_cost
+            budget = Budget(f"budget:{caller}:{unit}:{period.name}", amount, most, period.until)
+            shown = f"{most} tokens" if unit == "tokens" else f"{most / MICRO:.2f} {settings.currency}"
+            found.limits.append(Limit(unit, budget, f"{shown} a {span}", period.since))
+    return found
+
+
+def larger(reservation: Reservation, job: Job, target: Target) -> list[Rate | Budget]:
+    """What a request may use beyond its own body, once its history stands before it."""
+    if not job.rewritten or not any(limit.unit != "requests" for limit in reservation.limits):
+        return []
+    read = whole_input(job) - reservation.expected.input
+    if read <= 0:
+        return []
+    before = reservation.expected_cost
+    expected = reservation.expected = msgspec.structs.replace(
+        reservation.expected, input=reservation.expected.input + read
+    )
+    if before or any(limit.unit == "cost" for limit in reservation.limits):
+        reservation.expected_cost = _expected_cost(reservation.settings, target, expected)
+    found: list[Rate | Budget] = []
+    for limit in reservation.limits:
+        amount = read if limit.unit == "tokens" else reservation.expected_cost - before
+        if limit.unit != "requests" and amount > 0:
+            found.append(msgspec.structs.replace(limit.claim, amount=amount))
+    return found
+
+
+def used(reservation: Reservation, record: Record, ended: BaseException | None) -> Mapping[Unit, int]:
+    """What it used, as far as anybody knows. `ended`: what the request ended with, if not well."""
+    if record.attempts == 0 and ended is not None:
+        return NOTHING  # it was refused here: nobody was asked
+    if ended is None or isinstance(ended, asyncio.CancelledError) or _timed_out(ended):
+        estimate(reservation, record, asked=True)
+    else:
+        estimate(reservation, record)
+    usage = record.usage
+    if usage is None:
+        return {"requests": 1, "tokens": 0, "cost": 0}
+    return {"requests": 1, "tokens": usage.total, "cost": _cost(reservation, record, usage)}
+
+
+def estimate(reservation: Reservation, record: Record, *, asked: bool = False) -> None:
+    """Put down what an answer came to whose provider does not tell: the ledger says the same as the limits,
+    since budgets begin from it again. `asked`: a provider has read the request, whatever it has said."""
+    if reservation.heard is None or record.usage_source == "provider":
+        return
+    heard = reservation.heard.tokens
+    if not heard and not asked:
+        return
+    usage = _estimate(record.usage, reservation.expected, heard)
+    if usage is not record.usage:
+        record.usage, record.usage_source = usage, "estimated"
+
+
+def _timed_out(ended: BaseException) -> bool:
+    """Whether nobody waited any longer for a provider that was at work."""
+    if isinstance(ended, AttemptFailed) and ended.blame != "timeout":
+        return False
+    return isinstance(ended, RequestError | AttemptFailed) and ended.error.kind == "timeout"
+
+
+def _estimate(known: Usage | None, expected: Usage, heard: int) -> Usage:
+    """What an answer came to whose provider did not get to tell, or does not."""
+    if known is None:
+        return Usage(input=expected.input, output=heard)
+    if known.total_output >= heard:
+        return known
+    return msgspec.structs.replace(known, output=heard - (known.reasoning or 0), raw=None)
+
+
+def _expected_cost(settings: Settings, target: Target, expected: Usage) -> int:
+    provider = target.provider
+    price = price_of(settings.prices, provider.spec, provider.name, target.model)
+    if price is None:
+        raise RequestError(
+            "permission",
+            f"this key has a budget of money, and nobody knows what {target.name} costs: name its price in "
+            "[prices]",
+            code="price_unknown",
+            param="model",
+        )
+    return cost(price, expected)
+
+
+def _cost(reservation: Reservation, record: Record, usage: Usage) -> int:
+    """At the price of whoever answered; where that is not known, what was reserved."""
+    provider = reservation.settings.providers.get(record.provider)
+    if provider is None:
+        return reservation.expected_cost
+    price = price_of(reservation.settings.prices, provider.spec, record.provider, record.upstream_model)
+    return reservation.expected_cost if price is None else cost(price, usage)

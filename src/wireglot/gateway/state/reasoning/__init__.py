@@ -1,0 +1,1 @@
+"""The reasoning of old turns, kept for clients that do not send it back."""

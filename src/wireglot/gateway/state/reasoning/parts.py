@@ -1,0 +1,148 @@
+"""What a kept turn holds that its client did not send back, and how it is put where it was."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from wireglot.dialects.envelope import UNREADABLE
+from wireglot.gateway.state.reasoning.names import Turn, call_key, visible
+from wireglot.ir.content import Media, Part, Reasoning, Signature, Text, ToolCall
+
+_SIZE_MOST: Final = 1 << 20
+"""Bytes of a kept turn. Reasoning is far smaller; pictures are not."""
+
+
+class KeptTurn(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An answer as its client saw it, with all its state."""
+
+    content: tuple[Part, ...]
+
+
+_ENCODER: Final = msgspec.json.Encoder()
+_DECODER: Final = msgspec.json.Decoder(KeptTurn)
+
+
+GIVEN_UP: Final = _ENCODER.encode(KeptTurn(()))
+"""Of a turn whose state is of no use any more."""
+
+
+def pack(content: tuple[Part, ...]) -> bytes | None:
+    """None: it is too large to be worth it."""
+    try:
+        body = _ENCODER.encode(KeptTurn(content))
+        if len(body) > _SIZE_MOST:
+            body = _ENCODER.encode(KeptTurn(tuple(part for part in content if type(part) is not Media)))
+    except UnicodeEncodeError:  # half a character, which cannot be written
+        return None
+    return body if len(body) <= _SIZE_MOST else None
+
+
+def unpack(body: bytes) -> tuple[Part, ...] | None:
+    """None: written by another version."""
+    try:
+        return _DECODER.decode(body).content
+    except msgspec.DecodeError:
+        return None
+
+
+def signature_of(part: Part) -> Signature | None:
+    """The part's state, where somebody may be able to read it."""
+    signature: Signature | None = getattr(part, "signature", None)
+    return None if signature is None or signature.origin.dialect == UNREADABLE else signature
+
+
+def is_signed(content: Iterable[Part]) -> bool:
+    return any(signature_of(part) is not None for part in content)
+
+
+def is_whole(content: Iterable[Part], by_name: bool) -> bool:
+    """Whether a turn came back with its state, and with no reasoning that lacks it. `by_name`: who minted a
+    signature must be known, not only the signature."""
+    signed = False
+    for part in content:
+        signature = signature_of(part)
+        if signature is not None:
+            if by_name and not signature.origin.provider:
+                return False
+            signed = True
+        elif type(part) is Reasoning:
+            return False
+    return signed
+
+
+def worth_keeping(content: tuple[Part, ...], text_counts: bool) -> tuple[Part, ...]:
+    """What the minter takes back: reasoning that nobody signed only where its text is the state."""
+    if text_counts:
+        return content
+    return tuple(part for part in content if type(part) is not Reasoning or part.signature is not None)
+
+
+def restored(turn: Turn, kept: tuple[Part, ...], by_name: bool) -> tuple[Part, ...] | None:
+    """A turn as a client sent it, with what is kept of it; None where that brings nothing."""
+    content = turn.content
+    if turn.shown != visible(kept):
+        return _in_part(content, kept)
+    return _whole(content, kept) if _state(kept, by_name) - _state(content, by_name) else None
+
+
+def _state(content: Iterable[Part], by_name: bool = False) -> Counter[tuple[str, ...]]:
+    state: Counter[tuple[str, ...]] = Counter()
+    for part in content:
+        signature = signature_of(part)
+        data = signature.data if signature is not None else ""
+        minter = signature.origin.provider if signature is not None and by_name else ""
+        if type(part) is Reasoning and not part.redacted:
+            state[part.text, data, minter] += 1  # the text is bound to its signature, or is all there is
+        elif signature is not None:
+            state["", data, minter] += 1
+    return state
+
+
+def _whole(content: tuple[Part, ...], kept: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The kept turn, with the client's own marks: those for prompt caching."""
+    calls = iter([part for part in content if type(part) is ToolCall])
+    marks = [part.cache for part in content if type(part) is Text and part.cache is not None]
+    last = max((at for at, part in enumerate(kept) if type(part) is Text), default=-1)
+    result: list[Part] = []
+    for at, part in enumerate(kept):
+        if type(part) is ToolCall:
+            cache = next(calls).cache
+            result.append(part if cache == part.cache else msgspec.structs.replace(part, cache=cache))
+        elif type(part) is Text and at == last and marks:
+            result.append(msgspec.structs.replace(part, cache=marks[-1]))
+        else:
+            result.append(part)
+    return tuple(result)
+
+
+def _in_part(content: tuple[Part, ...], kept: tuple[Part, ...]) -> tuple[Part, ...] | None:
+    """A turn that its client has changed: each call that is still there gets its signature back, and the
+    thinking goes before the first call, where that is the one it led to."""
+    found = {call_key(part): part for part in kept if type(part) is ToolCall}
+    ours = [part for part in content if type(part) is ToolCall]
+    theirs = [at for at, part in enumerate(kept) if type(part) is ToolCall]
+    if not ours or not theirs:
+        return None
+    thoughts = [(at, part) for at, part in enumerate(kept) if type(part) is Reasoning]
+    first = kept[theirs[0]]
+    leads: tuple[Part, ...] = ()
+    if type(first) is ToolCall and call_key(first) == call_key(ours[0]):
+        # Thoughts between calls belong to an order that is gone: all of them, or none.
+        leads = tuple(part for _, part in thoughts) if all(at < theirs[0] for at, _ in thoughts) else ()
+    changed = bool(_state(leads) - _state(content))
+    if changed:
+        content = (*leads, *(part for part in content if type(part) is not Reasoning))
+    result: list[Part] = []
+    for part in content:
+        if type(part) is ToolCall and signature_of(part) is None:
+            twin = found.get(call_key(part))
+            if twin is not None and twin.signature is not None:
+                result.append(msgspec.structs.replace(part, signature=twin.signature))
+                changed = True
+                continue
+        result.append(part)
+    return tuple(result) if changed else None

@@ -1,0 +1,174 @@
+"""The stream of a response that nobody need listen to, taken down event by event as clients see it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.http.application import Headers
+from wireglot.wire.json import decode, encode
+
+TERMINAL: Final = frozenset(
+    {"response.completed", "response.failed", "response.incomplete", "response.cancelled"}
+)
+FULL: Final = 64 * 1024
+"""Bytes that are stored at once, without waiting for more."""
+HELD: Final = 256 * 1024
+"""Bytes of events that stay at hand for those who follow the stream, after they have been stored."""
+
+_GAP: Final = b"\n\n"
+_DATA: Final = b"\ndata: "
+
+
+class Frame(msgspec.Struct, frozen=True):
+    number: int
+    """Its `sequence_number`."""
+    kind: str
+    data: bytes
+    """As it goes over the wire, the blank line included."""
+
+
+def frame(kind: str, number: int, **payload: Any) -> Frame:
+    body = encode({"type": kind, "sequence_number": number, **payload})
+    return Frame(number, kind, b"event: %b\ndata: %b\n\n" % (kind.encode(), body))
+
+
+def terminal(data: bytes) -> dict[str, Any] | None:
+    """The response as it ended, where it does so in what a tape has stored."""
+    for each in frames(data):
+        if each.kind in TERMINAL:
+            response: dict[str, Any] = _event(each)["response"]
+            return response
+    return None
+
+
+def frames(data: bytes) -> Iterator[Frame]:
+    """The events in what a tape has stored."""
+    for piece in data.split(_GAP):
+        found = piece.find(_DATA)
+        if piece.startswith(b"event: ") and found > 0:
+            event = decode(piece[found + len(_DATA) :])
+            yield Frame(event["sequence_number"], event["type"], piece + _GAP)
+
+
+class EventLog:
+    """Implements `Reply`. Every `response` in it gets the values of `patch`: the id was told long before."""
+
+    def __init__(self, patch: dict[str, Any], *, keeps: bool) -> None:
+        """`keeps`: whether the events are wanted, or only what became of the response."""
+        self.started = False
+        self.opening: dict[str, Any] | None = None
+        """The response as its first event shows it."""
+        self.final: dict[str, Any] | None = None
+        """The response as its last event shows it."""
+        self.next = 0
+        """The number of the next event."""
+        self.over = False
+        """Nothing will be added any more."""
+        self.dirty = asyncio.Event()
+        """Something has not been stored."""
+        self.full = asyncio.Event()
+        """So much has not been stored that nobody should wait for more."""
+        self.changed = asyncio.Event()
+        """Set, and replaced by a new one, with every change."""
+        self._patch = patch
+        self._keeps = keeps
+        self._broken = b""
+        self._frames: list[Frame] = []  # their numbers follow one another
+        self._stored = 0  # of them, from the first on
+        self._stored_size = 0
+        self._fresh_size = 0
+
+    # What the gateway writes.
+
+    def send(self, status: int, headers: Headers, body: bytes) -> None:
+        raise AssertionError("a response in the background is always streamed")
+
+    def start(self, status: int, headers: Headers) -> None:
+        self.started = True
+
+    def write(self, data: bytes) -> None:
+        data = self._broken + data
+        cut = data.rfind(_GAP) + len(_GAP) if _GAP in data else 0
+        self._broken = data[cut:]
+        for each in frames(data[:cut]):  # keep-alives are none
+            self.add(each)
+
+    def end(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+    def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
+        """A tape never is in the way."""
+
+    # What becomes of it.
+
+    def add(self, each: Frame) -> None:
+        if self.final is not None:
+            return
+        if each.kind in TERMINAL or each.kind in ("response.created", "response.in_progress"):
+            each = self._patched(each)
+        self.next = each.number + 1
+        if self._keeps:
+            self._frames.append(each)
+            self._fresh_size += len(each.data)
+            if self._fresh_size >= FULL:
+                self.full.set()
+        self.dirty.set()
+        self.notify()
+
+    def close(self) -> None:
+        self.over = True
+        self.notify()
+
+    def notify(self) -> None:
+        changed, self.changed = self.changed, asyncio.Event()
+        changed.set()
+
+    def fresh(self) -> list[Frame]:
+        """What has not been stored; it stays here until `stored` is told."""
+        self.dirty.clear()
+        self.full.clear()
+        return self._frames[self._stored :]
+
+    def stored(self, count: int) -> None:
+        size = sum(len(each.data) for each in self._frames[self._stored : self._stored + count])
+        self._stored += count
+        self._stored_size += size
+        self._fresh_size -= size
+        let_go = 0
+        while self._stored_size > HELD and let_go < len(self._frames) - 1:
+            self._stored_size -= len(self._frames[let_go].data)
+            let_go += 1
+        self._stored -= let_go
+        del self._frames[:let_go]
+
+    def after(self, number: int) -> list[Frame] | None:
+        """The events beyond this one; None: some of them are only in the store by now.
+
+        Nobody hears the last one before it is stored: whoever has heard it finds the response as it says.
+        """
+        if number + 1 >= self.next or not self._keeps:
+            return []
+        start = number + 1 - self._frames[0].number
+        if start < 0:
+            return None
+        hidden = self.final is not None and not self.over
+        return self._frames[start : len(self._frames) - hidden]
+
+    def _patched(self, each: Frame) -> Frame:
+        response = _event(each)["response"]
+        response.update(self._patch)
+        if each.kind in TERMINAL:
+            self.final = response
+        elif self.opening is None:
+            self.opening = response
+        return frame(each.kind, each.number, response=response)
+
+
+def _event(each: Frame) -> dict[str, Any]:
+    event: dict[str, Any] = decode(each.data[each.data.index(_DATA) + len(_DATA) :])
+    return event

@@ -1,0 +1,140 @@
+"""The stream of a background response, for one who listens from anywhere in it, in any process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Final
+
+from wireglot.gateway.state.responses.background_work import FINAL
+from wireglot.gateway.state.responses.event_log import TERMINAL, EventLog, Frame, frame, frames, terminal
+from wireglot.gateway.state.stored_forms import EVENT, KeptResponse
+from wireglot.http.application import Headers, Reply
+from wireglot.stores import StoreDown
+from wireglot.stores.base import Documents
+from wireglot.stores.records import Document
+
+POLL: Final = 0.25
+"""Seconds between two looks into the store, where another process works on the response."""
+
+_PATIENCE: Final = 30.0
+"""Seconds that a listener is kept while the store is down."""
+_PIECES: Final = 16
+_PING: Final = b": ping\n\n"
+_HEADERS: Final[Headers] = [
+    ("content-type", "text/event-stream; charset=utf-8"),
+    ("cache-control", "no-cache"),
+    ("x-accel-buffering", "no"),
+]
+
+
+class Follower:
+    def __init__(
+        self,
+        documents: Documents,
+        caller: str,
+        id: str,
+        after: int,
+        *,
+        event_log: EventLog | None,
+        look: Callable[[], Awaitable[KeptResponse | None]],
+    ) -> None:
+        """`tape`: where this process works on the response. `look`: how the response is now."""
+        self._documents = documents
+        self._caller = caller
+        self._id = id
+        self._seen = after
+        self._tape = event_log
+        self._look = look
+        self._loop = asyncio.get_running_loop()
+        self._last = self._loop.time()
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+
+    async def tell(self, reply: Reply, headers: Headers, ping: float) -> None:
+        """Every event from here to the last one, as it comes."""
+        reply.start(200, [*_HEADERS, *headers])
+        reply.on_pressure(self._flowing.clear, self._flowing.set)
+        self._last = self._loop.time()
+        down = 0.0
+        while True:
+            try:
+                if await self._step(reply, ping):
+                    reply.end()
+                    return
+                down = 0.0
+            except StoreDown:
+                # The status is spent. Who is cut off here can come back with the last event it has.
+                down = down or self._loop.time()
+                if self._loop.time() - down > _PATIENCE:
+                    reply.abort()
+                    return
+                await asyncio.sleep(POLL)
+
+    async def _step(self, reply: Reply, ping: float) -> bool:
+        """Tell what there is, or wait for more. Whether that was all."""
+        fresh = await self._ready()
+        if not fresh and self._tape is not None and self._tape.over:
+            return True  # it was deleted
+        if not fresh and self._tape is None and await self._has_ended():
+            fresh = await self._ready() or await self._made_up()
+            if not fresh:
+                return True
+        if fresh:
+            if fresh[-1].kind in TERMINAL and (self._tape is None or not self._tape.over):
+                # The events are stored before the response: nobody hears of an end that it does not show yet.
+                while not await self._has_ended():
+                    await asyncio.sleep(POLL)
+            await self._flowing.wait()
+            reply.write(b"".join(each.data for each in fresh))
+            self._last = self._loop.time()
+            return fresh[-1].kind in TERMINAL
+        await self._more(max(0.0, self._last + ping - self._loop.time()))
+        if self._loop.time() >= self._last + ping:
+            reply.write(_PING)
+            self._last = self._loop.time()
+        return False
+
+    async def _ready(self) -> list[Frame]:
+        """What there is beyond what has been told."""
+        found = self._tape.after(self._seen) if self._tape is not None else None
+        if found is None:
+            pieces = await self._documents.pieces(
+                self._caller, EVENT, self._id, after=self._seen + 1, limit=_PIECES
+            )
+            found = list(self._unheard(pieces))
+        if found:
+            self._seen = found[-1].number
+        return found
+
+    def _unheard(self, pieces: list[Document]) -> Iterator[Frame]:
+        """A piece that was stored twice, since nobody knew whether it was, is heard once."""
+        seen = self._seen
+        for piece in pieces:
+            for each in frames(piece.body):
+                if each.number > seen:
+                    seen = each.number
+                    yield each
+
+    async def _more(self, seconds: float) -> None:
+        """Until there may be something new."""
+        if self._tape is None:
+            await asyncio.sleep(min(POLL, seconds))
+        else:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._tape.changed.wait(), seconds)
+
+    async def _has_ended(self) -> bool:
+        kept = await self._look()
+        return kept is None or kept.body["status"] in FINAL
+
+    async def _made_up(self) -> list[Frame]:
+        """The last event of a response whose process went without one, or of one whose events are gone."""
+        newest = await self._documents.pieces(self._caller, EVENT, self._id, limit=1, newest_first=True)
+        if newest and terminal(newest[0].body) is not None:
+            return []  # it has been told that one
+        kept = await self._look()
+        if kept is None:
+            return []
+        return [frame(f"response.{kept.body['status']}", self._seen + 1, response=kept.body)]

@@ -1,0 +1,79 @@
+"""Whether the store takes what it is given, as of a moment ago."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+
+from wireglot.gateway.state.stored_forms import HISTORY
+from wireglot.stores import StoreDown
+from wireglot.stores.base import Documents
+from wireglot.stores.records import Document
+from wireglot.stores.seal import Sealer
+from wireglot.stores.sealed import SealedDocuments
+
+TRUSTED: Final = 30.0
+"""Seconds for which a write that went well says that others will."""
+
+T = TypeVar("T")
+
+
+class StoreHealth:
+    """A store that can be read need not take writes (a full disk, a lock): whoever is about to spend money on
+    an answer that must be kept asks here first."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.trouble = ""
+        """Why it does not, "" where it does."""
+        self._clock = clock
+        self._written: float | None = None
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it has taken something lately, and nothing has gone wrong since."""
+        return not self.trouble and self._written is not None and self._clock() - self._written < TRUSTED
+
+    def written(self) -> None:
+        self._written = self._clock()
+
+    def suspect(self, down: StoreDown) -> None:
+        """A write has failed. The next look at the store tells whether that lasts."""
+        self.trouble = self.trouble or str(down)
+
+    def check(self) -> None:
+        if self.trouble:
+            raise StoreDown(self.trouble)
+
+
+class WatchedDocuments(SealedDocuments):
+    """Tells how its writes went: where there are any, nobody else has to try whether the store takes them."""
+
+    def __init__(
+        self,
+        behind: Documents,
+        sealer: Sealer,
+        on_unreadable: Callable[[str], None],
+        store_health: StoreHealth,
+    ) -> None:
+        super().__init__(behind, sealer, on_unreadable, HISTORY)
+        self._store_health = store_health
+
+    async def put(self, documents: Sequence[Document], *, new: bool = False) -> bool:
+        return await self._watched(super().put(documents, new=new))
+
+    async def replace(self, document: Document) -> bool:
+        return await self._watched(super().replace(document))
+
+    async def append(self, documents: Sequence[Document]) -> int:
+        return await self._watched(super().append(documents))
+
+    async def _watched(self, work: Awaitable[T]) -> T:
+        try:
+            done = await work
+        except StoreDown as down:
+            self._store_health.suspect(down)
+            raise
+        if done:  # what changed nothing has written nothing
+            self._store_health.written()
+        return done

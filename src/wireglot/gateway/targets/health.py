@@ -1,0 +1,173 @@
+"""What the gateway remembers about its upstreams: cool-downs, rejected keys, open breakers.
+
+The clock is handed in; nothing here waits or does I/O.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+from wireglot.gateway.settings import BreakerPolicy, Credential
+from wireglot.http.retry import RetryBudget
+
+QUARANTINE = 60.0
+_MOST = 50_000
+
+
+class Breaker:
+    """Closed until failures pile up; then open, with one probe at a time at growing intervals."""
+
+    def __init__(self) -> None:
+        self._recent: deque[tuple[float, bool]] = deque()
+        self._in_a_row = 0
+        self._open_until: float | None = None
+        self._pause = 0.0
+        self._probing = False
+
+    @property
+    def is_open(self) -> bool:
+        return self._open_until is not None
+
+    def wait(self, now: float) -> float:
+        """Seconds until a request may go through; 0: it may now."""
+        if self._open_until is None:
+            return 0.0
+        left = self._open_until - now
+        if left > 0:
+            return left
+        return 1.0 if self._probing else 0.0
+
+    def begin(self, now: float) -> None:
+        if self._open_until is not None and now >= self._open_until:
+            self._probing = True
+
+    def release(self) -> None:
+        """The request ended without telling anything (its client left)."""
+        self._probing = False
+
+    def succeeded(self, policy: BreakerPolicy, now: float) -> None:
+        self._probing = False
+        self._in_a_row = 0
+        self._open_until = None
+        self._pause = 0.0
+        if self._recent:
+            self._note(policy, now, True)
+
+    def failed(self, policy: BreakerPolicy, now: float) -> None:
+        self._in_a_row += 1
+        self._note(policy, now, False)
+        if self._open_until is not None:
+            if not self._probing:
+                return  # it was on its way when the breaker opened: no news
+            self._probing = False
+            self._pause = min(policy.probe_cap, self._pause * 2)
+            self._open_until = now + self._pause
+        elif self._in_a_row >= policy.consecutive or self._too_many(policy):
+            self._pause = policy.probe_after
+            self._open_until = now + self._pause
+
+    def _note(self, policy: BreakerPolicy, now: float, ok: bool) -> None:
+        recent = self._recent
+        recent.append((now, ok))
+        while recent and (recent[0][0] < now - policy.window or len(recent) > 1000):
+            recent.popleft()
+
+    def _too_many(self, policy: BreakerPolicy) -> bool:
+        total = len(self._recent)
+        bad = sum(1 for _, ok in self._recent if not ok)
+        return total >= policy.minimum and bad >= policy.ratio * total
+
+
+class Health:
+    """One process's memory of its upstreams, keyed so that one exhausted model parks no other."""
+
+    def __init__(self) -> None:
+        self._cool: dict[tuple[str, str, str], float] = {}
+        self._rejected: dict[tuple[str, str], float] = {}
+        self._breakers: dict[str, Breaker] = {}
+        self._budgets: dict[str, RetryBudget] = {}
+        self._on_cool: Callable[[str, str, str, float], None] | None = None
+        self._on_reject: Callable[[str, str, float], None] | None = None
+
+    def listen(
+        self,
+        on_cool: Callable[[str, str, str, float], None],
+        on_reject: Callable[[str, str, float], None],
+    ) -> None:
+        """Be told what this process finds out, to tell others. What they tell us is not told back."""
+        self._on_cool, self._on_reject = on_cool, on_reject
+
+    def breaker(self, route: str) -> Breaker:
+        """One for each model of a provider: a model that fails takes no other down."""
+        found = self._breakers.get(route)
+        if found is None:
+            if len(self._breakers) >= _MOST:  # as above
+                self._breakers = {name: each for name, each in self._breakers.items() if each.is_open}
+            found = self._breakers[route] = Breaker()
+        return found
+
+    def open_breakers(self) -> list[str]:
+        """Which routes are given a rest."""
+        return [route for route, breaker in self._breakers.items() if breaker.is_open]
+
+    def budget(self, provider: str) -> RetryBudget:
+        found = self._budgets.get(provider)
+        return found if found is not None else self._budgets.setdefault(provider, RetryBudget())
+
+    def cool(self, provider: str, account: str, model: str, until: float) -> None:
+        self.heard_cool(provider, account, model, until)
+        if self._on_cool is not None:
+            self._on_cool(provider, account, model, until)
+
+    def heard_cool(self, provider: str, account: str, model: str, until: float) -> None:
+        """As another process found it."""
+        if len(self._cool) >= _MOST:  # model names come from clients
+            self._cool.clear()
+        key = (provider, account, model)
+        self._cool[key] = max(until, self._cool.get(key, 0.0))
+
+    def reject(self, provider: str, account: str, now: float) -> None:
+        self.heard_rejected(provider, account, now + QUARANTINE)
+        if self._on_reject is not None:
+            self._on_reject(provider, account, now + QUARANTINE)
+
+    def heard_rejected(self, provider: str, account: str, until: float) -> None:
+        key = (provider, account)
+        self._rejected[key] = max(until, self._rejected.get(key, 0.0))
+
+    def usable_at(self, provider: str, account: str, model: str, now: float) -> float:
+        """When a key may be used for a model: `now` or later."""
+        if not self._cool and not self._rejected:
+            return now
+        cool = self._cool.get((provider, account, model), 0.0)
+        if 0.0 < cool <= now:
+            del self._cool[provider, account, model]
+        return max(now, cool, self._rejected.get((provider, account), 0.0))
+
+    def is_rejected(self, provider: str, account: str, now: float) -> bool:
+        return self._rejected.get((provider, account), 0.0) > now
+
+    def order(
+        self,
+        provider: str,
+        pool: Sequence[Credential],
+        model: str,
+        now: float,
+        *,
+        minted_by: Iterable[str] = (),
+        conversation: str = "",
+    ) -> list[Credential]:
+        """The keys of a pool in the order to try them: first the one that minted the reasoning of old turns,
+        then always the same one for the same conversation; those that must rest come last."""
+        if len(pool) < 2:
+            return list(pool)
+        minters = set(minted_by)
+
+        def rank(credential: Credential) -> tuple[float, bool, bytes]:
+            ready = self.usable_at(provider, credential.account, model, now)
+            draw = hashlib.blake2b(f"{conversation}\x1f{credential.account}".encode(), digest_size=8).digest()
+            return (ready, credential.account not in minters, draw)
+
+        return sorted(pool, key=rank)

@@ -1,0 +1,1 @@
+"""HTTP/1.1 toward upstreams: dialing, TLS, proxies, pools, timeouts, content codings."""

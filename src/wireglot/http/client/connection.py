@@ -1,0 +1,338 @@
+"""One connection to a provider: one exchange at a time, and between them a place in the pool."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Protocol, cast
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+from wireglot.http.client.answer import HttpAnswer
+from wireglot.http.client.coding import decoder_for
+from wireglot.http.client.watch import Watch
+from wireglot.http.transport import Timeouts, TransportFault
+
+HEAD_SIZE: Final = 64 * 1024
+HEAD_FIELDS: Final = 200
+INTERIM: Final = 8
+"""How many 1xx answers may come before the real one."""
+
+_JOINED: Final = 64 * 1024
+"""Larger bodies are not copied to stand behind their head in one piece of memory."""
+
+_NAMES: Final[dict[bytes, str]] = {}
+_NAMES_MAX: Final = 1024
+
+
+class Home(Protocol):
+    """The pool a connection belongs to."""
+
+    def release(self, connection: Connection) -> None: ...
+
+    def forget(self, connection: Connection) -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    """Parses with one llhttp parser for its whole life. `reused`: it has carried an exchange before."""
+
+    __slots__ = (
+        "_answer",
+        "_bodiless",
+        "_closed",
+        "_ended_early",
+        "_fields",
+        "_head_done",
+        "_headers",
+        "_home",
+        "_interim",
+        "_keep",
+        "_loop",
+        "_parser",
+        "_pieces",
+        "_quiet",
+        "_refused",
+        "_transport",
+        "_watch",
+        "_whole",
+        "heard",
+        "on_body",
+        "reused",
+    )
+
+    def __init__(self, home: Home, loop: asyncio.AbstractEventLoop, now: Callable[[], float]) -> None:
+        self.reused = False
+        self.heard = False
+        """Whether any byte of the current answer has come."""
+        self._home = home
+        self._loop = loop
+        self._watch = Watch(loop, now, self._expired, self._backlog)
+        self._transport: asyncio.Transport | None = None
+        self._closed = False
+        self._ended_early = False
+        self._answer: HttpAnswer | None = None
+        self._pieces: list[bytes] = []
+        # The parser takes its callbacks when it is made; this one then runs without a Python frame.
+        self.on_body = self._pieces.append
+        self._parser = HttpResponseParser(self)
+        self._refused: TransportFault | None = None
+        self._bodiless = False
+        self._rewind()
+
+    def _rewind(self) -> None:
+        self._headers: dict[str, str] = {}
+        self._fields = 0
+        self._quiet = 0
+        self._interim = 0
+        self._head_done = False
+        self._whole = False
+        self._keep = False
+
+    # What the pool and the transport call
+
+    @property
+    def usable(self) -> bool:
+        return not self._closed and self._transport is not None and not self._transport.is_closing()
+
+    @property
+    def fit(self) -> bool:
+        """Usable, and not in the pool for too long (the timer may be late)."""
+        transport = self._transport
+        return not (self._closed or transport is None or transport.is_closing() or self._watch.overdue())
+
+    @property
+    def stale(self) -> bool:
+        """Ended without a byte of an answer, after having carried others: it was closed while it waited."""
+        return self.reused and not self.heard and self._ended_early
+
+    def start(self, head: bytes, body: bytes, timeouts: Timeouts, room: int, *, bodiless: bool) -> HttpAnswer:
+        """Send a request. `bodiless`: its answer has no body whatever its head says (HEAD)."""
+        assert self._answer is None
+        assert self._transport is not None
+        answer = self._answer = HttpAnswer(self, self._loop, room)
+        self._bodiless = bodiless
+        self._rewind()
+        self.heard = False
+        self._watch.request(timeouts)
+        if len(body) <= _JOINED:
+            self._transport.write(head + body)
+        else:
+            self._transport.writelines((head, body))
+        return answer
+
+    def rest(self, expiry: float) -> None:
+        """Wait in the pool, for this many seconds at most."""
+        self.reused = True
+        self._watch.rest(expiry)
+
+    def hold(self) -> None:
+        if not self._watch.held and self.usable:
+            self._watch.hold()
+            self._reading().pause_reading()
+
+    def unhold(self) -> None:
+        if self._watch.held and self.usable:
+            self._watch.unhold()
+            self._reading().resume_reading()
+
+    def drop(self) -> None:
+        self._answer = None
+        self._close()
+
+    def sever(self) -> None:
+        """Close, and tell whoever is waiting for an answer."""
+        self._fail(TransportFault("broken", "the gateway is shutting down"))
+
+    def _reading(self) -> asyncio.Transport:
+        assert self._transport is not None
+        return self._transport
+
+    def _close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._watch.stop()
+        if self._transport is not None:
+            # A polite close would wait for the peer, and first send what is left of the request.
+            self._transport.abort()
+        self._home.forget(self)
+
+    # asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are not asyncio's by descent
+        # pause_writing then means that something of the request is unsent, resume_writing that all is gone.
+        self._transport.set_write_buffer_limits(high=0)
+
+    def pause_writing(self) -> None:
+        self._watch.block()
+
+    def resume_writing(self) -> None:
+        self._watch.unblock()
+
+    def data_received(self, data: bytes) -> None:
+        answer = self._answer
+        if answer is None:
+            # Nobody asked: a server that speaks while idle says goodbye, or is out of step.
+            self._close()
+            return
+        self.heard = True
+        self._watch.touch()
+        had_head = self._head_done
+        try:
+            if not had_head and len(data) > HEAD_SIZE:
+                self._parser.feed_data(data[:HEAD_SIZE])
+                if not self._head_done:
+                    self._refuse(_head_too_large())
+                data = data[HEAD_SIZE:]
+            self._parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade, TransportFault):
+            if not self._whole:
+                self._fail(self._refused or _not_http())
+                return
+            self._keep = False  # the answer is whole; what follows it is not ours
+        pieces = self._pieces
+        if pieces:
+            self._quiet = 0
+            body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            pieces.clear()
+            try:
+                answer.take(body)
+            except Exception as error:  # whatever feed raises belongs to whoever pumps
+                self._fail(error)
+                return
+            if self._answer is not answer:
+                return  # feed aborted it
+        elif not self._whole:
+            # Heads, trailers and chunk extensions without end; body bytes begin the count anew.
+            self._quiet += len(data)
+            if self._quiet > HEAD_SIZE:
+                self._fail(_head_too_large())
+                return
+        if self._whole:
+            self._finish(answer)
+        elif not had_head and self._head_done:
+            self._watch.answered()
+            answer.wake()
+
+    def eof_received(self) -> None:
+        self._lost(clean=True)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost(clean=exc is None)
+
+    def _lost(self, *, clean: bool) -> None:
+        answer = self._answer
+        if answer is None:
+            self._close()
+        elif clean and self._head_done and self._until_eof():
+            self._keep = False
+            self._finish(answer)
+        else:
+            self._ended_early = True
+            self._fail(TransportFault("broken", "the upstream closed the connection too early"))
+
+    def _until_eof(self) -> bool:
+        return "content-length" not in self._headers and "transfer-encoding" not in self._headers
+
+    # The parser's side
+
+    def on_message_begin(self) -> None:
+        if self._whole:
+            raise _not_http()  # bytes behind the answer: stop here, data_received closes
+        if self._interim:
+            self._headers = {}
+            self._fields = 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._fields += 1
+        if self._fields > HEAD_FIELDS:
+            self._refuse(_head_too_large())
+        if self._head_done:
+            return  # trailers are counted, not kept
+        key = _NAMES.get(name) or _known(name)
+        text = value.decode("latin-1").rstrip(" \t")
+        headers = self._headers
+        headers[key] = f"{headers[key]}, {text}" if key in headers else text
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if status < 200:
+            self._interim += 1
+            if status == 101 or self._interim > INTERIM:
+                self._refuse(_not_http())
+            return
+        headers = self._headers
+        if headers.get("transfer-encoding", "chunked").lower() != "chunked":
+            self._refuse(TransportFault("protocol", "the upstream's answer has an unknown transfer encoding"))
+        decoder = None
+        if "content-encoding" in headers:
+            try:
+                decoder = decoder_for(headers["content-encoding"])
+            except TransportFault as fault:
+                self._refuse(fault)
+        self._head_done = True
+        answer = self._answer
+        assert answer is not None
+        if decoder is None:
+            answer.head(status, headers, None)
+        else:
+            coded = ("content-encoding", "content-length")
+            answer.head(status, {k: v for k, v in headers.items() if k not in coded}, decoder)
+        if self._bodiless:
+            self._whole = True
+
+    def on_message_complete(self) -> None:
+        if self._head_done and not self._bodiless:
+            self._whole = True
+            self._keep = self._parser.should_keep_alive()
+
+    def _refuse(self, fault: TransportFault) -> None:
+        self._refused = fault
+        raise fault
+
+    # How an exchange ends
+
+    def _finish(self, answer: HttpAnswer) -> None:
+        self._answer = None
+        assert self._transport is not None
+        # An answer before the request was sent whole leaves the rest of it in the way of the next one.
+        if self._keep and not self._transport.get_write_buffer_size() and not self._transport.is_closing():
+            if self._watch.held:
+                self.unhold()
+            self._home.release(self)
+        else:
+            self._close()
+        answer.end(None)
+
+    def _fail(self, error: Exception) -> None:
+        answer = self._answer
+        self._answer = None
+        self._close()
+        if answer is not None:
+            answer.end(error)
+
+    def _backlog(self) -> int:
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
+
+    def _expired(self, fault: TransportFault | None) -> None:
+        if fault is None:
+            self._close()
+        else:
+            self._fail(fault)
+
+
+def _known(name: bytes) -> str:
+    """Names repeat from answer to answer; a server that invents new ones does not fill the memory."""
+    text = name.decode("latin-1").lower()
+    if len(_NAMES) < _NAMES_MAX:
+        _NAMES[name] = text
+    return text
+
+
+def _not_http() -> TransportFault:
+    return TransportFault("protocol", "the upstream's answer is not HTTP as it should be")
+
+
+def _head_too_large() -> TransportFault:
+    return TransportFault("protocol", "the upstream's answer has too many or too large headers")

@@ -1,0 +1,156 @@
+"""The connections to one origin: the last one used is used first, and there are never too many."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from wireglot.gateway.settings import ProcessLimits
+from wireglot.http.client.connection import Connection
+from wireglot.http.transport import Timeouts, TransportFault
+
+Dial = Callable[["Pool", Timeouts], Awaitable[Connection]]
+
+
+class Pool:
+    """A slot is a connection, or the right to open one. Waiters are served in the order they came.
+
+    A slot that becomes free passes to the first waiter directly: nobody who comes later can take it first.
+    """
+
+    __slots__ = ("_closed", "_connections", "_dial", "_guard", "_idle", "_slots", "_waiters")
+
+    def __init__(self, guard: Callable[[], ProcessLimits], dial: Dial) -> None:
+        self._guard = guard
+        self._dial = dial
+        self._connections: set[Connection] = set()
+        self._idle: list[Connection] = []
+        self._slots = 0
+        self._waiters: deque[asyncio.Future[Connection | None]] = deque()
+        self._closed = False
+
+    @property
+    def open(self) -> int:
+        return len(self._connections)
+
+    @property
+    def idle(self) -> int:
+        return len(self._idle)
+
+    @property
+    def unused(self) -> bool:
+        return not self._slots and not self._waiters
+
+    def take(self) -> Connection | None:
+        """An idle connection, if there is one."""
+        idle = self._idle
+        while idle:
+            connection = idle.pop()
+            if connection.fit:
+                return connection
+            connection.drop()
+        return None
+
+    async def obtain(self, timeouts: Timeouts, *, fresh: bool = False) -> Connection:
+        """A connection, when there may be one more. `fresh`: not one that was used before."""
+        while not self._closed:
+            if fresh and self._idle and self._slots >= self._guard().pool:
+                self._idle.pop(0).drop()
+            if self._slots < self._guard().pool:
+                self._slots += 1
+                return await self._connect(timeouts)
+            connection = await self._wait()
+            if connection is None:
+                return await self._connect(timeouts)
+            if connection.usable:
+                if not fresh:
+                    return connection
+                self._slots += 1  # ours, before dropping the connection gives one away
+                connection.drop()
+                return await self._connect(timeouts)
+        raise _closing()
+
+    async def _connect(self, timeouts: Timeouts) -> Connection:
+        try:
+            connection = await self._dial(self, timeouts)
+        except BaseException:
+            self._free()
+            raise
+        self._connections.add(connection)
+        if self._closed or not connection.usable:
+            connection.drop()
+            raise (
+                _closing()
+                if self._closed
+                else TransportFault("connect", "could not connect to the upstream", sent=False)
+            )
+        return connection
+
+    async def _wait(self) -> Connection | None:
+        waiter: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            connection = await waiter
+        except BaseException:
+            if waiter.cancelled() or waiter.exception() is not None:
+                if waiter in self._waiters:
+                    self._waiters.remove(waiter)
+            else:
+                # Served and cancelled at once: pass on what was given.
+                given = waiter.result()
+                if given is None:
+                    self._free()
+                elif given.usable:
+                    self.release(given)
+            raise
+        if self._closed:
+            raise _closing()
+        return connection
+
+    def release(self, connection: Connection) -> None:
+        """A connection whose exchange is over, fit for another."""
+        guard = self._guard()
+        if self._closed or self._slots > guard.pool:
+            connection.drop()
+            return
+        connection.rest(guard.pool_idle)
+        waiter = self._next() if self._waiters else None
+        if waiter is not None:
+            waiter.set_result(connection)
+        else:
+            self._idle.append(connection)
+
+    def forget(self, connection: Connection) -> None:
+        """A connection that is closed."""
+        if connection not in self._connections:
+            return
+        self._connections.remove(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
+        self._free()
+
+    def _free(self) -> None:
+        waiter = self._next() if self._slots <= self._guard().pool else None
+        if waiter is not None:
+            waiter.set_result(None)
+        else:
+            self._slots -= 1
+
+    def _next(self) -> asyncio.Future[Connection | None] | None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                return waiter
+        return None
+
+    def close(self) -> None:
+        self._closed = True
+        while (waiter := self._next()) is not None:
+            waiter.set_exception(_closing())
+        for connection in list(self._connections):
+            connection.sever()
+
+
+def _closing() -> TransportFault:
+    return TransportFault("connect", "the gateway is shutting down", sent=False)

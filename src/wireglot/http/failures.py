@@ -1,0 +1,136 @@
+"""Why an attempt failed, in terms of what may be done about it."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from wireglot.gateway.errors import ErrorClass
+from wireglot.http.transport import TransportFault, TransportProblem
+from wireglot.ir.errors import ApiError, ErrorKind, legible
+
+Blame = Literal[
+    "request", "credential", "quota", "rate", "model", "upstream", "connection", "timeout", "gateway"
+]
+"""Who is to blame decides what comes next: nothing helps a bad request, another key helps a rejected one."""
+
+_BLAME: Final[dict[ErrorKind, Blame]] = {
+    "invalid_request": "request",
+    "context_overflow": "request",
+    "content_policy": "request",
+    "too_large": "request",
+    "conflict": "request",
+    "auth": "credential",
+    "permission": "credential",
+    "billing": "quota",
+    "not_found": "model",
+    "rate_limit": "rate",
+    "overloaded": "upstream",
+    "server": "upstream",
+    "timeout": "upstream",
+}
+
+_PROBLEMS: Final[dict[TransportProblem, tuple[Blame, ErrorClass]]] = {
+    "dns": ("connection", "upstream_down"),
+    "connect": ("connection", "upstream_down"),
+    "tls": ("timeout", "upstream_down"),  # trying again would show the key to the same stranger
+    "broken": ("connection", "upstream_bad"),
+    "protocol": ("connection", "upstream_bad"),
+    "too_large": ("timeout", "upstream_bad"),
+    "first_byte_timeout": ("timeout", "upstream_timeout"),
+    "idle_timeout": ("timeout", "upstream_timeout"),
+    "total_timeout": ("timeout", "upstream_timeout"),
+    "busy": ("gateway", "shed"),
+}
+
+_CLASSES: Final[dict[ErrorClass, tuple[ErrorKind, int, str]]] = {
+    "upstream_down": ("server", 503, "upstream_unavailable"),
+    "upstream_bad": ("server", 502, "upstream_error"),
+    "upstream_timeout": ("timeout", 504, "upstream_timeout"),
+    "shed": ("overloaded", 503, "server_is_overloaded"),
+}
+
+_DOWN_FOR: Final = 2.0
+"""Seconds a client is told to wait for an upstream that cannot be reached, or for us to have room."""
+
+HELPED_BY_RETRY: Final[frozenset[Blame]] = frozenset({"rate", "upstream", "connection"})
+COUNTED: Final[frozenset[Blame]] = frozenset({"upstream", "connection", "timeout"})
+"""What a breaker counts: failures of the upstream, not of a request or a key, nor our own."""
+
+
+class AttemptFailed(Exception):
+    """An attempt that failed before any of its answer reached the client.
+
+    `body`: the upstream's own error, for a client of the same dialect. `wait`: what it asked to wait;
+    `told_wait`: what the client is told to.
+    """
+
+    def __init__(
+        self,
+        error: ApiError,
+        blame: Blame,
+        *,
+        wait: float | None = None,
+        told_wait: float | None = None,
+        body: bytes | None = None,
+        status: int = 0,
+    ) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.blame: Blame = blame
+        self.wait = wait
+        self.told_wait = wait if wait is not None else told_wait
+        self.body = body
+        self.status = status
+
+
+def of_transport(fault: TransportFault) -> AttemptFailed:
+    blame, kind = _PROBLEMS[fault.problem]
+    wait = _DOWN_FOR if kind in ("upstream_down", "shed") else None
+    return AttemptFailed(transport_error(fault, kind), blame, told_wait=wait)
+
+
+def transport_error(fault: TransportFault, kind: ErrorClass | None = None) -> ApiError:
+    error_kind, status, code = _CLASSES[kind or _PROBLEMS[fault.problem][1]]
+    return ApiError(error_kind, legible(fault.message), status=status, code=code)
+
+
+def of_error(
+    error: ApiError, status: int, wait: float | None = None, body: bytes | None = None
+) -> AttemptFailed:
+    blame = _BLAME[error.kind]
+    if error.status == 0 and status:
+        error = msgspec.structs.replace(error, status=status)
+    return AttemptFailed(
+        error, blame, wait=wait if wait is not None else error.retry_after, body=body, status=status
+    )
+
+
+def of_stream(error: ApiError) -> AttemptFailed:
+    """An error in place of a stream. What our reader could make nothing of is not our own fault."""
+    if error.kind == "server" and not (error.status and error.code):
+        code = error.code or "upstream_error"
+        error = msgspec.structs.replace(error, status=error.status or 502, code=code)
+    return of_error(error, error.status)
+
+
+def is_counted(error: ApiError) -> bool:
+    return _BLAME[error.kind] in COUNTED
+
+
+def unreadable(message: str) -> AttemptFailed:
+    """An answer that is none: HTML, half a document, a redirect."""
+    return AttemptFailed(ApiError("server", message, status=502, code="upstream_error"), "upstream")
+
+
+def credential_rejected(failed: AttemptFailed) -> AttemptFailed:
+    """Never the client's 401: it would throw away its own key."""
+    told = f": {failed.error.message}" if failed.error.kind == "permission" else ""
+    error = ApiError(
+        "server",
+        legible(f"upstream credential rejected{told}"),
+        status=502,
+        code="upstream_auth_failed",
+    )
+    return AttemptFailed(error, "credential")

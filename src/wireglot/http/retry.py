@@ -1,0 +1,86 @@
+"""Whether and when to try again. Pure: randomness and the clock are handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+
+import msgspec
+
+from wireglot.ir.errors import ErrorKind
+
+_RETRIED: frozenset[ErrorKind] = frozenset({"rate_limit", "overloaded", "server", "timeout"})
+_LONGEST = 7 * 24 * 3600.0
+_ABSURD = 1e9
+
+
+class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How often and when to try again. `schedule` (seconds) replaces backoff, jitter and Retry-After."""
+
+    retries: int = 2
+    base: float = 0.25
+    cap: float = 8.0
+    wait_max: float = 20.0
+    """Longest Retry-After that is waited for; a longer one fails at once."""
+    connection_errors: bool = True
+    schedule: tuple[float, ...] | None = None
+
+
+def advised_wait(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds a provider asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date."""
+    precise = _number(headers.get("retry-after-ms"))
+    if precise is not None:
+        return precise / 1000
+    text = headers.get("retry-after")
+    seconds = _number(text)
+    if seconds is not None or not text:
+        return seconds
+    try:
+        when = parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return min(_LONGEST, max(0.0, when - now))
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text) if text else -1.0
+    except ValueError:
+        return None
+    return min(value, _LONGEST) if 0 <= value < _ABSURD else None  # also refuses NaN
+
+
+def may_retry(kind: ErrorKind) -> bool:
+    return kind in _RETRIED
+
+
+def wait_before(policy: RetryPolicy, tried: int, advice: float | None, chance: float) -> float | None:
+    """Seconds to wait before the next attempt after `tried` of them; None: no further one.
+
+    `chance` in [0, 1) is the jitter: full, so that many clients do not come back together.
+    """
+    if policy.schedule is not None:
+        return policy.schedule[tried - 1] if tried <= len(policy.schedule) else None
+    if tried > policy.retries:
+        return None
+    if advice is None:
+        return min(policy.cap, policy.base * 2.0**tried) * chance
+    return advice + policy.base * chance if advice <= policy.wait_max else None
+
+
+class RetryBudget:
+    """Retries may be a fifth of the requests, so that a failing provider is not asked to fail faster."""
+
+    def __init__(self, ratio: float = 0.2, minimum: float = 3.0, most: float = 100.0) -> None:
+        self._ratio = ratio
+        self._most = most
+        self._tokens = minimum
+
+    def request(self) -> None:
+        self._tokens = min(self._most, self._tokens + self._ratio)
+
+    def spend(self) -> bool:
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True

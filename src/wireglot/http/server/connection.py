@@ -1,0 +1,407 @@
+"""One client's connection: requests in, one at a time and in order, each answered by one task."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from typing import Final, cast
+
+from wireglot.gateway.settings import ProcessLimits
+from wireglot.http.application import Refusal
+from wireglot.http.server.body import ChunkedBody, SizedBody, TooLarge
+from wireglot.http.server.flow import Backlog, Outflow, hold_back
+from wireglot.http.server.head import CHUNKED, Inbound, Malformed, check_partial, read_head
+from wireglot.http.server.hub import Hub
+from wireglot.http.server.render import CONTINUE, closing, plain_refusal
+from wireglot.http.server.reply import ServerReply
+
+_HEAD: Final = 0
+"""Waiting for a head, or within one."""
+_BODY: Final = 1
+_ANSWERING: Final = 2
+_WAITING: Final = 3
+"""More has arrived; it is read once the client has taken its answers and the others have had their turn."""
+_SKIPPING: Final = 4
+"""Reading past the rest of a body whose request has been refused."""
+_LINGERING: Final = 5
+"""The last answer is out; what still arrives is thrown away, so that the client can read the answer."""
+_CLOSING: Final = 6
+
+_REFUSALS: Final = 100
+"""So many requests refused without one let in between end a connection: nobody is served by it."""
+_SKIP: Final = 64 * 1024
+"""The longest rest of a body that is read past to keep a connection."""
+_BLIND: Final = 1.0
+"""Seconds for which a request runs on although its client, too far ahead, is not read: it may have gone."""
+_LINGER_BYTES: Final = 1024 * 1024
+_LINGER_TIME: Final = 2.0
+_SLOWEST_BODY: Final = 1024
+_EXTRA: Final = 64
+"""So many connections over the limit are told about it; the next ones are just cut."""
+
+
+class Connection(asyncio.Protocol):
+    __slots__ = (
+        "_backlog", "_begun", "_body", "_called", "_have", "_heard", "_inbound", "_left", "_outflow",
+        "_partial", "_phase", "_refusals", "_reply", "_scanned", "_task", "_transport", "hub", "peer",
+        "pressed",
+    )  # fmt: skip
+
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
+        self.peer = ""
+        self.pressed = False
+        """The client reads slower than we write."""
+        self._transport: asyncio.Transport | None = None
+        self._phase = _HEAD
+        self._partial = b""
+        """A head that has not arrived in full."""
+        self._scanned = 0
+        self._backlog: Backlog
+        self._called = False
+        """Whether the loop will call for what is waiting."""
+        self._refusals = 0
+        self._inbound: Inbound | None = None
+        self._body: SizedBody | ChunkedBody | None = None
+        self._have = 0
+        self._left = 0
+        self._reply: ServerReply | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._begun = self._heard = hub.loop.time()
+        self._outflow = Outflow(self._begun)
+
+    # What the loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._backlog = Backlog(self._transport)
+        name = transport.get_extra_info("peername")
+        self.peer = str(name[0]) if isinstance(name, tuple) else ""
+        guard = self.hub.guard()
+        self._transport.set_write_buffer_limits(high=guard.write_pending)
+        hold_back(self._transport, guard.write_pending)
+        excess = self.hub.enter(self, self.peer)
+        if excess > _EXTRA:
+            self.hub.refused["too_many_connections"] += 1
+            self._transport.abort()
+        elif excess > 0:
+            self._refuse_plainly(503, "too_many_connections", "too many connections")
+        elif self.hub.draining:
+            self._refuse_plainly(503, "server_is_overloaded", "the server is shutting down")
+
+    def data_received(self, data: bytes) -> None:
+        self._heard = self.hub.loop.time()
+        phase = self._phase
+        if phase == _HEAD:
+            self._take_request(self._partial + data if self._partial else data, 0)
+        elif phase == _BODY:
+            self._take_body(data)
+        elif phase in (_ANSWERING, _WAITING):
+            self._backlog.add(data)
+        elif phase == _SKIPPING:
+            self._skip(data)
+        elif phase == _LINGERING:
+            self._left -= len(data)
+            if self._left < 0:
+                self.close()
+
+    def eof_received(self) -> bool:
+        # Half-closed counts as gone: no client of these APIs does it and still waits for its answer.
+        self._leave("the client has gone")
+        self._phase = _CLOSING
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._leave("the client has gone")
+        self._phase = _CLOSING
+        self._transport = None
+        self._drop_body()
+        self.hub.leave(self, self.peer)
+
+    def pause_writing(self) -> None:
+        self.pressed = True
+        if self._reply is not None:
+            self._reply.press()
+
+    def resume_writing(self) -> None:
+        self.pressed = False
+        if self._reply is not None:
+            self._reply.relieve()
+        elif self._phase == _WAITING:
+            self._call()
+
+    # What the reply calls.
+
+    def write(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._outflow.written += len(data)
+            self._transport.write(data)
+
+    def answered(self, reply: ServerReply) -> None:
+        """The answer is written; the connection is free for the next request."""
+        if reply is not self._reply:
+            return
+        self._reply = self._task = None
+        if reply.close or self.hub.draining:
+            self.close()
+            return
+        self._take_next()
+
+    def cut(self, *, flush: bool) -> None:
+        """End the connection in the middle of an answer, so that the client sees that it is not whole."""
+        self._reply = self._task = None
+        if flush:
+            self.close()
+        elif self._transport is not None:
+            # Without chunks a plain end would look like a whole answer: only a reset tells.
+            sock = self._transport.get_extra_info("socket")
+            if sock is not None:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self._phase = _CLOSING
+            self._transport.abort()
+
+    # What the server calls.
+
+    def sweep(self, now: float, guard: ProcessLimits) -> None:
+        """End what has been waited for long enough; called about once a second."""
+        if self._transport is None:
+            return
+        if self._outflow.is_stuck(now, self._transport.get_write_buffer_size(), guard):
+            self._transport.abort()
+        elif self._phase == _HEAD:
+            if not self._partial:
+                if now - self._begun > guard.keep_alive and not self._outflow.pending:
+                    self.close()
+            elif now - self._begun > guard.header_time:
+                self._refuse_plainly(408, "request_timeout", "the head of the request took too long")
+        elif self._phase in (_BODY, _SKIPPING):
+            self._sweep_body(now, guard)
+        elif self._phase == _ANSWERING:
+            if self._backlog.is_full and now - self._begun > _BLIND:
+                self.hub.refused["too_far_ahead"] += 1
+                self._transport.abort()
+        elif self._phase == _LINGERING and now - self._begun > _LINGER_TIME:
+            self.close()
+
+    def close_if_idle(self) -> None:
+        if self._phase in (_SKIPPING, _WAITING) or (self._phase == _HEAD and not self._partial):
+            self.close()
+
+    def close(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._phase = _CLOSING
+            self._partial = b""
+            self._backlog.drop()
+            self._drop_body()
+            self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    # Reading.
+
+    def _take_request(self, data: bytes, at: int) -> None:
+        """Read one head, and its body if it is there. What follows waits until this one is answered."""
+        if self.pressed:
+            # Who does not read its answers gets no more of them, or they would pile up here without end.
+            self._wait(data, at)
+            return
+        # RFC 9112 2.2: an empty line before a request is overlooked.
+        start = at + 2 if data.startswith(b"\r\n", at) else at
+        end = data.find(b"\r\n\r\n", start)
+        if end < 0:
+            self._hold(data[at:], start - at)
+            return
+        self._partial = b""
+        try:
+            inbound = read_head(data[start:end], self.peer, self.hub.guard())
+        except Malformed as problem:
+            self._refuse_plainly(problem.status, problem.code, problem.message)
+            return
+        self._admit(inbound, data, end + 4)
+
+    def _take_next(self) -> None:
+        self._begun = self._heard = self.hub.loop.time()
+        self._phase = _HEAD
+        if self._backlog.data:
+            self._take_request(*self._backlog.take())
+            self._backlog.read_on()
+
+    def _wait(self, data: bytes, at: int) -> None:
+        """Let the others go first, and the client take what it has been sent."""
+        self._phase = _WAITING
+        self._partial = b""
+        self._backlog.put(data, at)
+        if not self.pressed:
+            self._call()
+
+    def _call(self) -> None:
+        if not self._called:
+            self._called = True
+            self.hub.loop.call_soon(self._go_on, context=self.hub.context)
+
+    def _go_on(self) -> None:
+        self._called = False
+        if self._phase == _WAITING:
+            self._take_next()
+
+    def _hold(self, data: bytes, start: int) -> None:
+        if not self._partial:
+            self._scanned = 0
+            self._begun = self._heard
+        self._partial = data
+        try:
+            check_partial(data[start:], self._scanned - start, self.hub.guard())
+        except Malformed as problem:
+            self._refuse_plainly(problem.status, problem.code, problem.message)
+        self._scanned = len(data)
+
+    def _admit(self, inbound: Inbound, data: bytes, at: int) -> None:
+        """Let a request in or answer it at once. What follows its head begins at `at`."""
+        hub = self.hub
+        app, head, length, limit = hub.app, inbound.head, inbound.length, 0
+        try:
+            refusal = app.admit(head)
+            if refusal is None and length:
+                limit = app.body_limit(head)
+                if length > limit:
+                    refusal = closing(app.too_large(head, limit))
+        except Exception as problem:  # such a failure must not take the connection's answer along
+            hub.report("admission failed", problem)
+            refusal = plain_refusal(500, "internal_error", "internal error")
+        if refusal is not None:
+            self._turn_away(inbound, refusal, data, at)
+            return
+        self._refusals = 0
+        if length > 0 and hub.buffered + length > hub.guard().buffered:
+            self._shed()
+            return
+        end = at + length
+        if length != CHUNKED and end <= len(data):
+            if end < len(data):
+                self._backlog.put(data, end)
+            self._answer(inbound, data[at:end])
+            return
+        self._inbound = inbound
+        self._body = ChunkedBody(limit) if length == CHUNKED else SizedBody(length)
+        self._phase = _BODY
+        self._begun = self._heard
+        if inbound.expects_continue and at == len(data):
+            self.write(CONTINUE)
+        self._take_body(data[at:])
+
+    def _turn_away(self, inbound: Inbound, refusal: Refusal, data: bytes, at: int) -> None:
+        end = at + inbound.length
+        outstanding = end - len(data)
+        # After `Expect` nobody knows whether the body will come.
+        unsure = outstanding > 0 and inbound.expects_continue
+        lost = inbound.length == CHUNKED or outstanding > _SKIP or unsure
+        self._refusals += 1
+        last = refusal.close or lost or self._refusals >= _REFUSALS
+        if last or not inbound.keep_alive or self.hub.draining:
+            self._refuse(refusal, head_only=inbound.head.method == "HEAD")
+            return
+        reply = ServerReply(self, inbound.head.method == "HEAD", False, inbound.minor)
+        reply.send(refusal.status, refusal.headers, refusal.body)
+        self._begun = self._heard
+        if outstanding > 0:
+            self._left = outstanding
+            self._phase = _SKIPPING
+        elif outstanding < 0:
+            self._wait(data, end)
+
+    def _take_body(self, data: bytes) -> None:
+        body, inbound = self._body, self._inbound
+        if body is None or inbound is None:
+            return
+        self._have += len(data)
+        self.hub.buffered += len(data)
+        try:
+            body.feed(data)
+        except Malformed as problem:
+            self._refuse_plainly(problem.status, problem.code, problem.message)
+            return
+        except TooLarge:
+            head = inbound.head
+            self._refuse(self.hub.app.too_large(head, self.hub.app.body_limit(head)))
+            return
+        if self.hub.buffered > self.hub.guard().buffered:
+            self._shed()
+        elif body.rest is not None:
+            self._drop_body()
+            self._backlog.put(body.rest, 0)
+            self._answer(inbound, body.body())
+
+    def _drop_body(self) -> None:
+        if self._inbound is not None:
+            self.hub.buffered -= self._have
+            self._have = 0
+            self._inbound = self._body = None
+
+    def _skip(self, data: bytes) -> None:
+        self._left -= len(data)
+        if self._left > 0:
+            return
+        rest = data[len(data) + self._left :]
+        self._phase = _HEAD
+        self._begun = self._heard
+        if rest:
+            self._take_request(rest, 0)
+
+    # Answering.
+
+    def _answer(self, inbound: Inbound, body: bytes) -> None:
+        hub = self.hub
+        size = len(body)
+        hub.buffered += size
+        reply = ServerReply(self, inbound.head.method == "HEAD", not inbound.keep_alive, inbound.minor, size)
+        self._reply = reply
+        self._phase = _ANSWERING
+        self._begun = self._heard
+        task = hub.loop.create_task(hub.app.handle(inbound.head, body, reply), context=hub.context.copy())
+        self._task = task
+        hub.run(task)
+        task.add_done_callback(reply.handled)
+
+    def _leave(self, why: str) -> None:
+        reply, task = self._reply, self._task
+        self._reply = self._task = None
+        if reply is not None and not reply.over:
+            reply.over = True
+            if task is not None:
+                task.cancel(why)
+
+    def _shed(self) -> None:
+        self._refuse_plainly(503, "server_is_overloaded", "too many request bodies at once")
+
+    def _refuse_plainly(self, status: int, code: str, message: str) -> None:
+        self.hub.refused[code] += 1
+        self._refuse(plain_refusal(status, code, message))
+
+    def _refuse(self, refusal: Refusal, *, head_only: bool = False) -> None:
+        """The connection's last answer, given although more may still arrive."""
+        self._drop_body()
+        self._partial = b""
+        self._backlog.drop()
+        ServerReply(self, head_only, True, 1).send(refusal.status, refusal.headers, refusal.body)
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        self._phase = _LINGERING
+        self._begun = self.hub.loop.time()
+        self._left = _LINGER_BYTES
+        transport.write_eof()
+
+    # Waiting no longer.
+
+    def _sweep_body(self, now: float, guard: ProcessLimits) -> None:
+        lasted = now - self._begun
+        slow = lasted > guard.body_total and self._have < lasted * _SLOWEST_BODY
+        if not slow and now - self._heard <= guard.body_idle:
+            return
+        if self._inbound is None:
+            self.close()
+        else:
+            self._refuse(self.hub.app.stalled(self._inbound.head), head_only=False)

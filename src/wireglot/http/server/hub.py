@@ -1,0 +1,80 @@
+"""What the connections of one server share: the application, its limits, who is there, what is running."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from wireglot.gateway.settings import ProcessLimits
+from wireglot.http.application import Application
+from wireglot.http.server.render import StatusLines
+
+if TYPE_CHECKING:
+    from wireglot.http.server.connection import Connection
+
+
+class Hub:
+    def __init__(self, app: Application, guard: Callable[[], ProcessLimits]) -> None:
+        self.app = app
+        self.guard = guard
+        self.loop: asyncio.AbstractEventLoop
+        self.context: contextvars.Context
+        """Requests run in copies of it: one that starts where another ends must not inherit its variables."""
+        self.connections: set[Connection] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.status_lines = StatusLines(time.time())
+        self.draining = False
+        self.empty = asyncio.Event()
+        """Set once a draining server has nothing left."""
+        self.buffered = 0
+        """Bytes of bodies that are arriving or in the hands of a handler."""
+        self.refused: Counter[str] = Counter()
+        """How often each error of the HTTP class was given, by its code."""
+        self._peers: Counter[str] = Counter()
+
+    def open(self) -> None:
+        """Belong to the loop that is running now."""
+        self.loop = asyncio.get_running_loop()
+        self.context = contextvars.copy_context()
+
+    def enter(self, connection: Connection, peer: str) -> int:
+        """Count a new connection. Gives by how many there are too many, here or from its address."""
+        guard = self.guard()
+        self.connections.add(connection)
+        excess = len(self.connections) - guard.connections
+        if not _is_local(peer):
+            self._peers[peer] += 1
+            excess = max(excess, self._peers[peer] - guard.connections_per_peer)
+        return excess
+
+    def leave(self, connection: Connection, peer: str) -> None:
+        self.connections.discard(connection)
+        if not _is_local(peer):
+            self._peers[peer] -= 1
+            if self._peers[peer] <= 0:
+                del self._peers[peer]
+        self._note_empty()
+
+    def run(self, task: asyncio.Task[None]) -> None:
+        # The loop itself holds tasks only weakly.
+        self.tasks.add(task)
+
+    def ran(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        self._note_empty()
+
+    def report(self, message: str, problem: BaseException) -> None:
+        context: dict[str, Any] = {"message": message, "exception": problem}
+        self.loop.call_exception_handler(context)
+
+    def _note_empty(self) -> None:
+        if self.draining and not self.connections and not self.tasks:
+            self.empty.set()
+
+
+def _is_local(peer: str) -> bool:
+    return peer.startswith(("127.", "::ffff:127.")) or peer in ("", "::1")

@@ -1,0 +1,134 @@
+"""The HTTP/1.1 server: listens, sweeps its connections, and drains them at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable
+from typing import Final
+
+from wireglot.gateway.settings import ProcessLimits
+from wireglot.http.application import Application
+from wireglot.http.server.connection import Connection
+from wireglot.http.server.hub import Hub
+
+_BACKLOG: Final = 1024
+_SLOWEST_TICK: Final = 1.0
+_FASTEST_TICK: Final = 0.01
+_FLUSH: Final = 1.0
+"""Seconds that a closed connection gets at the end of a drain for what is still on its way out."""
+
+
+class HttpServer:
+    """Hands requests to an application. `guard` gives the limits now in force."""
+
+    def __init__(self, app: Application, guard: Callable[[], ProcessLimits]) -> None:
+        self._hub = Hub(app, guard)
+        self._listeners: list[asyncio.Server] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
+
+    @property
+    def connections(self) -> int:
+        return len(self._hub.connections)
+
+    @property
+    def requests(self) -> int:
+        """Requests whose handler is running."""
+        return len(self._hub.tasks)
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of request bodies that are arriving or in the hands of a handler."""
+        return self._hub.buffered
+
+    @property
+    def refused(self) -> dict[str, int]:
+        """How often each error of the HTTP class was given, by its code."""
+        return dict(self._hub.refused)
+
+    async def listen(self, host: str, port: int, *, reuse_port: bool = False) -> tuple[str, int]:
+        """Accept connections at an address; gives the real one (for port 0)."""
+        self._hub.open()
+        listener = await self._hub.loop.create_server(
+            self._connect, host, port, reuse_port=reuse_port or None, backlog=_BACKLOG
+        )
+        self._begin(listener)
+        address = listener.sockets[0].getsockname()
+        return str(address[0]), int(address[1])
+
+    async def listen_on(self, sock: socket.socket) -> None:
+        """Accept connections at a socket that is bound already."""
+        self._hub.open()
+        loop = self._hub.loop
+        if sock.family == socket.AF_UNIX:
+            self._begin(await loop.create_unix_server(self._connect, sock=sock, backlog=_BACKLOG))
+        else:
+            self._begin(await loop.create_server(self._connect, sock=sock, backlog=_BACKLOG))
+
+    async def drain(self, seconds: float) -> None:
+        """Accept nothing more, let requests finish for so long, cancel the others, close everything.
+
+        A second call with less time overtakes the first. A cancelled handler may still end its answer.
+        """
+        hub = self._hub
+        hub.draining = True
+        for listener in self._listeners:
+            listener.close()
+        for connection in tuple(hub.connections):
+            connection.close_if_idle()
+        await self._wait_empty(seconds)
+        for task in tuple(hub.tasks):
+            task.cancel("the server is shutting down")
+        if hub.tasks:
+            await asyncio.wait(tuple(hub.tasks), timeout=hub.guard().drain_again)
+        for connection in tuple(hub.connections):
+            connection.close()
+        await self._wait_empty(_FLUSH)
+        for connection in tuple(hub.connections):
+            connection.abort()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def _wait_empty(self, seconds: float) -> None:
+        hub = self._hub
+        if not hub.connections and not hub.tasks:
+            return
+        try:
+            await asyncio.wait_for(hub.empty.wait(), seconds)
+        except TimeoutError:
+            return
+
+    def _connect(self) -> Connection:
+        return Connection(self._hub)
+
+    def _begin(self, listener: asyncio.Server) -> None:
+        self._listeners.append(listener)
+        if self._timer is None:
+            self._schedule()
+
+    def _schedule(self) -> None:
+        guard = self._hub.guard()
+        shortest = min(
+            guard.header_time, guard.body_idle, guard.body_total, guard.keep_alive, guard.write_stall
+        )
+        tick = max(_FASTEST_TICK, min(_SLOWEST_TICK, shortest / 4))
+        self._due = self._hub.loop.time() + tick
+        self._timer = self._hub.loop.call_at(self._due, self._sweep)
+
+    def _sweep(self) -> None:
+        hub = self._hub
+        now = hub.loop.time()
+        hub.status_lines.set_date(time.time())
+        # After a pause of the whole process what the clients have sent meanwhile has not been read yet.
+        if now - self._due < _SLOWEST_TICK:
+            guard = hub.guard()
+            for connection in tuple(hub.connections):
+                try:
+                    connection.sweep(now, guard)
+                except Exception as problem:  # the application is asked for its words; the others must go on
+                    hub.report("a connection could not be ended in good order", problem)
+                    connection.abort()
+        self._schedule()

@@ -1,0 +1,90 @@
+"""How the gateway reaches a provider: the seam between the relay and whoever carries bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+import msgspec
+
+from wireglot.http.application import Headers
+
+
+class Timeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Seconds. `first_byte` runs from the last byte sent to the first one back, `idle` between any two."""
+
+    connect: float = 5.0
+    tls: float = 5.0
+    first_byte: float = 300.0
+    idle: float = 300.0
+    total: float = 3600.0
+
+
+class Outbound(msgspec.Struct, frozen=True):
+    """One request to a provider. `url` comes from the configuration, never from a client."""
+
+    method: str
+    url: str
+    headers: Headers
+    body: bytes = b""
+    pool: str = ""
+    """Connections are shared only between requests that agree on it (provider and credential)."""
+    proxy: str = ""
+
+
+TransportProblem = Literal[
+    "dns",
+    "connect",
+    "tls",
+    "first_byte_timeout",
+    "idle_timeout",
+    "total_timeout",
+    "broken",
+    "too_large",
+    "protocol",
+    "busy",
+]
+"""broken: the connection ended too early. protocol: it is not HTTP as we speak it (redirects are answers).
+busy: this process itself has no room for one more connection."""
+
+
+class TransportFault(Exception):
+    """`sent`: whether the provider may have seen the request."""
+
+    def __init__(self, problem: TransportProblem, message: str, *, sent: bool = True) -> None:
+        super().__init__(message)
+        self.problem: TransportProblem = problem
+        self.message = message
+        self.sent = sent
+
+
+class Answer(Protocol):
+    """A provider's answer, its head read. Consume it with `read` or `pump`, once, or `abort` it.
+
+    Raises TransportFault. Cancelling whoever consumes it closes the connection: no other request sees it.
+    """
+
+    status: int
+    headers: dict[str, str]
+    """Names in lower case; a repeated header is joined with ", "."""
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body; TransportFault("too_large") beyond the limit."""
+        ...
+
+    async def pump(self, feed: Callable[[bytes], None]) -> None:
+        """Hand each piece of the body to `feed` as it arrives (one call for each read of the socket), and
+        return at its end. An exception of `feed` closes the connection and comes out here."""
+        ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+class Transport(Protocol):
+    async def send(self, request: Outbound, timeouts: Timeouts) -> Answer: ...
+
+    async def close(self) -> None: ...

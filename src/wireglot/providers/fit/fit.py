@@ -1,0 +1,198 @@
+"""One `fit`: a request bent to what an endpoint takes, every bend declared."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wireglot.dialects.base import Context
+from wireglot.ir.content import Foreign, Reasoning
+from wireglot.ir.loss import Feature, Loss
+from wireglot.ir.request import Request, Sampling
+from wireglot.ir.trail import Trail
+from wireglot.ir.turns import merge_neighbours, repair_pairs
+from wireglot.providers.aliases import Aliases
+from wireglot.providers.fit.ids import fit_call_ids
+from wireglot.providers.fit.markers import fit_cache_markers
+from wireglot.providers.fit.output import ask_for_output, fit_output_schema
+from wireglot.providers.fit.parts import fit_messages, sign_calls
+from wireglot.providers.fit.spelling import spell_for
+from wireglot.providers.fit.state import refuse_nothing, without_state
+from wireglot.providers.fit.survey import survey
+from wireglot.providers.fit.thinking import fit_thinking, stop_thinking_in_loop, thinks
+from wireglot.providers.fit.thoughts import join_thoughts
+from wireglot.providers.fit.tools import fit_tool_choice, fit_tools
+from wireglot.providers.fit.turns import fit_ends, place_system
+from wireglot.providers.limits import ALL_SAMPLING, ALL_SETTINGS, DEFAULT_SAMPLING, Limits
+
+
+class Fitted(msgspec.Struct, frozen=True):
+    request: Request
+    aliases: Aliases
+    trail: Trail
+    losses: tuple[Loss, ...]
+
+
+def fit(
+    request: Request,
+    limits: Limits,
+    context: Context,
+    dialect: str,
+    regroup: bool = True,
+    in_pieces: bool = False,
+) -> Fitted:
+    """`regroup` merges neighbours into alternating turns: for a request that came from another dialect.
+    `in_pieces`: its dialect's clients send thoughts back as a stream has cut them."""
+    losses: list[Loss] = []
+    trail = Trail(request)
+    seen = survey(request.messages)
+    if not regroup and not limits.media_urls:
+        # Where it stands is what its own dialect means: nothing to tell.
+        limits = msgspec.structs.replace(limits, media_urls=True)
+    if regroup:
+        request = without_state(request, losses, trail, Foreign in seen.kinds)
+    if in_pieces and Reasoning in seen.kinds:
+        request = join_thoughts(request, limits, context, dialect, losses, trail)
+    messages = place_system(request.messages, limits, losses, trail)
+    if regroup and (seen.neighbours or messages is not request.messages):
+        messages = merge_neighbours(messages, dialect, losses, trail)
+    messages = repair_pairs(
+        messages, losses, trail, lambda call_id, ordinal: context.new_id("call", call_id, str(ordinal))
+    )
+    if messages is not request.messages:
+        request = msgspec.structs.replace(request, messages=messages)
+    if not seen.suits(limits):
+        request = fit_messages(request, limits, context, dialect, losses, trail)
+    refuse_nothing(request, losses)
+    request, aliases = fit_tools(request, limits, losses, trail)
+    request = fit_call_ids(request, limits, losses, context, trail)
+    if limits.call_signatures:
+        request = sign_calls(request, context, losses, trail)
+    asked = request.thinking
+    if limits.thinking_in_loop and asked.mode != "off" and (regroup or limits.thinking_own == "fit"):
+        request = stop_thinking_in_loop(request, losses)
+    request = fit_thinking(request, limits, losses, dialect, foreign=regroup)
+    request = fit_tool_choice(request, limits, losses, thinks(asked, request.thinking, limits))
+    request = _fit_settings(request, limits, losses)
+    request = _fit_sampling(request, limits, losses)
+    request = _fit_stop(request, limits, losses)
+    request = _fit_max_tokens(request, limits, losses)
+    if dialect == "openai-chat":
+        request = spell_for(request, limits, losses, trail)
+    request, wrapped = fit_output_schema(request, limits, losses)
+    if wrapped:
+        aliases = msgspec.structs.replace(aliases, unwraps=True)
+    request = ask_for_output(request, limits, losses)
+    request = fit_cache_markers(request, limits, losses, trail, seen.markers)
+    ends = fit_ends(request.messages, limits, losses, trail)
+    if ends is not request.messages:
+        request = msgspec.structs.replace(request, messages=ends)
+    return Fitted(request, aliases, trail, tuple(losses))
+
+
+_SAMPLING_FEATURES: dict[str, Feature] = {
+    "temperature": "sampling.temperature",
+    "top_p": "sampling.top_p",
+    "top_k": "sampling.top_k",
+    "frequency_penalty": "sampling.frequency_penalty",
+    "presence_penalty": "sampling.presence_penalty",
+    "seed": "sampling.seed",
+    "candidates": "candidates",
+    "logprobs": "logprobs",
+}
+
+
+def _fit_sampling(request: Request, limits: Limits, losses: list[Loss]) -> Request:
+    sampling = request.sampling
+    if sampling == Sampling():
+        return request
+    changes: dict[str, float | int | None] = {}
+    if limits.sampling is not ALL_SAMPLING:
+        for name, feature in _SAMPLING_FEATURES.items():
+            value = getattr(sampling, name)
+            if value is None or name in limits.sampling or value == limits.fixed.get(name):
+                continue
+            changes[name] = None
+            if name in limits.fixed or value != DEFAULT_SAMPLING.get(name):
+                detail = "this model fixes or refuses it"
+                losses.append(Loss(f"$.sampling.{name}", feature, "dropped", detail))
+        if "logprobs" in changes:
+            changes["top_logprobs"] = None
+    highest = limits.temperature_max
+    if (
+        highest
+        and sampling.temperature is not None
+        and sampling.temperature > highest
+        and "temperature" not in changes
+    ):
+        losses.append(
+            Loss("$.sampling.temperature", "sampling.temperature", "approximated", f"lowered to {highest:g}")
+        )
+        changes["temperature"] = highest
+    if not changes:
+        return request
+    return msgspec.structs.replace(request, sampling=msgspec.structs.replace(sampling, **changes))
+
+
+def _fit_settings(request: Request, limits: Limits, losses: list[Loss]) -> Request:
+    if limits.settings == ALL_SETTINGS:
+        return request
+    refused = [name for name in ALL_SETTINGS if name not in limits.settings and getattr(request, name)]
+    if not refused:
+        return request
+    for name in refused:
+        losses.append(Loss(f"$.{name}", name, "dropped", "not taken by this provider"))
+    blank = {name: {} if name == "metadata" else "" for name in refused}
+    return msgspec.structs.replace(request, **blank)
+
+
+def _fit_stop(request: Request, limits: Limits, losses: list[Loss]) -> Request:
+    stop = request.stop
+    if not stop:
+        return request
+    kept = stop
+    if not limits.blank_text:
+        kept = tuple(sequence for sequence in kept if sequence.strip())
+    if limits.stop_bytes:
+        kept = tuple(
+            sequence for sequence in kept if len(sequence.encode("utf-8", "replace")) <= limits.stop_bytes
+        )
+    if limits.stop_max:
+        kept = kept[: limits.stop_max]
+    if kept == stop:
+        return request
+    losses.append(
+        Loss(
+            "$.stop",
+            "stop_sequences",
+            "approximated",
+            f"{len(kept)} of {len(stop)} sent: the provider takes no more",
+        )
+    )
+    return msgspec.structs.replace(request, stop=kept)
+
+
+def _fit_max_tokens(request: Request, limits: Limits, losses: list[Loss]) -> Request:
+    wanted = request.max_tokens
+    if wanted is None:
+        if not limits.max_tokens_default:
+            return request
+        losses.append(
+            Loss(
+                "$.max_tokens",
+                "max_tokens",
+                "invented",
+                f"{limits.max_tokens_default}: the dialect demands a number",
+            )
+        )
+        return msgspec.structs.replace(request, max_tokens=limits.max_tokens_default)
+    if limits.max_tokens and wanted > limits.max_tokens:
+        losses.append(
+            Loss(
+                "$.max_tokens",
+                "max_tokens",
+                "approximated",
+                f"{wanted} lowered to the model's {limits.max_tokens}",
+            )
+        )
+        return msgspec.structs.replace(request, max_tokens=limits.max_tokens)
+    return request

@@ -1,0 +1,1 @@
+"""Usage on the local disk, before the store has it."""

@@ -1,0 +1,220 @@
+"""The thread of a journal: it syncs for everybody who waits, and makes files ahead of need."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Any, Final
+
+from wireglot.stores.journal.files import Shelf
+from wireglot.stores.journal.segment import Segment, sync_file
+
+_GATHER: Final = 0.003
+"""Seconds between two syncs while many wait."""
+_LATER: Final = 0.075
+"""Seconds for which a row that nobody waits for may be without a sync."""
+_AGAIN: Final = 1.0
+"""Seconds until what failed is tried again."""
+
+_Mark = tuple[Segment, int, int]
+"""A file, its number and its end when it was synced: by now it may be used anew."""
+
+
+class Syncer:
+    """Its public methods belong to the loop."""
+
+    def __init__(
+        self, shelf: Shelf, *, sync: bool, mend: Callable[[], bool], is_well: Callable[[], None]
+    ) -> None:
+        """`mend` writes again what a sync that failed may have lost, `is_well` is told when a disk works
+        again; both are called on the loop."""
+        self.sync = sync
+        self.trouble = ""
+        """Why nothing can be written, "" where it can."""
+        # Between the loop and the thread: each is written by one of them only.
+        self.current: Segment | None = None
+        self.rolled: deque[Segment] = deque()
+        self.appended = 0
+        """The sequence of the last row that is in the kernel's hands, and of the last that is on the disk."""
+        self.covered = 0
+        self.waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._shelf = shelf
+        self._mend = mend
+        self._is_well = is_well
+        self._later: asyncio.TimerHandle | None = None
+        self._asked = False
+        self._stopping = False
+        self._crowded = False
+        self._unsure = False
+        """A sync has failed: what it was to write must be written again before the next."""
+        self._wake = threading.Lock()
+        self._wake.acquire()
+        self._thread: threading.Thread | None = None
+
+    async def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        await asyncio.to_thread(self._open)
+        self._thread = threading.Thread(target=self._run, name="wireglot-journal", daemon=True)
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """After a last sync."""
+        if self._later is not None:
+            self._later.cancel()
+        if self._thread is not None:
+            self._stopping = True
+            self.ask()
+            await asyncio.to_thread(self._thread.join)
+            self._thread = None
+
+    def ask(self) -> None:
+        """There is something to do."""
+        if not self._asked:
+            self._asked = True
+            with contextlib.suppress(RuntimeError):  # it was asked before, and has not looked yet
+                self._wake.release()
+
+    def ask_later(self) -> None:
+        """There is a row that nobody waits for; it is synced with the next that is, or in a moment."""
+        if self.sync and self._later is None:
+            self._later = self._loop.call_later(_LATER, self._is_later)
+
+    def wait_for(self, sequence: int) -> Awaitable[None]:
+        """Until the row is on the disk, or cannot be."""
+        if not self.sync or self.trouble or self.covered >= sequence:
+            return _AT_ONCE
+        # One for each who waits: whoever goes away takes only its own along.
+        future = self._loop.create_future()
+        self.waiting.append((sequence, future))
+        if self.appended >= sequence:
+            self.ask()
+        return future
+
+    def settle(self, target: int, marks: Sequence[_Mark] = ()) -> None:
+        for segment, number, end in marks:
+            if segment.number == number:
+                segment.safe = end
+        waiting = self.waiting
+        while waiting and waiting[0][0] <= target:
+            _, future = waiting.popleft()
+            if not future.done():
+                future.set_result(None)
+
+    def _is_later(self) -> None:
+        self._later = None
+        self.ask()
+
+    def _mend_on_loop(self) -> None:
+        if self._mend():
+            self._unsure = False
+            self.ask()
+
+    # The thread.
+
+    def _open(self) -> None:
+        try:
+            self._shelf.enter()
+            self._shelf.make()
+        except OSError as problem:
+            self.trouble = words(problem)
+
+    def _run(self) -> None:
+        pause = 0.0
+        last = 0.0
+        while True:
+            self._wake.acquire(True, pause)
+            self._asked = False  # what is written from here on asks again
+            stopping = self._stopping
+            if self._crowded and self.appended > self.covered and not stopping:
+                rest = last + _GATHER - time.monotonic()
+                if rest > 0:
+                    time.sleep(rest)
+            failed = False
+            if self.sync and self.appended > self.covered:
+                failed = not self._sync_all()
+                last = time.monotonic()
+            if stopping:
+                return
+            pause = _AGAIN if failed else self._prepare()
+
+    def _sync_all(self) -> bool:
+        if self._unsure:
+            self._tell_loop(self._mend_on_loop)
+            return False
+        target, current = self.appended, self.current
+        self._crowded = len(self.waiting) > 1
+        marks: list[_Mark] = []
+        try:
+            while self.rolled:
+                marks.append(_synced(self.rolled[0]))
+                self.rolled.popleft()
+            if current is not None:
+                marks.append(_synced(current))
+        except OSError as problem:
+            self.trouble = words(problem)
+            self._unsure = True
+            return False
+        else:
+            self.covered = target
+            return True
+        finally:
+            self._tell_loop(self.settle, target, marks)
+
+    def _prepare(self) -> float:
+        """See whether a disk that failed works again, and make one more file where there should be one.
+        Seconds until there is more to do; -1: nothing before it is asked for."""
+        try:
+            self._shelf.enter()
+            current = self.current
+            if self.trouble and current is not None:
+                current.touch()
+                sync_file(current.fd)
+        except OSError as problem:
+            self.trouble = words(problem)
+            self._unsure = True
+            return _AGAIN
+        lacking = self._shelf.lacks
+        try:
+            if lacking:
+                self._shelf.make()
+        except OSError as problem:
+            if self.current is None and not self._shelf.spares:
+                self.trouble = words(problem)
+            else:
+                self._no_trouble()
+            return _AGAIN
+        self._no_trouble()
+        return 0.0 if lacking else -1
+
+    def _no_trouble(self) -> None:
+        if self.trouble:
+            self.trouble = ""
+            self._tell_loop(self._is_well)
+
+    def _tell_loop(self, work: Callable[..., None], *given: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # it has ended, and everybody who waited with it
+            self._loop.call_soon_threadsafe(work, *given)
+
+
+def words(problem: OSError) -> str:
+    return problem.strerror or str(problem)
+
+
+def _synced(segment: Segment) -> _Mark:
+    mark = (segment, segment.number, segment.end)
+    sync_file(segment.fd)
+    return mark
+
+
+class _AtOnce:
+    """Nothing to wait for."""
+
+    def __await__(self) -> Generator[Any, None, None]:
+        yield from ()
+
+
+_AT_ONCE: Final = _AtOnce()

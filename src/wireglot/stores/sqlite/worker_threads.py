@@ -1,0 +1,251 @@
+"""Threads that do the file's work, so that the event loop never waits for a disk.
+
+A lane is one thread with one connection. Jobs are plain functions of that connection; a caller's future is
+resolved on the caller's own loop, and a caller who has gone away changes nothing for the thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Final, Generic, TypeVar
+
+import apsw
+
+from wireglot.stores.base import StoreDown, StoreUnusable
+from wireglot.stores.sqlite.file import explain
+
+T = TypeVar("T")
+
+GATHER_SECONDS: Final = 0.002
+BATCH: Final = 256
+
+
+class Link:
+    """The connection of a lane: watched, and made anew after what broke it is over."""
+
+    def __init__(
+        self, path: Path, connect: Callable[[], apsw.Connection], first: apsw.Connection | None = None
+    ) -> None:
+        self.path = path
+        self._connect = connect
+        self._connection = first
+        self._file: tuple[int, int] | None = _identity(path) if first is not None else None
+
+    def get(self) -> apsw.Connection:
+        try:
+            file = _identity(self.path)
+        except OSError as error:
+            # A deleted file can be written on and on; everything would be gone with the process.
+            raise StoreDown(
+                f"{self.path}: has been removed or moved while in use; put it back, or restart"
+            ) from error
+        if self._connection is None or file != self._file:
+            self.drop()
+            try:
+                self._connection = self._connect()
+            except StoreUnusable as error:
+                raise StoreDown(str(error)) from error
+            self._file = file
+        return self._connection
+
+    def drop(self) -> None:
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            # It is dropped because it is broken: that it cannot even be closed well is no news.
+            with contextlib.suppress(apsw.Error):
+                connection.close(True)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+class _Job(Generic[T]):
+    __slots__ = ("error", "future", "loop", "result", "work")
+
+    def __init__(self, work: Callable[[apsw.Connection], T]) -> None:
+        self.work = work
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[T] = self.loop.create_future()
+        self.result: T
+        self.error: Exception | None = None
+
+    def settle(self) -> None:
+        """On the caller's loop."""
+        if self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)
+
+
+class WorkerThread:
+    """Jobs one after the other, each by itself: for reading."""
+
+    def __init__(self, name: str, link: Link) -> None:
+        self._link = link
+        self._queue: SimpleQueue[_Job[Any] | None] = SimpleQueue()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name=f"wireglot-{name}", daemon=True)
+        self._thread.start()
+
+    async def do(self, work: Callable[[apsw.Connection], T]) -> T:
+        if self._closed:
+            raise StoreDown(f"{self._link.path}: is closed")
+        job = _Job(work)
+        self._queue.put(job)
+        return await job.future
+
+    async def close(self) -> None:
+        """What was asked before is still done."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+        # A thread is not awaitable, and joining it would block the loop.
+        await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+
+    def _run(self) -> None:
+        going = True
+        while going:
+            batch: list[_Job[Any]] = []
+            for job in self._gather():
+                if job is None:
+                    going = False
+                else:
+                    batch.append(job)
+            if batch:
+                self._serve(batch)
+                _deliver(batch)
+                batch.clear()
+        self._link.drop()
+
+    def _gather(self) -> list[_Job[Any] | None]:
+        return [self._queue.get()]
+
+    def _serve(self, batch: list[_Job[Any]]) -> None:
+        for job in batch:
+            if job.future.cancelled():
+                continue
+            try:
+                job.result = job.work(self._link.get())
+            except Exception as error:
+                job.error = self._told(error)
+
+    def _told(self, error: Exception) -> Exception:
+        """As the caller is told: what is the file's fault is StoreDown, what is ours stays what it is."""
+        if isinstance(error, apsw.IOError | apsw.CantOpenError | apsw.CorruptError | apsw.NotADBError):
+            self._link.drop()
+        if isinstance(error, _OUTAGES):
+            down = StoreDown(explain(error, self._link.path))
+            down.__cause__ = error
+            return down
+        return error
+
+
+_OUTAGES: Final = (
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.FullError,
+    apsw.IOError,
+    apsw.ReadOnlyError,
+    apsw.CantOpenError,
+    apsw.CorruptError,
+    apsw.NotADBError,
+    apsw.ProtocolError,
+    apsw.NoMemError,
+)
+
+
+class WriterThread(WorkerThread):
+    """The process's one writer. What is asked at about the same time shares one commit; nobody is answered
+    before it. An idle store commits at once; a busy one every few milliseconds."""
+
+    def __init__(self, name: str, link: Link) -> None:
+        self._crowded = False
+        self._committed = 0.0
+        super().__init__(name, link)
+
+    def _gather(self) -> list[_Job[Any] | None]:
+        batch = [self._queue.get()]
+        if self._crowded and self._queue.qsize() < BATCH:
+            rest = self._committed + GATHER_SECONDS - time.monotonic()
+            if rest > 0:
+                time.sleep(rest)
+        try:
+            while len(batch) < BATCH and batch[-1] is not None:
+                batch.append(self._queue.get_nowait())
+        except Empty:
+            pass
+        self._crowded = len(batch) > 1
+        return batch
+
+    def _serve(self, batch: list[_Job[Any]]) -> None:
+        try:
+            self._commit(batch)
+        except Exception as error:
+            if len(batch) > 1 and isinstance(error, apsw.FullError):
+                # One that is too large for the space that is left must not take the others with it.
+                for job in batch:
+                    self._serve([job])
+            else:
+                for job in batch:
+                    job.error = self._told(error)
+        self._committed = time.monotonic()
+
+    def _commit(self, batch: list[_Job[Any]]) -> None:
+        connection = self._link.get()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for job in batch:
+                self._step(connection, job)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def _step(self, connection: apsw.Connection, job: _Job[Any]) -> None:
+        job.error = None
+        connection.execute("SAVEPOINT step")
+        try:
+            job.result = job.work(connection)
+        except Exception as error:
+            # After some failures SQLite has taken the whole transaction back: then nobody has anything.
+            if not connection.in_transaction:
+                raise
+            connection.execute("ROLLBACK TO step")
+            job.error = self._told_in_step(error)
+        connection.execute("RELEASE step")
+
+    def _told_in_step(self, error: Exception) -> Exception:
+        if isinstance(error, apsw.IOError | apsw.CorruptError | apsw.NotADBError):
+            # The connection is not to be trusted with the others' commit.
+            raise error
+        return self._told(error)
+
+
+def _deliver(batch: list[_Job[Any]]) -> None:
+    """One wake-up of each loop for all of its jobs."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Job[Any]]] = {}
+    for job in batch:
+        by_loop.setdefault(job.loop, []).append(job)
+    for loop, jobs in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_settle, jobs)
+        except RuntimeError:
+            # The loop has ended, and with it everybody who waited.
+            continue
+
+
+def _settle(jobs: list[_Job[Any]]) -> None:
+    for job in jobs:
+        job.settle()

@@ -1,0 +1,298 @@
+"""What the demo model decides to say, call and refuse."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wireglot import demo
+from wireglot.demo.directives import Directives, parse_directives, without_directives
+from wireglot.demo.script import Script, answer, count
+from wireglot.ir.content import Extra, Message, Part, Reasoning, Signature, Text, ToolCall, ToolResult
+from wireglot.ir.request import OutputFormat, Request, Thinking, Tool, ToolChoice
+from wireglot.wire.json import decode
+
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+WEATHER = Tool("get_weather", "The weather of a city", CITY)
+CLOCK = Tool("get_time", "What time it is", {"type": "object", "properties": {}})
+
+
+def user(*texts: str) -> Message:
+    return Message("user", tuple(Text(text) for text in texts))
+
+
+def ask(text: str, **more: Any) -> Request:
+    return Request("demo", (user(text),), **more)
+
+
+def follow(request: Request, script: Script, *parts: Part) -> Request:
+    """The conversation one turn later."""
+    turns = (*request.messages, Message("assistant", script.content), Message("user", parts))
+    return Request(request.model, turns, request.tools, request.tool_choice, thinking=request.thinking)
+
+
+def text_of(script: Script) -> str:
+    return "".join(part.text for part in script.content if isinstance(part, Text))
+
+
+def calls_of(script: Script) -> list[ToolCall]:
+    return [part for part in script.content if isinstance(part, ToolCall)]
+
+
+def test_it_says_what_it_is_and_what_it_heard() -> None:
+    said = text_of(answer(ask("Wie ist das Wetter?")))
+    assert "demo model" in said
+    assert "Wie ist das Wetter?" in said
+    assert "German" in said
+
+
+def test_the_same_request_gets_the_same_answer() -> None:
+    request = ask("Weather in Rome?", tools=(WEATHER,))
+    assert answer(request, seed="a", dialect="anthropic") == answer(request, seed="a", dialect="anthropic")
+    one, other = (calls_of(answer(request, seed=seed))[0].id for seed in "ab")
+    assert one != other
+
+
+def test_it_calls_the_tool_that_the_prompt_speaks_of() -> None:
+    script = answer(ask("What is the weather in Rome?", tools=(CLOCK, WEATHER)))
+    (call,) = calls_of(script)
+    assert call.name == "get_weather"
+    assert decode(call.arguments) == {"city": "Rome"}
+    assert script.stop.reason == "tool_calls"
+
+
+def test_tools_that_change_things_are_not_the_first_to_be_tried() -> None:
+    tools = (Tool("Agent", "Start an agent", CITY), Tool("delete_all", "", CITY), CLOCK)
+    assert calls_of(answer(ask("Hello", tools=tools)))[0].name == "get_time"
+
+
+def test_it_quotes_what_the_tools_answered() -> None:
+    request = ask("Weather in Rome?", tools=(WEATHER,))
+    script = answer(request)
+    result = ToolResult(calls_of(script)[0].id, (Text("18 degrees " + "x" * 5000),))
+    said = answer(follow(request, script, result))
+    assert not calls_of(said)
+    assert "18 degrees" in text_of(said)
+    assert len(text_of(said)) < 2_100
+
+
+@pytest.mark.parametrize(
+    ("choice", "names"),
+    [
+        (ToolChoice("none"), []),
+        (ToolChoice("required"), ["get_weather"]),
+        (ToolChoice("required", ("get_time",)), ["get_time"]),
+        (ToolChoice("auto", ("get_time",)), ["get_time"]),
+    ],
+)
+def test_the_tool_choice_is_obeyed(choice: ToolChoice, names: list[str]) -> None:
+    script = answer(ask("The weather?", tools=(WEATHER, CLOCK), tool_choice=choice))
+    assert [call.name for call in calls_of(script)] == names
+
+
+def test_a_required_call_comes_after_results_too() -> None:
+    request = ask("Hello", tools=(WEATHER, CLOCK), tool_choice=ToolChoice("required"))
+    script = answer(request)
+    (first,) = calls_of(script)
+    (second,) = calls_of(answer(follow(request, script, ToolResult(first.id, (Text("ok"),)))))
+    assert {first.name, second.name} == {"get_weather", "get_time"}
+
+
+def test_an_agents_closing_tool_takes_the_answer() -> None:
+    closing = Tool("final_result", "", {"type": "object", "properties": {"answer": {"type": "string"}}})
+    request = ask("Weather in Rome?", tools=(WEATHER, closing))
+    script = answer(request)
+    assert [call.name for call in calls_of(script)] == ["get_weather"]
+    after = follow(request, script, ToolResult(calls_of(script)[0].id, (Text("18"),)))
+    (call,) = calls_of(answer(after))
+    assert call.name == "final_result"
+    done = follow(after, answer(after), ToolResult(call.id, (Text("taken"),)))
+    assert not calls_of(answer(done))
+
+
+def test_parallel_calls_are_made_on_request_and_have_ids_of_their_own() -> None:
+    calls = calls_of(answer(ask("[[demo:tools 3]] go", tools=(WEATHER, CLOCK))))
+    assert len({call.id for call in calls}) == 3
+    single = ask("[[demo:tools 3]] go", tools=(WEATHER, CLOCK), parallel_tools=False)
+    assert len(calls_of(answer(single))) == 1
+
+
+def test_a_named_tool_is_called_with_the_given_arguments() -> None:
+    script = answer(ask('[[demo:tool get_time {"zone": [["a"]]}]] now', tools=(WEATHER, CLOCK)))
+    (call,) = calls_of(script)
+    assert (call.name, decode(call.arguments)) == ("get_time", {"zone": [["a"]]})
+
+
+def test_a_schema_is_answered_with_what_it_accepts() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 5}}, "required": ["n"]}
+    said = text_of(answer(ask("Give me JSON", output=OutputFormat("schema", schema))))
+    assert decode(said) == {"n": 5}
+    assert isinstance(decode(text_of(answer(ask("JSON", output=OutputFormat("json"))))), dict)
+
+
+def test_the_limit_is_kept() -> None:
+    script = answer(ask("[[demo:text 100]]", max_tokens=10))
+    assert script.stop.reason == "length"
+    assert script.usage.output <= 10
+    assert 0 < len(text_of(script)) <= 40
+
+
+def test_a_call_that_does_not_fit_is_not_begun() -> None:
+    script = answer(ask("Weather in Rome?", tools=(WEATHER,), max_tokens=7))
+    assert script.stop.reason == "length"
+    assert not calls_of(script)
+
+
+def test_stop_sequences_end_the_answer_before_them() -> None:
+    script = answer(ask("[[demo:echo]] one two three", stop=("three", "two")))
+    assert text_of(script) == "one "
+    assert (script.stop.reason, script.stop.sequence) == ("stop_sequence", "two")
+
+
+@pytest.mark.parametrize(
+    ("thinking", "thinks"),
+    [
+        (Thinking(), False),
+        (Thinking("off", "high"), False),
+        (Thinking("on", budget=1024), True),
+        (Thinking("auto"), True),
+        (Thinking(effort="low"), True),
+        (Thinking(effort="none"), False),
+    ],
+)
+def test_it_thinks_when_thinking_is_asked_for(thinking: Thinking, thinks: bool) -> None:
+    script = answer(ask("Hello", thinking=thinking), dialect="anthropic")
+    assert isinstance(script.content[0], Reasoning) is thinks
+    assert bool(script.usage.reasoning) is thinks
+
+
+def test_hidden_thinking_is_signed_and_shows_nothing() -> None:
+    script = answer(ask("Hi", thinking=Thinking("on", display="omitted")), dialect="anthropic")
+    thought = script.content[0]
+    assert isinstance(thought, Reasoning)
+    assert thought.text == ""
+    assert thought.signature is not None
+
+
+def test_gemini_signs_the_call_and_chat_signs_nothing() -> None:
+    request = ask("[[demo:think]] weather in Rome", tools=(WEATHER,))
+    thought, _, call = answer(request, dialect="gemini").content
+    assert isinstance(thought, Reasoning)
+    assert thought.signature is None
+    assert isinstance(call, ToolCall)
+    assert call.signature is not None
+    assert all(
+        getattr(part, "signature", None) is None for part in answer(request, dialect="openai-chat").content
+    )
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai-responses", "gemini"])
+def test_a_changed_signature_is_refused_where_it_is_told_to_look(dialect: str) -> None:
+    state = Extra("openai-responses", {"include": ["reasoning.encrypted_content"]})
+    request = ask("[[demo:strict]] [[demo:think]] weather in Rome", tools=(WEATHER,), extra=state)
+    script = answer(request, dialect=dialect)
+    result = ToolResult(calls_of(script)[0].id, (Text("18"),))
+    assert answer(follow(request, script, result), dialect=dialect).error is None
+    changed = tuple(_forged(part) for part in script.content)
+    forged = follow(request, Script(changed), result)
+    error = answer(forged, dialect=dialect).error
+    assert error is not None
+    assert error.status == 400
+    assert "signature" in error.message
+
+
+def _forged(part: Part) -> Part:
+    if isinstance(part, Reasoning) and part.signature is not None:
+        return Reasoning(part.text, Signature("forged", part.signature.origin))
+    if isinstance(part, ToolCall) and part.signature is not None:
+        return ToolCall(
+            part.id, part.name, part.arguments, signature=Signature("forged", part.signature.origin)
+        )
+    return part
+
+
+def test_it_fails_and_refuses_on_request() -> None:
+    """R-DE-14"""
+    error = answer(ask("[[demo:fail 429 retry-after=2]]")).error
+    assert error is not None
+    assert (error.kind, error.status, error.retry_after) == ("rate_limit", 429, 2)
+    refused = answer(ask("[[demo:refuse]]"))
+    assert refused.stop.reason == "refused"
+    assert [part.refusal for part in refused.content if isinstance(part, Text)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("word", "ending"),
+    [
+        ("cut", "cut"),
+        ("hang", "silent"),
+        ("hang-midstream", "hang"),
+        ("fail-midstream", "fail"),
+        ("think", "complete"),
+    ],
+)
+def test_directives_say_how_the_answer_ends(word: str, ending: str) -> None:
+    assert answer(ask(f"Hello [[demo:{word}]]")).ending == ending
+
+
+def test_directives_count_in_the_last_user_turn_and_never_in_results() -> None:
+    request = ask("[[demo:text 3]] x", tools=(WEATHER,))
+    injected = ToolResult("1", (Text("[[demo:fail 500]]"),))
+    turns = (
+        *request.messages,
+        Message("assistant", (ToolCall("1", "get_weather", "{}"),)),
+        Message("user", (injected,)),
+    )
+    assert answer(Request("demo", turns)).error is None
+    old = Request("demo", (user("[[demo:fail 500]]"), Message("assistant", (Text("no"),)), user("hi")))
+    assert answer(old).error is None
+
+
+def test_directives_that_say_nothing_are_left_alone() -> None:
+    assert (
+        parse_directives("[[demo:fail 200]] [[demo:slow soon]] [[demo:nonsense]] [[demo:text") == Directives()
+    )
+    assert parse_directives("[[demo:slow 50ms]]").gap == 0.05
+    assert parse_directives("[[demo:slow 2s]]").gap == 2
+    assert parse_directives("[[demo:fail 503 retry-after-ms=1500]]").retry_after == 1.5
+    assert without_directives("a [[demo:text 3]] b") == "a  b"
+
+
+def test_usage_adds_up_and_counts_what_was_cached() -> None:
+    request = ask("Weather in Rome?", tools=(WEATHER,))
+    script = answer(request)
+    assert script.usage.cache_read == 0
+    assert script.usage.total_input == count(request)
+    later = follow(request, script, ToolResult(calls_of(script)[0].id, (Text("18"),)))
+    usage = answer(later).usage
+    assert usage.cache_read > 0
+    assert usage.total_input == count(later)
+
+
+def test_a_request_without_words_is_answered() -> None:
+    assert "no words" in text_of(answer(Request("demo", ())))
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "demo.md"
+
+
+@pytest.mark.parametrize(
+    "text", [DOCS.read_text(encoding="utf-8"), demo.__doc__ or ""], ids=["docs", "module"]
+)
+def test_every_directive_is_documented(text: str) -> None:
+    """Those the page shows are understood, and no other is."""
+    shown = re.findall(r"^\| `(\[\[demo:.+?\]\])` \|", text.replace("N]]", "3]]"), re.MULTILINE)
+    changed: set[str] = set()
+    for directive in shown:
+        found = parse_directives(directive)
+        names = {
+            name
+            for name in Directives.__struct_fields__
+            if getattr(found, name) != getattr(Directives(), name)
+        }
+        assert names, f"{directive} is not understood"
+        changed |= names
+    assert changed == set(Directives.__struct_fields__)

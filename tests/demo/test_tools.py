@@ -1,0 +1,161 @@
+"""The two-turn tool loop of real clients: the demo model reads the marked file with the tools they offer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from wireglot.demo.script import answer
+from wireglot.ir.content import Message, Text, ToolCall, ToolResult
+from wireglot.ir.request import Grammar, Request, Tool
+from wireglot.wire.json import decode
+
+FILE = "/notes/marker.txt"
+PROMPT = f"Read the marker file [[marker-file:{FILE}]] with a tool, then reply with its content."
+NONCE = "NONCE-0123456789ab"
+
+
+def schema(*required: str, **properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {
+            name: {"type": kind} if isinstance(kind, str) else kind for name, kind in properties.items()
+        },
+        "required": list(required),
+    }
+
+
+AGENT = Tool(
+    "Agent",
+    "Launch an agent for a task",
+    schema("description", "prompt", description="string", prompt="string"),
+)
+BASH = Tool(
+    "Bash", "Runs a command", schema("command", command="string", timeout="number", description="string")
+)
+READ = Tool(
+    "Read", "Reads a file", schema("file_path", file_path="string", offset="integer", limit="integer")
+)
+WRITE = Tool("Write", "Writes a file", schema("file_path", "content", file_path="string", content="string"))
+EXEC_COMMAND = Tool("exec_command", "Runs a command in a PTY", schema("cmd", cmd="string", workdir="string"))
+VIEW_IMAGE = Tool("view_image", "View a local image", schema("path", path="string"))
+SHELL = Tool(
+    "shell", "Runs a shell command", schema("command", command={"type": "array", "items": {"type": "string"}})
+)
+PATCH = Tool("apply_patch", "Edit files", kind="custom", grammar=Grammar("lark", "start: begin_patch"))
+EXEC = Tool(
+    "exec",
+    "Run JavaScript; `await tools.exec_command(...)`",
+    kind="custom",
+    namespace="functions",
+    grammar=Grammar("lark", "start: js_source"),
+)
+EXEC_AS_FUNCTION = Tool("functions__exec", "Run JavaScript with await tools", schema("input", input="string"))
+GEMINI_READ = Tool("read_file", "Reads a file", schema("file_path", file_path="STRING", start_line="NUMBER"))
+GEMINI_LIST = Tool("list_directory", "Lists a folder", schema("dir_path", dir_path="STRING"))
+GEMINI_SHELL = Tool(
+    "run_shell_command", "Runs a command", schema("command", command="STRING", description="STRING")
+)
+OPENCODE_READ = Tool("read", "Read a file", schema("filePath", filePath="string"))
+MCP_READ = Tool("mcp__files__read_text", "Read the content of a file", schema("path", path="string"))
+
+
+def asked(*tools: Tool) -> Request:
+    return Request("demo", (Message("user", (Text("<reminder/>"), Text(PROMPT))),), tools)
+
+
+def call_of(request: Request) -> ToolCall:
+    (call,) = [part for part in answer(request).content if isinstance(part, ToolCall)]
+    return call
+
+
+def later(request: Request, result: str) -> Request:
+    call = call_of(request)
+    turns = (Message("assistant", (call,)), Message("user", (ToolResult(call.id, (Text(result),)),)))
+    return Request(request.model, request.messages + turns, request.tools)
+
+
+def last_text(request: Request) -> str:
+    (part,) = answer(request).content
+    assert isinstance(part, Text)
+    return part.text
+
+
+@pytest.mark.parametrize(
+    ("tools", "name", "arguments"),
+    [
+        pytest.param((AGENT, BASH, WRITE, READ), "Read", {"file_path": FILE}, id="claude-code"),
+        pytest.param((AGENT, BASH), "Bash", {"command": f"cat {FILE}"}, id="shell-only"),
+        pytest.param((VIEW_IMAGE, PATCH, EXEC_COMMAND), "exec_command", {"cmd": f"cat {FILE}"}, id="codex"),
+        pytest.param((SHELL,), "shell", {"command": ["bash", "-lc", f"cat {FILE}"]}, id="shell-list"),
+        pytest.param(
+            (GEMINI_LIST, GEMINI_SHELL, GEMINI_READ), "read_file", {"file_path": FILE}, id="gemini-cli"
+        ),
+        pytest.param((BASH, OPENCODE_READ), "read", {"filePath": FILE}, id="opencode"),
+        pytest.param((AGENT, WRITE, MCP_READ), "mcp__files__read_text", {"path": FILE}, id="mcp"),
+    ],
+)
+def test_the_tool_that_can_read_a_file_is_called_with_its_path(
+    tools: tuple[Tool, ...], name: str, arguments: dict[str, Any]
+) -> None:
+    call = call_of(asked(*tools))
+    assert call.name == name
+    made = decode(call.arguments)
+    assert {key: made[key] for key in arguments} == arguments
+
+
+def test_a_freeform_tool_gets_a_program_and_keeps_its_namespace() -> None:
+    call = call_of(asked(EXEC))
+    assert (call.kind, call.name, call.namespace) == ("custom", "exec", "functions")
+    assert f'tools.exec_command({{cmd: "cat {FILE}"}})' in call.arguments
+
+
+def test_a_freeform_tool_in_the_dress_of_a_function_gets_the_same_program() -> None:
+    call = call_of(asked(EXEC_AS_FUNCTION))
+    assert decode(call.arguments) == {"input": call_of(asked(EXEC)).arguments}
+
+
+def test_the_nonce_of_the_result_ends_the_loop() -> None:
+    assert last_text(later(asked(AGENT, BASH, READ), f"1\t{NONCE}\n")) == f"FINAL-OK {NONCE}"
+
+
+def test_a_nonce_in_the_prompt_proves_nothing() -> None:
+    request = Request("demo", (Message("user", (Text(f"{PROMPT} {NONCE}"),)),), (READ,))
+    assert "FINAL-OK" not in last_text(later(request, "no such file"))
+
+
+def test_a_tool_that_did_not_show_it_is_followed_by_the_next() -> None:
+    second = later(asked(AGENT, BASH, READ), "Error: not permitted")
+    assert call_of(second).name == "Bash"
+    third = later(second, NONCE)
+    assert last_text(third) == f"FINAL-OK {NONCE}"
+
+
+def test_it_gives_up_after_a_few_tools() -> None:
+    request = asked(BASH, READ, EXEC_COMMAND, SHELL, GEMINI_SHELL)
+    for _ in range(3):
+        request = later(request, "nothing")
+    assert "answered" in last_text(request)
+
+
+def test_a_word_after_the_loop_gets_the_same_answer_and_no_call() -> None:
+    done = later(asked(READ), NONCE)
+    turns = (Message("assistant", answer(done).content), Message("user", (Text("And?"),)))
+    assert last_text(Request("demo", done.messages + turns, done.tools)) == f"FINAL-OK {NONCE}"
+
+
+def test_a_second_marker_starts_a_second_loop() -> None:
+    done = later(asked(READ), NONCE)
+    again = Message("user", (Text("Now [[marker-file:/tmp/other.txt]]"),))
+    request = Request("demo", (*done.messages, Message("assistant", answer(done).content), again), (READ,))
+    assert decode(call_of(request).arguments)["file_path"] == "/tmp/other.txt"
+
+
+def test_without_tools_the_marked_prompt_is_answered_in_words() -> None:
+    assert "demo model" in last_text(asked())
+
+
+def test_deferred_tools_are_not_called() -> None:
+    hidden = Tool("Read", "Reads a file", READ.schema, deferred=True)
+    assert call_of(asked(hidden, BASH)).name == "Bash"

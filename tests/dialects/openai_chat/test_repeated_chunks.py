@@ -1,0 +1,147 @@
+"""Chunks that repeat the one before but for their text say what they would say read in full."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.openai_chat.repeated_chunks import Refrain
+from wireglot.dialects.openai_chat.stream_reader import ChatReader
+from wireglot.ir.stream import Delta, Event, Failure
+
+
+class _Forgetful(Refrain):
+    """Learns nothing: every chunk is read in full."""
+
+    def learn(self, block: bytes, said: list[Event]) -> None:
+        pass
+
+
+def _in_full() -> ChatReader:
+    reader = ChatReader(Context(seed="s"))
+    reader._refrain = _Forgetful()
+    return reader
+
+
+def _events(reader: ChatReader, pieces: list[bytes]) -> list[Event]:
+    return [event for piece in pieces for event in reader.read(piece)] + reader.end()
+
+
+def _chunk(delta: Any, finish: str | None = None, **more: Any) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+    return {
+        "id": "c1",
+        "object": "chat.completion.chunk",
+        "created": 7,
+        "model": "m",
+        "choices": [choice],
+    } | more
+
+
+def _line(value: Any, compact: bool = True) -> bytes:
+    separators = (",", ":") if compact else None
+    return b"data: %b\n\n" % json.dumps(value, separators=separators, ensure_ascii=False).encode()
+
+
+_texts = st.sampled_from(
+    [
+        "",
+        "a",
+        'say "hi"',
+        "back\\slash",
+        "\\",
+        "line\nbreak",
+        "\U0001f600",
+        '"content":"x"',
+        "data: ",
+        "[DONE]",
+    ]
+)
+_deltas = st.one_of(
+    st.builds(lambda text: {"content": text}, _texts),
+    st.builds(lambda text: {"role": "assistant", "content": text}, _texts),
+    st.builds(lambda text: {"content": None, "reasoning_content": text}, _texts),
+    st.builds(lambda text: {"content": text, "refusal": None, "annotations": [{"type": "x"}]}, _texts),
+    st.builds(lambda text: {"content": text, "custom": "kept"}, _texts),
+    st.builds(
+        lambda text: {"tool_calls": [{"index": 0, "id": "t", "function": {"name": "f", "arguments": text}}]},
+        _texts,
+    ),
+)
+_more = st.sampled_from(
+    [
+        {},
+        {"system_fingerprint": "one"},
+        {"system_fingerprint": "two"},
+        {"service_tier": "flex"},
+        {"usage": None},
+        {"usage": {"prompt_tokens": 1, "completion_tokens": 2}},
+    ]
+)
+_chunks = st.builds(lambda delta, more: _chunk(delta, **more), _deltas, _more)
+_streams = st.lists(st.tuples(_chunks, st.integers(1, 3), st.booleans()), max_size=8).map(
+    lambda drawn: [_line(chunk, compact) for chunk, times, compact in drawn for _ in range(times)]
+)
+_ENDS = [_line(_chunk({}, "stop")), b"data: [DONE]\n\n"]
+
+
+@given(_streams, st.integers(1, 400))
+def test_a_stream_says_the_same_as_read_in_full(lines, size):
+    data = b"".join([*lines, *_ENDS])
+    whole = _events(_in_full(), [data])
+    assert _events(ChatReader(Context(seed="s")), [data]) == whole
+    assert _events(ChatReader(Context(seed="s")), [*lines, *_ENDS]) == whole
+    cut = [data[at : at + size] for at in range(0, len(data), size)]
+    assert _events(ChatReader(Context(seed="s")), cut) == whole
+
+
+_SHAPE = b'data: {"id":"c","choices":[{"delta":{"content":%b}}]}\n\n'
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b'"\\ud83d"',  # half a character
+        b'"a"}}],"x":[{"y":{"z":"b"',  # fits before and behind, and is another chunk
+        b'"a\\"',  # the quote behind it is the text's
+        b"null",
+        b'"',
+        b"",
+    ],
+)
+def test_a_chunk_that_only_looks_alike_is_read_in_full(odd):
+    data = b"".join(_SHAPE % text for text in (b'"one"', b'"two"', b'"three"', odd, b'"four"')) + _ENDS[1]
+    assert _events(ChatReader(Context(seed="s")), [data]) == _events(_in_full(), [data])
+
+
+def test_a_text_under_a_name_that_stands_twice_is_not_mistaken():
+    line = b'data: {"content":"outer","choices":[{"delta":{"content":"%d"}}]}\n\n'
+    data = b"".join(line % number for number in range(5)) + _ENDS[1]
+    said = _events(ChatReader(Context(seed="s")), [data])
+    assert said == _events(_in_full(), [data])
+    assert [event.text for event in said if type(event) is Delta] == ["0", "1", "2", "3", "4"]
+
+
+def test_most_of_a_stream_is_not_read_in_full(monkeypatch):
+    read = []
+    frame = ChatReader._frame
+
+    def counted(self, *rest):
+        read.append(1)
+        return frame(self, *rest)
+
+    monkeypatch.setattr(ChatReader, "_frame", counted)
+    lines = [_line(_chunk({"content": f"word {number}"})) for number in range(100)]
+    events = _events(ChatReader(Context()), [*lines, *_ENDS])
+    assert sum(type(event) is Delta for event in events) == 100
+    assert len(read) < 10
+
+
+def test_a_frame_that_is_too_large_is_refused_among_frames_that_repeat():
+    lines = [_line(_chunk({"content": "x" * (size * 100)})) for size in (1, 1, 1, 30, 1)]
+    events = _events(ChatReader(Context(max_frame=1000)), lines)
+    assert type(events[-1]) is Failure
+    assert sum(type(event) is Delta for event in events) == 3

@@ -1,0 +1,90 @@
+"""docs/configuration.md says what the configuration knows, and its examples load."""
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from tests.gateway.config.config_files import QUIET, loaded
+from wireglot.gateway.config.environment import _SCALARS
+from wireglot.gateway.config.problems import Problems
+from wireglot.gateway.config.providers import RETRIES
+from wireglot.gateway.config.specs import AUTHS, DIALECTS, read_headers, read_spec
+from wireglot.gateway.config.table import Table
+from wireglot.gateway.settings import (
+    BreakerPolicy,
+    ClientKey,
+    Keep,
+    ProcessLimits,
+    Provider,
+    ServerSettings,
+    StoreSettings,
+)
+from wireglot.http.retry import RetryPolicy
+from wireglot.http.transport import Timeouts
+from wireglot.providers.spec import Price
+from wireglot.stores.records import KeyQuotas
+
+PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
+
+
+def section(heading: str) -> str:
+    return PAGE.split(f"## `[{heading}]`", 1)[1].split("\n## ", 1)[0]
+
+
+def documented(text: str) -> set[str]:
+    """Names in the first column of the tables."""
+    rows = re.findall(r"^\| (`.*?) \|", text, flags=re.MULTILINE)
+    return {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+
+
+def fields(struct: type[msgspec.Struct]) -> set[str]:
+    return set(struct.__struct_fields__)
+
+
+def test_every_setting_of_the_server_is_documented() -> None:
+    assert documented(section("server")) == fields(ServerSettings)
+
+
+def test_every_field_of_a_provider_is_documented() -> None:
+    table = Table({"dialect": "openai-chat", "base_url": "http://h/v1"}, "", Problems())
+    read_spec("x", table)
+    read_headers(table)
+    read = table._known | (fields(Provider) - {"name", "spec", "credentials"})
+    read |= {"api_key", "api_keys", "project", "location"}
+    assert documented(section("providers.NAME")) == read
+
+
+def test_every_choice_and_every_nested_field_is_documented() -> None:
+    about = section("providers.NAME")
+    for struct in (Timeouts, RetryPolicy, BreakerPolicy):
+        for field in fields(struct):
+            assert f"`{field}`" in about
+    for choice in (*DIALECTS, *AUTHS, *RETRIES):
+        assert choice in about
+    for field in (fields(ClientKey) - {"name", "digest", "limits"}) | fields(KeyQuotas):
+        assert f"`{field}`" in section("keys")
+    assert documented(section("prices")) == fields(Price)
+    assert documented(section("store")) == fields(StoreSettings) | fields(Keep)
+
+
+def test_every_limit_is_documented_with_its_default() -> None:
+    units = {"": 1, " KiB": 1024, " MiB": 1024 * 1024}
+    told = re.findall(r"^\| `(\w+)` \| ([\d.]+)( [KM]iB)? \| .+ \|$", section("limits"), flags=re.MULTILINE)
+    assert {name: float(value) * units[unit] for name, value, unit in told} == {
+        field.name: float(field.default) for field in msgspec.structs.fields(ProcessLimits)
+    }
+
+
+def test_every_variable_is_documented() -> None:
+    known = {*_SCALARS, "WIREGLOT_CONFIG", "WIREGLOT_KEYS", "WIREGLOT_MODELS"}
+    assert set(re.findall(r"WIREGLOT_\w+", PAGE)) == known
+
+
+def test_the_examples_load(tmp_path: Path) -> None:
+    environ = dict.fromkeys(("MOONSHOT_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY", "GROQ_API_KEY"), "k")
+    first, second, prices = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)
+    first = first.replace("sha256:...", "sha256:" + 64 * "0")
+    assert len(loaded(tmp_path, first, {**QUIET, **environ}).rules) == 2
+    assert len(loaded(tmp_path, first.split("[models]")[0] + second, {**QUIET, **environ}).rules) == 4
+    assert len(loaded(tmp_path, prices, {**QUIET, **environ}).prices) == 2

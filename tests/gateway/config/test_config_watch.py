@@ -1,0 +1,199 @@
+"""A changed configuration is loaded when it is whole; a broken one changes nothing. And the lasting secret."""
+
+import asyncio
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.config.config_files import QUIET, written
+from wireglot.gateway.config import ConfigError, Watcher, load
+from wireglot.gateway.settings import Settings
+
+
+class Seen:
+    """A watcher over a file, and what it reported."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.changes: list[Settings] = []
+        self.errors: list[ConfigError] = []
+        self.watcher = Watcher(path, self.changes.append, self.errors.append, environ=QUIET, interval=0.001)
+
+    def look(self, times: int = 1) -> "Seen":
+        for _ in range(times):
+            self.watcher.step()
+        return self
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        return len(self.changes), len(self.errors)
+
+
+def test_an_unchanged_file_is_not_loaded_again(tmp_path: Path) -> None:
+    path = written(tmp_path, "[providers.demo]\n")
+    seen = Seen(path).look(3)
+    os.utime(path)
+    assert seen.look(3).counts == (0, 0)
+
+
+def test_a_change_is_loaded_once_it_stands_still(tmp_path: Path) -> None:
+    seen = Seen(written(tmp_path, "[server]\nport = 1\n[providers.demo]\n"))
+    written(tmp_path, "[server]\nport = 2\n[providers.demo]\n")
+    assert seen.look().counts == (0, 0)
+    assert seen.look().counts == (1, 0)
+    assert seen.changes[0].server.port == 2
+    assert seen.look(3).counts == (1, 0)
+
+
+def test_a_broken_file_keeps_the_old_settings_and_is_told_once(tmp_path: Path) -> None:
+    seen = Seen(written(tmp_path, "[providers.demo]\n"))
+    written(tmp_path, "[server]\nport = 'x'\n")
+    assert seen.look(5).counts == (0, 1)
+    assert seen.errors[0].problems[0].path == "server.port"
+    written(tmp_path, "[server]\nport = 5\n[providers.demo]\n")
+    assert seen.look(2).counts == (1, 1)
+
+
+def test_a_file_that_is_being_written_is_not_loaded_halfway(tmp_path: Path) -> None:
+    whole = "[server]\nport = 7\n[providers.demo]\n[models]\nfast = 'demo/demo'\n"
+    seen = Seen(written(tmp_path, "[providers.demo]\n"))
+    for length in range(0, len(whole) + 1, 3):
+        written(tmp_path, whole[:length])
+        seen.look()
+    written(tmp_path, whole)
+    assert seen.look(2).counts == (1, 0)
+    assert [rule.match for rule in seen.changes[0].rules] == ["fast"]
+
+
+def test_a_file_that_goes_away_and_comes_back(tmp_path: Path) -> None:
+    path = written(tmp_path, "[providers.demo]\n")
+    seen = Seen(path)
+    path.unlink()
+    assert seen.look(4).counts == (0, 1)
+    written(tmp_path, "[providers.demo]\n")
+    assert seen.look(4).counts == (1, 1)
+
+
+def test_a_changed_secret_file_is_a_change(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("one")
+    seen = Seen(written(tmp_path, '[providers.openai]\napi_key = "file:key"\n'))
+    (tmp_path / "key").write_text("two")
+    assert seen.look(2).counts == (1, 0)
+    assert seen.changes[0].providers["openai"].credentials[0].secret.value == "two"
+
+
+@pytest.mark.parametrize("with_file", [True, False])
+def test_now_loads_at_once_and_unchanged(tmp_path: Path, with_file: bool) -> None:
+    seen = Seen(written(tmp_path, "[providers.demo]\n") if with_file else None)
+
+    async def ask() -> None:
+        running = asyncio.create_task(seen.watcher.run())
+        seen.watcher.now()
+        while not seen.changes:
+            await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(asyncio.wait_for(ask(), 5))
+    assert seen.counts == (1, 0)
+
+
+def test_the_task_finds_a_change_by_itself(tmp_path: Path) -> None:
+    seen = Seen(written(tmp_path, "[providers.demo]\n"))
+
+    async def wait() -> None:
+        running = asyncio.create_task(seen.watcher.run())
+        written(tmp_path, "[server]\nport = 9\n[providers.demo]\n")
+        while not seen.changes:
+            await asyncio.sleep(0.001)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(asyncio.wait_for(wait(), 5))
+    assert seen.changes[0].server.port == 9
+
+
+@pytest.mark.parametrize("text", ["a = 1" + "0" * 5000, ".".join("a" * 1500) + " = 1", 'a = "file:\\u0000"'])
+def test_whatever_a_file_says_the_next_one_is_loaded(tmp_path: Path, text: str) -> None:
+    seen = Seen(written(tmp_path, "[providers.demo]\n"))
+    written(tmp_path, text)
+    assert seen.look(4).counts == (0, 1)
+    written(tmp_path, "[server]\nport = 5\n[providers.demo]\n")
+    assert seen.look(2).counts == (1, 1)
+
+
+def test_settings_that_cannot_be_taken_up_are_told_without_their_content_and_the_task_goes_on(
+    tmp_path: Path,
+) -> None:
+    path = written(tmp_path, "[providers.demo]\n")
+    changes: list[Settings] = []
+    errors: list[ConfigError] = []
+
+    def take(settings: Settings) -> None:
+        changes.append(settings)
+        if len(changes) == 1:
+            raise LookupError("sk-secret")
+
+    async def ask() -> None:
+        watcher = Watcher(path, take, errors.append, environ=QUIET, interval=60)
+        running = asyncio.create_task(watcher.run())
+        for count in (1, 2):
+            watcher.now()
+            while len(changes) < count:
+                await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(asyncio.wait_for(ask(), 5))
+    assert [problem.found for error in errors for problem in error.problems] == ["LookupError"]
+    assert "sk-secret" not in str(errors[0])
+
+
+def test_a_secret_is_made_once_and_only_for_the_user(tmp_path: Path) -> None:
+    environ = {"XDG_DATA_HOME": str(tmp_path)}
+    first, second = load(None, environ=environ).server.secret, load(None, environ=environ).server.secret
+    place = tmp_path / "wireglot" / "secret"
+    assert first == second
+    assert first.value == place.read_text().strip()
+    assert first.source == f"file:{place}"
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+    assert stat.S_IMODE(place.parent.stat().st_mode) == 0o700
+    assert [entry.name for entry in place.parent.iterdir()] == ["secret"]
+
+
+def test_looking_at_a_configuration_leaves_nothing_behind(tmp_path: Path) -> None:
+    settings = load(None, environ={"XDG_DATA_HOME": str(tmp_path)}, create_secret=False)
+    assert list(tmp_path.iterdir()) == []
+    assert not any("lasting" in note for note in settings.notes)
+
+
+def test_without_a_home_the_secret_lives_as_long_as_the_process() -> None:
+    first, second = load(None, environ={}), load(None, environ={})
+    assert first.server.secret == second.server.secret
+    assert first.server.secret.source == "random"
+    assert len(first.server.secret.value) == 64
+    assert any("lasting" in note for note in first.notes)
+
+
+def test_a_home_that_cannot_be_written_is_a_note(tmp_path: Path) -> None:
+    (tmp_path / "wireglot").write_text("in the way")
+    settings = load(None, environ={"XDG_DATA_HOME": str(tmp_path)})
+    assert settings.server.secret.source == "random"
+    assert any(str(tmp_path) in note for note in settings.notes)
+
+
+def test_a_spoilt_secret_file_is_a_note_and_is_left_alone(tmp_path: Path) -> None:
+    place = tmp_path / "wireglot" / "secret"
+    place.parent.mkdir()
+    place.write_text("short")
+    settings = load(None, environ={"XDG_DATA_HOME": str(tmp_path)})
+    assert settings.server.secret.source == "random"
+    assert place.read_text() == "short"
+    assert any("no usable secret" in note for note in settings.notes)
+
+
+def test_a_given_secret_wins(tmp_path: Path) -> None:
+    environ = {"XDG_DATA_HOME": str(tmp_path), **QUIET}
+    assert load(None, environ=environ).server.secret.source == "env:WIREGLOT_SECRET"
+    assert list(tmp_path.iterdir()) == []

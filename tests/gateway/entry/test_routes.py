@@ -1,0 +1,87 @@
+"""Paths and who can read the answer."""
+
+import pytest
+
+from tests.gateway.kit import head
+from wireglot.gateway.entry import routes
+from wireglot.gateway.entry.routes import NoRoute, match
+from wireglot.gateway.errors import RequestError
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "dialect", "operation", "model", "stream"),
+    [
+        ("POST", "/v1/messages", "anthropic", "generate", "", None),
+        ("POST", "/v1/messages/count_tokens", "anthropic", "count", "", None),
+        ("POST", "/anthropic/v1/messages", "anthropic", "generate", "", None),
+        ("POST", "/v1/chat/completions", "openai-chat", "generate", "", None),
+        ("POST", "/v1beta/openai/chat/completions", "openai-chat", "generate", "", None),
+        ("POST", "/v1/responses", "openai-responses", "generate", "", None),
+        ("POST", "/v1/responses/input_tokens", "openai-responses", "count", "", None),
+        ("POST", "/v1beta/models/m:generateContent", "gemini", "generate", "m", False),
+        ("POST", "/v1/models/m:streamGenerateContent", "gemini", "generate", "m", True),
+        ("POST", "/v1beta/models/m:countTokens", "gemini", "count", "m", None),
+        ("POST", "/v1beta/models/openai/gpt-5.5:generateContent", "gemini", "generate", "openai/gpt-5.5", False),
+        ("POST", "/v1beta/openai/gpt-5.5:generateContent", "gemini", "generate", "openai/gpt-5.5", False),
+        ("POST", "/v1/projects/p/locations/l/publishers/google/models/m:generateContent", "gemini", "generate", "m", False),
+        ("POST", "/v1internal:streamGenerateContent", "code-assist", "generate", "", True),
+        ("POST", "/v1internal:loadCodeAssist", "code-assist", "assist", "", None),
+        ("POST", "/v1/gemini", "gemini-simple", "generate", "", None),
+        ("GET", "/healthz", "openai-chat", "health", "", None),
+        ("HEAD", "/readyz", "openai-chat", "ready", "", None),
+        ("GET", "/v1beta/models", "gemini", "models", "", None),
+        ("GET", "/v1beta/models/a/b", "gemini", "model", "a/b", None),
+    ],
+)  # fmt: skip
+def test_each_path_is_one_question_in_one_dialect(method, path, dialect, operation, model, stream):
+    asked = match(head(method, path))
+    assert (asked.dialect, asked.operation, asked.model, asked.stream) == (dialect, operation, model, stream)
+
+
+@pytest.mark.parametrize(
+    ("headers", "query", "dialect"),
+    [
+        ({}, "", "openai-chat"),
+        ({"authorization": "Bearer x"}, "", "openai-chat"),
+        ({"anthropic_version": "2026-10-21"}, "", "anthropic"),
+        ({"x_goog_api_key": "x"}, "", "gemini"),
+        ({}, "key=x", "gemini"),
+    ],
+)
+def test_a_model_list_is_told_in_the_dialect_of_who_asks(headers, query, dialect):
+    """R-DE-04"""
+    assert match(head("GET", "/v1/models", query, **headers)).dialect == dialect
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "dialect", "allowed"),
+    [
+        ("GET", "/v1/messages", "anthropic", ("POST",)),
+        ("POST", "/v1/models", "openai-chat", ("GET",)),
+        ("POST", "/v1/messages/batches", "anthropic", ()),
+        ("POST", "/v1beta/cachedContents", "gemini", ()),
+        ("POST", "/v1beta/models/x:batchEmbedContents", "gemini", ()),
+        ("GET", "/v1internal:nothing", "code-assist", ("POST",)),
+        ("PUT", "/v1/responses/x", "openai-responses", ("GET", "DELETE")),
+        ("GET", "/admin", "openai-chat", ()),
+    ],
+)
+def test_what_is_not_there_is_refused_in_the_callers_dialect(method, path, dialect, allowed):
+    with pytest.raises(NoRoute) as refused:
+        match(head(method, path))
+    assert (refused.value.dialect, refused.value.allowed) == (dialect, allowed)
+
+
+def test_only_health_and_probes_are_open():
+    """THREATS T4: every route says whether it needs a key; this list is the exception."""
+    table = [*routes.POST.items(), *routes.GET.items()]
+    assert {path for path, asked in table if asked.open} == {"/healthz", "/health", "/readyz"}
+
+
+def test_an_encoded_slash_is_part_of_a_models_name_and_of_nothing_else():
+    """SDKs write `models.retrieve("demo/demo")` so; THREATS T4"""
+    assert match(head("GET", "/v1/models/demo%2Fdemo")).model == "demo/demo"
+    assert match(head("POST", "/v1beta/models/demo%2fdemo:generateContent")).model == "demo/demo"
+    for path in ("/v1%2Fmessages", "/v1/messages%2fcount_tokens", "/%2fhealthz"):
+        with pytest.raises(RequestError):
+            match(head("POST", path))

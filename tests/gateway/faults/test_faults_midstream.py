@@ -1,0 +1,227 @@
+"""FAULTS 3e: streams that break after their answer has begun, passed through and translated."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.gateway.faults.faults_kit import (
+    BY_NAME,
+    CLIENTS,
+    ONCE,
+    UPSTREAMS,
+    Client,
+    Told,
+    ask,
+    every_dialect,
+    invented_end,
+    is_complete,
+    logged,
+    model_at,
+    provider,
+    told,
+    told_in_stream,
+)
+from tests.gateway.faults.faults_stages import (
+    PAIRED,
+    PAIRS,
+    Stage,
+    behind,
+    frames,
+    pair_name,
+    recorded,
+    stage_behind,
+)
+from wireglot.testing.scripted_upstream import Behaviour, Fault, ScriptedUpstream
+
+LONG = "[[demo:text 24]]"
+EVENT = 100_000
+
+BROKEN = {
+    "A": ("api_error", None),
+    "C": ("server_error", "upstream_error"),
+    "R": ("server_error", "upstream_error"),
+    "G": ("UNAVAILABLE", 503),
+}
+LATE = {
+    "A": ("timeout_error", None),
+    "C": ("server_error", "upstream_timeout"),
+    "R": ("server_error", "upstream_timeout"),
+    "G": ("DEADLINE_EXCEEDED", 504),
+}
+OVERLOADED = {
+    "A": ("overloaded_error", None),
+    "C": ("server_error", "server_is_overloaded"),
+    "R": ("server_error", "server_is_overloaded"),
+    "G": ("UNAVAILABLE", 503),
+}
+
+
+def _toml(upstream: ScriptedUpstream) -> str:
+    return (
+        every_dialect(upstream)
+        + every_dialect(upstream, ONCE + "timeouts = { idle = 0.05 }\n").replace("-up]", "-idle]")
+        + every_dialect(upstream, ONCE + "timeouts = { total = 0.08 }\n").replace("-up]", "-total]")
+        + f"[limits]\nevent = {EVENT}\n"
+    )
+
+
+stage = stage_behind(_toml)
+
+
+def kind_of(said: Told) -> tuple[str, object]:
+    return said.type, said.code
+
+
+BREAKS: tuple[Fault, ...] = ("close-midstream", "reset-midstream", "no-terminal", "half-event")
+
+
+@pytest.mark.parametrize(("client", "source"), PAIRS, ids=pair_name)
+@pytest.mark.parametrize("fault", BREAKS)
+def test_a_stream_that_breaks_ends_in_one_error_and_never_in_a_made_up_end(
+    stage: Stage, fault: Fault, client: Client, source: str
+) -> None:
+    """FAULTS 68, 69, 70, 2"""
+    gateway, upstream = stage
+    upstream.next(Behaviour(fault=fault))
+    answered = ask(gateway, client, model_at(source), LONG, stream=True)
+    assert kind_of(told_in_stream(client, answered)) == BROKEN[client.family]
+    line = logged(gateway, answered)
+    assert line["outcome"] == "error"
+    assert line["status"] == 200
+
+
+@pytest.mark.parametrize("source", UPSTREAMS)
+def test_wherever_a_stream_is_cut_half_an_event_is_never_sent(stage: Stage, source: str) -> None:
+    """FAULTS 70: inside a letter of several bytes, an escape, a pair of them, a field's name, a line end."""
+    gateway, upstream = stage
+    whole = recorded(upstream, source, "[[demo:echo]] ü€😀 next")
+    escaped = whole.replace("😀".encode(), b"\\ud83d\\ude00")
+    cuts = [(escaped, escaped.index(b"\\ud83d") + n) for n in (1, 3, 6, 8)]
+    cuts += [(whole, whole.index("€".encode()) + n) for n in (1, 2)]
+    cuts += [(whole, n) for n in range(5, len(whole), max(1, len(whole) // 12))]
+    for client in CLIENTS:
+        clean = ask(gateway, client, model_at(source), "[[demo:echo]] ü€😀 next", stream=True)
+        assert is_complete(client, clean)
+        for body, cut in cuts:
+            upstream.next(Behaviour(pieces=(body[:cut],)))
+            answered = ask(gateway, client, model_at(source), stream=True)
+            if answered.status != 200:
+                assert answered.status == 502, "nothing of the answer had come"
+                told(client, answered)
+            elif not is_complete(client, answered):
+                assert kind_of(told_in_stream(client, answered)) == BROKEN[client.family]
+                answered.body.decode()  # no half of a letter either
+            else:  # only the line end after the last word, or an epilogue, is missing
+                assert invented_end(BY_NAME[source], body[:cut])
+
+
+@PAIRED
+def test_an_event_that_is_no_json_ends_a_translated_stream(stage: Stage, client: Client, source: str) -> None:
+    """FAULTS 75: what passes through in its own dialect is not read, so its client's reader has to tell."""
+    gateway, upstream = stage
+    upstream.next(Behaviour(fault="bad-json"))
+    answered = ask(gateway, client, model_at(source), LONG, stream=True)
+    if client.dialect == source:
+        assert is_complete(client, answered)
+    else:
+        assert kind_of(told_in_stream(client, answered)) == BROKEN[client.family]
+
+
+@pytest.mark.parametrize(("client", "source"), PAIRS, ids=pair_name)
+def test_an_error_event_keeps_its_meaning(stage: Stage, client: Client, source: str) -> None:
+    """FAULTS 76"""
+    gateway, upstream = stage
+    upstream.next(Behaviour(fault="error-midstream"))
+    answered = ask(gateway, client, model_at(source), LONG, stream=True)
+    own = client.dialect == source  # passes through as it is, and has the upstream's request id or none
+    assert kind_of(told_in_stream(client, answered, own=own)) == OVERLOADED[client.family]
+    line = logged(gateway, answered)
+    assert line["outcome"] == "error"
+    assert line["error"]["kind"] == "overloaded"
+
+
+@PAIRED
+def test_an_error_as_first_event_is_a_true_status(stage: Stage, client: Client, source: str) -> None:
+    """FAULTS 62"""
+    gateway, upstream = stage
+    upstream.next(Behaviour(fault="error-first"))
+    answered = ask(gateway, client, model_at(source), LONG, stream=True)
+    assert answered.status == (529 if client.family == "A" else 503)
+    said = told(client, answered)
+    assert kind_of(said) == OVERLOADED[client.family]
+
+
+@PAIRED
+@pytest.mark.parametrize("limit", ["idle", "total"])
+def test_a_stream_that_stops_or_lasts_too_long_ends_in_a_timeout(
+    stage: Stage, limit: str, client: Client, source: str
+) -> None:
+    """FAULTS 77, 78"""
+    gateway, upstream = stage
+    upstream.reset()
+    upstream.next(Behaviour(fault="stall-midstream"))
+    answered = ask(gateway, client, f"{source}-{limit}/m1", LONG, stream=True)
+    assert kind_of(told_in_stream(client, answered)) == LATE[client.family]
+    assert upstream.requests[0].abandoned.wait(1), "the upstream's connection stayed open"
+
+
+@pytest.mark.parametrize("client", [CLIENTS[0], CLIENTS[1]], ids=lambda client: client.name)
+def test_keep_alives_of_the_upstream_are_no_progress(stage: Stage, client: Client) -> None:
+    """FAULTS 77"""
+    gateway, upstream = stage
+    start, *rest = frames(recorded(upstream, "anthropic", LONG))
+    middle = len(rest) // 2
+    pings = [b'event: ping\ndata: {"type": "ping"}\n\n'] * 40
+    upstream.next(Behaviour(pieces=(start, *rest[:middle], *pings, *rest[middle:]), gap=0.02))
+    answered = ask(gateway, client, "anthropic-idle/m1", LONG, stream=True)
+    assert kind_of(told_in_stream(client, answered)) == LATE[client.family]
+
+
+@PAIRED
+@pytest.mark.parametrize("begun", [False, True], ids=["at-once", "begun"])
+def test_an_event_without_end_is_given_up(stage: Stage, begun: bool, client: Client, source: str) -> None:
+    """FAULTS 72"""
+    gateway, upstream = stage
+    upstream.reset()
+    first = frames(recorded(upstream, source, LONG))[:6] if begun else []
+    endless = [b"data: " + b"x" * 20_000, *[b"x" * 20_000] * 9]
+    if client.is_array and client.dialect == source:  # its framing, or it would be no array at all
+        first = (
+            [b"[" + b",\n".join(frame.removeprefix(b"data: ").strip() for frame in first)] if begun else []
+        )
+        endless = [b',{"a": "' if begun else b'[{"a": "', *[b"x" * 20_000] * 10]
+    upstream.next(
+        Behaviour(pieces=(*first, *endless), fault="stall-midstream", after=len(first) + len(endless))
+    )
+    answered = ask(gateway, client, model_at(source), LONG, stream=True)
+    if begun:
+        assert kind_of(told_in_stream(client, answered)) == BROKEN[client.family]
+    else:
+        assert answered.status == 502
+        said = kind_of(told(client, answered))
+        assert said == (("UNAVAILABLE", 502) if client.family == "G" else BROKEN[client.family])
+
+
+def test_a_stream_that_was_given_up_is_not_read_on(stage: Stage) -> None:
+    """FAULTS 72, 75"""
+    gateway, upstream = stage
+    upstream.reset()
+    pieces = (*frames(recorded(upstream, "openai-chat", LONG))[:6], b"data: {]\n\n", b": more\n\n")
+    upstream.next(Behaviour(pieces=pieces, fault="stall-midstream", after=len(pieces)))
+    told_in_stream(CLIENTS[0], ask(gateway, CLIENTS[0], model_at("openai-chat"), LONG, stream=True))
+    assert upstream.requests[0].abandoned.wait(1)
+
+
+def test_a_broken_stream_counts_against_its_provider() -> None:
+    """FAULTS 68, 60: a provider that only ever breaks off is given a rest."""
+
+    def toml(upstream: ScriptedUpstream) -> str:
+        return provider("mine", upstream, "anthropic", "breaker = { consecutive = 2, probe_after = 60 }\n")
+
+    with behind(toml) as (gateway, upstream):
+        upstream.otherwise = Behaviour(fault="close-midstream")
+        for _ in range(2):
+            told_in_stream(CLIENTS[1], ask(gateway, CLIENTS[1], "mine/m1", LONG, stream=True))
+        answered = ask(gateway, CLIENTS[1], "mine/m1", LONG, stream=True)
+        assert answered.status == 503
+        assert len(upstream.requests) == 2

@@ -1,0 +1,198 @@
+"""FAULTS 103, 104, 105, 110: the command itself, its signals, its workers."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.faults.faults_kit import (
+    Answered,
+    Call,
+    Client,
+    every_dialect,
+    is_complete,
+    post,
+    told_in_stream,
+    wait_until,
+)
+from tests.gateway.faults.faults_stages import OWN_AND_CHAT, A
+from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from wireglot.wire.json import encode
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and fork are Unix's")
+
+LONG = "[[demo:text 12]]"
+
+
+class Served:
+    """A process of `wireglot serve` and where it listens."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.process = process
+        self.log = log
+        self.port = 0
+
+    def wait(self) -> None:
+        def look() -> bool:
+            assert self.process.poll() is None, self.log.read_text()
+            found = re.search(rb'"event":"listening".*?http://127\.0\.0\.1:(\d+)', self.log.read_bytes())
+            self.port = int(found[1]) if found else 0
+            return bool(found)
+
+        wait_until(look, 20)
+        assert self.get("/healthz")[0] == 200  # it answers, so it hears signals too
+
+    def start(self, client: Client, source: str) -> Call:
+        model = f"{source}-up/m1"
+        return Call(self.port, client.path(model, True), encode(client.body(model, LONG, True)))
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+
+@contextmanager
+def serving(upstream: ScriptedUpstream, folder: Path, *arguments: str) -> Iterator[Served]:
+    (folder / "wireglot.toml").write_text(every_dialect(upstream))
+    log = folder / "log"
+    environ = {**os.environ, "XDG_DATA_HOME": str(folder), "HOME": str(folder)}
+    command = [sys.executable, "-m", "wireglot.cli", "serve", "--config", str(folder / "wireglot.toml")]
+    with log.open("wb") as sink:
+        process = subprocess.Popen(
+            [*command, "--port", "0", "--log", "json", *arguments], stderr=sink, stdout=sink, env=environ
+        )
+    served = Served(process, log)
+    try:
+        served.wait()
+        yield served
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait(10)
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_asked_once_streams_finish_and_nobody_new_comes_in(tmp_path: Path) -> None:
+    """FAULTS 103, 105"""
+    with ScriptedUpstream() as upstream, serving(upstream, tmp_path) as served:
+        upstream.otherwise = Behaviour(gap=0.03)
+        calls = [(client, served.start(client, source)) for client, source in OWN_AND_CHAT]
+        begun = [call.until(b"{") for _, call in calls]
+        served.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: not listens(served.port))
+        for (client, call), first in zip(calls, begun, strict=True):
+            rest = call.rest()
+            assert is_complete(client, Answered(200, {}, first + rest.body, rest.whole))
+        assert served.process.wait(10) == 0
+        assert served.log.read_bytes().count(b'"outcome":"ok"') == len(OWN_AND_CHAT)
+
+
+@pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
+def test_asked_twice_every_stream_is_told_and_the_process_ends(tmp_path: Path, name: signal.Signals) -> None:
+    """FAULTS 104: in every dialect, also in the middle of an answer, after which nothing is invented."""
+    with ScriptedUpstream() as upstream, serving(upstream, tmp_path) as served:
+        upstream.otherwise = Behaviour(fault="stall-midstream")
+        calls = [(client, served.start(client, source)) for client, source in OWN_AND_CHAT]
+        begun = [call.until(b"{") for _, call in calls]
+        served.process.send_signal(name)
+        wait_until(lambda: not listens(served.port))
+        served.process.send_signal(name)
+        for (client, call), first in zip(calls, begun, strict=True):
+            rest = call.rest()
+            said = told_in_stream(client, Answered(200, rest.headers, first + rest.body, rest.whole))
+            expected = {"A": "overloaded_error", "C": "server_error", "R": "server_error", "G": "UNAVAILABLE"}
+            assert said.type == expected[client.family]
+        assert served.process.wait(10) == 0
+        assert served.log.read_bytes().count(b'"outcome":"gateway_abort"') == len(OWN_AND_CHAT)
+
+
+def test_an_idle_process_ends_at_once(tmp_path: Path) -> None:
+    """FAULTS 103"""
+    with ScriptedUpstream() as upstream, serving(upstream, tmp_path) as served:
+        kept = http.client.HTTPConnection("127.0.0.1", served.port, timeout=5)
+        kept.request("GET", "/healthz")
+        assert kept.getresponse().read()
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(10) == 0
+        kept.close()
+
+
+def workers_of(served: Served) -> list[int]:
+    """The children of the supervisor."""
+    found = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(served.process.pid)], capture_output=True, text=True, check=False
+    )
+    return [int(line) for line in found.stdout.split()]
+
+
+def test_a_worker_that_dies_is_replaced_and_all_end_together(tmp_path: Path) -> None:
+    """FAULTS 110, 103"""
+    with ScriptedUpstream() as upstream, serving(upstream, tmp_path, "--workers", "2") as served:
+        wait_until(lambda: len(workers_of(served)) == 2)
+        model = "openai-chat-up/m1"
+        body = encode(A.body(model, "hi", False))
+        wait_until(lambda: b'state="answered"} 2' in served.get("/metrics")[1])
+        for _ in range(12):
+            assert post(served.port, "/v1/messages", body).status == 200
+        text = served.get("/metrics")[1].decode()
+        counted = re.findall(r'^wireglot_requests_total\{.*outcome="ok".*\} (\d+)', text, re.MULTILINE)
+        assert sum(map(int, counted)) == 12, "whoever is asked adds up all of them"
+        victim = workers_of(served)[0]
+        os.kill(victim, signal.SIGKILL)
+        wait_until(lambda: victim not in workers_of(served) and len(workers_of(served)) == 2, 10)
+        wait_until(lambda: b'state="answered"} 2' in served.get("/metrics")[1], 10)
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(10) == 0
+        assert not listens(served.port)
+
+
+def test_two_processes_do_not_share_a_port(tmp_path: Path) -> None:
+    """FAULTS 91: a port in use is told, in one line."""
+    with ScriptedUpstream() as upstream, serving(upstream, tmp_path) as served:
+        command = [sys.executable, "-m", "wireglot.cli", "serve", "--port", str(served.port)]
+        environ = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
+        second = subprocess.run(
+            command, capture_output=True, text=True, env=environ, cwd=tmp_path, timeout=20, check=False
+        )
+        assert second.returncode == 1
+        assert "cannot listen" in second.stderr
+        assert "Traceback" not in second.stderr
+
+
+def test_a_stream_that_began_before_the_signal_may_use_all_its_time(tmp_path: Path) -> None:
+    """FAULTS 103: the drain has a limit of its own, after which streams are told."""
+    with ScriptedUpstream() as upstream:
+        (tmp_path / "extra").mkdir()
+        with serving(upstream, tmp_path) as served:
+            (tmp_path / "wireglot.toml").write_text(every_dialect(upstream) + "[limits]\ndrain = 0.1\n")
+            served.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: b'"event":"reloaded"' in served.log.read_bytes())
+            upstream.otherwise = Behaviour(fault="stall-midstream")
+            call = served.start(A, "openai-chat")
+            first = call.until(b"{")
+            began = time.monotonic()
+            served.process.send_signal(signal.SIGTERM)
+            rest = call.rest()
+            assert time.monotonic() - began >= 0.1
+            told_in_stream(A, Answered(200, rest.headers, first + rest.body, rest.whole))
+            assert served.process.wait(10) == 0

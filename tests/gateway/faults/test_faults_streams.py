@@ -1,0 +1,172 @@
+"""FAULTS 2: keep-alives while the upstream is silent, and failures when nothing but keep-alives went out."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.gateway.faults.faults_kit import (
+    CLIENTS,
+    ONCE,
+    UPSTREAMS,
+    Answered,
+    Client,
+    ask,
+    every_dialect,
+    is_complete,
+    logged,
+    model_at,
+    told_in_stream,
+)
+from tests.gateway.faults.faults_stages import EVERY, Stage, stage_behind
+from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+
+PING = 0.02
+SILENT = 0.07
+"""Long enough for some pings, and no test depends on how many."""
+
+PINGS = {
+    "anthropic": rb'event: ping\ndata: \{"type": ?"ping"\}\n\n',
+    "openai-chat": rb": ping\n\n",
+    "openai-responses": rb": ping\n\n",
+    "gemini": rb"\r?\n",
+    "gemini-array": rb" ",
+    "code-assist": rb"\r?\n",
+    "gemini-simple": rb"\r?\n",
+}
+
+
+def _toml(upstream: ScriptedUpstream) -> str:
+    chains = "".join(f'"{name}-twice" = ["{model_at(name)}", "{name}-again/m1"]\n' for name in UPSTREAMS)
+    return (
+        every_dialect(upstream)
+        + every_dialect(upstream).replace("-up]", "-again]")
+        + every_dialect(upstream, ONCE + f"timeouts = {{ first_byte = {SILENT} }}\n").replace(
+            "-up]", "-hasty]"
+        )
+        + f"[models]\n{chains}[limits]\nping = {PING}\n"
+    )
+
+
+stage = stage_behind(_toml)
+
+
+def foreign(client: Client) -> str:
+    return "openai-chat" if client.dialect != "openai-chat" else "gemini"
+
+
+def sources(client: Client) -> list[str]:
+    """One upstream to translate from, and the client's own dialect."""
+    return [foreign(client), *(name for name in UPSTREAMS if name == client.dialect)]
+
+
+CASES = [(client, source) for client in CLIENTS for source in sources(client)]
+
+
+def pinged(client: Client, body: bytes) -> bytes:
+    """What follows the keep-alives with which a stream begins; there must be one at least."""
+    found = re.match(b"(?:%b)+" % PINGS[client.name], body)
+    assert found, body[:200]
+    return body[found.end() :]
+
+
+def without_pings(client: Client, answered: Answered) -> Any:
+    """What a reader of the dialect makes of it. Ids and times of two answers may differ, lengths do not."""
+    if client.is_array:
+        return answered.json
+    if client.family == "G":
+        assert not re.search(rb"^[^d\r\n]", answered.body, re.MULTILINE), "comments would be taken for data"
+        return answered.body.split()
+    return len(re.sub(PINGS[client.name], b"", answered.body))
+
+
+@pytest.mark.parametrize(("client", "source"), CASES, ids=lambda case: getattr(case, "name", case))
+def test_a_silent_upstream_is_bridged_by_keep_alives(stage: Stage, client: Client, source: str) -> None:
+    """FAULTS 2, 65: the status goes out with the first of them."""
+    gateway, upstream = stage
+    quick = ask(gateway, client, model_at(source), stream=True)
+    upstream.next(Behaviour(delay=SILENT))
+    slow = ask(gateway, client, model_at(source), stream=True)
+    assert slow.status == 200
+    assert is_complete(client, slow)
+    pinged(client, slow.body)
+    assert without_pings(client, slow) == without_pings(client, quick)
+
+
+@pytest.mark.parametrize(("client", "source"), CASES, ids=lambda case: getattr(case, "name", case))
+def test_a_pause_within_an_answer_is_bridged_too(stage: Stage, client: Client, source: str) -> None:
+    """FAULTS 2: and a reader of the dialect gets the same answer."""
+    gateway, upstream = stage
+    said = "[[demo:text 2]]"
+    quick = ask(gateway, client, model_at(source), said, stream=True)
+    upstream.next(Behaviour(gap=2 * PING))
+    slow = ask(gateway, client, model_at(source), said, stream=True)
+    assert is_complete(client, slow)
+    assert without_pings(client, slow) == without_pings(client, quick)
+    assert len(slow.body) > len(quick.body)
+
+
+@pytest.mark.parametrize(("client", "source"), CASES, ids=lambda case: getattr(case, "name", case))
+def test_after_keep_alives_a_failure_is_told_in_the_stream(stage: Stage, client: Client, source: str) -> None:
+    """FAULTS 2, 65: exactly one error, and a whole HTTP answer around it."""
+    gateway, upstream = stage
+    expected = {"A": "timeout_error", "C": "server_error", "R": "server_error", "G": "DEADLINE_EXCEEDED"}
+    upstream.next(Behaviour(fault="stall"))
+    answered = ask(gateway, client, f"{source}-hasty/m1", stream=True)
+    pinged(client, answered.body)
+    said = told_in_stream(client, answered)
+    assert said.type == expected[client.family]
+    assert logged(gateway, answered)["outcome"] == "error"
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("error", "types"),
+    [
+        (
+            400,
+            ("invalid_request_error", "invalid_request_error", "invalid_request_error", "INVALID_ARGUMENT"),
+        ),
+        (429, ("rate_limit_error", "rate_limit_error", "rate_limit_error", "RESOURCE_EXHAUSTED")),
+        (503, ("overloaded_error", "server_error", "server_error", "UNAVAILABLE")),
+        (529, ("overloaded_error", "server_error", "server_error", "UNAVAILABLE")),
+    ],
+)
+def test_a_status_that_comes_too_late_keeps_its_type_in_the_stream(
+    stage: Stage, error: int, types: tuple[str, ...], client: Client
+) -> None:
+    """FAULTS 2: class to in-stream type."""
+    gateway, upstream = stage
+    upstream.next(Behaviour(error=error, delay=SILENT))
+    model = f"{foreign(client)}-up/m{error}{client.name}"
+    answered = ask(gateway, client, model, stream=True)
+    assert told_in_stream(client, answered).type == types["ACRG".index(client.family)]
+
+
+@pytest.mark.parametrize(("client", "source"), CASES, ids=lambda case: getattr(case, "name", case))
+def test_after_keep_alives_another_provider_may_still_answer(
+    stage: Stage, client: Client, source: str
+) -> None:
+    """FAULTS 2"""
+    gateway, upstream = stage
+    upstream.next(Behaviour(error=500, delay=SILENT))
+    answered = ask(gateway, client, f"{source}-twice", stream=True)
+    assert is_complete(client, answered)
+    pinged(client, answered.body)
+    line = logged(gateway, answered)
+    assert line["route"] == f"{source}-again/m1"
+    assert line["outcome"] == "ok"
+
+
+@pytest.mark.parametrize(("client", "source"), CASES, ids=lambda case: getattr(case, "name", case))
+def test_after_the_first_byte_of_an_answer_no_other_provider_is_asked(
+    stage: Stage, client: Client, source: str
+) -> None:
+    """FAULTS 2"""
+    gateway, upstream = stage
+    upstream.reset()
+    upstream.next(Behaviour(fault="close-midstream"))
+    told_in_stream(client, ask(gateway, client, f"{source}-twice", "[[demo:text 20]]", stream=True))
+    assert len(upstream.requests) == 1

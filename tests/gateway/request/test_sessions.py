@@ -1,0 +1,56 @@
+"""By which name a client means its conversation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.sessions import conversation_name, grouping_name
+from wireglot.http.application import Head
+from wireglot.wire.json import encode
+from wireglot.wire.splice import Outline
+
+
+def head(**headers: str) -> Head:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Head("POST", "/v1/messages", "/v1/messages", "", named, "127.0.0.1")
+
+
+def outline(**body: Any) -> Outline:
+    return Outline(encode({"model": "m", **body}))
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "name"),
+    [
+        ({"x_claude_code_session_id": "cc"}, {}, "cc"),
+        ({"session_id": "codex"}, {"prompt_cache_key": "other"}, "codex"),
+        ({}, {"metadata": {"user_id": '{"device_id": "d", "session_id": "sess-1"}'}}, "sess-1"),
+        ({}, {"metadata": {"user_id": "user_ab_account_cd_session_0123-4567-89ab"}}, "0123-4567-89ab"),
+        ({}, {"metadata": {"session_id": "plain"}}, "plain"),
+        ({}, {"prompt_cache_key": "thread-7"}, "thread-7"),
+        ({}, {"metadata": {"user_id": "somebody"}, "prompt_cache_key": "thread-7"}, "thread-7"),
+        ({}, {"metadata": {"user_id": "{broken"}}, ""),
+        ({}, {"metadata": 5, "prompt_cache_key": 5}, ""),
+        ({}, {"user": "somebody"}, ""),
+    ],
+)
+def test_a_clients_own_session_is_found_wherever_it_tells_it(
+    headers: dict[str, str], body: dict[str, Any], name: str
+) -> None:
+    """C41: by header, `metadata.user_id` or `session_id`, `prompt_cache_key`; never by `user`."""
+    assert grouping_name(head(**headers), outline(**body)) == name
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a\nb", "x" * 257, "nul\0"])
+def test_a_name_that_no_path_could_hold_is_refused(name: str) -> None:
+    with pytest.raises(RequestError, match="conversation: expected"):
+        conversation_name(head(), outline(conversation=name), "openai-chat")
+
+
+def test_a_name_in_the_body_goes_before_the_header() -> None:
+    named = head(x_wireglot_session="by-header")
+    assert conversation_name(named, outline(conversation={"id": "by-body"}), "anthropic") == "by-body"
+    assert conversation_name(named, outline(), "anthropic") == "by-header"

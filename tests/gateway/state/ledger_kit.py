@@ -1,0 +1,116 @@
+"""Books without a gateway: requests that are only their records, a store that can be switched off."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.gateway.kit import catalogued, own, settings
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.settings import Settings, StoreSettings
+from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
+from wireglot.ir.outcome import Usage
+from wireglot.providers.prices import Price
+from wireglot.providers.spec import ModelSpec
+from wireglot.stores import StoreDown
+from wireglot.stores.memory.ledger import MemoryLedger
+from wireglot.stores.records import UsageRow
+
+PRICE = Price(1_000_000, 2_000_000)
+
+
+class Target:
+    """Where a request goes, as far as books look."""
+
+    def __init__(self, provider: Any, model: str, dialect: str = "openai-chat") -> None:
+        self.provider, self.model, self.dialect = provider, model, dialect
+
+
+class Job:
+    """A request, as far as books look."""
+
+    def __init__(self, number: int, settings: Settings, **more: Any) -> None:
+        self.settings = settings
+        self.record = Record(f"req_{number}", time.monotonic(), "anthropic", "generate", "alice", "fast")
+        for name, value in more.items():
+            setattr(self.record, name, value)
+        self.dialect = "anthropic"
+        self.model = "fast"
+        self.stream = False
+        self.client: Any = None
+        self.durable: Any = None
+        self.completed: Any = None
+
+
+class Ledger:
+    """A real ledger behind a switch. `down` refuses before anything is done, `unsure` after."""
+
+    def __init__(self) -> None:
+        self.memory = MemoryLedger()
+        self.down = False
+        self.unsure = False
+        self.applied: list[list[UsageRow]] = []
+        self.closed: list[str] = []
+
+    async def apply(self, rows: Sequence[UsageRow]) -> None:
+        if self.down:
+            raise StoreDown("no route to the store")
+        self.applied.append(list(rows))
+        await self.memory.apply(rows)
+        if self.unsure:
+            self.unsure = False
+            raise StoreDown("the connection was lost")
+
+    async def close_open(self, instances: Sequence[str], now: int) -> int:
+        self.closed += instances
+        return await self.memory.close_open(instances, now)
+
+    async def beat(self, instance: str) -> None:
+        await self.memory.beat(instance)
+
+    @property
+    def rows(self) -> dict[str, UsageRow]:
+        return self.memory.usage
+
+
+class Notes(list[tuple[str, str, dict[str, Any]]]):
+    def __call__(self, level: str, event: str, **fields: Any) -> None:
+        self.append((level, event, fields))
+
+    def events(self) -> list[str]:
+        return [event for _, event, _ in self]
+
+
+def bookish(folder: Path | None, **store: Any) -> Settings:
+    """Settings with one provider that has a price, one that has none, one of the catalog."""
+    return settings(
+        own("mine", "openai-chat", ModelSpec("fast*", price=PRICE)),
+        own("other", "openai-chat"),
+        catalogued("demo"),
+        store=StoreSettings(folder=str(folder) if folder is not None else "", **store),
+    )
+
+
+def books(
+    ledger: Ledger, settings: Settings, instance: str = "one", notes: Notes | None = None
+) -> UsageLedger:
+    return UsageLedger(ledger, settings, instance, notes if notes is not None else Notes())  # type: ignore[arg-type]  # as much of a ledger as books need
+
+
+def begin(kept: UsageLedger, job: Job, where: Any) -> None:
+    kept.begin(job, where)  # type: ignore[arg-type]  # as much of a job as books need
+
+
+def target(settings: Settings, name: str = "mine", model: str = "fast-1") -> Any:
+    return Target(settings.providers[name], model)
+
+
+def answered(job: Job, name: str = "mine", model: str = "fast-1", usage: Usage | None = None) -> None:
+    """As the relay leaves a record."""
+    record = job.record
+    record.provider, record.upstream_model, record.upstream_dialect = name, model, "openai-chat"
+    record.attempts, record.status = 1, 200
+    record.usage = usage
+    record.usage_source = "provider" if usage is not None else "none"

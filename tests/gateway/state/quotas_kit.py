@@ -1,0 +1,162 @@
+"""A limiter with clocks, counters and a ledger of its own, and requests for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from tests.gateway.kit import head, own, settings
+from wireglot.gateway.entry.guard import Caller
+from wireglot.gateway.entry.routes import match
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.redact import Redactor
+from wireglot.gateway.request.job import Job
+from wireglot.gateway.settings import ClientKey
+from wireglot.gateway.state.quotas.quotas import Quotas
+from wireglot.gateway.state.quotas.reservation import Reservation
+from wireglot.gateway.targets.routing import route
+from wireglot.http.application import Headers
+from wireglot.ir.outcome import Usage
+from wireglot.providers.prices import PriceRule
+from wireglot.providers.spec import Price
+from wireglot.stores.base import StoreDown
+from wireglot.stores.memory import MemoryCounters
+from wireglot.stores.memory.ledger import MemoryLedger
+from wireglot.stores.records import Denied, KeyQuotas, UsageRow
+from wireglot.wire.json import encode
+
+NOON = 1_794_744_000.0
+"""2026-11-15 12:00 UTC"""
+MIDNIGHT = NOON + 12 * 3600
+DOLLAR = 1_000_000
+SETTINGS = settings(
+    own("mine", "openai-chat"),
+    own("dear", "openai-chat"),
+    prices=(PriceRule("priced", Price(1 * DOLLAR, 10 * DOLLAR)), PriceRule("dear/*", Price(0, 100 * DOLLAR))),
+)
+PATHS = {
+    "openai-chat": "/v1/chat/completions",
+    "openai-responses": "/v1/responses",
+    "anthropic": "/v1/messages",
+    "gemini": "/v1beta/models/mine/priced:generateContent",
+    "gemini-simple": "/v1/gemini",
+}
+
+
+class Nobody:
+    """A client that hears nothing."""
+
+    started = False
+
+    def send(self, status: int, headers: Headers, body: bytes) -> None: ...
+
+    def start(self, status: int, headers: Headers) -> None: ...
+
+    def write(self, data: bytes) -> None: ...
+
+    def end(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+    def on_pressure(self, pause: Any, resume: Any) -> None: ...
+
+
+class Down(MemoryCounters):
+    """Counters that can be switched off."""
+
+    down = False
+
+    async def take(self, claims: Any) -> Denied | None:
+        self._check()
+        return await super().take(claims)
+
+    async def enter(self, name: str, holder: str, limit: int, seconds: float) -> bool:
+        self._check()
+        return await super().enter(name, holder, limit, seconds)
+
+    async def known(self, names: Any) -> set[str]:
+        self._check()
+        return await super().known(names)
+
+    def _check(self) -> None:
+        if self.down:
+            raise StoreDown("switched off")
+
+
+class Desk:
+    """A limiter with clocks of its own."""
+
+    def __init__(self, *, peers: int = 1, **limits: int) -> None:
+        self.clock = 1000.0
+        self.wall = NOON
+        self.counters = Down(clock=lambda: self.clock, wall=lambda: self.wall)
+        self.ledger = MemoryLedger()
+        self.notes: list[str] = []
+        self.limits = KeyQuotas(**limits)
+        self.limiter = self.another(peers)
+        self._count = 0
+
+    def another(self, peers: int = 1) -> Quotas:
+        """Another process that shares the counters."""
+        return Quotas(
+            self.counters,
+            self.ledger,
+            SETTINGS,
+            "here",
+            lambda level, event, **fields: self.notes.append(event),
+            wall=lambda: self.wall,
+            peers=lambda: peers,
+        )
+
+    def job(self, dialect: str = "openai-chat", model: str = "mine/priced", **body: Any) -> Job:
+        self._count += 1
+        request = head("POST", PATHS[dialect])
+        caller = Caller("me", ClientKey("me", "0" * 64, limits=self.limits))
+        document = {**({} if dialect == "gemini" else {"model": model}), **body}
+        record = Record(f"req_{self._count}", 0.0, dialect)
+        args = (request, encode(document), match(request), caller, record, Nobody(), Redactor(set(), {}), 0)
+        return Job(SETTINGS, *args)
+
+    async def admit(self, job: Job | None = None, *, model: str = "mine/priced", **body: Any) -> Reservation:
+        job = job or self.job(model=model, **body)
+        target = route(SETTINGS, job.model, job.dialect)[0]
+        found = await self.limiter.admit(job, target)
+        assert found is not None
+        return found
+
+    async def refused(self, job: Job | None = None, **body: Any) -> RequestError:
+        with pytest.raises(RequestError) as refused:
+            await self.admit(job, **body)
+        return refused.value
+
+    async def settle(
+        self,
+        claim: Reservation,
+        usage: Usage | None,
+        ended: BaseException | None = None,
+        *,
+        attempts: int = 1,
+        route: str = "mine/priced",
+    ) -> Record:
+        provider, _, model = route.partition("/")
+        record = Record("req", 0.0, attempts=attempts, provider=provider, upstream_model=model, usage=usage)
+        record.usage_source = "provider" if usage is not None else "none"
+        self.limiter.settle(claim, record, ended)
+        await asyncio.gather(*self.limiter._work)
+        return record
+
+    def spent(self, name: str) -> int:
+        return self.counters._budgets[name][0]
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(work)
+
+
+def used(name: str, when: float, caller: str = "me", **amounts: Any) -> UsageRow:
+    """A finished request in the ledger."""
+    return UsageRow(name, caller, int(when * 1000), outcome="ok", finished=1, **amounts)

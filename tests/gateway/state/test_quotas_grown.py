@@ -1,0 +1,198 @@
+"""Limits of client keys: what is reserved on top for a held history, and what stays when counters go away."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.gateway.state.quotas_kit import SETTINGS, Desk, run
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.request.job import Job
+from wireglot.gateway.state.quotas import quotas as limiting
+from wireglot.gateway.state.quotas.reservation import Reservation
+from wireglot.gateway.targets.routing import route
+from wireglot.ir.content import Message, Text
+from wireglot.ir.outcome import Usage
+from wireglot.stores.base import StoreDown
+from wireglot.stores.records import Denied, KeyQuotas
+
+NOW = "budget:me:tokens:2026-11-15"
+
+
+def with_history(desk: Desk, words: int = 1000, **body: Any) -> Job:
+    """A request that has had a held conversation put before it."""
+    job = desk.job(messages=[{"role": "user", "content": "hi"}], max_tokens=10, **body)
+    request = job.request()
+    before = Message("user", (Text("word " * words),))
+    job.rewrite(msgspec.structs.replace(request, messages=(before, *request.messages)))
+    return job
+
+
+async def grow(desk: Desk, claim: Reservation, job: Job) -> None:
+    await desk.limiter.grow(claim, job, route(SETTINGS, job.model, job.dialect)[0])
+
+
+def test_a_request_is_not_refused_by_its_own_reservation() -> None:
+    """THREATS T20: only what others hold stands in its way."""
+
+    async def work() -> None:
+        desk = Desk(tokens_per_day=20)
+        job = with_history(desk)
+        claim = await desk.admit(job)
+        assert desk.spent(NOW) >= 20, "it has taken all of it"
+        await grow(desk, claim, job)
+        assert desk.spent(NOW) > 1000
+        other = with_history(desk)
+        with pytest.raises(RequestError, match="requests under way"):
+            await desk.admit(other)
+        await desk.settle(claim, None, RequestError("internal", "x"), attempts=0)
+        assert desk.spent(NOW) == 0
+        desk.limits = KeyQuotas(tokens_per_day=2000)
+        one, two, three = (with_history(desk) for _ in range(3))
+        claims = [await desk.admit(each) for each in (one, two, three)]
+        await grow(desk, claims[0], one)
+        await grow(desk, claims[1], two)
+        with pytest.raises(RequestError, match="requests under way"):
+            await grow(desk, claims[2], three)
+        await desk.limiter.close()
+
+    run(work())
+
+
+def test_a_client_that_leaves_while_its_history_is_reserved_leaves_nothing_reserved() -> None:
+    async def work() -> None:
+        desk = Desk(tokens_per_day=100_000)
+        job = with_history(desk)
+        claim = await desk.admit(job)
+        gate, taken, take = asyncio.Event(), asyncio.Event(), desk.counters.take
+
+        async def slow(claims: Any) -> Denied | None:
+            found = await take(claims)
+            taken.set()
+            await gate.wait()
+            return found
+
+        desk.counters.take = slow  # type: ignore[method-assign]  # a slow network
+        waiting = asyncio.create_task(grow(desk, claim, job))
+        await taken.wait()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError) as left:
+            await waiting
+        desk.limiter.settle(claim, Record("req", 0.0), left.value)
+        await asyncio.sleep(0)
+        gate.set()
+        await asyncio.gather(*desk.limiter._work)
+        assert desk.spent(NOW) == 0
+
+    run(work())
+
+
+@pytest.mark.parametrize("step", ["take", "settle"])
+def test_counters_that_go_away_while_a_history_is_reserved_keep_none_of_it(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> None:
+        desk = Desk(tokens_per_day=100_000, tokens_per_minute=100_000)
+        job = with_history(desk)
+        claim = await desk.admit(job)
+
+        async def fail(claims: Any) -> None:
+            raise StoreDown("gone")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(desk.counters, step, fail)
+            if step == "take":
+                with pytest.raises(RequestError, match="cannot be checked"):
+                    await grow(desk, claim, job)
+            else:
+                await grow(desk, claim, job)
+                assert desk.spent(NOW) > 1000
+        await desk.settle(claim, None, RequestError("internal", "x"), attempts=0)
+        assert desk.spent(NOW) == 0
+
+    run(work())
+
+
+def test_a_ledger_that_is_down_is_not_told_as_counters(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        desk = Desk(tokens_per_day=100)
+
+        async def fail(*values: Any) -> tuple[int, int]:
+            raise StoreDown("gone")
+
+        monkeypatch.setattr(desk.ledger, "spent", fail)
+        assert "cannot be checked" in (await desk.refused()).error.message
+        assert desk.notes == []
+
+    run(work())
+
+
+def test_a_place_that_cannot_be_left_keeps_no_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        desk = Desk(concurrent=1, tokens_per_day=1000)
+        claim = await desk.admit(max_tokens=500)
+
+        async def fail(*values: Any) -> None:
+            raise StoreDown("gone")
+
+        monkeypatch.setattr(desk.counters, "leave", fail)
+        await desk.settle(claim, Usage(input=3, output=4))
+        assert desk.spent(NOW) == 7
+
+    run(work())
+
+
+def test_what_was_used_beyond_the_reservation_is_charged_when_the_counters_are_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """THREATS T20: a reservation too small is not the safe side."""
+
+    async def work() -> None:
+        monkeypatch.setattr(limiting, "_AGAIN", (0.0, 0.0))
+        desk = Desk(tokens_per_day=1000)
+        real, left = desk.counters.settle, [1]
+
+        async def once(claims: Any) -> None:
+            if left[0]:
+                left[0] -= 1
+                raise StoreDown("gone")
+            await real(claims)
+
+        monkeypatch.setattr(desk.counters, "settle", once)
+        more = await desk.admit(max_tokens=10)
+        await desk.settle(more, Usage(input=100, output=100))
+        assert desk.spent(NOW) == 200
+        left[0] = 1
+        less = await desk.admit(max_tokens=10)
+        reserved = desk.spent(NOW)
+        await desk.settle(less, Usage(input=1, output=1))
+        assert desk.spent(NOW) == reserved, "what may have been given back is not given back twice"
+
+    run(work())
+
+
+def test_counters_that_hang_are_not_waited_for_by_every_request() -> None:
+    """FAULTS 100"""
+
+    async def work() -> None:
+        desk = Desk(requests_per_minute=600)
+        asked = [0]
+
+        async def hang(claims: Any) -> Denied | None:
+            asked[0] += 1
+            await asyncio.sleep(0.2)
+            raise StoreDown("it does not answer")
+
+        desk.counters.take = hang  # type: ignore[method-assign]  # a locked file
+        for _ in range(20):
+            await desk.admit()
+        assert asked == [1]
+        desk.limiter._rest_until = 0.0
+        await desk.admit()
+        assert asked == [2]
+
+    run(work())

@@ -1,0 +1,56 @@
+"""What passes through is listened to, and any cutting of it tells the same."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wireglot.gateway.streams.tap import Tap, tap
+from wireglot.wire.sse import FrameTooLarge
+
+_TEXT = b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"%b"},"finish_reason":null}]}'
+_LINES = {
+    "text": _TEXT % b"one",
+    "text that quotes": _TEXT % b'say \\"usage\\":{ and [DONE]',
+    "comment": b": keep-alive",
+    "stop": b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}',
+    "spaced stop": b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}',
+    "usage": b'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}',
+    "error": b'data: {"error":{"message":"no","type":"server_error"}}',
+    "done": b"data: [DONE]",
+}
+
+
+def _told(heard: Tap) -> tuple[object, ...]:
+    return heard.usage, heard.stop, heard.complete, heard.ended, heard.error
+
+
+@given(
+    st.lists(st.sampled_from(sorted(_LINES)), max_size=8),
+    st.sampled_from([b"\n\n", b"\r\n\r\n", b"\r\r"]),
+    st.integers(1, 300),
+)
+def test_any_cutting_of_a_chat_stream_tells_the_same(kinds, gap, size):
+    data = b"".join(_LINES[kind] + gap for kind in kinds)
+    by_the_byte, cut, whole, framed = (tap("openai-chat", 1 << 20) for _ in range(4))
+    for at in range(len(data)):
+        by_the_byte.feed(data[at : at + 1])
+    for at in range(0, len(data), size):
+        cut.feed(data[at : at + size])
+    whole.feed(data)
+    for kind in kinds:
+        framed.feed(_LINES[kind] + gap)
+    assert _told(by_the_byte) == _told(cut) == _told(whole) == _told(framed)
+
+
+def test_an_end_before_the_usage_is_heard():
+    heard = tap("openai-chat", 1 << 20)
+    heard.feed(b"".join(_LINES[kind] + b"\n\n" for kind in ("text", "done", "text", "usage")))
+    assert heard.ended
+    assert heard.usage is not None
+    assert heard.usage.output == 4
+
+
+@pytest.mark.parametrize("name", ["openai-chat", "anthropic", "openai-responses"])
+def test_a_frame_larger_than_allowed_is_refused(name):
+    with pytest.raises(FrameTooLarge):
+        tap(name, 1000).feed(_TEXT % (b"x" * 2000) + b"\n\n")

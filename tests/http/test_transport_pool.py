@@ -1,0 +1,316 @@
+"""Connections that are shared, those that must not be, and those that died meanwhile."""
+
+import asyncio
+import random
+
+import pytest
+
+from tests.http.transport_kit import (
+    QUICK,
+    Peer,
+    Server,
+    always,
+    answer,
+    chunked,
+    fetch,
+    opened,
+    post,
+    scenario,
+    until,
+)
+from wireglot.gateway.settings import ProcessLimits
+from wireglot.http.client.connection import Connection
+from wireglot.http.client.pool import Pool
+from wireglot.http.transport import Timeouts, TransportFault
+
+
+@scenario
+async def test_a_connection_is_used_again():
+    async with Server(always(answer())) as server, opened() as transport:
+        for _ in range(5):
+            assert await fetch(transport, post(server)) == b"ok"
+        assert len(server.peers) == 1
+        assert (transport.open_connections, transport.idle_connections) == (1, 1)
+        assert transport.per_origin == {f"http://127.0.0.1:{server.port}": (1, 1)}
+
+
+@scenario
+async def test_the_connection_used_last_is_used_first():
+    async def serve(peer: Peer) -> None:
+        while True:
+            body = await peer.request()
+            await peer.send(answer(body + b" on %d" % peer.number))
+
+    async with Server(serve) as server, opened() as transport:
+        replies = await asyncio.gather(*(fetch(transport, post(server, b"a")) for _ in range(3)))
+        assert sorted(replies) == [b"a on 0", b"a on 1", b"a on 2"]
+        again = {await fetch(transport, post(server, b"b")) for _ in range(4)}
+        assert len(again) == 1
+
+
+@scenario
+async def test_connections_are_not_shared_between_pools():
+    async with Server(always(answer())) as server, opened() as transport:
+        await fetch(transport, post(server, pool="kimi/1"))
+        await fetch(transport, post(server, pool="kimi/2"))
+        await fetch(transport, post(server, pool="kimi/1"))
+        assert [len(peer.requests) for peer in server.peers] == [2, 1]
+
+
+@pytest.mark.parametrize("reset", [False, True])
+@scenario
+async def test_a_connection_that_died_in_the_pool_is_replaced_without_anyone_noticing(reset: bool):
+    async def serve(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(answer(b"%d" % peer.number))
+        if peer.number == 0:
+            await peer.request()  # reads it, and says nothing
+            if reset:
+                peer.reset()
+            return
+        await peer.gone()
+
+    async with Server(serve) as server, opened() as transport:
+        assert await fetch(transport, post(server)) == b"0"
+        assert await fetch(transport, post(server)) == b"1"
+        assert len(server.peers) == 2
+
+
+@scenario
+async def test_a_fresh_connection_that_dies_is_not_tried_again():
+    async def serve(peer: Peer) -> None:
+        await peer.request()
+
+    async with Server(serve) as server, opened() as transport:
+        with pytest.raises(TransportFault) as caught:
+            await fetch(transport, post(server))
+        assert (caught.value.problem, caught.value.sent) == ("broken", True)
+        assert len(server.peers) == 1
+
+
+@scenario
+async def test_a_pooled_connection_that_dies_twice_is_tried_again_once():
+    async def serve(peer: Peer) -> None:
+        await peer.request()
+        if peer.number == 0:
+            await peer.send(answer())
+            await peer.request()
+
+    async with Server(serve) as server, opened() as transport:
+        await fetch(transport, post(server))
+        with pytest.raises(TransportFault) as caught:
+            await fetch(transport, post(server))
+        assert caught.value.problem == "broken"
+        assert len(server.peers) == 2
+
+
+@scenario
+async def test_a_pooled_connection_that_answered_a_byte_is_not_tried_again():
+    async def serve(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(answer())
+        await peer.request()
+        await peer.send(b"H")
+
+    async with Server(serve) as server, opened() as transport:
+        await fetch(transport, post(server))
+        with pytest.raises(TransportFault) as caught:
+            await fetch(transport, post(server))
+        assert caught.value.problem == "broken"
+        assert len(server.peers) == 1
+
+
+@pytest.mark.parametrize(
+    "goodbye", [b"", b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n", b"\r\n"]
+)
+@scenario
+async def test_a_connection_that_speaks_or_ends_while_idle_leaves_the_pool(goodbye: bytes):
+    async def serve(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(answer())
+        await asyncio.sleep(0.01)
+        await peer.send(goodbye)
+        if goodbye:
+            await peer.gone()
+
+    async with Server(serve) as server, opened() as transport:
+        await fetch(transport, post(server))
+        await until(lambda: transport.open_connections == 0)
+        assert await fetch(transport, post(server)) == b"ok"
+        assert len(server.peers) == 2
+
+
+@pytest.mark.parametrize("behind", [b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil", b"x"])
+@scenario
+async def test_bytes_behind_an_answer_are_nobodys(behind: bytes):
+    async with Server(always(answer() + behind)) as server, opened() as transport:
+        assert await fetch(transport, post(server)) == b"ok"
+        assert await fetch(transport, post(server)) == b"ok"
+        assert len(server.peers) == 2
+
+
+@scenario
+async def test_a_server_that_wants_to_close_is_believed():
+    async with Server(always(answer(headers="connection: close\r\n"))) as server, opened() as transport:
+        await fetch(transport, post(server))
+        assert transport.open_connections == 0
+
+
+@scenario
+async def test_an_idle_connection_expires():
+    async with Server(always(answer())) as server, opened(ProcessLimits(pool_idle=0.02)) as transport:
+        await fetch(transport, post(server))
+        await until(lambda: transport.open_connections == 0)
+        await until(server.peers[0].reader.at_eof)
+
+
+@scenario
+async def test_a_connection_past_its_time_is_not_used_even_if_the_timer_is_late():
+    clock = 0.0
+    async with Server(always(answer())) as server, opened(now=lambda: clock) as transport:
+        await fetch(transport, post(server))
+        clock = 14.9
+        await fetch(transport, post(server))
+        assert len(server.peers) == 1
+        clock = 40.0
+        await fetch(transport, post(server))
+        assert len(server.peers) == 2
+
+
+@scenario
+async def test_there_are_never_more_connections_than_allowed_and_who_waits_is_served_in_order():
+    busy = most = 0
+    order: list[bytes] = []
+
+    async def serve(peer: Peer) -> None:
+        nonlocal busy, most
+        while True:
+            body = await peer.request()
+            order.append(body)
+            busy += 1
+            most = max(most, busy)
+            await asyncio.sleep(0.001)
+            busy -= 1
+            await peer.send(answer(body))
+
+    async with Server(serve) as server, opened(ProcessLimits(pool=3)) as transport:
+        bodies = [b"%d" % n for n in range(30)]
+        assert await asyncio.gather(*(fetch(transport, post(server, body)) for body in bodies)) == bodies
+        assert most == len(server.peers) == 3
+        # Three go at once, so their order on the server's side may differ by that much.
+        assert all(abs(order.index(body) - n) <= 3 for n, body in enumerate(bodies))
+
+
+@scenario
+async def test_who_waits_gets_the_slot_of_a_connection_that_broke():
+    async def serve(peer: Peer) -> None:
+        await peer.request()
+        if peer.number < 2:
+            return
+        await peer.send(answer())
+        await peer.gone()
+
+    async with Server(serve) as server, opened(ProcessLimits(pool=1)) as transport:
+        replies = await asyncio.gather(
+            *(fetch(transport, post(server)) for _ in range(3)), return_exceptions=True
+        )
+        assert [isinstance(reply, TransportFault) for reply in replies] == [True, True, False]
+
+
+@scenario
+async def test_who_stops_waiting_takes_no_slot_along():
+    async with Server(always(answer())) as server, opened(ProcessLimits(pool=1)) as transport:
+        reply = await transport.send(post(server), QUICK)  # whole: its connection is free again
+        held = [asyncio.create_task(fetch(transport, post(server, b"%d" % n))) for n in range(6)]
+        await asyncio.sleep(0)
+        for task in held[1:4]:
+            task.cancel()
+        results = await asyncio.gather(*held, return_exceptions=True)
+        assert [isinstance(result, asyncio.CancelledError) for result in results] == [
+            False, True, True, True, False, False,
+        ]  # fmt: skip
+        assert await reply.read(10) == b"ok"
+        assert await fetch(transport, post(server)) == b"ok"
+
+
+class Wire(asyncio.Transport):
+    """A transport that goes nowhere."""
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    def is_closing(self) -> bool:
+        return False
+
+    def abort(self) -> None: ...
+
+
+@scenario
+async def test_who_is_served_and_cancelled_at_once_passes_the_connection_on():
+    loop = asyncio.get_running_loop()
+
+    async def dial(home: Pool, _: Timeouts) -> Connection:
+        connection = Connection(home, loop, loop.time)
+        connection.connection_made(Wire())
+        return connection
+
+    pool = Pool(lambda: ProcessLimits(pool=1), dial)
+    only = await pool.obtain(QUICK)
+    first, second = (asyncio.create_task(pool.obtain(QUICK)) for _ in range(2))
+    await asyncio.sleep(0)
+    pool.release(only)
+    first.cancel()
+    assert await asyncio.wait_for(second, 5) is only
+    assert first.cancelled()
+    pool.close()
+
+
+@scenario
+async def test_a_cancelled_exchange_never_leaks_into_another():
+    """Each answer repeats its request's nonce; whatever arrives must be made of one's own."""
+
+    async def serve(peer: Peer) -> None:
+        while True:
+            nonce = await peer.request()
+            await peer.send(chunked(*[nonce * 40] * 3, end=b""))
+            await asyncio.sleep(0)
+            await peer.send(b"%x\r\n%s\r\n0\r\n\r\n" % (len(nonce) * 200, nonce * 200))
+
+    dice = random.Random(7)
+    foreign: list[bytes] = []
+    whole = 0
+
+    async def exchange(transport, server, number: int) -> None:
+        nonlocal whole
+        nonce = b"<%08d>" % number
+        got: list[bytes] = []
+
+        def feed(data: bytes) -> None:
+            got.append(data)
+            if dice.random() < 0.2:
+                raise InterruptedError
+
+        async def consume() -> None:
+            reply = await transport.send(post(server, nonce), QUICK)
+            if dice.random() < 0.2:
+                reply.abort()
+                return
+            await reply.pump(feed)
+
+        task = asyncio.create_task(consume())
+        if dice.random() < 0.3:
+            for _ in range(dice.randrange(12)):
+                await asyncio.sleep(0)
+            task.cancel()
+        result = (await asyncio.gather(task, return_exceptions=True))[0]
+        data = b"".join(got)
+        if data != (nonce * (len(data) // len(nonce) + 1))[: len(data)]:
+            foreign.append(data)
+        if result is None and data:
+            assert len(data) == len(nonce) * 320
+            whole += 1
+
+    async with Server(serve) as server, opened(ProcessLimits(pool=8)) as transport:
+        for start in range(0, 2000, 40):
+            await asyncio.gather(*(exchange(transport, server, start + n) for n in range(40)))
+    assert foreign == []
+    assert whole > 250

@@ -1,0 +1,59 @@
+"""A store that is away at the start, and opened when it comes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from wireglot.stores import deferred
+from wireglot.stores.base import StoreDown, StoreUnusable
+from wireglot.stores.deferred import DeferredEngine, DeferredShared
+from wireglot.stores.memory import MemoryCounters, MemoryEngine
+
+
+def test_however_many_look_at_once_it_is_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Any] = []
+
+    async def open_engine(url: str) -> MemoryEngine:
+        engine = MemoryEngine()
+        opened.append(engine)
+        await asyncio.sleep(0)
+        return engine
+
+    async def open_counters(url: str) -> Any:
+        opened.append((MemoryCounters(), MemoryEngine().vault))
+        await asyncio.sleep(0)
+        return opened[-1]
+
+    async def work() -> None:
+        engine, shared = DeferredEngine("memory:", "away"), DeferredShared("memory:", "away")
+        with pytest.raises(StoreDown, match="away"):
+            await engine.ledger.apply([])
+        for check in (engine.check, shared.counters.check):
+            opened.clear()
+            await asyncio.gather(*(check() for _ in range(5)))
+            assert len(opened) == 1
+        await engine.ledger.apply([])
+        assert await shared.vault.recall("t", ["n"]) == {}
+        await engine.close()
+        await shared.counters.close()
+
+    monkeypatch.setattr(deferred, "open_engine", open_engine)
+    monkeypatch.setattr(deferred, "open_counters", open_counters)
+    asyncio.run(work())
+
+
+def test_what_cannot_be_used_when_it_comes_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def open_any(url: str) -> Any:
+        raise StoreUnusable("a newer Wireglot has written it")
+
+    async def work() -> None:
+        for check in (DeferredEngine("x", "away").check, DeferredShared("x", "away").counters.check):
+            with pytest.raises(StoreDown, match="newer"):
+                await check()
+
+    monkeypatch.setattr(deferred, "open_engine", open_any)
+    monkeypatch.setattr(deferred, "open_counters", open_any)
+    asyncio.run(work())
