@@ -13,10 +13,11 @@ import pytest
 from tests.cli.running import complaint, run
 from wireglot.demo.service import Target, serve, target_of
 from wireglot.gateway.pages import models
+from wireglot.gateway.pages.listed_model import ListedModel
 from wireglot.gateway.request import estimator
 from wireglot.wire.json import encode
 
-MODELS = tuple(models.ListedModel(name, "demo", "demo") for name in ("demo", "demo/demo"))
+MODELS = tuple(ListedModel(name, "demo", "demo") for name in ("demo", "demo/demo"))
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,12 +1,20 @@
-"""Settings and heads for tests that need no server."""
+"""Settings, heads and small requests for tests that need no server."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from wireglot.gateway.entry.callers import LOCAL, Caller
+from wireglot.gateway.entry.routes import Asked, match
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.redact import Redactor
+from wireglot.gateway.request.body import read
+from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Credential, Provider, Rule, Secret, Settings
-from wireglot.http.application import Head
+from wireglot.http.application import Head, Headers, Reply
 from wireglot.providers.spec import ModelSpec, ProviderSpec, provider
+from wireglot.wire.json import encode
 
 
 def catalogued(name: str, *keys: str) -> Provider:
@@ -27,3 +35,46 @@ def head(method: str, path: str, query: str = "", peer: str = "127.0.0.1", **hea
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     target = f"{path}?{query}" if query else path
     return Head(method, target, path, query, {"host": "localhost:8484", **named}, peer)
+
+
+class Nobody:
+    """Implements `Reply`: a client that hears nothing."""
+
+    started = False
+
+    def send(self, status: int, headers: Headers, body: bytes) -> None: ...
+
+    def start(self, status: int, headers: Headers) -> None: ...
+
+    def write(self, data: bytes) -> None: ...
+
+    def end(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+    def on_pressure(self, pause: Any, resume: Any) -> None: ...
+
+
+def exchange(
+    now: Settings,
+    body: dict[str, Any] | bytes,
+    *,
+    path: str = "/v1/chat/completions",
+    asked: Asked | None = None,
+    caller: Caller = LOCAL,
+    id: str = "req_1",
+    started: float = 0.0,
+    reply: Reply | None = None,
+    **headers: str,
+) -> Exchange:
+    """One small request, read as the gateway reads it."""
+    made = head("POST", path, **headers)
+    asked = asked or match(made)
+    job = read(
+        Incoming(now, made, asked, caller),
+        body if isinstance(body, bytes) else encode(body),
+        id=id,
+        now=1,
+    )
+    record = Record(id, started, asked.dialect, operation=asked.operation, caller=caller.name)
+    return Exchange(job, record, reply or Nobody(), Redactor())

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.http.application import Headers, Refusal
-from wireglot.ir.errors import ApiError, ErrorKind, legible
+from wireglot.ir.errors import ApiError, ClientFault, ErrorKind, Unsupported, WireglotError, legible
 from wireglot.wire.json import encode
+
+T = TypeVar("T")
 
 ErrorClass = Literal[
     "bad", "auth", "permission", "not_found", "conflict", "too_large", "media", "rate", "shed", "internal",
@@ -77,10 +79,14 @@ class RequestError(Exception):
         param: str = "",
         retry_after: float | None = None,
         final: bool = False,
+        document: dict[str, Any] | None = None,
     ) -> None:
+        """`document`: the body in exactly these words, where a client's SDK waits for them; its `request_id`
+        is added."""
         super().__init__(message)
         self.kind: ErrorClass = kind
         self.final = final
+        self.document = document
         error_kind, status, usual = _CLASSES[kind]
         self.error = ApiError(
             error_kind,
@@ -156,3 +162,19 @@ def refusal(
     body = encode(dialect(dialect_name).render_error(error, Context()).value)
     headers: Headers = [("content-type", "application/json"), *error_headers(error, final=final)]
     return Refusal(status, headers, body, close)
+
+
+def told(action: Callable[[], T]) -> T:
+    """Run a translation; what is wrong with the request becomes an error that names the place."""
+    try:
+        return action()
+    except Unsupported as fault:
+        raise _of_place(fault, "unsupported") from None
+    except ClientFault as fault:
+        raise _of_place(fault, "invalid_value") from None
+
+
+def _of_place(fault: WireglotError, code: str) -> RequestError:
+    place = fault.path.removeprefix("$").removeprefix(".")
+    message = f"{place}: {fault.message}" if place else fault.message
+    return RequestError("bad", message, code=code, param=place)

@@ -21,6 +21,7 @@ from wireglot.gateway.config import ConfigError, Watcher
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.workers import Siblings
 from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.state import State
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.server.server import HttpServer
@@ -75,12 +76,14 @@ class Process:
         environ: Mapping[str, str] = os.environ,
         place: Place | None = None,
         log_fd: int = 2,
+        pace: Pace | None = None,
     ) -> None:
         self._path = path
         self._overrides = overrides
         self._environ = environ
         self._place = place
         self._log_fd = log_fd
+        self._pace = pace
         self._settings = settings
         self._stopping = asyncio.Event()
         self._drains: list[asyncio.Task[None]] = []
@@ -97,13 +100,13 @@ class Process:
             )
 
             self.observer.attach(opentelemetry(self.observer.metrics.models, self.observer.note))
-        self.state = await State.open(settings, self.observer.note)
+        self.state = await State.open(settings, self.observer, self._pace)
         self._http = HttpTransport(lambda: self.gateway.settings.limits)
         demo = DemoTransport()
         self.gateway = Gateway(
             settings, {"http": self._http, "https": self._http, "demo": demo}, self.observer, self.state
         )
-        await self.state.start(self.gateway)
+        await self.state.start(self.gateway.health)
         self.server = HttpServer(self.gateway, lambda: self.gateway.settings.limits)
         self._publish()
         if self._place is not None:

@@ -197,45 +197,68 @@ def finish_part(part: Part, text: str, logprobs: tuple[TokenLogprob, ...], end: 
             return part
 
 
+class Folding:
+    """A response collected from its events as they come: parts and texts are kept, the events are not."""
+
+    __slots__ = ("_failure", "_finish", "_live", "_parts", "_start", "_usage")
+
+    def __init__(self) -> None:
+        self._start: Start | None = None
+        self._usage: Usage | None = None
+        self._parts: dict[int, Part] = {}
+        self._live: dict[int, _Open] = {}
+        self._finish: Finish | None = None
+        self._failure: Failure | None = None
+
+    def add(self, events: Iterable[Event]) -> None:
+        for event in events:
+            match event:
+                case Delta(index=index, text=text):
+                    collected = self._live[index]
+                    collected.texts.append(text)
+                    if event.logprobs:
+                        collected.logprobs.extend(event.logprobs)
+                case PartStart(index=index, part=part):
+                    self._live[index] = _Open(part)
+                case PartEnd(index=index):
+                    self._parts[index] = self._live.pop(index).close(event)
+                case Start():
+                    self._start, self._usage = event, event.usage
+                case UsageReport():
+                    self._usage = event.usage
+                case Finish():
+                    self._finish = event
+                    return
+                case Failure():
+                    self._failure = event
+                    return
+                case ForeignEvent():
+                    pass
+
+    def response(self) -> Response:
+        """What the events amount to. Raises StreamFailed if they end in a Failure."""
+        if self._failure is not None:
+            raise StreamFailed(self._failure.error)
+        start, finish = self._start, self._finish
+        if start is None or finish is None:
+            raise BrokenGrammar("the events end without Finish or Failure")
+        return Response(
+            id=start.id,
+            model=start.model,
+            content=tuple(self._parts[index] for index in sorted(self._parts)),
+            stop=finish.stop,
+            usage=finish.usage if finish.usage is not None else self._usage,
+            created=start.created,
+            service_tier=finish.service_tier or start.service_tier,
+            extra=finish.extra if finish.extra is not None else start.extra,
+        )
+
+
 def fold(events: Iterable[Event]) -> Response:
     """The whole response a stream of events amounts to. Raises StreamFailed on a Failure."""
-    start: Start | None = None
-    usage: Usage | None = None
-    parts: dict[int, Part] = {}
-    live: dict[int, _Open] = {}
-    for event in events:
-        match event:
-            case Delta(index=index, text=text):
-                collected = live[index]
-                collected.texts.append(text)
-                collected.logprobs.extend(event.logprobs)
-            case PartStart(index=index, part=part):
-                live[index] = _Open(part)
-            case PartEnd(index=index):
-                parts[index] = live.pop(index).close(event)
-            case Start():
-                start, usage = event, event.usage
-            case UsageReport():
-                usage = event.usage
-            case Finish():
-                if start is None:
-                    break
-                return Response(
-                    start.id,
-                    start.model,
-                    tuple(parts[index] for index in sorted(parts)),
-                    event.stop,
-                    event.usage if event.usage is not None else usage,
-                    start.created,
-                    event.service_tier or start.service_tier,
-                    (),
-                    event.extra if event.extra is not None else start.extra,
-                )
-            case Failure(error=error):
-                raise StreamFailed(error)
-            case ForeignEvent():
-                pass
-    raise BrokenGrammar("the events end without Finish or Failure")
+    folding = Folding()
+    folding.add(events)
+    return folding.response()
 
 
 def unfold(response: Response) -> Iterator[Event]:

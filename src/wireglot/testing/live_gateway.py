@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from wireglot.gateway import config
 from wireglot.gateway.run import Process
+from wireglot.gateway.state.pace import Pace
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 from wireglot.wire.json import decode
 
@@ -39,9 +40,16 @@ class LiveGateway:
     """`toml` is the configuration (none: that of a newcomer, who has the demo model). The port is any."""
 
     def __init__(
-        self, toml: str = "", *, environ: Mapping[str, str] | None = None, folder: Path | None = None
+        self,
+        toml: str = "",
+        *,
+        environ: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+        pace: Pace | None = None,
     ) -> None:
-        """`folder`: where it keeps its data and log; one that is given stays, for the next gateway."""
+        """`folder`: where it keeps its data and log; one that is given stays, for the next gateway. `pace`:
+        how often it looks after what it remembers."""
+        self._pace = pace
         self._toml = toml
         self._environ = dict(environ or {})
         self._folder = None if folder is not None else tempfile.TemporaryDirectory(prefix="wireglot-test-")
@@ -62,6 +70,11 @@ class LiveGateway:
             f'[providers.mine]\ndialect = "{dialect}"\nbase_url = "{upstream.url}{BASES[dialect]}"\n'
             f'api_key = "upstream-key-0123456789"\n{lines}\n[models]\n"*" = "mine/*"\n{more}'
         )
+
+    def at(self, pace: Pace) -> LiveGateway:
+        """The same, looking after what it remembers at another pace; to be said before it starts."""
+        self._pace = pace
+        return self
 
     def __enter__(self) -> LiveGateway:
         self._thread.start()
@@ -113,7 +126,12 @@ class LiveGateway:
 
     async def _start(self, settings: Any, path: Path | None, overrides: dict[str, Any]) -> None:
         self.process = Process(
-            settings, path=path, overrides=overrides, environ=self._environ, log_fd=self._log
+            settings,
+            path=path,
+            overrides=overrides,
+            environ=self._environ,
+            log_fd=self._log,
+            pace=self._pace,
         )
         await self.process.start()
 

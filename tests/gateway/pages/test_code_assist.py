@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wireglot.gateway.pages import code_assist
-from wireglot.gateway.pages.models import ListedModel
+from wireglot.gateway.pages.listed_model import ListedModel
 
 MODELS = tuple(ListedModel(name, "p", name) for name in ("gemini-3-pro-preview", "kimi-k3", "p/gemini-3"))
 

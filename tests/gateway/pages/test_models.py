@@ -12,8 +12,10 @@ import pytest
 from google import genai
 from google.genai import types as gemini_types
 
+from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.pages import models
+from wireglot.gateway.pages.listed_model import ListedModel
 from wireglot.gateway.settings import ClientKey, Provider, Rule, Settings
 from wireglot.ir.errors import ClientFault
 from wireglot.providers.spec import ModelSpec, ProviderSpec
@@ -114,13 +116,13 @@ def test_a_key_sees_what_it_may_ask_for():
 def test_a_key_is_refused_what_it_may_not_ask_for():
     key = ClientKey("k", "00", models=("beta/*", "m[12]?"))
     for name in ("beta/x", "m[12]?"):
-        models.check_permitted(key, name)
+        check_permitted(key, name)
     for name in ("alpha/x", "xbeta/x", "m1x", ""):
         with pytest.raises(RequestError) as fault:
-            models.check_permitted(key, name)
+            check_permitted(key, name)
         assert fault.value.error.status == 403
-    models.check_permitted(None, "anything")
-    models.check_permitted(ClientKey("k", "00"), "anything")
+    check_permitted(None, "anything")
+    check_permitted(ClientKey("k", "00"), "anything")
 
 
 def _answer(dialect: str, prefix: str) -> httpx2.MockTransport:
@@ -176,7 +178,7 @@ def test_anthropics_sdk_pages_backwards(claude):
 
 
 def test_anthropics_list_holds_twenty_unless_told_otherwise():
-    many = tuple(models.ListedModel(f"m{n}", "p", f"m{n}") for n in range(30))
+    many = tuple(ListedModel(f"m{n}", "p", f"m{n}") for n in range(30))
     page = models.render_list("anthropic", many)
     assert (len(page["data"]), page["has_more"], page["first_id"], page["last_id"]) == (20, True, "m0", "m19")
     assert len(models.render_list("anthropic", many, "limit=9999999999999")["data"]) == 30

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.gateway.kit import catalogued, own, settings
-from wireglot.gateway.observe.record import Record
+from tests.gateway.kit import catalogued, exchange, own, settings
+from wireglot.gateway.entry.callers import Caller
+from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings, StoreSettings
 from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
 from wireglot.ir.outcome import Usage
@@ -28,20 +29,19 @@ class Target:
         self.provider, self.model, self.dialect = provider, model, dialect
 
 
-class Job:
-    """A request, as far as books look."""
-
-    def __init__(self, number: int, settings: Settings, **more: Any) -> None:
-        self.settings = settings
-        self.record = Record(f"req_{number}", time.monotonic(), "anthropic", "generate", "alice", "fast")
-        for name, value in more.items():
-            setattr(self.record, name, value)
-        self.dialect = "anthropic"
-        self.model = "fast"
-        self.stream = False
-        self.client: Any = None
-        self.durable: Any = None
-        self.completed: Any = None
+def job_of(number: int, now: Settings, **more: Any) -> Exchange:
+    """A request of alice's, as the gateway reads it; `more` is known of it by the end."""
+    made = exchange(
+        now,
+        {"model": "fast"},
+        path="/v1/messages",
+        caller=Caller("alice"),
+        id=f"req_{number}",
+        started=time.monotonic(),
+    )
+    for name, value in more.items():
+        setattr(made.record, name, value)
+    return made
 
 
 class Ledger:
@@ -96,18 +96,26 @@ def bookish(folder: Path | None, **store: Any) -> Settings:
 def books(
     ledger: Ledger, settings: Settings, instance: str = "one", notes: Notes | None = None
 ) -> UsageLedger:
-    return UsageLedger(ledger, settings, instance, notes if notes is not None else Notes())  # type: ignore[arg-type]  # as much of a ledger as books need
+    return UsageLedger(
+        ledger,  # type: ignore[arg-type]  # as much of a ledger as is needed
+        settings,
+        instance,
+        notes if notes is not None else Notes(),
+        last_seconds=0.05,
+    )
 
 
-def begin(kept: UsageLedger, job: Job, where: Any) -> None:
-    kept.begin(job, where)  # type: ignore[arg-type]  # as much of a job as books need
+def begin(kept: UsageLedger, job: Exchange, where: Any) -> None:
+    account = kept.begin(job, where)
+    if account is not None:
+        job.ending.keep_account(account)
 
 
 def target(settings: Settings, name: str = "mine", model: str = "fast-1") -> Any:
     return Target(settings.providers[name], model)
 
 
-def answered(job: Job, name: str = "mine", model: str = "fast-1", usage: Usage | None = None) -> None:
+def answered(job: Exchange, name: str = "mine", model: str = "fast-1", usage: Usage | None = None) -> None:
     """As the relay leaves a record."""
     record = job.record
     record.provider, record.upstream_model, record.upstream_dialect = name, model, "openai-chat"

@@ -8,18 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.kit import head, own, settings
-from wireglot.gateway.entry.guard import Caller
-from wireglot.gateway.entry.routes import match
+from tests.gateway.kit import exchange, own, settings
+from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.observe.redact import Redactor
-from wireglot.gateway.request.job import Job
+from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.state.quotas.quotas import Quotas
 from wireglot.gateway.state.quotas.reservation import Reservation
 from wireglot.gateway.targets.routing import route
-from wireglot.http.application import Headers
 from wireglot.ir.outcome import Usage
 from wireglot.providers.prices import PriceRule
 from wireglot.providers.spec import Price
@@ -27,7 +24,6 @@ from wireglot.stores.base import StoreDown
 from wireglot.stores.memory import MemoryCounters
 from wireglot.stores.memory.ledger import MemoryLedger
 from wireglot.stores.records import Denied, KeyQuotas, UsageRow
-from wireglot.wire.json import encode
 
 NOON = 1_794_744_000.0
 """2026-11-15 12:00 UTC"""
@@ -45,24 +41,6 @@ PATHS = {
     "gemini": "/v1beta/models/mine/priced:generateContent",
     "gemini-simple": "/v1/gemini",
 }
-
-
-class Nobody:
-    """A client that hears nothing."""
-
-    started = False
-
-    def send(self, status: int, headers: Headers, body: bytes) -> None: ...
-
-    def start(self, status: int, headers: Headers) -> None: ...
-
-    def write(self, data: bytes) -> None: ...
-
-    def end(self) -> None: ...
-
-    def abort(self) -> None: ...
-
-    def on_pressure(self, pause: Any, resume: Any) -> None: ...
 
 
 class Down(MemoryCounters):
@@ -105,30 +83,32 @@ class Desk:
         return Quotas(
             self.counters,
             self.ledger,
-            SETTINGS,
             "here",
             lambda level, event, **fields: self.notes.append(event),
             wall=lambda: self.wall,
             peers=lambda: peers,
         )
 
-    def job(self, dialect: str = "openai-chat", model: str = "mine/priced", **body: Any) -> Job:
+    def job(self, dialect: str = "openai-chat", model: str = "mine/priced", **body: Any) -> Exchange:
         self._count += 1
-        request = head("POST", PATHS[dialect])
-        caller = Caller("me", ClientKey("me", "0" * 64, limits=self.limits))
         document = {**({} if dialect == "gemini" else {"model": model}), **body}
-        record = Record(f"req_{self._count}", 0.0, dialect)
-        args = (request, encode(document), match(request), caller, record, Nobody(), Redactor(set(), {}), 0)
-        return Job(SETTINGS, *args)
+        return exchange(
+            SETTINGS, document, path=PATHS[dialect], caller=self.caller(), id=f"req_{self._count}"
+        )
 
-    async def admit(self, job: Job | None = None, *, model: str = "mine/priced", **body: Any) -> Reservation:
+    def caller(self) -> Caller:
+        return Caller("me", ClientKey("me", "0" * 64, limits=self.limits))
+
+    async def admit(
+        self, job: Exchange | None = None, *, model: str = "mine/priced", **body: Any
+    ) -> Reservation:
         job = job or self.job(model=model, **body)
-        target = route(SETTINGS, job.model, job.dialect)[0]
+        target = route(SETTINGS, job.job.model, job.job.dialect)[0]
         found = await self.limiter.admit(job, target)
         assert found is not None
         return found
 
-    async def refused(self, job: Job | None = None, **body: Any) -> RequestError:
+    async def refused(self, job: Exchange | None = None, **body: Any) -> RequestError:
         with pytest.raises(RequestError) as refused:
             await self.admit(job, **body)
         return refused.value

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
-from tests.gateway.kit import catalogued, head, settings
-from wireglot.gateway.entry.guard import Caller
+from tests.gateway.kit import catalogued, exchange, settings
+from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.entry.routes import Asked
-from wireglot.gateway.observe.record import Record
-from wireglot.gateway.observe.redact import Redactor
-from wireglot.gateway.request.job import Job
+from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Provider, Secret, ServerSettings, Settings
 from wireglot.gateway.state.reasoning.vault import ReasoningVault
-from wireglot.gateway.targets.routing import Target, route
-from wireglot.http.application import Reply
+from wireglot.gateway.targets.routing import route
 from wireglot.ir.content import Origin, Part, Signature
 from wireglot.ir.outcome import Response, Stop
 from wireglot.stores.base import StoreDown, Vault
 from wireglot.stores.memory import MemoryEngine
-from wireglot.wire.json import encode
 
 MODELS = {
     "gemini": "gemini/gemini-3.5-flash",
@@ -81,29 +77,26 @@ class Memory:
         model: str = MODELS["gemini"],
         caller: str = "one",
         session: str = "",
-    ) -> Job:
-        named = {"x_session_id": session} if session else {}
+    ) -> Exchange:
+        named: Any = {"x_session_id": session} if session else {}
         asked = Asked(
             dialect, "generate", model if dialect == "gemini" else "", False if dialect == "gemini" else None
         )
         if dialect != "gemini":
             body = {"model": model, **body}
-        made = head("POST", "/v1/any", **named)
-        nobody = cast(Reply, None)  # nothing is sent here
-        record = Record(f"req_{id(body)}", 0.0)
-        job = Job(self.settings, made, encode(body), asked, Caller(caller), record, nobody, Redactor(), 1)
-        asyncio.run(self.turns.recall(job, self._targets(job)))
-        return job
+        made = exchange(
+            self.settings, body, asked=asked, caller=Caller(caller), id=f"req_{id(body)}", **named
+        )
+        made.targets = route(self.settings, made.job.model, made.job.dialect)
+        if self.turns.concerns(made):
+            asyncio.run(self.turns.recall(made))
+        return made
 
-    def answer(self, job: Job, *content: Part) -> None:
-        target = self._targets(job)[0]
-        job.record.provider, job.record.upstream_model = target.provider.name, target.model
-        response = Response("r", target.model, content, Stop("end"))
-        for keeping in job.keepings:
-            asyncio.run(keeping.keep(response))
-
-    def _targets(self, job: Job) -> tuple[Target, ...]:
-        return route(self.settings, job.model, job.dialect)
+    def answer(self, made: Exchange, *content: Part) -> None:
+        target = made.targets[0]
+        made.record.routed(target.provider.name, target.model, target.dialect)
+        if made.ending.holds(target):
+            asyncio.run(made.ending.keep(Response("r", target.model, content, Stop("end"))))
 
 
 def signed(data: str, by: str = "gemini", provider: str = "", account: str = "a") -> Signature:

@@ -11,7 +11,6 @@ import openai
 import pytest
 
 from tests.gateway.state.background_kit import KEYS, ONCE, client, finished
-from wireglot.gateway.state.responses import event_log as background_tape
 from wireglot.gateway.state.stored_forms import EVENT
 from wireglot.stores.records import UsageQuery
 from wireglot.testing.live_gateway import LiveGateway
@@ -40,7 +39,7 @@ def gateway(request: pytest.FixtureRequest, upstream: ScriptedUpstream) -> Itera
 @pytest.fixture(scope="module")
 def one_gateway(upstream: ScriptedUpstream) -> Iterator[LiveGateway]:
     with LiveGateway.before(upstream, "gemini", KEYS, **ONCE) as running:
-        service = running.process.state.held.background
+        service = running.process.state.background
         service.lease, service.grace = 0.0, 0.05
         yield running
 
@@ -195,11 +194,11 @@ def test_nothing_of_a_deleted_response_stays(one_gateway: LiveGateway) -> None:
 
 
 def test_a_listener_who_is_far_behind_reads_from_the_store(
-    one_gateway: LiveGateway, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
+    one_gateway: LiveGateway, upstream: ScriptedUpstream
 ) -> None:
     """Only so much of a stream stays in memory."""
-    monkeypatch.setattr(background_tape, "HELD", 1)
-    monkeypatch.setattr(background_tape, "FULL", 1)
+    service = one_gateway.process.state.background
+    service.held_bytes = service.full_bytes = 1
     gpt = client(one_gateway)
     upstream.next(Behaviour(gap=0.01))
     with gpt.responses.create(

@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from tests.gateway.state.background_kit import KEYS, ONCE, client, finished
-from wireglot.gateway.state.responses import background
+from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.responses.background_work import Work
 from wireglot.stores import StoreDown
 from wireglot.testing.live_gateway import LiveGateway
@@ -31,14 +31,14 @@ def _fresh(upstream: ScriptedUpstream) -> None:
 @pytest.fixture(scope="module")
 def one_gateway(upstream: ScriptedUpstream) -> Iterator[LiveGateway]:
     with LiveGateway.before(upstream, "gemini", KEYS, **ONCE) as running:
-        service = running.process.state.held.background
+        service = running.process.state.background
         service.lease, service.grace = 0.0, 0.05
         yield running
 
 
 def test_a_process_that_died_with_its_last_word_spoken_has_finished(one_gateway: LiveGateway) -> None:
     """FAULTS 95: between the last event and the response itself lies a moment, too."""
-    gpt, held = client(one_gateway), one_gateway.process.state.held
+    gpt, held = client(one_gateway), one_gateway.process.state
     *_, last = gpt.responses.create(model="m1", input="Hello", background=True, stream=True)
     assert last.type == "response.completed"
     kept = one_gateway.call(held.responses.load("one", last.response.id))
@@ -92,7 +92,7 @@ def test_nothing_is_promised_that_cannot_be_stored(
     async def fail(*values: Any, **more: Any) -> bool:
         raise StoreDown("gone")
 
-    monkeypatch.setattr(one_gateway.process.state.held.responses, "save", fail)
+    monkeypatch.setattr(one_gateway.process.state.responses, "save", fail)
     with pytest.raises(openai.InternalServerError) as refused:
         client(one_gateway).responses.create(model="m1", input="Hello", background=True)
     assert refused.value.status_code == 503
@@ -104,7 +104,7 @@ def test_what_cannot_be_stored_at_once_is_stored_later(
     one_gateway: LiveGateway, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """FAULTS 93: a store that comes back gets what was promised."""
-    gpt, responses = client(one_gateway), one_gateway.process.state.held.responses
+    gpt, responses = client(one_gateway), one_gateway.process.state.responses
     real, left = responses.replace, [2]
 
     async def fail_twice(*values: Any, **more: Any) -> bool:
@@ -141,12 +141,12 @@ def test_events_that_no_store_can_take_cost_neither_the_end_nor_the_books(
 
 
 def test_one_that_waits_for_its_turn_is_not_taken_for_deleted(
-    upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
+    upstream: ScriptedUpstream,
 ) -> None:
-    monkeypatch.setattr(background, "_LOOK", 0.01)
     upstream.next(Behaviour(delay=0.4))
     crowded = "[limits]\nrequests = 1\nqueue_time = 10.0\n"
-    with LiveGateway.before(upstream, "gemini", crowded, **ONCE) as gateway:
+    pace = Pace(background_look_seconds=0.01)
+    with LiveGateway.before(upstream, "gemini", crowded, **ONCE).at(pace) as gateway:
         gpt = client(gateway)
         first = gpt.responses.create(model="m1", input="Hello", background=True)
         second = gpt.responses.create(model="m1", input="Hello", background=True)
@@ -154,11 +154,9 @@ def test_one_that_waits_for_its_turn_is_not_taken_for_deleted(
         assert finished(gpt, second.id).status == "completed"
 
 
-def test_there_are_only_so_many_at_once(
-    one_gateway: LiveGateway, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_there_are_only_so_many_at_once(one_gateway: LiveGateway, upstream: ScriptedUpstream) -> None:
     gpt = client(one_gateway)
-    monkeypatch.setattr(background, "MOST_OF_A_CALLER", 1)
+    one_gateway.process.state.background.most_of_a_caller = 1
     upstream.next(Behaviour(fault="stall"))
     running = gpt.responses.create(model="m1", input="Hello", background=True)
     with pytest.raises(openai.RateLimitError) as refused:

@@ -17,14 +17,15 @@ import openai
 import pytest
 
 from tests.gateway.state.background_kit import finished
-from wireglot.gateway.state.responses import background
-from wireglot.gateway.state.responses import follower as background_follow
+from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.responses.heartbeat import BEAT, Heartbeats
 from wireglot.gateway.state.stored_forms import RESPONSE
 from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.records import Document
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+
+QUICK = Pace(background_look_seconds=0.02, background_follow_seconds=0.02)
 
 
 def configured(upstream: ScriptedUpstream, more: str = "") -> str:
@@ -63,14 +64,13 @@ def serving(upstream: ScriptedUpstream, folder: Path) -> Iterator[tuple[subproce
 
 
 def test_another_process_streams_and_cancels_what_one_works_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """Whichever process a load balancer picks, the response is the same one."""
-    monkeypatch.setattr(background_follow, "POLL", 0.05)
     with (
         ScriptedUpstream() as upstream,
-        LiveGateway(configured(upstream), folder=tmp_path) as one,
-        LiveGateway(configured(upstream), folder=tmp_path) as two,
+        LiveGateway(configured(upstream), folder=tmp_path, pace=QUICK) as one,
+        LiveGateway(configured(upstream), folder=tmp_path, pace=QUICK) as two,
     ):
         here, there = client(one.url), client(two.url)
         upstream.next(Behaviour(gap=0.03))
@@ -99,11 +99,10 @@ def test_nobody_is_taken_for_dead_whose_sign_of_life_moves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """FAULTS 95: no clock of another machine says anything. And a sign of life is small."""
-    monkeypatch.setattr(background, "_LOOK", 0.02)
     with (
         ScriptedUpstream() as upstream,
-        LiveGateway(configured(upstream), folder=tmp_path) as one,
-        LiveGateway(configured(upstream), folder=tmp_path) as two,
+        LiveGateway(configured(upstream), folder=tmp_path, pace=QUICK) as one,
+        LiveGateway(configured(upstream), folder=tmp_path, pace=QUICK) as two,
     ):
         written: list[str] = []
         documents = one.process.state.engine.documents
@@ -114,7 +113,7 @@ def test_nobody_is_taken_for_dead_whose_sign_of_life_moves(
             return await real(document)
 
         monkeypatch.setattr(documents, "replace", replace)
-        there = two.process.state.held.background
+        there = two.process.state.background
         there.lease, there.grace = 0.0, 1.0
         upstream.next(Behaviour(fault="stall"))
         id = client(one.url).responses.create(model="m1", input="Hello", background=True).id
@@ -139,12 +138,11 @@ def test_how_long_a_sign_stands_still_is_told_by_ones_own_clock() -> None:
     assert heartbeats.still("me", "r", b"2") == 0
 
 
-def test_deleting_it_elsewhere_stops_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "_LOOK", 0.02)
+def test_deleting_it_elsewhere_stops_the_work(tmp_path: Path) -> None:
     with (
         ScriptedUpstream() as upstream,
-        LiveGateway(configured(upstream), folder=tmp_path) as one,
-        LiveGateway(configured(upstream), folder=tmp_path) as two,
+        LiveGateway(configured(upstream), folder=tmp_path, pace=QUICK) as one,
+        LiveGateway(configured(upstream), folder=tmp_path, pace=QUICK) as two,
     ):
         upstream.next(Behaviour(fault="stall-midstream"))
         promised = client(one.url).responses.create(model="m1", input="Hello", background=True)
@@ -158,13 +156,13 @@ def test_deleting_it_elsewhere_stops_the_work(tmp_path: Path, monkeypatch: pytes
 def test_a_gateway_that_stops_says_so_in_what_it_worked_on(tmp_path: Path) -> None:
     with ScriptedUpstream() as upstream:
         upstream.otherwise = Behaviour(fault="stall-midstream")
-        with LiveGateway(configured(upstream), folder=tmp_path) as gateway:
+        with LiveGateway(configured(upstream), folder=tmp_path, pace=QUICK) as gateway:
             gpt = client(gateway.url)
             stream = gpt.responses.create(model="m1", input="Hello", background=True, stream=True)
             events: list[Any] = [event for event, _ in zip(stream, range(3), strict=False)]
             stream.close()
         id = events[0].response.id
-        with LiveGateway(configured(upstream), folder=tmp_path) as gateway:
+        with LiveGateway(configured(upstream), folder=tmp_path, pace=QUICK) as gateway:
             gpt = client(gateway.url)
             failed = gpt.responses.retrieve(id)
             assert failed.status == "failed"
@@ -184,15 +182,14 @@ def test_work_may_finish_before_a_gateway_ends(tmp_path: Path) -> None:
             upstream.wait_for(1)
             process.send_signal(signal.SIGTERM)
             assert process.wait(20) == 0
-        with LiveGateway(configured(upstream), folder=tmp_path) as gateway:
+        with LiveGateway(configured(upstream), folder=tmp_path, pace=QUICK) as gateway:
             assert client(gateway.url).responses.retrieve(id).status == "completed"
 
 
 def test_what_a_killed_gateway_promised_is_still_there_and_has_failed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """FAULTS 95: nothing acknowledged is lost, and nobody waits for ever."""
-    monkeypatch.setattr(background_follow, "POLL", 0.02)
     with ScriptedUpstream() as upstream:
         with serving(upstream, tmp_path) as (process, url):
             done = client(url).responses.create(model="m1", input="Hello", background=True).id
@@ -204,11 +201,11 @@ def test_what_a_killed_gateway_promised_is_still_there_and_has_failed(
             upstream.wait_for(3)
             process.kill()
             process.wait(10)
-        with LiveGateway(configured(upstream), folder=tmp_path) as gateway:
+        with LiveGateway(configured(upstream), folder=tmp_path, pace=QUICK) as gateway:
             gpt = client(gateway.url)
             assert gpt.responses.retrieve(done).status == "completed"
             assert gpt.responses.retrieve(queued).status == "queued", "it may still live"
-            service = gateway.process.state.held.background
+            service = gateway.process.state.background
             service.lease = service.grace = 0.2
             for id in (events[0].response.id, queued):
                 failed = finished(gpt, id)

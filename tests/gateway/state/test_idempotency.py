@@ -15,7 +15,7 @@ from typing import Any
 import openai
 import pytest
 
-from wireglot.gateway.state import idempotency
+from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.stored_forms import IDEMPOTENT
 from wireglot.stores import StoreDown
 from wireglot.stores.records import UsageQuery
@@ -295,10 +295,9 @@ def test_a_replay_is_no_second_row_in_the_books(open_gateway: LiveGateway) -> No
 
 
 def test_a_claim_whose_process_says_nothing_is_free_after_its_lease(
-    open_gateway: LiveGateway, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
+    open_gateway: LiveGateway, upstream: ScriptedUpstream
 ) -> None:
-    monkeypatch.setattr(idempotency, "LEASE", 0.3)
-    monkeypatch.setattr(idempotency, "BEAT", 1000.0)
+    open_gateway.process.state.idempotency.pace = Pace(claim_lease_seconds=0.3, claim_beat_seconds=1000.0)
     upstream.next(Behaviour(fault="stall"))
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", open_gateway.port)) as silent:
         silent.request(
@@ -310,9 +309,9 @@ def test_a_claim_whose_process_says_nothing_is_free_after_its_lease(
 
 
 def test_a_claim_is_renewed_while_its_request_runs(
-    open_gateway: LiveGateway, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
+    open_gateway: LiveGateway, upstream: ScriptedUpstream
 ) -> None:
-    monkeypatch.setattr(idempotency, "BEAT", 0.02)
+    open_gateway.process.state.idempotency.pace = Pace(claim_beat_seconds=0.02)
     documents = open_gateway.process.state.documents
     upstream.next(Behaviour(fault="stall"))
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", open_gateway.port)) as silent:
@@ -330,9 +329,9 @@ def test_a_claim_is_renewed_while_its_request_runs(
 
 
 def test_an_answer_that_is_too_large_is_not_kept(
-    open_gateway: LiveGateway, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
+    open_gateway: LiveGateway, upstream: ScriptedUpstream
 ) -> None:
-    monkeypatch.setattr(idempotency, "LARGEST", 16)
+    open_gateway.process.state.idempotency.answer_bytes_most = 16
     assert post(open_gateway, CHAT, HELLO, "large").status == 200
     again = post(open_gateway, CHAT, HELLO, "large")
     assert (again.status, again.replayed) == (200, False)

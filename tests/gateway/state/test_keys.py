@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from tests.gateway.kit import head, settings
-from wireglot.gateway.entry.guard import LOCAL, Gatekeeper
+from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
 from wireglot.gateway.entry.routes import match
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import ClientKey, ProcessLimits, Secret, ServerSettings
 from wireglot.gateway.state.keys.ring import KeyRefused, Keyring, Taken, Unknown, digest_of, new_key, told
-from wireglot.gateway.state.keys.table import TRUSTED, KeyTable
+from wireglot.gateway.state.keys.table import TRUSTED_SECONDS, KeyTable
 from wireglot.stores.base import StoreDown
 from wireglot.stores.memory.documents import MemoryKeys
 from wireglot.stores.records import KeyRow
@@ -184,7 +184,7 @@ def test_while_the_store_is_down_the_last_table_serves_on_for_a_minute() -> None
         house = House()
         key = await house.create()
         house.keys.down = True
-        house.clock += TRUSTED
+        house.clock += TRUSTED_SECONDS
         await house.table.refresh()
         assert house.opens(key)
         house.clock += 1

@@ -10,11 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.gateway.state.ledger_kit import Job, Ledger, Notes, answered, begin, bookish, books, target
+from tests.gateway.state.ledger_kit import Ledger, Notes, answered, begin, bookish, books, job_of, target
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.state.ledger import drain as books_drain
-from wireglot.gateway.state.ledger import usage_ledger as books_module
 from wireglot.gateway.state.ledger.rows import collapsed
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
@@ -25,7 +24,6 @@ from wireglot.stores.records import UsageRow
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(books_module, "_LAST", 0.05)
     monkeypatch.setattr(books_drain, "_GATHER", 0.001)
     monkeypatch.setattr(books_drain, "_BACKOFF", 0.001)
     monkeypatch.setattr(books_drain, "_BACKOFF_MAX", 0.002)
@@ -38,15 +36,15 @@ def test_a_request_is_one_row_with_all_that_is_known_of_it(tmp_path: Path) -> No
         settings, ledger = bookish(tmp_path), Ledger()
         kept = books(ledger, settings)
         await kept.start()
-        job = Job(1, settings, session="s1", losses=[])
+        job = job_of(1, settings, session="s1", losses=[])
         begin(kept, job, target(settings))
-        await job.durable
+        await job.ending.before_asking()
         answered(job, usage=Usage(input=1000, cache_read=100, output=20, reasoning=5))
         job.record.losses = [Loss("$.a", "user", "dropped"), Loss("$.b", "user", "dropped")]
         job.record.first_byte = job.record.started + 0.007
-        job.completed()
+        job.ending.complete()
         job.record.outcome = "error"  # whatever comes later changes nothing
-        job.completed()
+        job.ending.complete()
         kept.finish(job.record)
         await kept.flush()
         row = ledger.rows["req_1"]
@@ -66,7 +64,7 @@ def test_the_intent_is_in_the_store_while_the_request_runs(tmp_path: Path) -> No
         settings, ledger = bookish(tmp_path), Ledger()
         kept = books(ledger, settings)
         await kept.start()
-        job = Job(1, settings)
+        job = job_of(1, settings)
         begin(kept, job, target(settings))
         await kept.flush()
         row = ledger.rows["req_1"]
@@ -87,7 +85,7 @@ def test_the_provider_that_answered_in_the_end_is_billed(tmp_path: Path) -> None
         kept = books(ledger, settings)
         await kept.start()
         for number, (name, model) in enumerate([("mine", "fast-2"), ("other", "big"), ("demo", "demo")]):
-            job = Job(number, settings)
+            job = job_of(number, settings)
             begin(kept, job, target(settings, "other", "big"))
             answered(job, name, model, Usage(input=10, output=10))
             job.record.attempts = 2
@@ -110,7 +108,7 @@ def test_requests_that_end_badly_are_completed_with_what_is_known(tmp_path: Path
         settings, ledger = bookish(tmp_path), Ledger()
         kept = books(ledger, settings)
         await kept.start()
-        job = Job(1, settings)
+        job = job_of(1, settings)
         begin(kept, job, target(settings))
         answered(job, usage=Usage(input=7))
         record = job.record
@@ -131,7 +129,7 @@ def test_a_request_that_never_came_to_an_upstream_has_no_row(tmp_path: Path) -> 
         settings, ledger = bookish(tmp_path), Ledger()
         kept = books(ledger, settings)
         await kept.start()
-        kept.finish(Job(1, settings).record)
+        kept.finish(job_of(1, settings).record)
         await kept.close()
         assert ledger.rows == {}
 
@@ -147,10 +145,10 @@ def test_while_the_store_is_down_nothing_waits_and_nothing_is_lost_or_doubled(tm
         await kept.start()
         ledger.down = True
         for number in range(1200):
-            job = Job(number, settings)
+            job = job_of(number, settings)
             begin(kept, job, target(settings))
             if number % 100 == 0:
-                await job.durable
+                await job.ending.before_asking()
             answered(job, usage=Usage(output=1))
             kept.finish(job.record)
         assert not await kept.flush(0.01)
@@ -176,7 +174,7 @@ def test_a_process_that_ends_while_the_store_is_down_leaves_its_rows_to_the_next
         kept = books(ledger, settings)
         await kept.start()
         ledger.down = True
-        job, unfinished = Job(1, settings), Job(2, settings)
+        job, unfinished = job_of(1, settings), job_of(2, settings)
         for each in (job, unfinished):
             begin(kept, each, target(settings))
         kept.finish(job.record)
@@ -202,11 +200,11 @@ def test_what_a_dead_process_had_begun_becomes_a_crash_and_nothing_else_does(tmp
         dead, alive = books(ledger, settings, "dead"), books(ledger, settings, "alive")
         for kept in (dead, alive):
             await kept.start()
-        jobs = [Job(number, settings) for number in range(4)]
+        jobs = [job_of(number, settings) for number in range(4)]
         for job, kept in zip(jobs, (dead, dead, dead, alive), strict=True):
             begin(kept, job, target(settings))
         await dead.flush()  # two are known to the store, one only to the journal
-        late = Job(9, settings)
+        late = job_of(9, settings)
         begin(dead, late, target(settings))
         answered(jobs[0], usage=Usage(output=3))
         dead.finish(jobs[0].record)
@@ -257,10 +255,10 @@ def test_a_full_journal_lets_requests_go_on_and_says_so_loudly(tmp_path: Path) -
         while kept.journal.room < 40 * 1024:  # its files are being made
             await asyncio.sleep(0.001)
         ledger.down = True
-        jobs = [Job(number, settings) for number in range(600)]
+        jobs = [job_of(number, settings) for number in range(600)]
         for job in jobs:
             begin(kept, job, target(settings))
-        begun = [job for job in jobs if job.completed is not None]
+        begun = [job for job in jobs if job.ending.is_accounted]
         assert _is_full(kept)
         assert 10 < len(begun) < 200
         assert kept.dropped == 600 - len(begun)
@@ -275,7 +273,7 @@ def test_a_full_journal_lets_requests_go_on_and_says_so_loudly(tmp_path: Path) -
         assert not _is_full(kept)
         assert {row.outcome for row in ledger.rows.values()} == {"ok"}
         assert len(ledger.rows) == len(begun)
-        begin(kept, Job(1000, settings), target(settings))
+        begin(kept, job_of(1000, settings), target(settings))
         assert notes.events()[-1] == "usage recorded again"
         await kept.close()
 
@@ -291,12 +289,12 @@ def test_where_the_ledger_is_required_a_request_without_a_row_is_refused(tmp_pat
         for number in range(600):
             if kept.full:
                 break
-            begin(kept, Job(number, settings), target(settings))
-        job = Job(1000, settings)
+            begin(kept, job_of(number, settings), target(settings))
+        job = job_of(1000, settings)
         with pytest.raises(RequestError) as refused:
             begin(kept, job, target(settings))
         assert (refused.value.error.status, refused.value.error.code) == (503, "storage_unavailable")
-        assert job.completed is None
+        assert not job.ending.is_accounted
         await kept.close()
 
     asyncio.run(work())
@@ -316,13 +314,13 @@ def test_a_required_row_that_does_not_reach_the_disk_stops_the_request(
             settings = bookish(tmp_path, ledger_required=required)
             kept = books(Ledger(), settings, f"required-{required}")
             await kept.start()
-            job = Job(1, settings)
+            job = job_of(1, settings)
             begin(kept, job, target(settings))
             if required:
                 with pytest.raises(RequestError):
-                    await job.durable
+                    await job.ending.before_asking()
             else:
-                await job.durable
+                await job.ending.before_asking()
             await kept.close()
 
     asyncio.run(work())
@@ -340,7 +338,7 @@ def test_one_row_that_no_store_can_take_does_not_hold_up_the_others(tmp_path: Pa
         kept = books(ledger, settings, notes=notes)
         await kept.start()
         for number in range(6):
-            job = Job(number, settings)
+            job = job_of(number, settings)
             begin(kept, job, target(settings))
             kept.finish(job.record)
         await kept.flush()
@@ -370,7 +368,7 @@ def test_an_error_that_hits_every_row_is_waited_out_and_no_row_is_dropped(tmp_pa
             kept = books(ledger, settings, f"with-{count}", notes=notes)
             await kept.start()
             for number in range(count):
-                job = Job(number, settings)
+                job = job_of(number, settings)
                 begin(kept, job, target(settings))
                 kept.finish(job.record)
             async with asyncio.timeout(10):
@@ -401,7 +399,7 @@ def test_a_lone_row_that_no_store_can_take_is_dropped_once_others_pass(tmp_path:
         kept = books(ledger, settings, notes=notes)
         await kept.start()
         for number in range(3):
-            job = Job(number, settings)
+            job = job_of(number, settings)
             begin(kept, job, target(settings))
             kept.finish(job.record)
             async with asyncio.timeout(10):
@@ -420,7 +418,7 @@ async def _leave_journals(ledger: Ledger, settings: Any) -> None:
     dead = [books(ledger, settings, f"dead-{number}") for number in range(3)]
     for number, each in enumerate(dead):
         await each.start()
-        begin(each, Job(number, settings), target(settings))
+        begin(each, job_of(number, settings), target(settings))
     ledger.down = True
     for each in dead:
         await each.close()
@@ -479,7 +477,7 @@ def test_odd_letters_and_endless_names_of_clients_are_no_reason_to_lose_a_row(tm
         settings, ledger = bookish(tmp_path), Ledger()
         kept = books(ledger, settings)
         await kept.start()
-        job = Job(1, settings, session="\ud800" + "x" * 100_000)
+        job = job_of(1, settings, session="\ud800" + "x" * 100_000)
         begin(kept, job, target(settings))
         answered(job, usage=Usage(input=10**30, output=2))
         kept.finish(job.record)

@@ -11,8 +11,7 @@ import pytest
 from tests.gateway.state.quotas_kit import SETTINGS, Desk, run
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.request.job import Job
-from wireglot.gateway.state.quotas import quotas as limiting
+from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.state.quotas.reservation import Reservation
 from wireglot.gateway.targets.routing import route
 from wireglot.ir.content import Message, Text
@@ -23,7 +22,7 @@ from wireglot.stores.records import Denied, KeyQuotas
 NOW = "budget:me:tokens:2026-11-15"
 
 
-def with_history(desk: Desk, words: int = 1000, **body: Any) -> Job:
+def with_history(desk: Desk, words: int = 1000, **body: Any) -> Exchange:
     """A request that has had a held conversation put before it."""
     job = desk.job(messages=[{"role": "user", "content": "hi"}], max_tokens=10, **body)
     request = job.request()
@@ -32,8 +31,8 @@ def with_history(desk: Desk, words: int = 1000, **body: Any) -> Job:
     return job
 
 
-async def grow(desk: Desk, claim: Reservation, job: Job) -> None:
-    await desk.limiter.grow(claim, job, route(SETTINGS, job.model, job.dialect)[0])
+async def grow(desk: Desk, claim: Reservation, job: Exchange) -> None:
+    await desk.limiter.grow(claim, job, route(SETTINGS, job.job.model, job.job.dialect)[0])
 
 
 def test_a_request_is_not_refused_by_its_own_reservation() -> None:
@@ -152,8 +151,8 @@ def test_what_was_used_beyond_the_reservation_is_charged_when_the_counters_are_b
     """THREATS T20: a reservation too small is not the safe side."""
 
     async def work() -> None:
-        monkeypatch.setattr(limiting, "_AGAIN", (0.0, 0.0))
         desk = Desk(tokens_per_day=1000)
+        desk.limiter.again_seconds = (0.0, 0.0)
         real, left = desk.counters.settle, [1]
 
         async def once(claims: Any) -> None:

@@ -7,26 +7,19 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.kit import head
-from tests.gateway.state.quotas_kit import SETTINGS, Desk, Nobody, run
-from wireglot.gateway.entry.guard import Caller
-from wireglot.gateway.entry.routes import match
+from tests.gateway.kit import exchange
+from tests.gateway.state.quotas_kit import SETTINGS, Desk, run
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.observe.redact import Redactor
-from wireglot.gateway.request.job import Job
-from wireglot.gateway.settings import ClientKey
-from wireglot.gateway.state.quotas import quotas as limiting
+from wireglot.gateway.request.exchange import Exchange
 from wireglot.http.failures import AttemptFailed
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Usage
 from wireglot.stores.records import Denied, Rate
-from wireglot.wire.json import encode
 
 
-def said(job: Job, data: bytes) -> None:
-    assert job.heard is not None
-    job.heard.write(data)
+def said(job: Exchange, data: bytes) -> None:
+    job.ending.heard(data)
 
 
 def test_a_request_that_we_refused_costs_nothing_and_one_refused_upstream_a_request() -> None:
@@ -102,8 +95,8 @@ def test_a_request_refused_by_another_limit_leaves_its_place() -> None:
 
 def test_the_place_of_a_stream_of_hours_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
-        monkeypatch.setattr(limiting, "_RENEWED", 0.001)
         desk = Desk(concurrent=1)
+        desk.limiter.renewed_seconds = 0.001
         claim = await desk.admit()
         for _ in range(5):
             desk.clock += 50
@@ -169,11 +162,8 @@ def test_without_counters_budgets_fail_closed() -> None:
 def test_counting_tokens_is_a_request_and_uses_none() -> None:
     async def work() -> None:
         desk = Desk(requests_per_minute=1, tokens_per_day=1)
-        request = head("POST", "/v1/messages/count_tokens")
-        caller = Caller("me", ClientKey("me", "0" * 64, limits=desk.limits))
-        body = encode({"model": "mine/priced", "messages": []})
-        record = Record("r", 0.0, "anthropic")
-        job = Job(SETTINGS, request, body, match(request), caller, record, Nobody(), Redactor(set(), {}), 0)
+        body = {"model": "mine/priced", "messages": []}
+        job = exchange(SETTINGS, body, path="/v1/messages/count_tokens", caller=desk.caller())
         claim = await desk.admit(job)
         assert [type(limit.claim) for limit in claim.limits] == [Rate]
         await desk.settle(claim, Usage(input=500))

@@ -51,7 +51,7 @@ def test_a_first_question_costs_no_look_into_the_store() -> None:
     memory = Memory()
     job = memory.ask(chat(ASKED))
     assert memory.vault.asked == []
-    assert len(job.keepings) == 1
+    assert job.ending.keeps == 1
 
 
 def test_all_turns_of_a_conversation_are_looked_up_at_once() -> None:
@@ -95,7 +95,7 @@ def test_where_the_client_carries_it_all_or_there_is_nothing_nothing_is_arranged
     if dialect in ("openai-responses", "gemini-simple"):
         body = {"input": "x"}
     memory = Memory()
-    assert memory.ask(body, dialect, model).keepings == []
+    assert memory.ask(body, dialect, model).ending.keeps == 0
 
 
 def test_only_the_first_of_parallel_calls_is_signed_and_it_stays_so() -> None:
@@ -352,8 +352,7 @@ def test_every_one_of_several_answers_is_kept() -> None:
     response = Response(
         "r", "m", (CALL,), Stop("tool_calls"), others=(Candidate((other,), Stop("tool_calls")),)
     )
-    for keeping in job.keepings:
-        asyncio.run(keeping.keep(response))
+    asyncio.run(job.ending.keep(response))
     for call in (CALL, other):
         found = memory.ask(chat(ASKED, called(call), result(call)))
         assert last_answer(found.request().messages) == (call,)

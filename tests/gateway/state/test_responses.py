@@ -231,7 +231,7 @@ def test_an_incomplete_response_is_stored_and_gone_on_with(stage: Stage) -> None
 
 
 def test_a_response_that_is_not_finished_cannot_be_gone_on_with(stage: Stage) -> None:
-    responses = stage.gateway.process.state.held.responses
+    responses = stage.gateway.process.state.responses
     running = KeptResponse({"id": "resp_running", "status": "in_progress", "output": []})
     stage.gateway.call(responses.save("alice", "resp_running", running))
     with pytest.raises(openai.BadRequestError) as caught:

@@ -149,7 +149,7 @@ class Away:
 @pytest.fixture
 def away(monkeypatch: pytest.MonkeyPatch) -> Any:
     with Stage("openai-chat") as stage:
-        held = stage.gateway.process.state.held
+        held = stage.gateway.process.state
         store = Away(held.responses._documents)
         monkeypatch.setattr(held.responses, "_documents", store)
         monkeypatch.setattr(held.conversations, "_documents", store)
@@ -286,8 +286,8 @@ def test_a_request_that_is_stored_is_read_once(monkeypatch: pytest.MonkeyPatch) 
             return real(body, context)
 
         monkeypatch.setattr(type(speaks), "parse_request", staticmethod(parse_request))
-        store = Away(stage.gateway.process.state.held.responses._documents)
-        monkeypatch.setattr(stage.gateway.process.state.held.responses, "_documents", store)
+        store = Away(stage.gateway.process.state.responses._documents)
+        monkeypatch.setattr(stage.gateway.process.state.responses, "_documents", store)
         store.reads = False  # nor is there anything to look up
         made = stage.alice.responses.create(
             model="m1", input="hi", store=True, metadata={"k": "v"}, user="u-1", truncation="disabled"

@@ -15,10 +15,8 @@ import pytest
 from tests.gateway.state.background_kit import ONCE, client
 from tests.gateway.state.quotas_kit import Desk
 from tests.gateway.state.test_admin import SECRET, admin, create
-from wireglot.gateway.state import state as state_module
-from wireglot.gateway.state.keys import table as keys_module
-from wireglot.gateway.state.quotas import quotas
-from wireglot.gateway.state.responses import background
+from wireglot.gateway.state.keys.table import KeyTable
+from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.responses.heartbeat import BEAT
 from wireglot.gateway.state.store_health import TRUSTED, StoreHealth
 from wireglot.gateway.state.tasks import Guarded, stop
@@ -30,6 +28,8 @@ from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
 TOML = f'[providers.demo]\n[server]\nadmin_secret = "{SECRET}"\n'
+
+QUICK = Pace(background_look_seconds=0.02)
 
 
 def wait(look: Callable[[], Any]) -> None:
@@ -82,8 +82,7 @@ def test_a_key_of_a_later_version_or_a_damaged_one_keeps_no_other_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """FAULTS 90: the damaged one opens nothing, and is told once."""
-    monkeypatch.setattr(keys_module, "POLL", 0.02)
-    with LiveGateway(TOML) as gateway:
+    with LiveGateway(TOML, pace=Pace(keys_look_seconds=0.02)) as gateway:
         create(gateway, "good")
         table = gateway.process.state.keys
         (database,) = Path(gateway.folder).rglob("wireglot.db")
@@ -111,10 +110,9 @@ def test_a_row_that_cannot_be_read_has_no_digest() -> None:
 
 def test_the_key_table_survives_what_nobody_thought_of(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
-        monkeypatch.setattr(keys_module, "POLL", 0.001)
         notes: list[str] = []
         store = MemoryKeys()
-        table = keys_module.KeyTable(store, lambda level, event, **fields: notes.append(event))
+        table = KeyTable(store, lambda level, event, **fields: notes.append(event), look_seconds=0.001)
         real, broken = store.all, [True]
 
         async def odd() -> list[KeyRow]:
@@ -140,8 +138,8 @@ def test_the_key_table_survives_what_nobody_thought_of(monkeypatch: pytest.Monke
 
 def test_the_place_of_a_stream_is_renewed_after_an_odd_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
-        monkeypatch.setattr(quotas, "_RENEWED", 0.001)
         desk = Desk(concurrent=1)
+        desk.limiter.renewed_seconds = 0.001
         claim = await desk.admit()
         real, odd = desk.counters.enter, [3]
 
@@ -170,7 +168,16 @@ def test_every_part_is_closed_whatever_another_raises(monkeypatch: pytest.Monkey
         state = gateway.process.state
         parts = {
             name: getattr(state, name)
-            for name in ("held", "idempotency", "sharing", "keys", "quotas", "ledger", "counters", "engine")
+            for name in (
+                "background",
+                "idempotency",
+                "sharing",
+                "keys",
+                "quotas",
+                "ledger",
+                "counters",
+                "engine",
+            )
         }
         for name, part in parts.items():
 
@@ -185,9 +192,11 @@ def test_every_part_is_closed_whatever_another_raises(monkeypatch: pytest.Monkey
 
 def test_whoever_looks_for_orders_and_tells_that_we_live_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """FAULTS 95: or every running response would be taken for dead."""
-    monkeypatch.setattr(background, "_LOOK", 0.02)
-    with ScriptedUpstream() as upstream, LiveGateway.before(upstream, "gemini", **ONCE) as gateway:
-        service, documents = gateway.process.state.held.background, gateway.process.state.documents
+    with (
+        ScriptedUpstream() as upstream,
+        LiveGateway.before(upstream, "gemini", **ONCE).at(QUICK) as gateway,
+    ):
+        service, documents = gateway.process.state.background, gateway.process.state.documents
 
         async def odd(works: Any) -> None:
             raise ValueError("odd")
@@ -210,8 +219,7 @@ def test_whoever_looks_for_orders_and_tells_that_we_live_goes_on(monkeypatch: py
 
 
 def test_the_store_is_looked_at_again_after_an_odd_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_module, "_LOOK", 0.02)
-    with LiveGateway(TOML) as gateway:
+    with LiveGateway(TOML, pace=Pace(store_look_seconds=0.02)) as gateway:
         state, odd = gateway.process.state, [True]
         real = state.engine.check
 
@@ -232,8 +240,7 @@ def test_the_store_is_looked_at_again_after_an_odd_error(monkeypatch: pytest.Mon
 def test_the_store_is_not_written_to_where_something_was_written_lately(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(state_module, "_LOOK", 0.01)
-    with LiveGateway(TOML) as gateway:
+    with LiveGateway(TOML, pace=Pace(store_look_seconds=0.01)) as gateway:
         state, looks = gateway.process.state, [0]
         wait(lambda: state.store_health.is_sure)
         real = state.engine.check
@@ -282,8 +289,7 @@ def test_every_write_tells_how_it_went(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_counters_that_are_down_keep_nothing_from_being_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     """FAULTS 100: they are told, and what must be kept goes to the store all the same."""
-    monkeypatch.setattr(state_module, "_LOOK", 0.02)
-    with LiveGateway(TOML) as gateway:
+    with LiveGateway(TOML, pace=Pace(store_look_seconds=0.02)) as gateway:
         state = gateway.process.state
 
         async def gone() -> None:

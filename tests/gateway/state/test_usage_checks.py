@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.state.ledger_kit import Job, Ledger, Notes, answered, begin, bookish, books, target
+from tests.gateway.state.ledger_kit import Ledger, Notes, answered, begin, bookish, books, job_of, target
 from wireglot.dialects.anthropic.outcome import parse_usage as anthropic
 from wireglot.dialects.gemini.outcome import read_usage as gemini
 from wireglot.dialects.openai_chat.outcome import parse_usage as chat
@@ -171,7 +171,7 @@ def test_a_flaw_is_in_the_row_in_the_metrics_and_once_an_hour_in_the_log(tmp_pat
         await kept.start()
         odd = chat({"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 99})
         for number in range(4):
-            job = Job(number, settings)
+            job = job_of(number, settings)
             begin(kept, job, target(settings))
             answered(job, usage=odd)
             if number == 3:

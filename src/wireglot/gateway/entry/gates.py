@@ -1,5 +1,5 @@
 """How many requests are answered at once: those that must wait stand in a short queue, the rest are told to
-come back. Waiting longer than a client has patience for only makes an overload last."""
+come back. Waiting longer than a client has patience for only makes an overload last (backpressure)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import asyncio
 import random
 from collections import deque
 
+from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.settings import ProcessLimits
 
 
 class Gate:
-    """So many at once, so many waiting, so long. `limit` 0: as many as come."""
+    """At most `limit` inside at once (0: as many as come), `queue` waiting, each for `seconds`."""
 
     def __init__(self, limit: int, queue: int, seconds: float) -> None:
         self.inside = 0
@@ -65,6 +67,29 @@ class Gate:
                 turn.set_result(True)
                 return
         self.inside -= 1
+
+
+class Gates:
+    """The gate of the whole process, and one for each client key."""
+
+    def __init__(self, limits: ProcessLimits) -> None:
+        self.all = Gate(limits.requests, limits.queue, limits.queue_time)
+        self._by_caller: dict[str, Gate] = {}
+
+    def adopt(self, limits: ProcessLimits) -> None:
+        self.all.adapt(limits.requests, limits.queue, limits.queue_time)
+        for gate in self._by_caller.values():
+            gate.adapt(limits.requests_per_key, limits.queue, limits.queue_time)
+
+    def of(self, caller: Caller, limits: ProcessLimits) -> tuple[Gate, ...]:
+        """Those that a request of this caller must pass."""
+        if caller.key is None or not limits.requests_per_key:
+            return (self.all,)
+        own = self._by_caller.get(caller.name)
+        if own is None:
+            own = Gate(limits.requests_per_key, limits.queue, limits.queue_time)
+            self._by_caller[caller.name] = own
+        return (self.all, own)
 
 
 def _expire(turn: asyncio.Future[bool]) -> None:

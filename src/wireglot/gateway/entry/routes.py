@@ -267,3 +267,14 @@ def _allowed(head: Head) -> tuple[str, ...]:
         return tuple(kept)
     listed = _listed(head) is not None and ":" not in path  # a colon begins a verb, and we know those we know
     return ("GET",) if path in GET or listed else ()
+
+
+def nowhere(head: Head, problem: NoRoute) -> RequestError:
+    if "upgrade" in head.headers and head.path.startswith("/v1/responses"):
+        # Codex then speaks plain HTTP at once; any other status costs it seconds.
+        fault = RequestError("bad", "WebSocket is not spoken here: use POST", code="upgrade_required")
+        return fault.with_status(426)
+    if problem.allowed:
+        allowed = ", ".join(problem.allowed)
+        return RequestError("bad", f"{head.path} takes {allowed}", code="method_not_allowed").with_status(405)
+    return RequestError("not_found", f"there is nothing at {head.method} {head.path}", code="unknown_url")

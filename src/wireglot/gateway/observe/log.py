@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
@@ -20,6 +20,13 @@ from wireglot.ir.outcome import Usage
 from wireglot.wire.json import mend_text
 
 Level = Literal["debug", "info", "warn", "error"]
+
+
+class Note(Protocol):
+    """A line in the log about the process."""
+
+    def __call__(self, level: Level, event: str, **fields: Any) -> None: ...
+
 
 MODEL_MAX: Final = 128
 PATH_MAX: Final = 512

@@ -1,16 +1,22 @@
-"""What is known of one request: filled by the application and the relay as it goes on, read by every sink."""
+"""What is known of one request: told by verbs as it goes on, read by every sink."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
+from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 
 Outcome = Literal["ok", "error", "client_abort", "gateway_abort"]
 UsageSource = Literal["provider", "partial", "estimated", "none"]
+
+CLIENT_LEFT = 499
+"""The status that nobody gets: as nginx writes it down."""
 
 
 class Record(msgspec.Struct):
@@ -64,6 +70,74 @@ class Record(msgspec.Struct):
     """Set by `Observer.begin`: it counts among those in flight."""
     finished: float = 0.0
     """Set by `Observer.finish` where it is 0; not 0 also says that the request has been counted."""
+
+    # What happened, in the order in which it usually does.
+
+    def asked(
+        self,
+        provider: str,
+        model: str,
+        dialect: str,
+        *,
+        url: str = "",
+        account: str = "",
+        passthrough: bool = False,
+        losses: Iterable[Loss] = (),
+    ) -> None:
+        """One more provider is asked, or the same one again. The losses of an attempt before are not its."""
+        self.attempts += 1
+        self.routed(provider, model, dialect)
+        self.upstream_url, self.account, self.passthrough = url, account, passthrough
+        self.losses = list(losses)
+
+    def routed(self, provider: str, model: str, dialect: str) -> None:
+        """Whom the answer is from, whether or not it had to be asked."""
+        self.provider, self.upstream_model, self.upstream_dialect = provider, model, dialect
+
+    def fell_back(self, target: str) -> None:
+        """This one is given up: the next one is asked."""
+        self.fallbacks = [*self.fallbacks, target]
+
+    def used(self, usage: Usage | None, source: UsageSource | None = None) -> None:
+        """What it came to. Without a source it is the provider's word, where there is one."""
+        self.usage = usage
+        self.usage_source = source or ("provider" if usage is not None else "none")
+
+    def reached(self, request_id: str) -> None:
+        """The provider has begun to answer, under an id of its own."""
+        self.upstream_request_id = request_id
+
+    def began(self) -> None:
+        """The first byte of the answer goes to the client."""
+        self.first_byte = time.monotonic()
+
+    def stopped(self, reason: str, model: str = "") -> None:
+        """Why the model came to an end, in the words that the log uses for every dialect, and which one it
+        says it was."""
+        self.stop = reason
+        self.response_model = model or self.response_model
+
+    def lost(self, losses: Iterable[Loss]) -> None:
+        self.losses = [*self.losses, *losses]
+
+    def noted(self, text: str) -> None:
+        self.notes = [*self.notes, text]
+
+    def answered(self, status: int = 200) -> None:
+        self.status = status
+
+    def failed(self, error: ApiError) -> None:
+        self.outcome = "error"
+        self.error_kind, self.error_code, self.error_message = error.kind, error.code, error.message
+
+    def left(self) -> None:
+        """The client has gone before its answer was whole."""
+        self.outcome = "client_abort"
+        self.status = self.status or CLIENT_LEFT
+
+    def cut_off(self) -> None:
+        """The gateway ends before the answer."""
+        self.outcome = "gateway_abort"
 
     @property
     def seconds(self) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from wireglot.gateway.pages.models import ListedModel
+from wireglot.gateway.pages.listed_model import ListedModel
 
 PROJECT: Final = "wireglot"
 """The project of clients that bring none; without one Gemini CLI does not start."""

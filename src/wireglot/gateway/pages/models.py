@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from fnmatch import fnmatchcase
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-import msgspec
-
+from wireglot.gateway.entry.callers import may_ask
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.pages import code_assist
+from wireglot.gateway.pages.listed_model import ListedModel
+from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.settings import ClientKey, Provider, Settings
 from wireglot.gateway.targets.routing import Unroutable, route
 from wireglot.ir.errors import ClientFault
-from wireglot.providers.limits import Limits
 from wireglot.providers.spec import ModelSpec
 
 _UNKNOWN_DATE: Final = "1970-01-01T00:00:00Z"
@@ -24,33 +24,47 @@ _ANTHROPIC_PAGE: Final = 20
 _GEMINI_PAGE: Final = 50
 
 
-class ListedModel(msgspec.Struct, frozen=True):
-    """One name a client may send, and where a request for it goes first."""
+class ModelPages:
+    """Lists and single models; what Code Assist asks beside them."""
 
-    id: str
-    provider: str
-    model: str
-    spec: ModelSpec | None = None
-    dialects: tuple[str, ...] = ()
-    limits: Limits = Limits()
-    title: str = ""
+    OPERATIONS: Final = frozenset({"models", "model", "assist", "operation"})
 
-    @property
-    def native(self) -> bool:
-        """Whether an Anthropic client is answered by an upstream of its own dialect."""
-        return "anthropic" in self.dialects
+    def __init__(self) -> None:
+        self._known: tuple[Settings, tuple[ListedModel, ...]] | None = None
 
-    @property
-    def thinks(self) -> bool:
-        return self.limits.thinking not in (None, "none")
+    async def answer(self, page: PageRequest) -> None:
+        asked, models = page.asked, permitted(self._listed(page.settings), page.caller.key)
+        document: dict[str, Any] | None
+        try:
+            match asked.operation:
+                case "models":
+                    document = render_list(asked.dialect, models, page.head.query)
+                case "model":
+                    page.record.model = asked.model
+                    document = render_one(asked.dialect, models, asked.model) or _unlisted(page)
+                case "operation":
+                    document = code_assist.operation(asked.verb)
+                case _:
+                    document = code_assist.answer(asked.verb, page.document(), models)
+        except ClientFault as fault:
+            raise RequestError("bad", str(fault).removeprefix("$.")) from None
+        if document is None:
+            raise RequestError("not_found", f"there is nothing at {page.head.path}", code="unknown_url")
+        page.send(document)
 
-    @property
-    def context(self) -> int:
-        return self.spec.context if self.spec is not None else 0
+    def _listed(self, settings: Settings) -> tuple[ListedModel, ...]:
+        if self._known is None or self._known[0] is not settings:
+            self._known = (settings, models(settings))
+        return self._known[1]
 
-    @property
-    def output(self) -> int:
-        return (self.spec.output if self.spec is not None else 0) or self.limits.max_tokens
+
+def _unlisted(page: PageRequest) -> dict[str, Any]:
+    """A name that only a pattern of [models] or a provider's prefix leads on."""
+    asked = page.asked
+    found = listed(page.settings, asked.model.removeprefix("models/"))
+    if found is None or not may_ask(page.caller.key, found.id):
+        raise RequestError("not_found", f"model: there is no {asked.model!r} here", param="model")
+    return render_model(asked.dialect, found)
 
 
 def models(settings: Settings) -> tuple[ListedModel, ...]:
@@ -90,21 +104,6 @@ def listed(settings: Settings, name: str) -> ListedModel | None:
 def permitted(listing: Iterable[ListedModel], key: ClientKey | None) -> tuple[ListedModel, ...]:
     """What a client key may ask for."""
     return tuple(model for model in listing if may_ask(key, model.id))
-
-
-def check_permitted(key: ClientKey | None, model: str) -> None:
-    if not may_ask(key, model):
-        raise RequestError("permission", f"this key may not ask for the model {model!r}")
-
-
-def may_ask(key: ClientKey | None, model: str) -> bool:
-    """By the name as the client says it: what a rule makes of it is the rule's business."""
-    return key is None or not key.models or any(_fits(model, pattern) for pattern in key.models)
-
-
-def _fits(name: str, pattern: str) -> bool:
-    """As in [models], nothing but `*` is special."""
-    return fnmatchcase(name, pattern.replace("[", "[[]").replace("?", "[?]"))
 
 
 def render_list(dialect: str, listing: Sequence[ListedModel], query: str = "") -> dict[str, Any]:

@@ -4,7 +4,6 @@ kept where something of it must be remembered."""
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Coroutine
 from typing import Any, Final
 
@@ -12,11 +11,15 @@ import msgspec
 
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.relay.attempt import Prepared
-from wireglot.gateway.request.job import Job, Keeping, common_headers
-from wireglot.gateway.streams.feeder import Collection, Feeder, HoldsEnd, Passthrough, Translation
+from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.headers import JSON, common_headers
+from wireglot.gateway.streams.collection import Collection
+from wireglot.gateway.streams.feeder import Feeder, HoldsEnd
+from wireglot.gateway.streams.passthrough import Passthrough
 from wireglot.gateway.streams.pump import Pump
 from wireglot.gateway.streams.tap import glance
+from wireglot.gateway.streams.translation import Translation
+from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.http import failures
 from wireglot.http.failures import AttemptFailed
@@ -26,7 +29,7 @@ from wireglot.ir.outcome import Response
 from wireglot.ir.stream import unfold
 from wireglot.wire.json import BadJson, decode, encode
 
-_OPENING: Final = 64
+_OPENING_BYTES: Final = 64
 
 
 class Delivery:
@@ -40,40 +43,43 @@ class Delivery:
         if self._keeping:
             await asyncio.wait(self._keeping, timeout=seconds)
 
-    async def whole(self, job: Job, target: Target, prepared: Prepared, answer: Answer) -> None:
+    async def whole(self, exchange: Exchange, target: Target, prepared: Prepared, answer: Answer) -> None:
         """An answer in one piece, for a client that wants it so or for one that wants a stream."""
-        body = await answer.read(job.settings.limits.response)
-        record = job.record
+        body = await answer.read(exchange.job.settings.limits.response)
+        record = exchange.record
+        keeps = exchange.ending.holds(target)
         if prepared.raw:
-            if b'"error"' in body[:_OPENING]:
+            if b'"error"' in body[:_OPENING_BYTES]:
                 self._parsed(target, prepared, body)  # raises if it is one: some say so under a status of 200
             try:
                 seen = glance(target.dialect, body)
             except BadJson:
                 raise failures.unreadable("the upstream's answer is not JSON") from None
-            record.usage, record.stop = seen.usage, seen.stop
-            record.usage_source = "provider" if seen.usage is not None else "none"
-            if job.keepings:
-                await self._keep_raw(job, target, prepared, body)
-            self._send_whole(job, body)
+            record.used(seen.usage)
+            record.stopped(seen.stop)
+            if keeps:
+                await self._keep_raw(exchange, target, prepared, body)
+            self._send_whole(exchange, body)
             return
         response = self._parsed(target, prepared, body)
-        if job.client is not None:
-            record.status = 200
-            feeder = job.feeder = Translation(job, target.dialect, prepared, job.client)
+        if exchange.client is not None:
+            record.answered()
+            feeder = Translation(exchange, target.dialect, prepared, exchange.client, keeps=keeps)
+            exchange.feeder = feeder
             feeder.events(list(unfold(response)))
-            await self._release(job, feeder)
+            if keeps:
+                await self._release(exchange, feeder)
             return
-        await self._render(job, prepared, response)
+        await self._render(exchange, prepared, response, keeps=keeps)
 
-    async def _keep_raw(self, job: Job, target: Target, prepared: Prepared, body: bytes) -> None:
+    async def _keep_raw(self, exchange: Exchange, target: Target, prepared: Prepared, body: bytes) -> None:
         """What we cannot read the client perhaps can: it goes on, and only our memory has a gap."""
         try:
             response = self._parsed(target, prepared, body)
         except AttemptFailed as unread:
-            job.record.notes = [*job.record.notes, f"not kept: {unread.error.message}"]
+            exchange.record.noted(f"not kept: {unread.error.message}")
             return
-        await self._keep(job, response)
+        await self._keep(exchange, response)
 
     def _parsed(self, target: Target, prepared: Prepared, body: bytes) -> Response:
         upstream = dialect(target.dialect)
@@ -92,57 +98,56 @@ class Delivery:
         except UpstreamFault as fault:
             raise failures.unreadable(f"the upstream's answer cannot be read: {fault.message}") from None
 
-    async def _render(self, job: Job, prepared: Prepared, response: Response) -> None:
-        record = job.record
+    async def _render(
+        self, exchange: Exchange, prepared: Prepared, response: Response, *, keeps: bool
+    ) -> None:
+        record = exchange.record
         aliases = prepared.aliases
         if aliases:
             restored = tuple(aliases.restore(part) for part in response.content)
             response = msgspec.structs.replace(response, content=restored)
-        rendered = dialect(job.dialect).render_response(response, prepared.context, prepared.request)
-        record.usage, record.stop = response.usage, response.stop.reason
-        record.usage_source = "provider" if response.usage is not None else "none"
-        record.response_model = response.model
+        client = dialect(exchange.job.dialect)
+        rendered = client.render_response(response, prepared.context, prepared.request)
+        record.used(response.usage)
+        record.stopped(response.stop.reason, response.model)
         if rendered.losses:
-            record.losses = [*record.losses, *rendered.losses]
-            if job.tells_losses:
-                job.losses = (*job.losses, *rendered.losses)
-        if job.keepings:
-            await self._keep(job, response)
-        self._send_whole(job, encode(rendered.value))
+            record.lost(rendered.losses)
+            if exchange.tells_losses:
+                exchange.losses = (*exchange.losses, *rendered.losses)
+        if keeps:
+            await self._keep(exchange, response)
+        self._send_whole(exchange, encode(rendered.value))
 
-    async def _release(self, job: Job, feeder: HoldsEnd) -> None:
+    async def _release(self, exchange: Exchange, feeder: HoldsEnd) -> None:
         """Let the end of an answer out once what must be kept of it is kept."""
-        if not job.keepings:
-            return
         response = feeder.response()
         try:
             if response is not None:
-                await self._keep(job, response)
-        except RequestError as fault:
-            feeder.release(fault.error)
+                await self._keep(exchange, response)
+        except RequestError as refused:
+            feeder.release(refused.error)
         else:
             feeder.release()
 
-    def _send_whole(self, job: Job, body: bytes) -> None:
-        headers = [("content-type", "application/json"), *common_headers(job)]
-        job.record.status = 200
-        job.record.first_byte = time.monotonic()
-        job.completed()
-        (job.heard or job.reply).send(200, headers, body)
+    def _send_whole(self, exchange: Exchange, body: bytes) -> None:
+        exchange.record.answered()
+        exchange.record.began()
+        exchange.send(200, [JSON, *common_headers(exchange)], body)
 
-    async def streamed(self, job: Job, target: Target, prepared: Prepared, answer: Answer) -> bool:
+    async def streamed(self, exchange: Exchange, target: Target, prepared: Prepared, answer: Answer) -> bool:
         """False: the upstream broke off after its answer had begun."""
-        client = job.client
+        client, job = exchange.client, exchange.job
+        keeps = exchange.ending.holds(target)
         is_stream = answer.headers.get("content-type", "").startswith("text/event-stream")
         feeder: Feeder
         if client is None:
             feeder = Collection(target.dialect, prepared, job.settings.limits.response)
         elif prepared.raw and is_stream == (job.framing == "sse"):
-            feeder = Passthrough(job, prepared, client, job.settings.limits.event)
+            feeder = Passthrough(exchange, prepared, client, keeps=keeps)
         else:
-            feeder = Translation(job, target.dialect, prepared, client)
-        job.feeder = feeder
-        job.reply.on_pressure(answer.pause, answer.resume)
+            feeder = Translation(exchange, target.dialect, prepared, client, keeps=keeps)
+        exchange.feeder = feeder
+        exchange.reply.on_pressure(answer.pause, answer.resume)
         releasing: asyncio.Task[None] | None = None
         broken: ApiError | None = None
 
@@ -150,8 +155,8 @@ class Delivery:
             """The end that counts has come; the upstream may take a while to close."""
             nonlocal releasing, broken
             broken = feeder.failure  # from here on a failure may be our own
-            if job.keepings and isinstance(feeder, Passthrough | Translation):
-                releasing = self._started(self._release(job, feeder))
+            if keeps and isinstance(feeder, Passthrough | Translation):
+                releasing = self._started(self._release(exchange, feeder))
 
         try:
             await Pump(answer, feeder, target.provider.timeouts.idle, over).run()
@@ -162,20 +167,20 @@ class Delivery:
             if client is None or not client.begun:
                 raise
             feeder.fail(failures.transport_error(fault))
-        job.record.status = 200
+        exchange.record.answered()
         if releasing is not None:
             await asyncio.shield(releasing)
             return broken is None or not failures.is_counted(broken)
         broken = feeder.failure
         if isinstance(feeder, Collection):
-            await self._render(job, prepared, feeder.response())
-        elif isinstance(feeder, Passthrough | Translation):
-            await self._release(job, feeder)
+            await self._render(exchange, prepared, feeder.response(), keeps=keeps)
+        elif keeps and isinstance(feeder, Passthrough | Translation):
+            await self._release(exchange, feeder)
         return broken is None or not failures.is_counted(broken)
 
-    async def _keep(self, job: Job, response: Response) -> None:
+    async def _keep(self, exchange: Exchange, response: Response) -> None:
         """To the end, also where the client leaves meanwhile: half a turn would be worse than none."""
-        await asyncio.shield(self._started(_keep_all(job.keepings, response)))
+        await asyncio.shield(self._started(exchange.ending.keep(response)))
 
     def _started(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -187,8 +192,3 @@ class Delivery:
         self._keeping.discard(task)
         if not task.cancelled():
             task.exception()  # whoever waited for it has heard; if nobody did, nobody need
-
-
-async def _keep_all(keepings: list[Keeping], response: Response) -> None:
-    for keeping in keepings:
-        await keeping.keep(response)

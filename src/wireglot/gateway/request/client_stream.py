@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.request.ending import Ending
 from wireglot.http.application import Headers, Reply
 from wireglot.ir.errors import ApiError
 
@@ -32,43 +33,64 @@ class Teller(Protocol):
 class ClientStream:
     """Until `begun` nothing of an answer has been written: another upstream may still be asked."""
 
+    __slots__ = (
+        "_content_type",
+        "_ending",
+        "_headers",
+        "_interval",
+        "_last",
+        "_loop",
+        "_ping",
+        "_record",
+        "_reply",
+        "_timer",
+        "begun",
+        "opened",
+    )
+
     def __init__(
         self,
         reply: Reply,
+        ending: Ending,
+        record: Record,
+        *,
         dialect: str,
         framing: str,
-        interval: float,
+        ping_seconds: float,
         headers: Callable[[], Headers],
-        loop: asyncio.AbstractEventLoop,
     ) -> None:
+        """`headers` are asked for at the last moment: by then it is known who answers."""
         self.begun = False
         self.opened = False
-        self.first: float | None = None
         self._reply = reply
+        self._ending = ending
+        self._record = record
         self._ping = _PINGS.get(dialect, _BLANK_LINE) if framing == "sse" else _BLANK
         self._content_type = _SSE if framing == "sse" else _JSON
-        self._interval = interval
+        self._interval = ping_seconds
         self._headers = headers
-        self._loop = loop
-        self._last = loop.time()
-        self._timer: asyncio.TimerHandle | None = loop.call_later(interval, self._tick)
+        self._loop = asyncio.get_running_loop()
+        self._last = self._loop.time()
+        self._timer: asyncio.TimerHandle | None = self._loop.call_later(ping_seconds, self._tick)
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes, *, last: bool = False) -> None:
+        """`last`: with these bytes the client can see that its answer is whole, so its account is complete
+        before they go out."""
         if not self.begun:
             self.begun = True
-            self.first = time.monotonic()
+            self._record.began()
             self._open()
+        self._ending.heard(data)
+        if last:
+            self._ending.complete()
         self._last = self._loop.time()
         self._reply.write(data)
 
     def end(self) -> None:
         self.close()
         self._open()
+        self._ending.complete()
         self._reply.end()
-
-    def abort(self) -> None:
-        self.close()
-        self._reply.abort()
 
     def close(self) -> None:
         if self._timer is not None:

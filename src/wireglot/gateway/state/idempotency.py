@@ -7,36 +7,34 @@ import contextlib
 import hashlib
 import secrets
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Coroutine
+from typing import Any, Final
 
 import msgspec
 
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.request.job import common_headers
+from wireglot.gateway.observe.log import Note
+from wireglot.gateway.request.exchange import Answerer, Exchange
+from wireglot.gateway.request.headers import common_headers
+from wireglot.gateway.request.job import Job
+from wireglot.gateway.request.page_request import unavailable
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.page_request import unavailable
+from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.recorder import Recorder
 from wireglot.gateway.state.stored_forms import IDEMPOTENT
-from wireglot.gateway.state.tasks import Guarded, Note, stop
+from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
 
-if TYPE_CHECKING:
-    from wireglot.gateway.request.job import Job
-
 HEADER: Final = "idempotency-key"
 LONGEST: Final = 255
-LEASE: Final = 30.0
-"""Seconds after which a claim is free again whose process says nothing: it has died."""
-BEAT: Final = 10.0
-PATIENCE: Final = 10.0
-"""Seconds for the store to take an answer. The client has waited long enough for its end by then."""
+PATIENCE_SECONDS: Final = 10.0
+"""For the store to take an answer. The client has waited long enough for its end by then."""
+ANSWER_BYTES_MOST: Final = 8 * 1024 * 1024
+"""Of an answer that is kept."""
 
-LARGEST: Final = 8 * 1024 * 1024
-"""Bytes of an answer that is kept."""
-
-_CLOSING: Final = 2.0
+_CLOSING_SECONDS: Final = 2.0
 _TRIES: Final = 5
 _ONCE: Final = frozenset({"generate", "compact"})
 _HOUR: Final = 3600 * 1000
@@ -59,16 +57,8 @@ _DECODER: Final = msgspec.msgpack.Decoder(_Record)
 
 
 class Claim:
-    """The right to answer a request. Most requests have no key, and this is all of it."""
+    """The right to answer a request, renewed while it is being answered."""
 
-    async def finish(self, job: Job) -> None:
-        """What came of it: kept where it is a whole answer; the key is free again where it is not."""
-
-
-_UNNAMED: Final = Claim()
-
-
-class _Named(Claim):
     def __init__(self, owner: Idempotency, document: Document, recorder: Recorder, record: _Record) -> None:
         self._owner = owner
         self._document = document
@@ -76,27 +66,30 @@ class _Named(Claim):
         self._record = record
         self._renewed = time.monotonic()
         self._beat = asyncio.create_task(
-            Guarded(owner.note, "idempotency").forever(self._renew, lambda: BEAT)
+            Guarded(owner.note, "idempotency").forever(self._renew, lambda: owner.pace.claim_beat_seconds)
         )
 
-    async def finish(self, job: Job) -> None:
+    async def finish(self, exchange: Exchange) -> None:
+        """What came of it: kept where it is a whole answer; the key is free again where it is not."""
         # A task of its own: a client that leaves now must leave neither half a record nor a key in limbo.
-        work = asyncio.create_task(self._settle(job))
+        work = asyncio.create_task(self._settle(exchange))
         self._owner.hold(work)
         try:
-            await asyncio.wait({work}, timeout=PATIENCE)
+            await asyncio.wait({work}, timeout=PATIENCE_SECONDS)
         finally:
             self._recorder.release()
 
-    async def _settle(self, job: Job) -> None:
+    async def _settle(self, exchange: Exchange) -> None:
         await stop(self._beat)
         recorder, document, note = self._recorder, self._document, self._owner.note
-        complete = recorder.whole and 200 <= recorder.status < 300 and job.record.outcome == "ok"
+        complete = recorder.whole and 200 <= recorder.status < 300 and exchange.record.outcome == "ok"
         try:
             if not await self._owner.is_ours(document, self._record):
                 return  # it stood still for too long, and another has it by now
             if complete and recorder.too_large:
-                note("warn", "idempotency", id=job.record.id, detail="the answer is too large to be kept")
+                note(
+                    "warn", "idempotency", id=exchange.record.id, detail="the answer is too large to be kept"
+                )
             elif complete:
                 record = msgspec.structs.replace(
                     self._record,
@@ -109,11 +102,16 @@ class _Named(Claim):
             await self._owner.documents.delete(document.caller, IDEMPOTENT, [document.id])
         except StoreDown:
             # The answer exists and is paid for: it goes out all the same. The claim ends with its lease.
-            note("error", "idempotency", id=job.record.id, detail="the store is down: the answer is not kept")
+            note(
+                "error",
+                "idempotency",
+                id=exchange.record.id,
+                detail="the store is down: the answer is not kept",
+            )
 
     async def _renew(self) -> None:
         began = time.monotonic()
-        if began - self._renewed > LEASE:
+        if began - self._renewed > self._owner.pace.claim_lease_seconds:
             return  # another may have it by now, and the lease is not ours
         form = self._owner.form(self._document, self._record)
         touched = await self._owner.documents.touch(
@@ -124,9 +122,19 @@ class _Named(Claim):
 
 
 class Idempotency:
-    def __init__(self, documents: Documents, settings: Settings, note: Note) -> None:
+    def __init__(
+        self,
+        documents: Documents,
+        settings: Settings,
+        note: Note,
+        pace: Pace,
+        *,
+        answer_bytes_most: int = ANSWER_BYTES_MOST,
+    ) -> None:
         self.documents = documents
         self.note = note
+        self.pace = pace
+        self.answer_bytes_most = answer_bytes_most
         self._hours = settings.store.keep.idempotency_hours
         self._settling: set[asyncio.Task[None]] = set()
 
@@ -136,29 +144,28 @@ class Idempotency:
     async def close(self) -> None:
         """Let what is being kept be kept."""
         if self._settling:
-            await asyncio.wait(self._settling, timeout=_CLOSING)
+            await asyncio.wait(self._settling, timeout=_CLOSING_SECONDS)
 
-    async def begin(self, job: Job) -> Claim | None:
+    async def begin(self, exchange: Exchange) -> Claim | None:
         """The right to answer the request; None: it had its answer before, and has it again."""
-        key = job.head.headers.get(HEADER)
-        if key is None or job.asked.operation not in _ONCE:
-            return _UNNAMED
+        key = exchange.job.head.headers[HEADER]
         _check(key)
         try:
-            return await self._claim(job, key)
+            return await self._claim(exchange, key)
         except StoreDown:
             raise unavailable("Idempotency-Key") from None
 
-    async def _claim(self, job: Job, key: str) -> Claim | None:
+    async def _claim(self, exchange: Exchange, key: str) -> Claim | None:
+        job = exchange.job
         name = hashlib.blake2b(f"{job.dialect}\x1f{key}".encode(), digest_size=24).hexdigest()
         digest = _digest(job)
         document = Document(job.caller.name, IDEMPOTENT, name, b"")
         own = _Record(digest, nonce=secrets.token_bytes(12))
         for _ in range(_TRIES):
             if await self._put(document, own):
-                recorder = Recorder(job.reply, LARGEST)
-                job.reply = recorder
-                return _Named(self, document, recorder, own)
+                recorder = Recorder(exchange.reply, self.answer_bytes_most)
+                exchange.reply = recorder
+                return Claim(self, document, recorder, own)
             found = await self.documents.get(job.caller.name, IDEMPOTENT, [name])
             if not found:
                 continue  # it was released in this moment
@@ -166,7 +173,7 @@ class Idempotency:
             if record.digest != digest:
                 raise RequestError("conflict", "Idempotency-Key: it was used with another request")
             if record.status:
-                _replay(job, record)
+                _replay(exchange, record)
                 return None
             raise RequestError(
                 "conflict", "Idempotency-Key: a request with it is being answered", retry_after=1
@@ -198,7 +205,7 @@ class Idempotency:
     def form(self, document: Document, record: _Record, *, done: bool = False) -> Document:
         """As it lies in the store. A claim that is not renewed expires."""
         now = int(time.time() * 1000)
-        kept = int(self._hours * _HOUR) if done else int(LEASE * 1000)
+        kept = int(self._hours * _HOUR) if done else int(self.pace.claim_lease_seconds * 1000)
         return msgspec.structs.replace(
             document, body=_ENCODER.encode(record), created=now, expires=now + kept if kept else 0
         )
@@ -206,6 +213,29 @@ class Idempotency:
     def hold(self, task: asyncio.Task[None]) -> None:
         self._settling.add(task)
         task.add_done_callback(self._settling.discard)
+
+
+class Idempotent:
+    """A step: a request with a key is answered once; most have none, and pass."""
+
+    def __init__(self, inner: Answerer, idempotency: Idempotency) -> None:
+        self._inner = inner
+        self._idempotency = idempotency
+
+    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
+        job = exchange.job
+        if HEADER not in job.head.headers or job.asked.operation not in _ONCE:
+            return self._inner.answer(exchange)
+        return self._once(exchange)
+
+    async def _once(self, exchange: Exchange) -> None:
+        claim = await self._idempotency.begin(exchange)
+        if claim is None:
+            return  # it has been answered before, and has that answer again
+        try:
+            await self._inner.answer(exchange)
+        finally:
+            await claim.finish(exchange)
 
 
 def _check(key: str) -> None:
@@ -224,10 +254,11 @@ def _digest(job: Job) -> bytes:
     return digest.digest()
 
 
-def _replay(job: Job, record: _Record) -> None:
-    job.record.status = record.status
-    job.record.notes = [*job.record.notes, "answered before: sent again"]
-    headers = [("content-type", record.content_type), ("idempotent-replayed", "true"), *common_headers(job)]
+def _replay(exchange: Exchange, record: _Record) -> None:
+    exchange.record.answered(record.status)
+    exchange.record.noted("answered before: sent again")
+    told = common_headers(exchange)
+    headers = [("content-type", record.content_type), ("idempotent-replayed", "true"), *told]
     if record.content_type.startswith("text/event-stream"):
         headers += [("cache-control", "no-cache"), ("x-accel-buffering", "no")]
-    job.reply.send(record.status, headers, record.body)
+    exchange.reply.send(record.status, headers, record.body)

@@ -1,26 +1,63 @@
-"""Questions about what is remembered, each to whoever knows."""
+"""Pages about what is remembered: one table, verb -> handler."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import Final
 
-from wireglot.gateway.state.keys import admin
-from wireglot.gateway.state.ledger import pages
-from wireglot.gateway.state.page_request import PageRequest, unavailable
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.page_request import PageRequest, unavailable
+from wireglot.gateway.state.conversations.pages import ConversationPages
+from wireglot.gateway.state.conversations.session_pages import SessionPages
+from wireglot.gateway.state.keys.admin import AdminPages
+from wireglot.gateway.state.ledger.pages import UsagePages
+from wireglot.gateway.state.responses.pages import ResponsePages
+from wireglot.gateway.state.state import State
 from wireglot.stores import StoreDown
 
-if TYPE_CHECKING:
-    from wireglot.gateway.state.state import State
+Handler = Callable[[PageRequest], Awaitable[None]]
 
 
-async def answer(state: State, page: PageRequest) -> None:
-    verb = page.asked.verb
-    try:
-        if verb == "usage":
-            await pages.answer(state, page)
-        elif page.asked.operation == "admin":
-            await admin.answer(state, page)
-        else:
-            await state.held.inquire(page)
-    except StoreDown:
-        raise unavailable(page.head.path) from None
+class StatePages:
+    def __init__(self, state: State) -> None:
+        engine = state.engine
+        responses = ResponsePages(state.responses, state.background)
+        conversations = ConversationPages(state.conversations)
+        sessions = SessionPages(state.conversations, engine.ledger, state.ledger)
+        usage = UsagePages(state.ledger, engine.ledger)
+        admin = AdminPages(engine, state.keys, state.health, state.note, vault_apart=state.vault_apart)
+        self._handlers: Final[dict[str, Handler]] = {
+            "responses.get": responses.get,
+            "responses.delete": responses.delete,
+            "responses.cancel": responses.cancel,
+            "responses.input_items": responses.input_items,
+            "conversations.create": conversations.create,
+            "conversations.get": conversations.get,
+            "conversations.update": conversations.update,
+            "conversations.delete": conversations.delete,
+            "items.create": conversations.create_items,
+            "items.list": conversations.list_items,
+            "items.get": conversations.get_item,
+            "items.delete": conversations.delete_item,
+            "sessions.list": sessions.list_all,
+            "sessions.get": sessions.get,
+            "sessions.delete": sessions.delete,
+            "usage": usage.usage,
+            "keys.list": admin.list_keys,
+            "keys.create": admin.create_key,
+            "keys.get": admin.get_key,
+            "keys.update": admin.update_key,
+            "keys.revoke": admin.revoke_key,
+            "keys.rotate": admin.rotate_key,
+            "store.stats": admin.store_stats,
+            "callers.wipe": admin.wipe_caller,
+        }
+
+    async def answer(self, page: PageRequest) -> None:
+        handler = self._handlers.get(page.asked.verb)
+        if handler is None:
+            raise RequestError("not_found", f"there is nothing at {page.head.path}", code="unknown_url")
+        try:
+            await handler(page)
+        except StoreDown:
+            raise unavailable(page.head.path) from None

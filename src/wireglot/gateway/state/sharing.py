@@ -7,7 +7,8 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from wireglot.gateway.state.tasks import Guarded, Note, stop
+from wireglot.gateway.observe.log import Note
+from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.gateway.targets.health import Health
 from wireglot.stores.base import Counters, StoreDown
 from wireglot.stores.memory import MemoryCounters

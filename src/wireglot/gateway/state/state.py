@@ -1,4 +1,4 @@
-"""The one door to everything remembered: opened with the process, asked around each request."""
+"""Everything that is remembered: opened with the process, reloaded with its settings, closed with it."""
 
 from __future__ import annotations
 
@@ -7,36 +7,33 @@ import contextlib
 import os
 import secrets
 import socket
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 from wireglot.gateway.observe.log import Level
+from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.conversations.items import RESPONSES
-from wireglot.gateway.state.held import Held
-from wireglot.gateway.state.idempotency import HEADER as IDEMPOTENCY_KEY
+from wireglot.gateway.state.conversations.continued import Continuing
+from wireglot.gateway.state.conversations.store import ConversationStore
 from wireglot.gateway.state.idempotency import Idempotency
 from wireglot.gateway.state.keys.table import KeyTable
 from wireglot.gateway.state.ledger.sweeper import Sweeper
 from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
-from wireglot.gateway.state.page_request import PageRequest
+from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.quotas.quotas import Quotas
 from wireglot.gateway.state.reasoning.vault import ReasoningVault
+from wireglot.gateway.state.responses.background import Background
+from wireglot.gateway.state.responses.chain import Chain
+from wireglot.gateway.state.responses.compaction import Compaction
+from wireglot.gateway.state.responses.store import ResponseStore
 from wireglot.gateway.state.sharing import Sharing
 from wireglot.gateway.state.store_health import StoreHealth, WatchedDocuments
-from wireglot.gateway.state.tasks import Guarded, Note, stop
-from wireglot.gateway.targets.routing import Target
+from wireglot.gateway.state.tasks import Guarded, stop
+from wireglot.gateway.targets.health import Health
 from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
 from wireglot.stores.base import Counters, Engine, Vault
 from wireglot.stores.deferred import DeferredEngine, DeferredShared
 from wireglot.stores.seal import Sealer
 from wireglot.stores.sealed import SealedVault
-
-if TYPE_CHECKING:
-    from wireglot.gateway.app import Gateway
-    from wireglot.gateway.request.job import Job
-
-_LOOK = 2.0
-"""Seconds between two looks whether the store answers."""
 
 
 class _Part(Protocol):
@@ -45,8 +42,17 @@ class _Part(Protocol):
 
 class State:
     def __init__(
-        self, settings: Settings, engine: Engine, counters: Counters, vault: Vault, note: Note
+        self,
+        settings: Settings,
+        engine: Engine,
+        counters: Counters,
+        vault: Vault,
+        observer: Observer,
+        *,
+        pace: Pace,
     ) -> None:
+        note = observer.note
+        self.pace = pace
         self.instance = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self.settings = settings
         self.engine = engine
@@ -62,19 +68,22 @@ class State:
         self.vault = SealedVault(vault, sealer, self._unreadable)
         self.vault_apart: Vault | None = vault if vault is not engine.vault else None
         """The vault, where it is not the engine's: wiping a caller must reach it too."""
-        self.ledger = UsageLedger(engine.ledger, settings, self.instance, note)
-        self.keys = KeyTable(engine.keys, note)
-        self.sharing = Sharing(counters, self.instance, note)
-        self.quotas = Quotas(
-            counters, engine.ledger, settings, self.instance, note, peers=lambda: self.sharing.peers
+        self.ledger = UsageLedger(
+            engine.ledger, settings, self.instance, note, last_seconds=pace.ledger_last_seconds
         )
+        self.keys = KeyTable(engine.keys, note, look_seconds=pace.keys_look_seconds)
+        self.sharing = Sharing(counters, self.instance, note)
+        self.quotas = Quotas(counters, engine.ledger, self.instance, note, peers=lambda: self.sharing.peers)
         self.reasoning = ReasoningVault(self.vault, settings, note)
         if self.vault_apart is None:
             self.reasoning.away = lambda: bool(self.store_health.trouble)
-        self.held = Held(
-            self.documents, engine.ledger, settings, note, self.instance, sealer, self.store_health
-        )
-        self.idempotency = Idempotency(self.documents, settings, note)
+        self.responses = ResponseStore(self.documents, settings)
+        self.conversations = ConversationStore(self.documents, settings)
+        self.background = Background(self.documents, self.responses, self.instance, observer, pace)
+        self.chain = Chain(self.responses, self.conversations, self.background, self.store_health, note)
+        self.continuing = Continuing(self.conversations, self.store_health)
+        self.compaction = Compaction(sealer)
+        self.idempotency = Idempotency(self.documents, settings, note, pace)
         self._sweeper = Sweeper(engine, counters, self.instance, note)
         self._watch: asyncio.Task[None] | None = None
         self._counters_trouble = ""
@@ -82,9 +91,9 @@ class State:
         """Whether the log says that the store is down."""
 
     @classmethod
-    async def open(cls, settings: Settings, note: Note) -> State:
+    async def open(cls, settings: Settings, observer: Observer, pace: Pace | None = None) -> State:
         """Raises StoreUnusable: a gateway that could not remember what it promises does not start."""
-        store = settings.store
+        store, note = settings.store, observer.note
         engine: Engine
         away = ""
         try:
@@ -103,35 +112,35 @@ class State:
             note("error", "store down", detail=str(down))
             late = DeferredShared(url, str(down))
             counters, vault = late.counters, late.vault
-        state = cls(settings, engine, counters, vault or engine.vault, note)
+        state = cls(settings, engine, counters, vault or engine.vault, observer, pace=pace or Pace())
         state.store_health.trouble = away
         state._told = bool(away)
         return state
 
-    async def start(self, gateway: Gateway) -> None:
+    async def start(self, health: Health) -> None:
+        """`health` is what is known of the providers: cool-downs are shared with other processes."""
         await self.ledger.start()
-        self.ledger.publish(gateway.observer.metrics)
         self._sweeper.start(lambda: self.settings)
         await self.keys.start()
-        await self.sharing.start(gateway.health)
-        await self.held.start(gateway)
+        await self.sharing.start(health)
         guard = Guarded(self.note, "store")
-        self._watch = asyncio.create_task(guard.forever(self._look, lambda: _LOOK))
+        self._watch = asyncio.create_task(guard.forever(self._look, lambda: self.pace.store_look_seconds))
 
     def adopt(self, settings: Settings) -> None:
         self.settings = settings
-        for part in (self.ledger, self.quotas, self.reasoning, self.held, self.idempotency):
+        parts = (self.ledger, self.reasoning, self.responses, self.conversations, self.idempotency)
+        for part in parts:
             part.adopt(settings)
 
     async def drain(self, seconds: float) -> None:
         """Let what runs without a client finish for so long. A later call with less time overtakes."""
-        await self.held.drain(seconds)
+        await self.background.drain(seconds)
 
     async def close(self) -> None:
         """Every part, whatever becomes of the one before: unwritten books above all."""
         await stop(self._watch)
         parts: tuple[_Part, ...] = (
-            self.held,
+            self.background,
             self.idempotency,
             self.sharing,
             self.keys,
@@ -151,43 +160,16 @@ class State:
         except Exception as bug:
             self.note("error", "bug", type=type(bug).__name__, where=f"close {type(part).__name__}")
 
-    # Around a request.
-
-    def is_plain(self, job: Job) -> bool:
-        """Nothing must be done around it: most requests are so, and having a store costs them nothing."""
-        return job.dialect != RESPONSES and IDEMPOTENCY_KEY not in job.head.headers
-
-    def concerns(self, job: Job, targets: tuple[Target, ...]) -> bool:
-        """Whether something may have to be put before it, or kept of its answer."""
-        return job.dialect == RESPONSES or bool(job.conversation) or self.reasoning.concern(job, targets)
-
-    async def around(self, gateway: Gateway, job: Job) -> None:
-        """Have a request answered, once for each Idempotency-Key, and in the background where it asks so."""
-        claim = await self.idempotency.begin(job)
-        if claim is None:
-            return  # it has been answered before, and has that answer again
-        try:
-            await self.held.answer(gateway, job)
-        finally:
-            await claim.finish(job)
-
-    async def before(self, job: Job, targets: tuple[Target, ...]) -> None:
-        """Put back what the client did not send and the upstream needs; arrange for what must be kept."""
-        await self.held.load(job, targets)
-        await self.reasoning.recall(job, targets)
-
-    async def answer(self, page: PageRequest) -> None:
-        """Answer a question about what is remembered."""
-        from wireglot.gateway.state.pages import answer
-
-        await answer(self, page)
-
     # The store itself.
 
     @property
     def trouble(self) -> str:
         """Why the store or the counters do not answer, "" where both do."""
         return self.store_health.trouble or self._counters_trouble
+
+    def health(self) -> dict[str, Any]:
+        """For whoever asks about the store: its trouble, and how many processes share it."""
+        return {"trouble": self.trouble or None, "processes": self.sharing.peers}
 
     async def _look(self) -> None:
         """Try whether the store takes a write, where nothing else has shown it lately."""

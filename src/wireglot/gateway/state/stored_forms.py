@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import time
 from typing import Any, Final
 
 import msgspec
@@ -70,6 +71,11 @@ class KeptItem(msgspec.Struct, frozen=True, omit_defaults=True):
     """It is a piece of the message before it."""
     response: str = ""
     """The response that it came with."""
+
+
+def now_ms() -> int:
+    """The time as the stores keep it: unix milliseconds."""
+    return int(time.time() * 1000)
 
 
 def new_part() -> str:

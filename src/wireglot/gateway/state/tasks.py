@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol
+from typing import Final
 
-from wireglot.gateway.observe.log import Level
+from wireglot.gateway.observe.log import Note
 from wireglot.stores.base import StoreDown
 
-_PAUSE: Final = 1.0
-"""Seconds after an error of work that waits for its own turn: it must not spin."""
-
-
-class Note(Protocol):
-    """A line in the log about the process."""
-
-    def __call__(self, level: Level, event: str, **fields: Any) -> None: ...
+_PAUSE_SECONDS: Final = 1.0
+"""After an error of work that waits for its own turn: it must not spin."""
 
 
 class Guarded:
@@ -50,7 +44,7 @@ class Guarded:
             if every is not None:
                 await asyncio.sleep(every())
             if not await self.run(work) and every is None:
-                await asyncio.sleep(_PAUSE)
+                await asyncio.sleep(_PAUSE_SECONDS)
 
 
 async def stop(*tasks: asyncio.Task[None] | None) -> None:

@@ -12,8 +12,8 @@ from wireglot.ir.errors import UpstreamFault
 from wireglot.wire.json import BadJson
 from wireglot.wire.sse import FrameTooLarge
 
-_LINGER: Final = 2.0
-"""Seconds an upstream may take to close a stream whose end has been seen."""
+_LINGER_SECONDS: Final = 2.0
+"""For an upstream to close a stream whose end has been seen."""
 
 
 class Pump:
@@ -59,7 +59,7 @@ class Pump:
             if self._feeder.failure is not None:
                 self._answer.abort()
             else:
-                self._timer = self._loop.call_later(_LINGER, self._answer.abort)
+                self._timer = self._loop.call_later(_LINGER_SECONDS, self._answer.abort)
 
     def _look(self) -> None:
         if self._feeder.moved:

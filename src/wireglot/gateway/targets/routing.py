@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import msgspec
 
+from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import LossPolicy, Provider, Rule, Settings
 from wireglot.providers.limits import BASE, Limits
 from wireglot.providers.spec import limits_of, names, provider_for
@@ -36,24 +37,61 @@ class Retired(Unroutable):
     pass
 
 
-_MODEL_MAX = 256
+_MODEL_LETTERS_MOST = 256
+_ROUTES_MOST = 4096
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
+
+
+class Router:
+    """Routes of the settings that hold now, remembered: most requests ask for what others have asked for."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._has_effort_rules = False
+        self._routes: dict[tuple[str, str, str], tuple[Target, ...]] = {}
+        self.adopt(settings)
+
+    def adopt(self, settings: Settings) -> None:
+        self._settings = settings
+        self._has_effort_rules = any(rule.effort for rule in settings.rules)
+        self._routes = {}
+
+    def depends_on_effort(self, settings: Settings, model: str) -> bool:
+        return self._has_effort_rules and depends_on_effort(settings, model)
+
+    def targets(self, settings: Settings, model: str, dialect: str, effort: str = "") -> tuple[Target, ...]:
+        """Raises a RequestError that says what would help."""
+        if settings is not self._settings:  # reloaded since the request came in: its own routes hold
+            return _told_route(settings, model, dialect, effort)
+        key = (model, dialect, effort)
+        found = self._routes.get(key)
+        if found is None:
+            found = _told_route(settings, model, dialect, effort)
+            if len(self._routes) >= _ROUTES_MOST:  # model names are clients' words
+                self._routes.clear()
+            self._routes[key] = found
+        return found
+
+
+def _told_route(settings: Settings, model: str, dialect: str, effort: str) -> tuple[Target, ...]:
+    if not model:
+        raise RequestError("bad", "model: expected the name of a model", code="invalid_value", param="model")
+    try:
+        return route(settings, model, dialect, effort)
+    except Unroutable as nowhere:
+        raise RequestError("not_found", f"model: {nowhere}", param="model") from None
 
 
 def route(settings: Settings, model: str, dialect: str, effort: str = "") -> tuple[Target, ...]:
     """The upstreams for a model, in the order they are to be tried."""
     if not model:
         raise Unroutable("no model was named")
-    if len(model) > _MODEL_MAX or _CONTROL.search(model):
+    if len(model) > _MODEL_LETTERS_MOST or _CONTROL.search(model):
         raise Unroutable("a model name has no spaces or control characters and at most 256 letters")
     rule, named = _rule_for(settings, model, effort)
     if rule is not None:
         return tuple(_target(settings, name, dialect, rule.losses) for name in named)
     return (_target(settings, model, dialect, None),)
-
-
-def has_effort_rules(settings: Settings) -> bool:
-    return any(rule.effort for rule in settings.rules)
 
 
 def depends_on_effort(settings: Settings, model: str) -> bool:
@@ -103,7 +141,7 @@ def _target(settings: Settings, name: str, dialect: str, losses: LossPolicy | No
         # is fitted to the model; what speaks its dialect is left alone.
         known = provider_for(chosen, model)
         limits = limits if known is None else limits_of(known, chosen, model)
-    return Target(provider, model, chosen, limits, plain, losses or provider.losses)
+    return Target(provider, model, chosen, limits=limits, plain=plain, losses=losses or provider.losses)
 
 
 def _provider_of(settings: Settings, name: str) -> tuple[Provider, str]:

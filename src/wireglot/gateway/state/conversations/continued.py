@@ -6,40 +6,42 @@ and what it says is held from then on. System messages are not held; they come w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import Any
 
 from msgspec.structs import replace
 
+from wireglot.gateway.request.exchange import Answerer, Exchange
+from wireglot.gateway.request.page_request import unavailable
 from wireglot.gateway.request.results import paired, with_calls
-from wireglot.gateway.state.conversations.items import items_of, turns_of, with_tools
-from wireglot.gateway.state.conversations.store import ConversationStore
-from wireglot.gateway.state.page_request import unavailable
-from wireglot.gateway.state.responses.chain import new_conversation
+from wireglot.gateway.state.conversations.items import RESPONSES, items_of, turns_of, with_tools
+from wireglot.gateway.state.conversations.store import ConversationStore, new_conversation
 from wireglot.gateway.state.store_health import StoreHealth
 from wireglot.gateway.state.stored_forms import KeptConversation
+from wireglot.gateway.targets.routing import Target
 from wireglot.ir.content import Message
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import AnyTool
 from wireglot.stores import StoreDown
 
-if TYPE_CHECKING:
-    from wireglot.gateway.request.job import Job
 
+class Continuing:
+    """Puts the turns of a conversation before a request, and has the next one kept."""
 
-class Holding:
     def __init__(self, conversations: ConversationStore, store_health: StoreHealth) -> None:
         self.store_health = store_health
         self.conversations = conversations
 
-    async def load(self, job: Job) -> None:
+    async def load(self, exchange: Exchange) -> None:
         try:
             self.store_health.check()
-            await self._load(job)
+            await self._load(exchange)
         except StoreDown:
-            raise unavailable(f"conversation {job.conversation!r}") from None
+            raise unavailable(f"conversation {exchange.job.conversation!r}") from None
 
-    async def _load(self, job: Job) -> None:
-        caller, request = job.caller.name, job.request()
+    async def _load(self, exchange: Exchange) -> None:
+        job, request = exchange.job, exchange.request()
+        caller = job.caller.name
         found = await self.conversations.find(caller, job.conversation)
         brings_history = any(message.role == "assistant" for message in request.messages)
         history: list[Message] = []
@@ -56,42 +58,66 @@ class Holding:
             tools=with_tools(request.tools, tools) if tools else request.tools,
         )
         if job.dialect == "gemini-simple":
-            request, job.invented = with_calls(request)
-        job.rewrite(request)
+            request, exchange.invented = with_calls(request)
+        exchange.rewrite(request)
         if job.asked.operation != "generate":
             return
         said = [message for message in new if message.role != "system"]
-        job.keepings.append(_Turn(self, job, kept, said, begins=found is None, whole=brings_history))
+        turn = _KeepsTurn(self, exchange, kept, said, begins=found is None, whole=brings_history)
+        exchange.ending.keep_with(turn)
 
 
-class _Turn:
-    """The new messages and the answer to them, held before the answer's end is told."""
+class _KeepsTurn:
+    """Implements `Keeper`: the new messages and the answer to them, held before the answer's end is told."""
 
     def __init__(
         self,
-        holding: Holding,
-        job: Job,
+        continuing: Continuing,
+        exchange: Exchange,
         kept: KeptConversation,
         said: list[Message],
         *,
         begins: bool,
         whole: bool,
     ) -> None:
-        self._holding = holding
-        self._job = job
+        self._continuing = continuing
+        self._exchange = exchange
         self._kept = kept
         self._said = said
         self._begins = begins
         self._whole = whole
 
+    def needs(self, target: Target) -> bool:
+        return True
+
     async def keep(self, response: Response) -> None:
-        job, kept, caller = self._job, self._kept, self._job.caller.name
+        job, kept = self._exchange.job, self._kept
         messages = [*self._said, Message("assistant", response.content)]
-        items = items_of(messages, job.context, job.record.id)
+        items = items_of(messages, job.context, job.id)
         try:
-            await self._holding.conversations.keep_turn(
-                caller, kept, items, job.context, begins=self._begins, whole=self._whole
+            await self._continuing.conversations.keep_turn(
+                job.caller.name, kept, items, job.context, begins=self._begins, whole=self._whole
             )
         except StoreDown as down:
-            self._holding.store_health.suspect(down)
+            self._continuing.store_health.suspect(down)
             raise unavailable(f"conversation {kept.id!r}") from None
+
+
+class Continued:
+    """A step for dialects that know no conversations: one that the client names is put before its request."""
+
+    def __init__(self, inner: Answerer, continuing: Continuing) -> None:
+        self._inner = inner
+        self._continuing = continuing
+
+    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
+        job = exchange.job
+        if not job.conversation or job.dialect == RESPONSES:
+            return self._inner.answer(exchange)
+        if job.asked.operation != "generate" and job.dialect != "anthropic":
+            return self._inner.answer(exchange)  # Gemini's counts have other bodies than its requests
+        return self._continued(exchange)
+
+    async def _continued(self, exchange: Exchange) -> None:
+        await self._continuing.load(exchange)
+        await self._inner.answer(exchange)

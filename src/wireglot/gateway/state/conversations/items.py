@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.registry import dialect
-from wireglot.gateway.request.job import with_faults_told
+from wireglot.gateway.errors import told
 from wireglot.gateway.state.stored_forms import KeptItem
 from wireglot.ir.content import Media, Message, Part, Reasoning, Role, ToolCall, ToolResult
 from wireglot.ir.outcome import Response, Stop
@@ -164,7 +164,7 @@ def _rendered(message: Message, context: Context) -> list[dict[str, Any]]:
 def parsed(items: list[dict[str, Any]], context: Context) -> Request:
     """Items of the Responses dialect in neutral terms."""
     body = {"model": "", "input": items}
-    request: Request = with_faults_told(lambda: dialect(RESPONSES).parse_request(body, context))
+    request: Request = told(lambda: dialect(RESPONSES).parse_request(body, context))
     return request
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from wireglot.dialects.base import Context
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.page_request import PageRequest, listed, order_of, page_size
 from wireglot.gateway.state.conversations.items import (
     RESPONSES,
     Stem,
@@ -17,8 +18,6 @@ from wireglot.gateway.state.conversations.items import (
     whole_items,
 )
 from wireglot.gateway.state.conversations.store import ConversationStore
-from wireglot.gateway.state.page_request import PageRequest
-from wireglot.gateway.state.paging import listed, order_of, page_size
 from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, new_part
 
 _ITEMS_MOST: Final = 20
@@ -31,26 +30,10 @@ class ConversationPages:
     def __init__(self, conversations: ConversationStore) -> None:
         self._conversations = conversations
 
-    async def answer(self, page: PageRequest) -> None:
-        match page.asked.verb:
-            case "conversations.create":
-                await self._create(page)
-            case "conversations.get":
-                await self._send(page, await self._found(page))
-            case "conversations.update":
-                await self._update(page)
-            case "conversations.delete":
-                await self._delete(page)
-            case "items.create":
-                await self._create_items(page)
-            case "items.list":
-                await self._list_items(page)
-            case "items.get":
-                await self._get_item(page)
-            case "items.delete":
-                await self._delete_item(page)
+    async def get(self, page: PageRequest) -> None:
+        await self._send(page, await self._found(page))
 
-    async def _create(self, page: PageRequest) -> None:
+    async def create(self, page: PageRequest) -> None:
         body = page.document()
         items = _items(body.get("items"), page) if body.get("items") is not None else []
         metadata = _metadata(body.get("metadata"))
@@ -58,7 +41,7 @@ class ConversationPages:
         await self._conversations.begin(page.caller.name, kept, items, context_of(page), metadata)
         page.send(_shown(kept, metadata))
 
-    async def _update(self, page: PageRequest) -> None:
+    async def update(self, page: PageRequest) -> None:
         kept = await self._found(page)
         body = page.document()
         if "metadata" not in body:
@@ -70,13 +53,13 @@ class ConversationPages:
             raise no_conversation(kept.id)
         page.send(_shown(kept, metadata))
 
-    async def _delete(self, page: PageRequest) -> None:
+    async def delete(self, page: PageRequest) -> None:
         (id,) = page.asked.ids
         if not await self._conversations.delete(page.caller.name, id):
             raise no_conversation(id)
         page.send({"id": id, "object": "conversation.deleted", "deleted": True})
 
-    async def _create_items(self, page: PageRequest) -> None:
+    async def create_items(self, page: PageRequest) -> None:
         kept = await self._found(page)
         items = _items(page.document().get("items"), page)
         added = await self._conversations.append(page.caller.name, kept, items, context_of(page))
@@ -84,7 +67,7 @@ class ConversationPages:
             raise no_conversation(kept.id)
         page.send(listed([item.item or {} for item in added], has_more=False))
 
-    async def _list_items(self, page: PageRequest) -> None:
+    async def list_items(self, page: PageRequest) -> None:
         kept = await self._found(page)
         newest_first, limit = order_of(page) == "desc", page_size(page)
         after = before = 0
@@ -102,14 +85,14 @@ class ConversationPages:
         entries = [as_wire(placed.kept, context) for placed in found[:limit]]
         page.send(listed(entries, has_more=len(found) > limit))
 
-    async def _get_item(self, page: PageRequest) -> None:
+    async def get_item(self, page: PageRequest) -> None:
         kept, id = await self._found(page), page.asked.ids[1]
         placed = await self._conversations.item(page.caller.name, kept, id)
         if placed is None:
             raise _no_item(id)
         page.send(as_wire(placed.kept, context_of(page)))
 
-    async def _delete_item(self, page: PageRequest) -> None:
+    async def delete_item(self, page: PageRequest) -> None:
         kept, id = await self._found(page), page.asked.ids[1]
         if not await self._conversations.delete_item(page.caller.name, kept, id):
             raise _no_item(id)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.page_request import PageRequest, page_size, unavailable
 from wireglot.gateway.state.conversations.items import as_wire
 from wireglot.gateway.state.conversations.pages import context_of
 from wireglot.gateway.state.conversations.store import ConversationStore, Seen
-from wireglot.gateway.state.page_request import PageRequest, unavailable
-from wireglot.gateway.state.paging import page_size
+from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
 from wireglot.stores.base import Ledger
 from wireglot.stores.records import Session, UsageQuery
 
@@ -19,20 +19,12 @@ _ROWS: Final = 100
 
 
 class SessionPages:
-    def __init__(self, conversations: ConversationStore, ledger: Ledger) -> None:
+    def __init__(self, conversations: ConversationStore, ledger: Ledger, usage: UsageLedger) -> None:
         self._conversations = conversations
         self._ledger = ledger
+        self._usage = usage
 
-    async def answer(self, page: PageRequest) -> None:
-        match page.asked.verb:
-            case "sessions.list":
-                await self._list(page)
-            case "sessions.get":
-                await self._get(page)
-            case "sessions.delete":
-                await self._delete(page)
-
-    async def _list(self, page: PageRequest) -> None:
+    async def list_all(self, page: PageRequest) -> None:
         caller, limit = page.caller.name, page_size(page)
         before = _cursor(page.query("after"))
         held = await self._conversations.recent(caller, limit + 1, before)
@@ -70,7 +62,7 @@ class SessionPages:
                 return {session.id: session for session in counted}, unheld
             limit *= 2
 
-    async def _get(self, page: PageRequest) -> None:
+    async def get(self, page: PageRequest) -> None:
         (id,) = page.asked.ids
         caller = page.caller.name
         seen = await self._conversations.seen(caller, id)
@@ -87,10 +79,10 @@ class SessionPages:
         entry = _of_held(seen, metadata[id], await self._counted(caller, id))
         page.send({**entry, "items": items, "has_more": len(placed) > _ITEMS_MOST})
 
-    async def _delete(self, page: PageRequest) -> None:
+    async def delete(self, page: PageRequest) -> None:
         (id,) = page.asked.ids
         # Rows that are still on their way to the store would bring the name back.
-        if not await page.gateway.state.ledger.flush():
+        if not await self._usage.flush():
             raise unavailable(f"session {id!r}")
         held = await self._conversations.delete(page.caller.name, id)
         counted = await self._ledger.forget_session(page.caller.name, id)

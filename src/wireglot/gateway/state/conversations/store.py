@@ -17,8 +17,9 @@ import msgspec
 from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.clock import now_ms
 from wireglot.gateway.state.stored_forms import (
     CONVERSATION,
     ITEM,
@@ -28,6 +29,7 @@ from wireglot.gateway.state.stored_forms import (
     KeptItem,
     key_of,
     new_part,
+    now_ms,
     pack,
 )
 from wireglot.stores.base import Documents, StoreDown
@@ -325,3 +327,15 @@ def _renamed(item: KeptItem, context: Context, place: int) -> KeptItem:
     identifier = context.new_id(item.id.partition("_")[0] or "item", "again", str(place))
     wire = item.item if item.item is None else {**item.item, "id": identifier}
     return replace(item, id=identifier, item=wire)
+
+
+def new_conversation(name: str, job: Job) -> KeptConversation:
+    """One that begins with this request. Names are the callers' own; ids in our form are not made up."""
+    if name.startswith("conv_"):
+        raise no_conversation(name)
+    return KeptConversation(name, job.context.now, new_part(), dialect=job.dialect)
+
+
+def no_conversation(id: str) -> RequestError:
+    message = f"Conversation with id '{id}' not found."
+    return RequestError("not_found", message, code="conversation_not_found", param="conversation")

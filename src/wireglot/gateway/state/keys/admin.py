@@ -3,81 +3,117 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.observe.log import Note
+from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.state.keys.ring import KeyRefused, Keyring, Taken, Unknown, told
-from wireglot.gateway.state.page_request import PageRequest
+from wireglot.gateway.state.keys.table import KeyTable
+from wireglot.http.application import Headers
+from wireglot.stores.base import Engine, Vault
 from wireglot.stores.records import KeyRow
-
-if TYPE_CHECKING:
-    from wireglot.gateway.state.state import State
 
 _OK = 200
 _CREATED = 201
+_UNCACHED: Headers = [("cache-control", "no-store")]
+"""A new key is in some of the answers: no cache may keep it."""
 
 
-async def answer(state: State, page: PageRequest) -> None:
-    try:
-        status, document = await _answer(state, page)
-    except Unknown as unknown:
-        raise RequestError("bad", str(unknown), code="key_not_found").with_status(404) from None
-    except Taken as taken:
-        raise RequestError("bad", str(taken), code="key_conflict", param=taken.field).with_status(
-            409
-        ) from None
-    except KeyRefused as refused:
-        raise RequestError("bad", str(refused), code="invalid_value", param=refused.field) from None
-    # A new key is in some of them: no cache may keep it.
-    page.send(document, status, [("cache-control", "no-store")])
+class AdminPages:
+    def __init__(
+        self,
+        engine: Engine,
+        table: KeyTable,
+        health: Callable[[], dict[str, Any]],
+        note: Note,
+        *,
+        vault_apart: Vault | None,
+    ) -> None:
+        """`health`: what is known of the store beside its own figures. `vault_apart`: the vault, where it is
+        not the engine's: wiping a caller must reach it too."""
+        self._engine = engine
+        self._table = table
+        self._health = health
+        self._note = note
+        self._vault_apart = vault_apart
 
+    async def list_keys(self, page: PageRequest) -> None:
+        now = time.time()
+        rows = await self._ring(page).all()
+        self._send(page, {"object": "list", "data": [told(row, now) for row in rows]})
 
-async def _answer(state: State, page: PageRequest) -> tuple[int, dict[str, Any]]:
-    ring = Keyring(state.engine.keys, {key.name for key in page.settings.keys})
-    match page.asked.verb, page.asked.ids:
-        case "keys.list", _:
-            now = time.time()
-            return _OK, {"object": "list", "data": [told(row, now) for row in await ring.all()]}
-        case "keys.create", _:
-            fields = page.document()
-            row, key = await ring.create(fields.pop("name", None), fields)
-            return _CREATED, await _changed(state, page, row, key)
-        case "keys.get", (name,):
-            return _OK, told(await ring.get(name), time.time())
-        case "keys.update", (name,):
-            return _OK, await _changed(state, page, await ring.update(name, page.document()))
-        case "keys.revoke", (name,):
-            return _OK, await _changed(state, page, await ring.revoke(name))
-        case "keys.rotate", (name,):
-            fields = page.document()
-            overlap = fields.pop("overlap", 0)
+    async def create_key(self, page: PageRequest) -> None:
+        fields = page.document()
+        with _RefusalsTold():
+            row, key = await self._ring(page).create(fields.pop("name", None), fields)
+        self._send(page, await self._changed(page, row, key), _CREATED)
+
+    async def get_key(self, page: PageRequest) -> None:
+        with _RefusalsTold():
+            row = await self._ring(page).get(page.asked.ids[0])
+        self._send(page, told(row, time.time()))
+
+    async def update_key(self, page: PageRequest) -> None:
+        with _RefusalsTold():
+            row = await self._ring(page).update(page.asked.ids[0], page.document())
+        self._send(page, await self._changed(page, row))
+
+    async def revoke_key(self, page: PageRequest) -> None:
+        with _RefusalsTold():
+            row = await self._ring(page).revoke(page.asked.ids[0])
+        self._send(page, await self._changed(page, row))
+
+    async def rotate_key(self, page: PageRequest) -> None:
+        fields = page.document()
+        overlap = fields.pop("overlap", 0)
+        with _RefusalsTold():
             if fields:
-                unknown = next(iter(fields))
-                raise KeyRefused("expected nothing but overlap (seconds)", unknown)
-            row, key = await ring.rotate(name, overlap)
-            return _OK, await _changed(state, page, row, key)
-        case "store.stats", _:
-            stats = msgspec.to_builtins(await state.engine.stats())
-            return _OK, {**stats, "trouble": state.trouble or None, "processes": state.sharing.peers}
-        case "callers.wipe", (name,):
-            return _OK, {"caller": name, "removed": await _wipe(state, name)}
-    raise RequestError("not_found", f"there is nothing at {page.head.path}", code="unknown_url")
+                raise KeyRefused("expected nothing but overlap (seconds)", next(iter(fields)))
+            row, key = await self._ring(page).rotate(page.asked.ids[0], overlap)
+        self._send(page, await self._changed(page, row, key))
+
+    async def store_stats(self, page: PageRequest) -> None:
+        stats = msgspec.to_builtins(await self._engine.stats())
+        self._send(page, {**stats, **self._health()})
+
+    async def wipe_caller(self, page: PageRequest) -> None:
+        (caller,) = page.asked.ids
+        removed = dict(await self._engine.wipe(caller))
+        forget = getattr(self._vault_apart, "forget", None)
+        if forget is not None:
+            removed["vault"] = removed.get("vault", 0) + await forget(caller)
+        self._note("info", "caller wiped", caller=caller, removed=sum(removed.values()))
+        self._send(page, {"caller": caller, "removed": removed})
+
+    def _ring(self, page: PageRequest) -> Keyring:
+        return Keyring(self._engine.keys, {key.name for key in page.settings.keys})
+
+    async def _changed(self, page: PageRequest, row: KeyRow, key: str = "") -> dict[str, Any]:
+        """Holds here from now on, and everywhere else within seconds. The key is told this once."""
+        await self._table.refresh()
+        self._note("info", "key changed", name=row.name, change=page.asked.verb.partition(".")[2])
+        document = told(row, time.time())
+        return {**document, "key": key} if key else document
+
+    def _send(self, page: PageRequest, document: dict[str, Any], status: int = _OK) -> None:
+        page.send(document, status, _UNCACHED)
 
 
-async def _changed(state: State, page: PageRequest, row: KeyRow, key: str = "") -> dict[str, Any]:
-    """Holds here from now on, and everywhere else within seconds. The key is told this once."""
-    await state.keys.refresh()
-    state.note("info", "key changed", name=row.name, change=page.asked.verb.partition(".")[2])
-    document = told(row, time.time())
-    return {**document, "key": key} if key else document
+class _RefusalsTold:
+    """What the key ring refuses, as the caller is told it."""
 
+    def __enter__(self) -> None: ...
 
-async def _wipe(state: State, caller: str) -> dict[str, int]:
-    removed = dict(await state.engine.wipe(caller))
-    forget = getattr(state.vault_apart, "forget", None)
-    if forget is not None:
-        removed["vault"] = removed.get("vault", 0) + await forget(caller)
-    state.note("info", "caller wiped", caller=caller, removed=sum(removed.values()))
-    return removed
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        match problem:
+            case Unknown():
+                raise RequestError("bad", str(problem), code="key_not_found").with_status(404) from None
+            case Taken():
+                refused = RequestError("bad", str(problem), code="key_conflict", param=problem.field)
+                raise refused.with_status(409) from None
+            case KeyRefused():
+                raise RequestError("bad", str(problem), code="invalid_value", param=problem.field) from None

@@ -8,16 +8,15 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from wireglot.gateway.observe.log import Note
+from wireglot.gateway.request.page_request import unavailable
 from wireglot.gateway.settings import ClientKey, LossPolicy
-from wireglot.gateway.state.page_request import unavailable
-from wireglot.gateway.state.tasks import Guarded, Note, stop
+from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.stores.base import Keys, StoreDown
 from wireglot.stores.records import KeyRow
 
-POLL: Final = 1.0
-"""Seconds between two looks for changes, give or take a fifth: workers do not ask all at once."""
-TRUSTED: Final = 60.0
-"""Seconds that the last known table serves on while the store is down."""
+TRUSTED_SECONDS: Final = 60.0
+"""For which the last known table serves on while the store is down."""
 
 _LOSSES: Final[dict[str, LossPolicy]] = {"strict": "strict", "warn": "warn", "silent": "silent"}
 
@@ -30,9 +29,11 @@ class KeyTable:
         keys: Keys,
         note: Note,
         *,
+        look_seconds: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
+        self._look_seconds = look_seconds
         self._keys = keys
         self._note = note
         self._clock = clock
@@ -60,14 +61,14 @@ class KeyTable:
     async def start(self) -> None:
         await self.refresh()
         self._poll = asyncio.create_task(
-            self._guard.forever(self._refresh, lambda: POLL * (0.8 + 0.4 * random.random()))
+            self._guard.forever(self._refresh, lambda: self._look_seconds * (0.8 + 0.4 * random.random()))
         )
 
     async def close(self) -> None:
         await stop(self._poll)
 
     def find(self, digest: str) -> ClientKey | None:
-        if self._read is None or self._clock() - self._read > TRUSTED:
+        if self._read is None or self._clock() - self._read > TRUSTED_SECONDS:
             # It may have been revoked since, or made since: nobody knows.
             raise unavailable("client keys")
         found = self._found.get(digest)
@@ -118,7 +119,7 @@ class KeyTable:
         self._any = bool(rows)
 
     def _distrust(self, reason: str) -> None:
-        if self._distrusted or (self._read is not None and self._clock() - self._read <= TRUSTED):
+        if self._distrusted or (self._read is not None and self._clock() - self._read <= TRUSTED_SECONDS):
             return
         self._distrusted = True
         self._note("error", "keys are not known", detail=f"stored keys are refused: {reason}")

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
-from wireglot.gateway.state.clock import now_ms
 from wireglot.gateway.state.ledger.rows import collapsed
+from wireglot.gateway.state.stored_forms import now_ms
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Ledger
 from wireglot.stores.journal.journal import Journal

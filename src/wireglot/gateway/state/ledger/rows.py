@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from wireglot.gateway.observe.record import Record
+from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.state.ledger.usage_checks import COUNT_MAX
 from wireglot.gateway.targets.routing import Target
 from wireglot.ir.outcome import Usage
 from wireglot.providers.prices import Price, cost
 from wireglot.stores.records import UsageRow
 
-if TYPE_CHECKING:
-    from wireglot.gateway.request.job import Job
-
 _NAME_MAX: Final = 256
 """Names are clients' words: the ledger takes no more of them than a person could read."""
 _NOTHING: Final = Usage()
 
 
-def intent(job: Job, target: Target, instance: str) -> UsageRow:
-    record = job.record
+def intent(exchange: Exchange, target: Target, instance: str) -> UsageRow:
+    record, job = exchange.record, exchange.job
     ago = time.monotonic() - record.started
     return UsageRow(
         record.id,

@@ -7,14 +7,15 @@ So a store that is slow or down costs a request nothing, and no usage is lost wi
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Generator
-from functools import partial
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.record import Record
+from wireglot.gateway.request.ending import Account
+from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.ledger.drain import Drain
 from wireglot.gateway.state.ledger.rows import completed, intent, legible
@@ -25,21 +26,19 @@ from wireglot.stores.base import Ledger
 from wireglot.stores.journal.journal import Journal, JournalFull
 from wireglot.stores.records import UsageRow
 
-if TYPE_CHECKING:
-    from wireglot.gateway.request.job import Job
-
 FOLDER: Final = "journal"
-_PROMISED: Final = 1024
-"""Bytes of the journal that each open row has a right to: what was begun can be completed."""
-_LAST: Final = 2.0
-"""Seconds for the store to take the last rows when the process ends."""
+_PROMISED_BYTES: Final = 1024
+"""Of the journal, that each open row has a right to: what was begun can be completed."""
 _PRICES: Final = 4096
 _TOLD: Final = 3600.0
 """Seconds between two notes about the same flaw of the same provider."""
 
 
 class UsageLedger:
-    def __init__(self, ledger: Ledger, settings: Settings, instance: str, note: Any) -> None:
+    def __init__(
+        self, ledger: Ledger, settings: Settings, instance: str, note: Any, *, last_seconds: float = 2.0
+    ) -> None:
+        """`last_seconds`: for the store to take the last rows when the process ends."""
         store = settings.store
         self.journal = Journal(
             Path(store.folder) / FOLDER if store.folder else None,
@@ -50,12 +49,13 @@ class UsageLedger:
         )
         self.dropped = 0
         """Requests of which no account was kept."""
-        self.usage_checks: dict[tuple[str, ...], float] = {}
+        self.odd_usage: dict[tuple[str, ...], float] = {}
+        self._last_seconds = last_seconds
         self._drain = Drain(self.journal, ledger, instance, note)
         self._settings = settings
         self._instance = instance
         self._note = note
-        self._open: dict[str, tuple[UsageRow, Job]] = {}
+        self._open: dict[str, _OpenAccount] = {}
         self._prices: dict[tuple[str, str], Price | None] = {}
         self._flaw_told: dict[tuple[str, ...], float] = {}
         self._refusing = False
@@ -69,10 +69,10 @@ class UsageLedger:
         await self._drain.start()
 
     async def close(self) -> None:
-        for _, job in list(self._open.values()):
-            job.record.outcome = "gateway_abort"
-            self.finish(job.record)
-        await self._drain.close(_LAST)
+        for account in list(self._open.values()):
+            account.exchange.record.cut_off()
+            account.complete()
+        await self._drain.close(self._last_seconds)
         await self.journal.close()
 
     def publish(self, metrics: Metrics) -> None:
@@ -90,7 +90,7 @@ class UsageLedger:
         metrics.read(
             "usage_flaws_total",
             "Answers in which the provider's own token counts do not add up.",
-            lambda: self.usage_checks,
+            lambda: self.odd_usage,
             ("provider", "flaw"),
             "counter",
         )
@@ -98,7 +98,7 @@ class UsageLedger:
     @property
     def full(self) -> bool:
         """No account could be kept of another request."""
-        return not self.journal.takes((len(self._open) + 1) * _PROMISED)
+        return not self.journal.takes((len(self._open) + 1) * _PROMISED_BYTES)
 
     @property
     def trouble(self) -> str:
@@ -111,45 +111,44 @@ class UsageLedger:
 
     # A request.
 
-    def begin(self, job: Job, target: Target) -> None:
-        """Write the intent. Raises a Fault where that must be and cannot."""
-        record = job.record
+    def begin(self, exchange: Exchange, target: Target) -> Account | None:
+        """Write the intent. None: nobody will know of this request. Raises a RequestError where that may not
+        be."""
+        record = exchange.record
         if record.id in self._open:
-            return
-        row = intent(job, target, self._instance)
-        required = job.settings.store.ledger_required
+            return None
+        row = intent(exchange, target, self._instance)
+        required = exchange.job.settings.store.ledger_required
         try:
-            sequence = self._write(self.journal.intend, row, (len(self._open) + 1) * _PROMISED)
+            sequence = self._write(self.journal.intend, row, (len(self._open) + 1) * _PROMISED_BYTES)
         except JournalFull as full:
             self._drop(str(full))
             if required:
                 raise _unrecorded() from None
-            return
+            return None
         if self._refusing:
             self._refusing = False
             self._note("warn", "usage recorded again", dropped=self.dropped)
-        self._open[record.id] = (row, job)
-        durable = self.journal.synced(sequence)
-        job.durable = _Required(self.journal, sequence, durable) if required else durable
-        job.completed = partial(self.finish, record)
+        account = _OpenAccount(self, row, exchange, sequence)
+        self._open[record.id] = account
+        return account
 
     def finish(self, record: Record) -> None:
-        """Complete the account, if one was begun and is not complete."""
-        found = self._open.pop(record.id, None)
-        if found is None:
+        """Complete the account of a request, if one was begun and is not complete."""
+        account = self._open.pop(record.id, None)
+        if account is None:
             return
-        row, job = found
         # Half an answer brings half an account, which need not add up.
         wrong = usage_checks(record.usage) if record.usage_source == "provider" else ()
         if wrong:
             self._flag(record.provider, wrong)
-        first = job.client.first if job.client is not None else record.first_byte
+        settings = account.exchange.job.settings
         whole = completed(
-            row,
+            account.row,
             record,
-            price=self._price(record, job.settings) if record.usage is not None else None,
+            price=self._price(record, settings) if record.usage is not None else None,
             flags=wrong,
-            first_byte=first,
+            first_byte=record.first_byte,
             now=time.monotonic(),
         )
         try:
@@ -189,24 +188,47 @@ class UsageLedger:
         now = time.monotonic()
         for flaw in wrong:
             key = (provider, flaw)
-            self.usage_checks[key] = self.usage_checks.get(key, 0) + 1
+            self.odd_usage[key] = self.odd_usage.get(key, 0) + 1
             if now - self._flaw_told.get(key, -_TOLD) >= _TOLD:
                 self._flaw_told[key] = now
                 self._note("warn", "odd usage", provider=provider, flaw=flaw)
 
 
-class _Required:
-    """Waits until a row is on the disk, and refuses the request where it cannot be."""
+class _OpenAccount:
+    """Implements `Account`: one row whose intent is in the journal."""
 
-    def __init__(self, journal: Journal, sequence: int, durable: Awaitable[None]) -> None:
-        self._journal = journal
+    __slots__ = ("_ledger", "_sequence", "_synced", "exchange", "row")
+
+    def __init__(self, ledger: UsageLedger, row: UsageRow, exchange: Exchange, sequence: int) -> None:
+        self._ledger = ledger
+        self.row = row
+        self.exchange = exchange
         self._sequence = sequence
-        self._durable = durable
+        # Asked for now and waited for later: the disk works while the request is made ready.
+        self._synced = ledger.journal.synced(sequence)
 
-    def __await__(self) -> Generator[Any, None, None]:
-        yield from self._durable.__await__()
-        if not self._journal.holds(self._sequence):
+    async def durable(self) -> None:
+        journal = self._ledger.journal
+        await self._synced
+        if self.exchange.job.settings.store.ledger_required and not journal.holds(self._sequence):
             raise _unrecorded()
+
+    def complete(self) -> None:
+        self._ledger.finish(self.exchange.record)
+
+
+class Accounted:
+    """A step: before a provider is asked there is an intent, and in the end its completion."""
+
+    def __init__(self, inner: Answerer, ledger: UsageLedger) -> None:
+        self._inner = inner
+        self._ledger = ledger
+
+    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
+        account = self._ledger.begin(exchange, exchange.targets[0])
+        if account is not None:
+            exchange.ending.keep_account(account)
+        return self._inner.answer(exchange)
 
 
 def _unrecorded() -> RequestError:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.gateway.targets.routing import Target
-from wireglot.http.application import Headers, Reply
 from wireglot.ir.outcome import Usage
-
-if TYPE_CHECKING:
-    from wireglot.gateway.request.job import Job
 
 LETTERS: Final = 4
 """Of English or JSON, to a token."""
@@ -34,34 +30,35 @@ _SAID: Final = re.compile(
 """Words of an answer, in any dialect."""
 
 
-def expected_usage(job: Job, target: Target) -> Usage:
+def expected_usage(exchange: Exchange, target: Target) -> Usage:
     """What the request may come to: its own size, and all that it lets the model say."""
-    return Usage(input=_input(job), output=_output(job, target))
+    return Usage(input=_input(exchange), output=_output(exchange, target))
 
 
-def whole_input(job: Job) -> int:
+def whole_input(exchange: Exchange) -> int:
     """What the model reads, all that was put before the request included."""
-    return token_weight(job.request()) // TOKEN
+    return token_weight(exchange.request()) // TOKEN
 
 
-def _input(job: Job) -> int:
-    body = job.body
+def _input(exchange: Exchange) -> int:
+    body = exchange.job.body
     if len(body) > _LARGE and any(mark in body for mark in _MEDIA):
         try:
-            return token_weight(job.request()) // TOKEN  # a picture's letters are not its tokens
+            return token_weight(exchange.request()) // TOKEN  # a picture's letters are not its tokens
         except RequestError:
             pass  # told to the client by whoever must read it
     return len(body) // LETTERS
 
 
-def _output(job: Job, target: Target) -> int:
-    asked = _asked_output(job)
+def _output(exchange: Exchange, target: Target) -> int:
+    asked = _asked_output(exchange)
     most = next((entry.output for entry in target.provider.spec.models if entry.covers(target.model)), 0)
     tokens = min(asked if asked else _UNSAID, most or _OUTPUT_MOST)
-    return tokens * _answers(job)
+    return tokens * _answers(exchange)
 
 
-def _asked_output(job: Job) -> int:
+def _asked_output(exchange: Exchange) -> int:
+    job = exchange.job
     match job.dialect:
         case "openai-chat":
             return _whole(job.outline.get("max_completion_tokens")) or _whole(job.outline.get("max_tokens"))
@@ -71,23 +68,25 @@ def _asked_output(job: Job) -> int:
             return _whole(job.outline.get("max_tokens"))
         case "gemini-simple":
             return _whole(job.outline.get("maxOutputTokens"))
-    generation = _generation(job)
+    generation = _generation(exchange)
     return _whole(generation.get("maxOutputTokens", generation.get("max_output_tokens")))
 
 
-def _answers(job: Job) -> int:
+def _answers(exchange: Exchange) -> int:
+    job = exchange.job
     if job.dialect == "openai-chat":
         count = _whole(job.outline.get("n"))
     elif job.dialect in ("gemini", "code-assist"):
-        generation = _generation(job)
+        generation = _generation(exchange)
         count = _whole(generation.get("candidateCount", generation.get("candidate_count")))
     else:
         count = 1
     return min(max(1, count), _ANSWERS_MOST)
 
 
-def _generation(job: Job) -> dict[str, Any]:
-    outer: Any = job.document().get("request") if job.dialect == "code-assist" else job.outline
+def _generation(exchange: Exchange) -> dict[str, Any]:
+    job = exchange.job
+    outer: Any = exchange.document().get("request") if job.dialect == "code-assist" else job.outline
     for name in ("generationConfig", "generation_config"):
         found = outer.get(name) if outer is not None and hasattr(outer, "get") else None
         if isinstance(found, dict):
@@ -99,57 +98,21 @@ def _whole(value: object) -> int:
     return value if type(value) is int and value > 0 else 0
 
 
-class Heard:
-    """A way back to the client that listens: how many letters of an answer went out.
+class Letters:
+    """How many letters of an answer went out. A client that leaves before its provider has told any usage is
+    charged by these."""
 
-    A client that leaves before its provider has told any usage is charged by these.
-    """
+    __slots__ = ("count",)
 
-    def __init__(self, reply: Reply) -> None:
-        self._reply = reply
-        self.letters = 0
-        self.before_more: Callable[[], None] | None = None
-        """Called once, when the next piece has been listened to and has not gone out."""
-        self.started = reply.started
+    def __init__(self) -> None:
+        self.count = 0
 
     @property
     def tokens(self) -> int:
-        return -(-self.letters // LETTERS)
+        return -(-self.count // LETTERS)
 
-    def send(self, status: int, headers: Headers, body: bytes) -> None:
-        if status == 200:
-            self._listen(body)
-        self._tell()
-        self.started = True
-        self._reply.send(status, headers, body)
-
-    def start(self, status: int, headers: Headers) -> None:
-        self.started = True
-        self._reply.start(status, headers)
-
-    def write(self, data: bytes) -> None:
-        self._listen(data)
-        self._tell()
-        self._reply.write(data)
-
-    def end(self) -> None:
-        self._tell()
-        self._reply.end()
-
-    def abort(self) -> None:
-        self._tell()
-        self._reply.abort()
-
-    def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
-        self._reply.on_pressure(pause, resume)
-
-    def _tell(self) -> None:
-        told, self.before_more = self.before_more, None
-        if told is not None:
-            told()
-
-    def _listen(self, data: bytes) -> None:
-        self.letters += sum(map(len, _SAID.findall(data)))
+    def listen(self, data: bytes) -> None:
+        self.count += sum(map(len, _SAID.findall(data)))
 
 
 class Period(msgspec.Struct, frozen=True):

@@ -10,14 +10,15 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from wireglot.gateway.errors import QUOTA, RequestError
+from wireglot.gateway.observe.log import Note
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.quotas.amounts import Heard
+from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.state.quotas.amounts import Letters
 from wireglot.gateway.state.quotas.reservation import (
     NOTHING,
     Limit,
@@ -28,26 +29,23 @@ from wireglot.gateway.state.quotas.reservation import (
     reserve,
     used,
 )
-from wireglot.gateway.state.tasks import Guarded, Note, stop
+from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.gateway.targets.routing import Target
 from wireglot.stores.base import Counters, Ledger, StoreDown
 from wireglot.stores.memory import MemoryCounters
 from wireglot.stores.records import Budget, Denied, KeyQuotas, Rate
 
-if TYPE_CHECKING:
-    from wireglot.gateway.request.job import Job
-
 _UNLIMITED: Final = KeyQuotas()
-_LEASE: Final = 60.0
-"""Seconds after which the place of a request whose process has died is free."""
-_RENEWED: Final = 20.0
-_DRAIN: Final = 3.0
-_AGAIN: Final = (0.5, 2.0, 10.0)
+_LEASE_SECONDS: Final = 60.0
+"""After which the place of a request whose process has died is free."""
+_RENEWED_SECONDS: Final = 20.0
+_DRAIN_SECONDS: Final = 3.0
+_AGAIN_SECONDS: Final = (0.5, 2.0, 10.0)
 """Seconds between tries to charge what was used beyond what was reserved."""
-_REST: Final = 2.0
+_REST_TIMES: Final = 2.0
 """Counters are left alone for so many times as long as they took to fail."""
-_RESERVED_WAIT: Final = 5.0
-"""Seconds to wait where only requests under way stand in the way."""
+_RESERVED_SECONDS: Final = 5.0
+"""To wait where only requests under way stand in the way."""
 
 
 class Quotas:
@@ -57,7 +55,6 @@ class Quotas:
         self,
         counters: Counters,
         ledger: Ledger,
-        settings: Settings,
         instance: str,
         note: Note,
         *,
@@ -70,6 +67,8 @@ class Quotas:
         self._note = note
         self._wall = wall
         self._peers = peers
+        self.renewed_seconds = _RENEWED_SECONDS
+        self.again_seconds: tuple[float, ...] = _AGAIN_SECONDS
         self._own = MemoryCounters(wall=wall)
         """Stands in while the shared ones are down."""
         self._down = False
@@ -77,6 +76,8 @@ class Quotas:
         """Until when the shared ones are not asked: they did not answer."""
         self._running: dict[str, Reservation] = {}
         """Those that hold a place."""
+        self._claims: dict[str, Reservation] = {}
+        """Of the requests under way, by their ids."""
         self._held: Counter[str] = Counter()
         """How many requests of this process hold a part of a budget."""
         self._renewal: asyncio.Task[None] | None = None
@@ -84,63 +85,50 @@ class Quotas:
         self._renewing = Guarded(note, "limits: renewal")
         self._settling = Guarded(note, "limits: settling")
 
-    def adopt(self, settings: Settings) -> None:
-        """A request brings the settings that it came in under: there is nothing to take over."""
-
     async def close(self) -> None:
         await stop(self._renewal)
         if self._work:
-            await asyncio.wait(self._work, timeout=_DRAIN)
+            await asyncio.wait(self._work, timeout=_DRAIN_SECONDS)
         await stop(*self._work)
 
     # Before an upstream is asked.
 
-    async def admit(self, job: Job, target: Target) -> Reservation | None:
+    async def admit(self, exchange: Exchange, target: Target) -> Reservation | None:
         """Reserve what the request may use, or refuse it. None: its caller has no limits."""
-        key = job.caller.key
+        key = exchange.job.caller.key
         if key is None or key.limits == _UNLIMITED:
             return None
-        holder = f"{self._instance}:{job.record.id}"
-        reservation = reserve(job, target, key.limits, holder, self._wall())
+        holder = f"{self._instance}:{exchange.record.id}"
+        reservation = reserve(exchange, target, key.limits, holder=holder, now=self._wall())
         work = asyncio.ensure_future(self._reserve(reservation))
         try:
             await asyncio.shield(work)
         except asyncio.CancelledError:
             self._later(lambda: self._undo(work, reservation))  # its client left: it may have got it just now
             raise
+        self._claims[exchange.record.id] = reservation
         self._held.update(reservation.budgets)
         if reservation.place:
             self._running[reservation.holder] = reservation
             if self._renewal is None or self._renewal.done():
                 self._renewal = asyncio.create_task(self._renew())
         if any(limit.unit != "requests" for limit in reservation.limits):
-            reservation.heard = job.heard = Heard(job.reply)
+            reservation.letters = Letters()
+            exchange.ending.count_with(_Metered(reservation, reservation.letters, exchange.record))
         return reservation
 
-    async def grow(self, reservation: Reservation, job: Job, target: Target) -> None:
+    def held_by(self, exchange: Exchange) -> Reservation | None:
+        """What a request under way has reserved."""
+        return self._claims.get(exchange.record.id)
+
+    async def grow(self, reservation: Reservation, exchange: Exchange, target: Target) -> None:
         """Reserve also what was put before the request: the model reads a conversation that we hold, too. A
         rate is only charged with it: the request itself has passed."""
-        more = larger(reservation, job, target)
+        more = larger(reservation, exchange, target)
         if not more:
             return
         work = reservation.growing = asyncio.ensure_future(self._grow(reservation, more))
         await asyncio.shield(work)  # a client that leaves now has it given back when it is known
-
-    def follow(self, reservation: Reservation, job: Job) -> None:
-        """Have the books say what the limits charge where the provider does not tell."""
-        heard, record, completed = reservation.heard, job.record, job.completed
-        if heard is None:
-            return
-
-        def told() -> None:
-            estimate(reservation, record, asked=record.outcome == "ok")
-            completed()
-
-        def later() -> None:
-            heard.before_more = told
-
-        # It is complete just before its last piece goes out, which nobody has heard yet.
-        job.completed = later
 
     async def _grow(self, reservation: Reservation, more: list[Rate | Budget]) -> None:
         counters = reservation.counters
@@ -174,7 +162,7 @@ class Quotas:
                 self._down = True
                 self._note("error", "counters down", detail=f"each process limits for itself: {down}")
             # Those that take long to fail are not waited for by every request.
-            self._rest_until = time.monotonic() + _REST * (time.monotonic() - began)
+            self._rest_until = time.monotonic() + _REST_TIMES * (time.monotonic() - began)
             await self._reserve_alone(reservation)
             return
         if self._down:
@@ -205,7 +193,7 @@ class Quotas:
 
     async def _take(self, counters: Counters, reservation: Reservation) -> None:
         place, holder = reservation.place, reservation.holder
-        if place and not await counters.enter(place, holder, reservation.most, _LEASE):
+        if place and not await counters.enter(place, holder, reservation.most, _LEASE_SECONDS):
             raise RequestError(
                 "rate",
                 f"this key may have {reservation.most} requests answered at once, and has: "
@@ -249,7 +237,7 @@ class Quotas:
             )
         if not await self._is_spent(reservation.caller, limit):
             message = f"this key may use {limit.words}, and requests under way may use up what is left"
-            return RequestError("rate", message, retry_after=_RESERVED_WAIT)
+            return RequestError("rate", message, retry_after=_RESERVED_SECONDS)
         until = datetime.fromtimestamp(limit.claim.until / 1000, UTC)
         message = f"this key may use {limit.words}, and has: it can go on at {until:%Y-%m-%dT%H:%M:%SZ}"
         fault = RequestError("rate", message, code=QUOTA, retry_after=wait, final=True)
@@ -272,6 +260,7 @@ class Quotas:
 
     def settle(self, reservation: Reservation, record: Record, ended: BaseException | None = None) -> None:
         """Replace what was reserved by what was used. `ended`: what the request ended with, if not well."""
+        self._claims.pop(record.id, None)
         self._running.pop(reservation.holder, None)
         amounts = used(reservation, record, ended)
         growing = reservation.growing is not None
@@ -289,7 +278,7 @@ class Quotas:
                     await counters.leave(reservation.place, reservation.holder)
             corrections = reservation.corrections(amounts)
             if corrections:
-                await _settled(counters, corrections)
+                await _settled(counters, corrections, self.again_seconds)
         finally:
             self._held.subtract(reservation.budgets)
             for name in reservation.budgets:
@@ -305,7 +294,7 @@ class Quotas:
     async def _renew(self) -> None:
         """Keep the places of requests that run for long."""
         while self._running:
-            await asyncio.sleep(_RENEWED)
+            await asyncio.sleep(self.renewed_seconds)
             for each in list(self._running.values()):
                 if each.counters is None or each.holder not in self._running:
                     continue
@@ -313,7 +302,7 @@ class Quotas:
 
     async def _stay(self, reservation: Reservation, counters: Counters) -> None:
         place, holder = reservation.place, reservation.holder
-        await counters.enter(place, holder, reservation.most, _LEASE)
+        await counters.enter(place, holder, reservation.most, _LEASE_SECONDS)
         if holder not in self._running:  # it ended meanwhile, and may have left before this
             await counters.leave(place, holder)
 
@@ -326,10 +315,24 @@ class Quotas:
         task.add_done_callback(self._work.discard)
 
 
-async def _settled(counters: Counters, corrections: list[Rate | Budget]) -> None:
+class _Metered:
+    """Implements `Meter`: the ledger says what the quotas charge where the provider does not tell."""
+
+    __slots__ = ("_record", "_reservation", "heard")
+
+    def __init__(self, reservation: Reservation, letters: Letters, record: Record) -> None:
+        self._reservation = reservation
+        self._record = record
+        self.heard = letters.listen
+
+    def estimate(self) -> None:
+        estimate(self._reservation, self._record, asked=self._record.outcome == "ok")
+
+
+async def _settled(counters: Counters, corrections: list[Rate | Budget], waits: tuple[float, ...]) -> None:
     """Where the store did not answer nobody knows whether it has happened. What is not given back stays
     reserved; what was used beyond the reservation is charged again rather than never."""
-    for wait in (*_AGAIN, None):
+    for wait in (*waits, None):
         try:
             await counters.settle(corrections)
             return

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
+from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.quotas.amounts import Heard, Period, day, expected_usage, month, whole_input
+from wireglot.gateway.state.quotas.amounts import Letters, Period, day, expected_usage, month, whole_input
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.failures import AttemptFailed
 from wireglot.ir.outcome import Usage
 from wireglot.providers.prices import cost, price_of
 from wireglot.stores.base import Counters
 from wireglot.stores.records import MICRO, Budget, KeyQuotas, Rate
-
-if TYPE_CHECKING:
-    from wireglot.gateway.request.job import Job
 
 Unit = Literal["requests", "tokens", "cost"]
 
@@ -51,7 +49,8 @@ class Reservation(msgspec.Struct):
     """The name of the limit on requests at once, "" without one."""
     holder: str = ""
     most: int = 0
-    heard: Heard | None = None
+    letters: Letters | None = None
+    """Counted where something other than requests is limited."""
     counters: Counters | None = None
     """Whose they are: the shared ones, or while these are down our own."""
     growing: asyncio.Future[None] | None = None
@@ -88,10 +87,11 @@ class Reservation(msgspec.Struct):
         ]
 
 
-def reserve(job: Job, target: Target, limits: KeyQuotas, holder: str, now: float) -> Reservation:
+def reserve(exchange: Exchange, target: Target, limits: KeyQuotas, *, holder: str, now: float) -> Reservation:
     """What a request may use, as claims on the limits of its key."""
+    job = exchange.job
     caller, settings = job.caller.name, job.settings
-    found = Reservation(caller, job.dialect, settings, [], Usage(), 0)
+    found = Reservation(caller, job.dialect, settings, limits=[], expected=Usage(), expected_cost=0)
     if limits.requests_per_minute:
         most = limits.requests_per_minute
         rate = Rate(f"rate:{caller}:rpm", 1, most, _MINUTE)
@@ -101,7 +101,7 @@ def reserve(job: Job, target: Target, limits: KeyQuotas, holder: str, now: float
         found.holder = holder
     if job.asked.operation == "count":
         return found  # it asks for a number, not for an answer
-    expected = found.expected = expected_usage(job, target)
+    expected = found.expected = expected_usage(exchange, target)
     if limits.tokens_per_minute:
         most = limits.tokens_per_minute
         rate = Rate(f"rate:{caller}:tpm", min(most, expected.total), most, _MINUTE)
@@ -124,11 +124,11 @@ def reserve(job: Job, target: Target, limits: KeyQuotas, holder: str, now: float
     return found
 
 
-def larger(reservation: Reservation, job: Job, target: Target) -> list[Rate | Budget]:
+def larger(reservation: Reservation, exchange: Exchange, target: Target) -> list[Rate | Budget]:
     """What a request may use beyond its own body, once its history stands before it."""
-    if not job.rewritten or not any(limit.unit != "requests" for limit in reservation.limits):
+    if not exchange.rewritten or not any(limit.unit != "requests" for limit in reservation.limits):
         return []
-    read = whole_input(job) - reservation.expected.input
+    read = whole_input(exchange) - reservation.expected.input
     if read <= 0:
         return []
     before = reservation.expected_cost
@@ -162,14 +162,14 @@ def used(reservation: Reservation, record: Record, ended: BaseException | None) 
 def estimate(reservation: Reservation, record: Record, *, asked: bool = False) -> None:
     """Put down what an answer came to whose provider does not tell: the ledger says the same as the limits,
     since budgets begin from it again. `asked`: a provider has read the request, whatever it has said."""
-    if reservation.heard is None or record.usage_source == "provider":
+    if reservation.letters is None or record.usage_source == "provider":
         return
-    heard = reservation.heard.tokens
+    heard = reservation.letters.tokens
     if not heard and not asked:
         return
     usage = _estimate(record.usage, reservation.expected, heard)
     if usage is not record.usage:
-        record.usage, record.usage_source = usage, "estimated"
+        record.used(usage, "estimated")
 
 
 def _timed_out(ended: BaseException) -> bool:

@@ -6,12 +6,14 @@ holds it, and loose ones, which hold only the exact name. See docs/reasoning.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
 
 import msgspec
 
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.exchange import Answerer, Exchange
+from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.reasoning.names import Namer, Turn, read_history, visible
 from wireglot.gateway.state.reasoning.parts import (
@@ -27,9 +29,6 @@ from wireglot.gateway.targets.routing import Target
 from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall
 from wireglot.ir.outcome import Response
 from wireglot.stores.base import StoreDown, Vault
-
-if TYPE_CHECKING:
-    from wireglot.gateway.request.job import Job
 
 _DAY: Final = 86_400
 _LONG: Final = 3650 * _DAY
@@ -55,22 +54,22 @@ class ReasoningVault:
         server = settings.server
         self._secrets = [server.secret.value.encode(), *(old.value.encode() for old in server.old_secrets)]
 
-    def concern(self, job: Job, targets: tuple[Target, ...]) -> bool:
-        """Whether the client loses state on its way that one of these upstreams wants back."""
+    def concerns(self, exchange: Exchange) -> bool:
+        """Whether the client loses state on its way that one of its upstreams wants back."""
+        job = exchange.job
         if job.asked.operation != "generate":
             return False
-        return any(_needs(job.dialect, target) for target in targets)
+        return any(_needs(job.dialect, target) for target in exchange.targets)
 
-    async def recall(self, job: Job, targets: tuple[Target, ...]) -> None:
+    async def recall(self, exchange: Exchange) -> None:
         """Put back what the conversation's turns have lost on their way, and arrange for the next one."""
-        if not self.concern(job, targets):
-            return
+        job, targets = exchange.job, exchange.targets
         try:
-            history = read_history(job.request().messages)
+            history = read_history(exchange.request().messages)
         except RequestError:
             return  # only its own vendor can read it
-        keeping = _Keeping(self, job, targets, history.prefix)
-        job.keepings.append(keeping)
+        keeper = _KeepsReasoning(self, exchange, history.prefix)
+        exchange.ending.keep_with(keeper)
         by_name = _carries_bare(job.dialect, targets)
         lacking = [
             turn
@@ -82,34 +81,34 @@ class ReasoningVault:
         try:
             found = await self._find(job, lacking)
         except StoreDown:
-            job.record.notes = [*job.record.notes, _NOT_RECALLED]
+            exchange.record.noted(_NOT_RECALLED)
             return
-        keeping.put_back = _put_back(job, found, by_name)
+        keeper.put_back = _put_back(exchange, found, by_name)
 
-    async def keep(self, job: Job, prefix: bytes, content: tuple[Part, ...]) -> None:
+    async def keep(self, exchange: Exchange, prefix: bytes, content: tuple[Part, ...]) -> None:
         body = pack(content)
         if body is None:
             return
-        namer = self._namers(job)[0]
+        namer = self._namers(exchange.job)[0]
         exact = namer.exact(prefix, visible(content))
         entries = {exact: body}
         entries.update((name, exact.encode()) for name in namer.loose(content))
-        await self._write(job, entries)
+        await self._write(exchange, entries)
 
-    async def give_up(self, job: Job, turns: Sequence[Turn]) -> None:
+    async def give_up(self, exchange: Exchange, turns: Sequence[Turn]) -> None:
         """Their minter has refused them behind this conversation: they are not tried again and again."""
-        namers = self._namers(job)
+        namers = self._namers(exchange.job)
         names = (namer.exact(turn.prefix, turn.shown) for turn in turns for namer in namers)
-        await self._write(job, dict.fromkeys(names, GIVEN_UP))
+        await self._write(exchange, dict.fromkeys(names, GIVEN_UP))
 
-    async def _write(self, job: Job, entries: dict[str, bytes]) -> None:
+    async def _write(self, exchange: Exchange, entries: dict[str, bytes]) -> None:
         if self.away():  # known to take nothing: the answer does not wait to find that out
-            job.record.notes = [*job.record.notes, _NOT_KEPT]
+            exchange.record.noted(_NOT_KEPT)
             return
         try:
-            await self._vault.keep(job.caller.name, entries, self._seconds)
+            await self._vault.keep(exchange.job.caller.name, entries, self._seconds)
         except StoreDown:
-            job.record.notes = [*job.record.notes, _NOT_KEPT]
+            exchange.record.noted(_NOT_KEPT)
 
     async def _find(self, job: Job, turns: list[Turn]) -> list[tuple[Turn, tuple[Part, ...]]]:
         """The kept form of each turn that has one."""
@@ -141,32 +140,57 @@ class ReasoningVault:
         return [Namer(secret, job.caller.name, job.session) for secret in self._secrets]
 
 
-class _Keeping:
-    """Keeps one answer, if there is anything in it that its client will not send back by itself."""
+class _KeepsReasoning:
+    """Implements `Keeper`: one answer, if there is anything in it that its client will not send back."""
 
-    def __init__(self, vault: ReasoningVault, job: Job, targets: tuple[Target, ...], prefix: bytes) -> None:
+    def __init__(self, vault: ReasoningVault, exchange: Exchange, prefix: bytes) -> None:
         self._vault = vault
-        self._job = job
-        self._targets = targets
+        self._exchange = exchange
         self._prefix = prefix
         self.put_back: list[Turn] = []
 
+    def needs(self, target: Target) -> bool:
+        """A model that does not think leaves nothing to keep, unless old state is to be given up."""
+        if self.put_back:
+            return True
+        limits = target.limits
+        thinks = limits.thinking != "none" or limits.call_signatures
+        return thinks and _needs(self._exchange.job.dialect, target)
+
     async def keep(self, response: Response) -> None:
-        record = self._job.record
-        if self._job.stripped and self.put_back:
-            await self._vault.give_up(self._job, self.put_back)
+        exchange = self._exchange
+        record, targets = exchange.record, exchange.targets
+        if exchange.stripped and self.put_back:
+            await self._vault.give_up(exchange, self.put_back)
         answered = next(
             (
                 target
-                for target in self._targets
+                for target in targets
                 if (target.provider.name, target.model) == (record.provider, record.upstream_model)
             ),
-            self._targets[0],
+            targets[0],
         )
         for content in (response.content, *(other.content for other in response.others)):
             worth = worth_keeping(content, text_counts=answered.limits.reasoning == "text")
-            if _is_lost_by(self._job.dialect, worth):
-                await self._vault.keep(self._job, self._prefix, worth)
+            if _is_lost_by(exchange.job.dialect, worth):
+                await self._vault.keep(exchange, self._prefix, worth)
+
+
+class Recalled:
+    """A step: what a client could not carry is put back for the upstreams that want it."""
+
+    def __init__(self, inner: Answerer, vault: ReasoningVault) -> None:
+        self._inner = inner
+        self._vault = vault
+
+    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
+        if not self._vault.concerns(exchange):
+            return self._inner.answer(exchange)
+        return self._recalled(exchange)
+
+    async def _recalled(self, exchange: Exchange) -> None:
+        await self._vault.recall(exchange)
+        await self._inner.answer(exchange)
 
 
 def _needs(client: str, target: Target) -> bool:
@@ -200,9 +224,9 @@ def _carries_bare(client: str, targets: tuple[Target, ...]) -> bool:
     return client == "openai-chat" and any(target.dialect != client for target in targets)
 
 
-def _put_back(job: Job, found: list[tuple[Turn, tuple[Part, ...]]], by_name: bool) -> list[Turn]:
+def _put_back(exchange: Exchange, found: list[tuple[Turn, tuple[Part, ...]]], by_name: bool) -> list[Turn]:
     """The turns that were changed."""
-    request = job.request()
+    request = exchange.request()
     messages: list[Message] = list(request.messages)
     changed: list[Turn] = []
     for turn, kept in reversed(found):  # from the end: places before it stay
@@ -213,5 +237,5 @@ def _put_back(job: Job, found: list[tuple[Turn, tuple[Part, ...]]], by_name: boo
         messages[turn.start : turn.end] = [Message("assistant", content, first.name, first.extra)]
         changed.append(turn)
     if changed:
-        job.rewrite(msgspec.structs.replace(request, messages=tuple(messages)))
+        exchange.rewrite(msgspec.structs.replace(request, messages=tuple(messages)))
     return changed

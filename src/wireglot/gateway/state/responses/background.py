@@ -5,86 +5,84 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections.abc import Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.request.job import common_headers, identity
-from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.page_request import PageRequest, unavailable
-from wireglot.gateway.state.responses.background_work import FINAL, Work, ended, opened
-from wireglot.gateway.state.responses.event_log import EventLog, terminal
-from wireglot.gateway.state.responses.follower import POLL, Follower
+from wireglot.gateway.request.body import read
+from wireglot.gateway.request.exchange import Answerer, Exchange
+from wireglot.gateway.request.headers import JSON, common_headers, identity
+from wireglot.gateway.request.page_request import PageRequest, unavailable
+from wireglot.gateway.request.problems import note_bug
+from wireglot.gateway.state.pace import Pace
+from wireglot.gateway.state.responses.background_work import FINAL, Watch, Work, Workplace, ended, opened
+from wireglot.gateway.state.responses.event_log import FULL_BYTES, HELD_BYTES, EventLog, terminal
+from wireglot.gateway.state.responses.follower import Follower
 from wireglot.gateway.state.responses.heartbeat import Heartbeats
 from wireglot.gateway.state.responses.store import ResponseStore
 from wireglot.gateway.state.stored_forms import CANCEL, EVENT, KeptResponse
-from wireglot.gateway.state.tasks import Guarded, Note, stop
+from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
 from wireglot.wire.json import encode
 
-if TYPE_CHECKING:
-    from wireglot.gateway.app import Gateway
-    from wireglot.gateway.request.job import Job
-
 MOST: Final = 1000
 MOST_OF_A_CALLER: Final = 64
 
-_LOOK: Final = 1.0
-"""Seconds between two looks for orders to cancel, which come by another process."""
-_BEAT: Final = 5
-"""Looks between two signs of life."""
-_CANCELLING: Final = 5.0
-_CANCEL_KEPT: Final = 600 * 1000
-_ENDING: Final = 5.0
+_BEAT_LOOKS: Final = 5
+"""Between two signs of life."""
+_CANCELLING_SECONDS: Final = 5.0
+_CANCEL_KEPT_MS: Final = 600 * 1000
+_ENDING_SECONDS: Final = 5.0
 
 
 class Background:
     def __init__(
-        self, documents: Documents, responses: ResponseStore, settings: Settings, instance: str, note: Note
+        self, documents: Documents, responses: ResponseStore, instance: str, watch: Watch, pace: Pace
     ) -> None:
         self.lease = 30.0
         """Seconds without a sign of life after which whoever works on a response may have died."""
-        self.grace = 1.5 * _BEAT * _LOOK
+        self.grace = 1.5 * _BEAT_LOOKS * pace.background_look_seconds
         """Seconds for one more: a store that was away has only old ones of the living."""
+        self._pace = pace
+        self.most_of_a_caller = MOST_OF_A_CALLER
+        self.full_bytes, self.held_bytes = FULL_BYTES, HELD_BYTES
         self._documents = documents
         self._responses = responses
-        self._instance = instance
-        self._note = note
+        note = watch.note
         self._works: dict[tuple[str, str], Work] = {}
         self._by_record: dict[str, Work] = {}
         self._watch: asyncio.Task[None] | None = None
-        self._gateway: Gateway | None = None
         self._heartbeats = Heartbeats(documents)
+        self._place = Workplace(
+            instance=instance,
+            responses=responses,
+            documents=documents,
+            heartbeats=self._heartbeats,
+            watch=watch,
+        )
         self._hearing = Guarded(note, "background: orders")
         self._beating = Guarded(note, "background: beats")
 
-    def adopt(self, settings: Settings) -> None:
-        """Each response keeps the settings it was asked for under."""
-
     # Asked for.
 
-    def wants(self, job: Job) -> bool:
-        return (
-            job.dialect == "openai-responses"
-            and job.asked.operation == "generate"
-            and job.outline.get("background") is True
-        )
-
-    async def start(self, gateway: Gateway, job: Job) -> None:
-        """Answer a request for a response in the background: with its first form, or with its stream."""
+    async def start(self, exchange: Exchange, answerer: Answerer) -> None:
+        """Answer a request for a response in the background: with its first form, or with its stream. The
+        response itself is made by `answerer`, whether anybody waits for it or not."""
+        job = exchange.job
         if job.outline.get("store") is False:
             raise RequestError(
                 "bad", "background: needs the response to be stored (store: true)", param="background"
             )
         self._check_room(job.caller.name)
-        work = self._work(gateway, job)
-        self._works[work.caller, work.id] = self._by_record[work.job.record.id] = work
-        work.task = asyncio.create_task(self._run(gateway, work))
+        work = self._work(exchange)
+        self._works[work.caller, work.id] = self._by_record[work.exchange.record.id] = work
+        work.task = asyncio.create_task(self._run(work, answerer))
         try:
             await work.accepted.wait()
         except asyncio.CancelledError:
@@ -93,30 +91,28 @@ class Background:
         if not work.exists:
             assert work.refusal is not None
             raise work.refusal
-        job.record.status = 200
+        exchange.record.answered()
+        headers = common_headers(exchange)
         if job.stream:
             follower = self._follower(work.caller, work.id, -1, work.event_log)
-            await follower.tell(job.reply, common_headers(job), job.settings.limits.ping)
+            await follower.tell(exchange.reply, headers, job.settings.limits.ping)
         else:
-            headers = [("content-type", "application/json"), *common_headers(job)]
-            job.reply.send(200, headers, encode(work.first))
+            exchange.reply.send(200, [JSON, *headers], encode(work.first))
 
-    def of(self, job: Job) -> Work | None:
-        """The work that this job does, where it is done in the background."""
-        return self._by_record.get(job.record.id) if self._by_record else None
+    def of(self, exchange: Exchange) -> Work | None:
+        """The work that this exchange does, where it is done in the background."""
+        return self._by_record.get(exchange.record.id) if self._by_record else None
 
-    async def loaded(self, job: Job, kept: KeptResponse) -> None:
+    async def loaded(self, exchange: Exchange, kept: KeptResponse) -> None:
         """Everything it builds on was found: from here on the response exists."""
-        work = self._by_record[job.record.id]
-        assert self._gateway is not None
         try:
-            await work.keep(self._gateway, kept)
+            await self._by_record[exchange.record.id].keep(kept)
         except StoreDown:
             raise unavailable("background") from None
 
-    def _work(self, gateway: Gateway, job: Job) -> Work:
-        self._gateway = gateway
-        document = {key: value for key, value in job.document().items() if key != "background"}
+    def _work(self, exchange: Exchange) -> Work:
+        job, head = exchange.job, exchange.job.head
+        document = {key: value for key, value in exchange.document().items() if key != "background"}
         body = encode({**document, "stream": True})  # so that there are events to keep
         id = f"resp_{secrets.token_hex(24)}"
         patch = {
@@ -126,47 +122,37 @@ class Background:
             "created_at": job.context.now,
             **_links(document),
         }
-        event_log = EventLog(patch, keeps=job.stream)
-        head = job.head
+        event_log = EventLog(patch, keeps=job.stream, full_bytes=self.full_bytes, held_bytes=self.held_bytes)
         record = Record(
             f"req_{secrets.token_hex(12)}",
             time.monotonic(),
-            job.dialect,
-            job.asked.operation,
-            job.caller.name,
+            dialect=job.dialect,
+            operation=job.asked.operation,
+            caller=job.caller.name,
             path=head.path,
             agent=head.headers.get("user-agent", ""),
             traceparent=head.headers.get("traceparent", ""),
         )
-        inner = gateway.job(job.settings, head, body, job.asked, job.caller, record, event_log)
-        inner.rewrite(inner.request())  # what passes as it came has another id
-        return Work(
-            id,
-            inner,
-            event_log,
-            opened(inner, patch),
-            stream=job.stream,
-            instance=self._instance,
-            responses=self._responses,
-            documents=self._documents,
-            heartbeats=self._heartbeats,
-        )
+        asking = read(job.incoming, body, id=record.id, now=int(time.time()))
+        own = Exchange(asking, record, event_log, exchange.redactor)
+        own.rewrite(own.request())  # what passes as it came has another id
+        return Work(id, own, event_log, opened(own, patch), self._place)
 
     def _check_room(self, caller: str) -> None:
         own = sum(1 for owner, _ in self._works if owner == caller)
-        if own >= MOST_OF_A_CALLER or len(self._works) >= MOST:
-            most = MOST_OF_A_CALLER if own >= MOST_OF_A_CALLER else MOST
+        if own >= self.most_of_a_caller or len(self._works) >= MOST:
+            most = self.most_of_a_caller if own >= self.most_of_a_caller else MOST
             raise RequestError("rate", f"background: {most} responses are being made already", retry_after=10)
 
-    async def _run(self, gateway: Gateway, work: Work) -> None:
+    async def _run(self, work: Work, answerer: Answerer) -> None:
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._look())
         try:
-            await work.run(gateway)
+            await work.run(answerer)
         except Exception as bug:
-            self._note("error", "bug", id=work.job.record.id, type=type(bug).__name__, where="background")
+            note_bug(bug, work.exchange.record.id, self._place.watch.note)
         finally:
-            del self._works[work.caller, work.id], self._by_record[work.job.record.id]
+            del self._works[work.caller, work.id], self._by_record[work.exchange.record.id]
             work.accepted.set()
             work.event_log.close()
 
@@ -204,7 +190,7 @@ class Background:
             work = self._works.get((caller, id))
             if work is not None and work.task is not None:
                 work.stop("cancelled")
-                await asyncio.wait({work.task}, timeout=_CANCELLING)
+                await asyncio.wait({work.task}, timeout=_CANCELLING_SECONDS)
             else:
                 await self._order(caller, id)
             kept = await self._found(caller, id)
@@ -222,7 +208,8 @@ class Background:
                 code="invalid_value",
                 param="stream",
             )
-        page.record.status, page.record.stream = 200, True
+        page.record.answered()
+        page.record.stream = True
         work = self._works.get((caller, id))
         follower = self._follower(caller, id, after, work.event_log if work is not None else None)
         headers = identity(page.record.id, page.asked.dialect)
@@ -248,11 +235,11 @@ class Background:
         """Have whoever works on it cancel it, and wait a while until that has happened."""
         now = int(time.time() * 1000)
         await self._documents.put(
-            [Document(caller, CANCEL, id, b"", created=now, expires=now + _CANCEL_KEPT)]
+            [Document(caller, CANCEL, id, b"", created=now, expires=now + _CANCEL_KEPT_MS)]
         )
-        until = time.monotonic() + _CANCELLING
+        until = time.monotonic() + _CANCELLING_SECONDS
         while time.monotonic() < until:
-            await asyncio.sleep(POLL)
+            await asyncio.sleep(self._pace.background_follow_seconds)
             kept = await self._responses.load(caller, id)
             if kept is None or kept.body["status"] in FINAL:
                 break
@@ -266,7 +253,15 @@ class Background:
             kept = await self._responses.load(caller, id)
             return None if kept is None else await self.current(caller, id, kept)
 
-        return Follower(self._documents, caller, id, after, event_log=event_log, look=look)
+        return Follower(
+            self._documents,
+            caller,
+            id,
+            after,
+            event_log=event_log,
+            look=look,
+            poll_seconds=self._pace.background_follow_seconds,
+        )
 
     # The process.
 
@@ -274,11 +269,11 @@ class Background:
         """While there is work: tell others that we live, hear whether to stop."""
         looks, late = 0, False
         while self._works:
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(self._pace.background_look_seconds)
             looks += 1
             works = list(self._works.values())
             await self._hearing.run(partial(self._hear, works))
-            if late or looks % _BEAT == 0:
+            if late or looks % _BEAT_LOOKS == 0:
                 done = await asyncio.gather(*(self._beating.run(work.beat) for work in works))
                 late = not all(done)
         self._watch = None
@@ -291,6 +286,7 @@ class Background:
 
     async def drain(self, seconds: float) -> None:
         """Let work finish for so long; what is left then fails. A later call with less time overtakes."""
+        self._place.draining = True
         tasks = {work.task for work in self._works.values() if work.task is not None}
         if not tasks:
             return
@@ -298,7 +294,7 @@ class Background:
             await asyncio.wait(tasks, timeout=seconds)
         for work in tuple(self._works.values()):
             work.stop("stopped")
-        await asyncio.wait(tasks, timeout=_ENDING)
+        await asyncio.wait(tasks, timeout=_ENDING_SECONDS)
 
     async def close(self) -> None:
         await self.drain(0)
@@ -318,3 +314,21 @@ def _links(document: dict[str, Any]) -> dict[str, Any]:
         "previous_response_id": document.get("previous_response_id"),
         "conversation": {"id": named} if isinstance(named, str) else None,
     }
+
+
+class InBackground:
+    """A step: a response that nobody waits for is made by a task of its own."""
+
+    def __init__(self, inner: Answerer, background: Background) -> None:
+        self._inner = inner
+        self._background = background
+
+    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
+        job = exchange.job
+        wanted = (
+            job.dialect == "openai-responses"
+            and job.asked.operation == "generate"
+            and job.outline.get("background") is True
+            and job.settings.store.responses != "upstream"
+        )
+        return self._background.start(exchange, self._inner) if wanted else self._inner.answer(exchange)

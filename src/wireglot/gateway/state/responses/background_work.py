@@ -4,60 +4,71 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
 from wireglot.dialects.registry import dialect
-from wireglot.gateway.errors import RequestError, cleaned
-from wireglot.gateway.pages import health
-from wireglot.gateway.state.clock import now_ms
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.observe.log import Note
+from wireglot.gateway.observe.record import CLIENT_LEFT, Record
+from wireglot.gateway.request.exchange import Answerer, Exchange
+from wireglot.gateway.request.problems import error_of, note_bug
 from wireglot.gateway.state.responses.event_log import EventLog, frame, frames
-from wireglot.gateway.state.stored_forms import EVENT, KeptResponse
-from wireglot.http.failures import AttemptFailed
+from wireglot.gateway.state.responses.heartbeat import Heartbeats
+from wireglot.gateway.state.responses.store import ResponseStore
+from wireglot.gateway.state.stored_forms import EVENT, KeptResponse, now_ms
 from wireglot.ir.errors import ApiError
 from wireglot.ir.stream import Failure, Start
 from wireglot.stores import StoreDown
+from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
-
-if TYPE_CHECKING:
-    from wireglot.gateway.app import Gateway
-    from wireglot.gateway.request.job import Job
-    from wireglot.gateway.state.responses.heartbeat import Heartbeats
-    from wireglot.gateway.state.responses.store import ResponseStore
-    from wireglot.stores.base import Documents
 
 FINAL: Final = frozenset({"completed", "failed", "incomplete", "cancelled"})
 STOPPED: Final = "the gateway stopped while it worked on this response"
 
-_GATHER: Final = 0.2
-"""Seconds that events wait for more of them before they are stored together."""
-_AGAIN: Final = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+_GATHER_SECONDS: Final = 0.2
+"""That events wait for more of them before they are stored together."""
+_AGAIN_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Seconds between tries to store how it ended."""
-_HOUR: Final = 3600 * 1000
+_HOUR_MS: Final = 3600 * 1000
 
 Why = Literal["", "cancelled", "deleted", "stopped"]
 
 
+class Watch(Protocol):
+    """Who is told of a request that runs without a client."""
+
+    @property
+    def note(self) -> Note: ...
+
+    def begin(self, record: Record) -> None: ...
+
+    def finish(self, record: Record) -> None: ...
+
+
+class Workplace(msgspec.Struct, kw_only=True):
+    """What every background response is made with."""
+
+    instance: str
+    responses: ResponseStore
+    documents: Documents
+    heartbeats: Heartbeats
+    watch: Watch
+    draining: bool = False
+    """The process ends: nothing is tried for long any more."""
+
+
 class Work:
+    """`exchange` is answered into `event_log`; `body` is the response before anything was done for it."""
+
     def __init__(
-        self,
-        id: str,
-        job: Job,
-        event_log: EventLog,
-        body: dict[str, Any],
-        *,
-        stream: bool,
-        instance: str,
-        responses: ResponseStore,
-        documents: Documents,
-        heartbeats: Heartbeats,
+        self, id: str, exchange: Exchange, event_log: EventLog, body: dict[str, Any], place: Workplace
     ) -> None:
         self.id = id
-        self.caller = job.caller.name
-        self.job = job
+        self.caller = exchange.job.caller.name
+        self.exchange = exchange
         self.event_log = event_log
-        self.stream = stream
         self.why: Why = ""
         """Why it was stopped, where it was."""
         self.refusal: Exception | None = None
@@ -66,14 +77,13 @@ class Work:
         """It is stored, or refused: whoever asked can be told."""
         self.task: asyncio.Task[None] | None = None
         self.first = body
-        """The response before anything was done for it."""
         self._body = body
         self._kept: KeptResponse | None = None
-        self._instance = instance
-        self._responses = responses
-        self._documents = documents
-        self._heartbeats = heartbeats
-        self._hours = job.settings.store.keep.events_hours
+        self._place = place
+        self._responses = place.responses
+        self._documents = place.documents
+        self._heartbeats = place.heartbeats
+        self._hours = exchange.job.settings.store.keep.events_hours
         self._ending = False
 
     @property
@@ -93,15 +103,19 @@ class Work:
 
     # How it is kept.
 
-    async def keep(self, gateway: Gateway, kept: KeptResponse) -> None:
+    async def keep(self, kept: KeptResponse) -> None:
         """Its first form; from here on it exists, and whoever asked for it is told so."""
         kept = msgspec.structs.replace(
-            kept, body=self._body, background=True, stream=self.stream, instance=self._instance
+            kept,
+            body=self._body,
+            background=True,
+            stream=self.event_log.keeps,
+            instance=self._place.instance,
         )
         await self._heartbeats.begin(self.caller, self.id)
         await self._responses.save(self.caller, self.id, kept)
         self._kept = kept
-        gateway.observer.begin(self.job.record)
+        self._place.watch.begin(self.exchange.record)
         self.accepted.set()
 
     async def beat(self) -> None:
@@ -112,16 +126,16 @@ class Work:
     async def _save(self, *, working: bool) -> bool:
         assert self._kept is not None
         kept = msgspec.structs.replace(
-            self._kept, body=self._body, instance=self._instance if working else ""
+            self._kept, body=self._body, instance=self._place.instance if working else ""
         )
         return await self._responses.replace(self.caller, self.id, kept)
 
     # The work.
 
-    async def run(self, gateway: Gateway) -> None:
+    async def run(self, answerer: Answerer) -> None:
         saver = asyncio.create_task(self._keep_events())
         try:
-            error = await self._answered(gateway)
+            error = await self._answered(answerer)
         finally:
             # Not cancelled: what it is writing just now must not come after what is written at the end.
             self._ending = True
@@ -130,68 +144,58 @@ class Work:
             try:
                 (problem,) = await asyncio.gather(saver, return_exceptions=True)
                 if isinstance(problem, Exception):
-                    self._tell_bug(gateway, problem)
+                    note_bug(problem, self.exchange.record.id, self._place.watch.note)
             finally:
-                self._close_books(gateway)
+                self._close_account()
         if self._kept is None:
             self.refusal = self.refusal or RequestError("internal", "the response was not stored")
             self.accepted.set()
             return
         if self.why != "deleted":
             self._end(error)
-            await self._store_end(gateway)
+            await self._store_end()
         else:
             await self._forget()
         self.event_log.close()
 
-    def _close_books(self, gateway: Gateway) -> None:
-        job, record = self.job, self.job.record
-        if job.client is not None:
-            job.client.close()
-            record.first_byte = job.client.first
-        job.client = job.feeder = job.heard = None
-        job.keepings = []
-        gateway.state.ledger.finish(record)
+    def _close_account(self) -> None:
+        record = self.exchange.record
+        self.exchange.close()
         if record.begun:
-            gateway.observer.finish(record)
+            self._place.watch.finish(record)
 
-    def _tell_bug(self, gateway: Gateway, bug: Exception) -> None:
-        where = health.place(bug)
-        gateway.observer.note("error", "bug", id=self.job.record.id, type=type(bug).__name__, where=where)
-
-    async def _answered(self, gateway: Gateway) -> ApiError | None:
+    async def _answered(self, answerer: Answerer) -> ApiError | None:
         """Have it answered like any request; what goes wrong becomes a part of the response."""
-        record = self.job.record
+        exchange, record = self.exchange, self.exchange.record
         try:
-            await gateway.answer(self.job)
+            await answerer.answer(exchange)
             return None
-        except (RequestError, AttemptFailed) as problem:
-            self.refusal = problem
-            error = cleaned(problem.error, self.job.redactor.text)
         except asyncio.CancelledError:
-            record.outcome = "gateway_abort" if self.why == "stopped" else "client_abort"
-            record.status = record.status or 499
+            if self.why == "stopped":
+                record.cut_off()
+                record.answered(record.status or CLIENT_LEFT)
+            else:
+                record.left()
             if self.task is not None:
                 self.task.uncancel()  # what is left to do is done
             self.refusal = RequestError("shed", "the gateway is shutting down", retry_after=1)
             return None
-        except Exception as bug:
-            self._tell_bug(gateway, bug)
-            self.refusal = bug
-            error = RequestError("internal", "an internal error; it has been logged").error
-        record.outcome = "error"
-        record.status = error.status
-        record.error_kind, record.error_code, record.error_message = error.kind, error.code, error.message
+        except Exception as problem:
+            self.refusal = problem
+            error = error_of(problem, record.id, exchange.redactor, self._place.watch.note)
+        record.failed(error)
+        record.answered(error.status)
         return error
 
     def _end(self, error: ApiError | None) -> None:
         """The last event, where the stream has not come to one."""
         event_log = self.event_log
         if event_log.final is None and error is not None:
-            told = msgspec.structs.replace(error, request_id=self.job.record.id)
-            context = msgspec.structs.replace(self.job.context, first_event=event_log.next)
-            writer = dialect(self.job.dialect).stream_writer(context, self.job.request())
-            opening = [] if event_log.opening is not None else [Start("", self.job.model)]
+            told = msgspec.structs.replace(error, request_id=self.exchange.record.id)
+            job = self.exchange.job
+            context = msgspec.structs.replace(job.context, first_event=event_log.next)
+            writer = dialect(job.dialect).stream_writer(context, self.exchange.request())
+            opening = [] if event_log.opening is not None else [Start("", job.model)]
             event_log.write(writer.write([*opening, Failure(told)]))
         if event_log.final is None:
             status = "cancelled" if self.why == "cancelled" else "failed"
@@ -211,7 +215,7 @@ class Work:
         while not self._is_ending():
             await self.event_log.dirty.wait()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.event_log.full.wait(), _GATHER)
+                await asyncio.wait_for(self.event_log.full.wait(), _GATHER_SECONDS)
             if self._is_ending():
                 break
             if not told and self.event_log.opening is not None:
@@ -236,16 +240,16 @@ class Work:
             parent=self.id,
             number=number,
             created=now,
-            expires=now + int(self._hours * _HOUR) if self._hours else 0,
+            expires=now + int(self._hours * _HOUR_MS) if self._hours else 0,
         )
         await self._documents.put([piece])
         self.event_log.stored(len(fresh))
 
-    async def _store_end(self, gateway: Gateway) -> None:
+    async def _store_end(self) -> None:
         """Its events first: whoever sees that it has ended finds all of them."""
-        for wait in (*_AGAIN, None):
+        for wait in (*_AGAIN_SECONDS, None):
             try:
-                await self._store_last_events(gateway)
+                await self._store_last_events()
                 # Somebody who took us for dead has told the client so, and that stays true.
                 now = await self._responses.load(self.caller, self.id)
                 if now is None:
@@ -255,23 +259,19 @@ class Work:
                     await self._heartbeats.end(self.caller, self.id)
                 return
             except StoreDown:
-                if wait is None or gateway.draining:
-                    gateway.observer.note(
-                        "error",
-                        "background",
-                        id=self.job.record.id,
-                        detail="the store is down: the end is lost",
-                    )
+                if wait is None or self._place.draining:
+                    detail = "the store is down: the end is lost"
+                    self._place.watch.note("error", "background", id=self.exchange.record.id, detail=detail)
                     return
                 await asyncio.sleep(wait)
 
-    async def _store_last_events(self, gateway: Gateway) -> None:
+    async def _store_last_events(self) -> None:
         try:
             await self._store_events()
         except StoreDown:
             raise
         except Exception as bug:  # whatever is wrong with them: how it ended is told all the same
-            self._tell_bug(gateway, bug)
+            note_bug(bug, self.exchange.record.id, self._place.watch.note)
 
     async def _forget(self) -> None:
         with contextlib.suppress(StoreDown):
@@ -279,9 +279,10 @@ class Work:
             await self._heartbeats.end(self.caller, self.id)
 
 
-def opened(job: Job, patch: dict[str, Any]) -> dict[str, Any]:
+def opened(exchange: Exchange, patch: dict[str, Any]) -> dict[str, Any]:
     """The response before anything has been done for it."""
-    writer = dialect(job.dialect).stream_writer(job.context, job.request())
+    job = exchange.job
+    writer = dialect(job.dialect).stream_writer(job.context, exchange.request())
     first = next(frames(writer.write([Start("", job.model)])))
     body: dict[str, Any] = msgspec.json.decode(first.data.partition(b"data: ")[2])["response"]
     return {**body, **patch, "status": "queued"}

@@ -4,16 +4,19 @@ asked, and what came of them is kept before their end goes out."""
 from __future__ import annotations
 
 import secrets
+from collections.abc import Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from wireglot.dialects.openai_responses.echo import TOLD
 from wireglot.dialects.registry import dialect
-from wireglot.gateway.errors import RequestError
-from wireglot.gateway.request.job import with_faults_told
+from wireglot.gateway.errors import RequestError, told
+from wireglot.gateway.request.exchange import Answerer, Exchange
+from wireglot.gateway.request.job import Job
+from wireglot.gateway.request.page_request import unavailable
 from wireglot.gateway.state.conversations.items import (
     RESPONSES,
     Stem,
@@ -24,20 +27,18 @@ from wireglot.gateway.state.conversations.items import (
     whole_items,
     with_tools,
 )
-from wireglot.gateway.state.conversations.store import ConversationStore
-from wireglot.gateway.state.page_request import unavailable
+from wireglot.gateway.state.conversations.store import ConversationStore, new_conversation, no_conversation
+from wireglot.gateway.state.responses.background import Background
+from wireglot.gateway.state.responses.compaction import is_upstreams
 from wireglot.gateway.state.responses.state_options import StateOptions, state_options
 from wireglot.gateway.state.responses.store import ResponseStore
 from wireglot.gateway.state.store_health import StoreHealth
-from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, KeptResponse, new_part
+from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, KeptResponse
+from wireglot.gateway.targets.routing import Target
 from wireglot.ir.content import Extra, Message, Reasoning
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import AnyTool, Request
 from wireglot.stores import StoreDown
-
-if TYPE_CHECKING:
-    from wireglot.gateway.request.job import Job
-    from wireglot.gateway.state.responses.background import Background
 
 _STATE: Final = frozenset({"previous_response_id", "conversation", "background", "store"})
 _ENCRYPTED: Final = "reasoning.encrypted_content"
@@ -70,37 +71,38 @@ class Chain:
         self._background = background
         self._note = note
 
-    async def load(self, job: Job) -> None:
+    async def load(self, exchange: Exchange) -> None:
         """Make a stateful request whole; leave any other alone."""
-        options = state_options(job)
-        work = self._background.of(job)
-        generates = job.asked.operation == "generate"
+        options = state_options(exchange)
+        work = self._background.of(exchange)
+        generates = exchange.job.asked.operation == "generate"
         if not options.needs_state and work is None and not (generates and options.stateful):
             return
         try:
-            await self._load(job, options)
+            await self._load(exchange, options)
         except StoreDown:
             raise unavailable("a stored conversation") from None
 
-    async def _load(self, job: Job, options: StateOptions) -> None:
-        job.request()  # what is wrong with the body itself is told with its own places
-        work = self._background.of(job)
+    async def _load(self, exchange: Exchange, options: StateOptions) -> None:
+        job = exchange.job
+        exchange.request()  # what is wrong with the body itself is told with its own places
+        work = self._background.of(exchange)
         identifier = work.id if work is not None else f"resp_{secrets.token_hex(16)}"
         past = await self._past(job, options)
-        document = await self._resolved(job, past)
-        own = self._own(job, document)
+        document = await self._resolved(exchange, past)
+        own = self._own(exchange, document)
         generates = job.asked.operation == "generate"
         stored = generates and options.store is not False
         if stored or (generates and past.conversation is not None):
-            stored = self._can_store(job, options) and stored
-        told: dict[str, Any] = {"id": identifier, "store": stored}
+            stored = self._can_store(exchange, options) and stored
+        shown: dict[str, Any] = {"id": identifier, "store": stored}
         if options.previous:
-            told["previous_response_id"] = options.previous
+            shown["previous_response_id"] = options.previous
         if past.conversation is not None:
-            told["conversation"] = {"id": past.conversation.id}
+            shown["conversation"] = {"id": past.conversation.id}
         if work is not None:
-            told["background"] = True
-        job.rewrite(_whole(replace(own, model=job.model, stream=job.stream), past, told))
+            shown["background"] = True
+        exchange.rewrite(_whole(replace(own, model=job.model, stream=job.stream), past, shown))
         stem = Stem(job.context, identifier, "input")
         kept = KeptResponse(
             {},
@@ -110,29 +112,31 @@ class Chain:
             stem=stem.text,
         )
         if work is not None:
-            await self._background.loaded(job, kept)
+            await self._background.loaded(exchange, kept)
         if (stored and work is None) or (generates and past.conversation is not None):
-            job.keepings.append(_Kept(self, job, identifier, kept, past, stored=stored and work is None))
+            turn = _Turn(identifier, kept, past, stored=stored and work is None)
+            exchange.ending.keep_with(_KeepsTurn(self, exchange, turn))
 
-    def _own(self, job: Job, document: dict[str, Any]) -> Request:
+    def _own(self, exchange: Exchange, document: dict[str, Any]) -> Request:
         """The request without its history. It has been read already, unless there was something to put in."""
-        request = job.request()
-        if document.get("input") is not job.document().get("input"):
-            request = with_faults_told(lambda: dialect(RESPONSES).parse_request(document, job.context))
+        request = exchange.request()
+        if document.get("input") is not exchange.document().get("input"):
+            context = exchange.job.context
+            request = told(lambda: dialect(RESPONSES).parse_request(document, context))
         extra = request.extra or Extra(RESPONSES)
         fields = {key: value for key, value in extra.fields.items() if key not in _STATE}
         form = {key: value for key, value in extra.form.items() if key not in _STATE}
         return replace(request, extra=replace(extra, fields=fields, form=form))
 
-    def _can_store(self, job: Job, options: StateOptions) -> bool:
+    def _can_store(self, exchange: Exchange, options: StateOptions) -> bool:
         """Whether it can be stored. Who has not asked for that is served without it, and told so."""
         try:
             self._store_health.check()
         except StoreDown:
             if options.store or options.needs_state:
                 raise
-            self._note("warn", "not stored", id=job.record.id, detail="the store does not answer")
-            job.record.notes = [*job.record.notes, "not stored: the store does not answer"]
+            self._note("warn", "not stored", id=exchange.record.id, detail="the store does not answer")
+            exchange.record.noted("not stored: the store does not answer")
             return False
         return True
 
@@ -141,8 +145,8 @@ class Chain:
     async def _past(self, job: Job, options: StateOptions) -> _Past:
         if options.previous:
             return await self._chained(job, options.previous)
-        if options.holding:
-            return await self._conversed(job, options.holding)
+        if options.conversation:
+            return await self._conversed(job, options.conversation)
         return _Past()
 
     async def _chained(self, job: Job, previous: str) -> _Past:
@@ -199,9 +203,10 @@ class Chain:
         messages, tools = turns_of((entry.kept for entry in placed), job.context, RESPONSES)
         return _Past(messages, tools, conversation=kept)
 
-    async def _resolved(self, job: Job, past: _Past) -> dict[str, Any]:
+    async def _resolved(self, exchange: Exchange, past: _Past) -> dict[str, Any]:
         """The body, with the items that it refers to and without what is ours to answer."""
-        document = {key: value for key, value in job.document().items() if key not in _STATE}
+        job = exchange.job
+        document = {key: value for key, value in exchange.document().items() if key not in _STATE}
         value = document.get("input")
         if value is None and (past.ancestors or past.conversation is not None):
             return {**document, "input": []}  # to go on without a word is a request, too
@@ -229,59 +234,73 @@ class Chain:
 
     # What came of it.
 
-    async def keep(
-        self,
-        job: Job,
-        identifier: str,
-        kept: KeptResponse,
-        past: _Past,
-        *,
-        stored: bool,
-    ) -> None:
+    async def keep(self, job: Job, turn: _Turn) -> None:
         """The response first, then its turn in one step. What fails in between is taken back: a response that
         its conversation knows nothing of could not be gone on with."""
-        caller = job.caller.name
+        caller, past = job.caller.name, turn.past
         try:
-            if stored:
-                await self._responses.save(caller, identifier, kept)
+            if turn.stored:
+                await self._responses.save(caller, turn.id, turn.kept)
             if past.conversation is not None:
                 await self._conversations.keep_turn(
-                    caller, past.conversation, _items(kept, identifier), job.context, begins=past.begins
+                    caller, past.conversation, _items(turn.kept, turn.id), job.context, begins=past.begins
                 )
         except StoreDown as down:
             self._store_health.suspect(down)
-            if stored:
+            if turn.stored:
                 with suppress(StoreDown):
-                    await self._responses.delete(caller, identifier)
+                    await self._responses.delete(caller, turn.id)
             raise unavailable("the response could not be stored") from None
 
 
-class _Kept:
-    """The whole answer, written down before its end is told."""
+class _Turn(msgspec.Struct, frozen=True):
+    """A response that is being made, and what it belongs to."""
 
-    def __init__(
-        self,
-        chain: Chain,
-        job: Job,
-        identifier: str,
-        kept: KeptResponse,
-        past: _Past,
-        *,
-        stored: bool,
-    ) -> None:
+    id: str
+    kept: KeptResponse
+    past: _Past
+    stored: bool
+    """Under its own id. Without it, it is only a turn of its conversation."""
+
+
+class _KeepsTurn:
+    """Implements `Keeper`: the whole answer, written down before its end is told."""
+
+    def __init__(self, chain: Chain, exchange: Exchange, turn: _Turn) -> None:
         self._chain = chain
-        self._job = job
-        self._identifier = identifier
-        self._kept = kept
-        self._past = past
-        self._stored = stored
+        self._exchange = exchange
+        self._turn = turn
+
+    def needs(self, target: Target) -> bool:
+        return True
 
     async def keep(self, response: Response) -> None:
-        job = self._job
+        job = self._exchange.job
         # The same words as in the client's answer: ids follow from the answer and the request alone.
-        body = dialect(RESPONSES).render_response(response, job.context, job.request()).value
-        kept = replace(self._kept, body=body)
-        await self._chain.keep(job, self._identifier, kept, self._past, stored=self._stored)
+        body = dialect(RESPONSES).render_response(response, job.context, self._exchange.request()).value
+        await self._chain.keep(job, replace(self._turn, kept=replace(self._turn.kept, body=body)))
+
+
+class Chained:
+    """A step for the dialect that knows stored responses: their history is put before the request."""
+
+    def __init__(self, inner: Answerer, chain: Chain) -> None:
+        self._inner = inner
+        self._chain = chain
+
+    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
+        if exchange.job.dialect != RESPONSES or is_upstreams(exchange) or self._is_kept_there(exchange):
+            return self._inner.answer(exchange)
+        return self._chained(exchange)
+
+    def _is_kept_there(self, exchange: Exchange) -> bool:
+        """Whether the settings leave it to a provider that stores responses itself."""
+        theirs = exchange.job.settings.store.responses == "upstream"
+        return theirs and exchange.targets[0].dialect == RESPONSES
+
+    async def _chained(self, exchange: Exchange) -> None:
+        await self._chain.load(exchange)
+        await self._inner.answer(exchange)
 
 
 def _items(kept: KeptResponse, response: str = "") -> list[KeptItem]:
@@ -290,13 +309,13 @@ def _items(kept: KeptResponse, response: str = "") -> list[KeptItem]:
     return [KeptItem(item.get("id") or "", item, response=response) for item in items]
 
 
-def _whole(own: Request, past: _Past, told: dict[str, Any]) -> Request:
+def _whole(own: Request, past: _Past, shown: dict[str, Any]) -> Request:
     """The request with its history. Instructions are those of this request alone, and stand first."""
     messages = own.messages
     leading = 1 if messages and _is_instructions(messages[0]) else 0
     messages = (*messages[:leading], *joined_turns([*past.messages, *messages[leading:]]))
     extra = own.extra or Extra(RESPONSES)
-    form = {**extra.form, "store": False, TOLD: told}
+    form = {**extra.form, "store": False, TOLD: shown}
     if own.thinking.extra is not None or any(_is_sealed(message) for message in past.messages):
         include = form.get("include")
         form["include"] = list(dict.fromkeys([*(include if isinstance(include, list) else ()), _ENCRYPTED]))
@@ -315,18 +334,6 @@ def _is_instructions(message: Message) -> bool:
 
 def _is_sealed(message: Message) -> bool:
     return any(isinstance(part, Reasoning) and part.signature is not None for part in message.content)
-
-
-def new_conversation(name: str, job: Job) -> KeptConversation:
-    """One that begins with this request. Names are the callers' own; ids in our form are not made up."""
-    if name.startswith("conv_"):
-        raise no_conversation(name)
-    return KeptConversation(name, job.context.now, new_part(), dialect=job.dialect)
-
-
-def no_conversation(id: str) -> RequestError:
-    message = f"Conversation with id '{id}' not found."
-    return RequestError("not_found", message, code="conversation_not_found", param="conversation")
 
 
 def _no_previous(id: str) -> RequestError:

@@ -10,14 +10,16 @@ from __future__ import annotations
 import base64
 import binascii
 import secrets
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, Final, TypeGuard
 
 from msgspec.structs import replace
 
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.request.job import common_headers
+from wireglot.gateway.request.body import read
+from wireglot.gateway.request.exchange import Answerer, Exchange
+from wireglot.gateway.request.headers import JSON, common_headers
 from wireglot.gateway.state.conversations.items import RESPONSES
 from wireglot.gateway.state.responses.compaction_words import INSTRUCTIONS, NOW, PREFACE, in_words
 from wireglot.gateway.targets.routing import Unroutable, route
@@ -26,10 +28,6 @@ from wireglot.ir.content import Extra, Foreign, Media, Message, Part, Text
 from wireglot.ir.request import Request
 from wireglot.stores.seal import Sealer, Unreadable
 from wireglot.wire.json import decode, encode
-
-if TYPE_CHECKING:
-    from wireglot.gateway.app import Gateway
-    from wireglot.gateway.request.job import Job
 
 KIND: Final = "compaction"
 
@@ -73,48 +71,42 @@ class Compaction:
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
 
-    async def answer(self, gateway: Gateway, job: Job) -> None:
-        if _compacts_itself(job):
-            await gateway.answer(job)
-            return
+    async def answer(self, exchange: Exchange, inner: Answerer) -> None:
+        """Ask for a summary with `inner`, and hand it out sealed."""
+        job = exchange.job
         summary = _Summary()
-        document = job.document()
+        document = exchange.document()
         asked = {"store": False, "stream": False, "input": document.get("input") or []}
-        body = encode({**document, **asked})
-        inner = gateway.job(job.settings, job.head, body, job.asked, job.caller, job.record, summary)
-        await gateway.answer(inner)
+        asking = read(job.incoming, encode({**document, **asked}), id=job.id, now=job.context.now)
+        # In its place: what is written down of the one is written down of the other.
+        own = Exchange(asking, exchange.record, summary, exchange.redactor, exchange.ending)
+        await inner.answer(own)
         answer = decode(summary.body)
         text = "".join(_texts(answer))
         if not text.strip():
             raise RequestError("upstream_bad", "the model has not written a summary")
-        context = job.context
         compacted = {
             "id": f"resp_{secrets.token_hex(24)}",
             "object": "response.compaction",
-            "created_at": context.now,
+            "created_at": job.context.now,
             "output": [*summary.kept, self._item(job.caller.name, text)],
             "usage": answer.get("usage") or _NO_USAGE,
         }
-        headers = [("content-type", "application/json"), *common_headers(inner)]
-        job.reply.send(200, headers, encode(compacted))
+        exchange.reply.send(200, [JSON, *common_headers(own)], encode(compacted))
 
-    def passes(self, job: Job) -> bool:
-        """Whether it is a compaction that the upstream itself does."""
-        return job.asked.operation == "compact" and not isinstance(job.reply, _Summary)
-
-    def shape(self, job: Job) -> None:
+    def open(self, exchange: Exchange) -> None:
         """Before a model is asked: our own summaries are text again, and a compaction asks for one."""
-        if isinstance(job.reply, _Summary):
-            job.rewrite(self._asking(job, job.reply))
-        elif KIND.encode() in job.body or job.rewritten:
-            request = job.request()
-            opened = self._opened(request, job.caller.name)
+        if isinstance(exchange.reply, _Summary):
+            exchange.rewrite(self._asking(exchange, exchange.reply))
+        elif KIND.encode() in exchange.job.body or exchange.rewritten:
+            request = exchange.request()
+            opened = self._opened(request, exchange.job.caller.name)
             if opened is not request:
-                job.rewrite(opened)
+                exchange.rewrite(opened)
 
-    def _asking(self, job: Job, summary: _Summary) -> Request:
+    def _asking(self, exchange: Exchange, summary: _Summary) -> Request:
         """Ask for a summary of what the request brings."""
-        request = job.request()
+        job, request = exchange.job, exchange.request()
         stays = [message for message in request.messages if _stays(message)]
         unread = [part.value for part in _foreign(request) if self._text(part, job.caller.name) is None]
         alone = Request(request.model, tuple(map(_plain, stays)), extra=Extra(RESPONSES))
@@ -188,11 +180,43 @@ class Compaction:
         return request if changed == request.messages else replace(request, messages=changed)
 
 
-def _compacts_itself(job: Job) -> bool:
+def is_upstreams(exchange: Exchange) -> bool:
+    """Whether it is a compaction that the upstream itself does."""
+    return exchange.job.asked.operation == "compact" and not isinstance(exchange.reply, _Summary)
+
+
+class Compacted:
+    """A step: a compaction is a summary that any model writes, unless the provider compacts by itself."""
+
+    def __init__(self, inner: Answerer, compaction: Compaction) -> None:
+        self._inner = inner
+        self._compaction = compaction
+
+    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
+        if exchange.job.asked.operation != "compact" or _compacts_itself(exchange):
+            return self._inner.answer(exchange)
+        return self._compaction.answer(exchange, self._inner)
+
+
+class Unsealed:
+    """A step: summaries that were handed out sealed are text again before a model sees them."""
+
+    def __init__(self, inner: Answerer, compaction: Compaction) -> None:
+        self._inner = inner
+        self._compaction = compaction
+
+    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
+        if exchange.job.dialect == RESPONSES and not is_upstreams(exchange):
+            self._compaction.open(exchange)
+        return self._inner.answer(exchange)
+
+
+def _compacts_itself(exchange: Exchange) -> bool:
     """Whether everything the request may go to is OpenAI itself, and nothing in it is only known here."""
+    job = exchange.job
     outline = job.outline
     refers = outline.get("previous_response_id") or outline.get("conversation") or b'"item_ref' in job.body
-    if job.sealed or (refers and job.settings.store.responses == "gateway"):
+    if exchange.sealed or (refers and job.settings.store.responses == "gateway"):
         return False
     try:
         targets = route(job.settings, job.model, job.dialect)

@@ -14,10 +14,10 @@ from wireglot.wire.json import decode, encode
 TERMINAL: Final = frozenset(
     {"response.completed", "response.failed", "response.incomplete", "response.cancelled"}
 )
-FULL: Final = 64 * 1024
-"""Bytes that are stored at once, without waiting for more."""
-HELD: Final = 256 * 1024
-"""Bytes of events that stay at hand for those who follow the stream, after they have been stored."""
+FULL_BYTES: Final = 64 * 1024
+"""Stored at once, without waiting for more."""
+HELD_BYTES: Final = 256 * 1024
+"""Of events, that stay at hand for those who follow the stream, after they have been stored."""
 
 _GAP: Final = b"\n\n"
 _DATA: Final = b"\ndata: "
@@ -37,7 +37,7 @@ def frame(kind: str, number: int, **payload: Any) -> Frame:
 
 
 def terminal(data: bytes) -> dict[str, Any] | None:
-    """The response as it ended, where it does so in what a tape has stored."""
+    """The response as it ended, where it does so in what an event log has stored."""
     for each in frames(data):
         if each.kind in TERMINAL:
             response: dict[str, Any] = _event(each)["response"]
@@ -46,7 +46,7 @@ def terminal(data: bytes) -> dict[str, Any] | None:
 
 
 def frames(data: bytes) -> Iterator[Frame]:
-    """The events in what a tape has stored."""
+    """The events in what an event log has stored."""
     for piece in data.split(_GAP):
         found = piece.find(_DATA)
         if piece.startswith(b"event: ") and found > 0:
@@ -57,7 +57,14 @@ def frames(data: bytes) -> Iterator[Frame]:
 class EventLog:
     """Implements `Reply`. Every `response` in it gets the values of `patch`: the id was told long before."""
 
-    def __init__(self, patch: dict[str, Any], *, keeps: bool) -> None:
+    def __init__(
+        self,
+        patch: dict[str, Any],
+        *,
+        keeps: bool,
+        full_bytes: int = FULL_BYTES,
+        held_bytes: int = HELD_BYTES,
+    ) -> None:
         """`keeps`: whether the events are wanted, or only what became of the response."""
         self.started = False
         self.opening: dict[str, Any] | None = None
@@ -75,7 +82,9 @@ class EventLog:
         self.changed = asyncio.Event()
         """Set, and replaced by a new one, with every change."""
         self._patch = patch
-        self._keeps = keeps
+        self._full_bytes = full_bytes
+        self._held_bytes = held_bytes
+        self.keeps = keeps
         self._broken = b""
         self._frames: list[Frame] = []  # their numbers follow one another
         self._stored = 0  # of them, from the first on
@@ -102,7 +111,7 @@ class EventLog:
     def abort(self) -> None: ...
 
     def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
-        """A tape never is in the way."""
+        """It never is in the way."""
 
     # What becomes of it.
 
@@ -112,10 +121,10 @@ class EventLog:
         if each.kind in TERMINAL or each.kind in ("response.created", "response.in_progress"):
             each = self._patched(each)
         self.next = each.number + 1
-        if self._keeps:
+        if self.keeps:
             self._frames.append(each)
             self._fresh_size += len(each.data)
-            if self._fresh_size >= FULL:
+            if self._fresh_size >= self._full_bytes:
                 self.full.set()
         self.dirty.set()
         self.notify()
@@ -140,7 +149,7 @@ class EventLog:
         self._stored_size += size
         self._fresh_size -= size
         let_go = 0
-        while self._stored_size > HELD and let_go < len(self._frames) - 1:
+        while self._stored_size > self._held_bytes and let_go < len(self._frames) - 1:
             self._stored_size -= len(self._frames[let_go].data)
             let_go += 1
         self._stored -= let_go
@@ -151,7 +160,7 @@ class EventLog:
 
         Nobody hears the last one before it is stored: whoever has heard it finds the response as it says.
         """
-        if number + 1 >= self.next or not self._keeps:
+        if number + 1 >= self.next or not self.keeps:
             return []
         start = number + 1 - self._frames[0].number
         if start < 0:

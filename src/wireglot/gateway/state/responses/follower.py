@@ -15,11 +15,8 @@ from wireglot.stores import StoreDown
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
 
-POLL: Final = 0.25
-"""Seconds between two looks into the store, where another process works on the response."""
-
-_PATIENCE: Final = 30.0
-"""Seconds that a listener is kept while the store is down."""
+_PATIENCE_SECONDS: Final = 30.0
+"""For which a listener is kept while the store is down."""
 _PIECES: Final = 16
 _PING: Final = b": ping\n\n"
 _HEADERS: Final[Headers] = [
@@ -39,6 +36,7 @@ class Follower:
         *,
         event_log: EventLog | None,
         look: Callable[[], Awaitable[KeptResponse | None]],
+        poll_seconds: float,
     ) -> None:
         """`tape`: where this process works on the response. `look`: how the response is now."""
         self._documents = documents
@@ -47,6 +45,7 @@ class Follower:
         self._seen = after
         self._tape = event_log
         self._look = look
+        self._poll_seconds = poll_seconds
         self._loop = asyncio.get_running_loop()
         self._last = self._loop.time()
         self._flowing = asyncio.Event()
@@ -67,10 +66,10 @@ class Follower:
             except StoreDown:
                 # The status is spent. Who is cut off here can come back with the last event it has.
                 down = down or self._loop.time()
-                if self._loop.time() - down > _PATIENCE:
+                if self._loop.time() - down > _PATIENCE_SECONDS:
                     reply.abort()
                     return
-                await asyncio.sleep(POLL)
+                await asyncio.sleep(self._poll_seconds)
 
     async def _step(self, reply: Reply, ping: float) -> bool:
         """Tell what there is, or wait for more. Whether that was all."""
@@ -85,7 +84,7 @@ class Follower:
             if fresh[-1].kind in TERMINAL and (self._tape is None or not self._tape.over):
                 # The events are stored before the response: nobody hears of an end that it does not show yet.
                 while not await self._has_ended():
-                    await asyncio.sleep(POLL)
+                    await asyncio.sleep(self._poll_seconds)
             await self._flowing.wait()
             reply.write(b"".join(each.data for each in fresh))
             self._last = self._loop.time()
@@ -120,7 +119,7 @@ class Follower:
     async def _more(self, seconds: float) -> None:
         """Until there may be something new."""
         if self._tape is None:
-            await asyncio.sleep(min(POLL, seconds))
+            await asyncio.sleep(min(self._poll_seconds, seconds))
         else:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._tape.changed.wait(), seconds)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.state.page_request import PageRequest
-from wireglot.gateway.state.paging import listed, order_of, page_size
+from wireglot.gateway.request.page_request import PageRequest, listed, order_of, page_size
 from wireglot.gateway.state.responses.background import Background, unknown
 from wireglot.gateway.state.responses.store import ResponseStore
 
@@ -16,20 +15,13 @@ class ResponsePages:
         self._responses = responses
         self._background = background
 
-    async def answer(self, page: PageRequest, verb: str) -> None:
-        match verb:
-            case "get" if page.query("stream") == "true":
-                await self._background.stream(page)
-            case "get":
-                await self._get(page)
-            case "delete":
-                await self._delete(page)
-            case "cancel":
-                await self._background.cancel(page)
-            case "input_items":
-                await self._input_items(page)
+    async def cancel(self, page: PageRequest) -> None:
+        await self._background.cancel(page)
 
-    async def _get(self, page: PageRequest) -> None:
+    async def get(self, page: PageRequest) -> None:
+        if page.query("stream") == "true":
+            await self._background.stream(page)
+            return
         (id,) = page.asked.ids
         kept = await self._responses.load(page.caller.name, id)
         if kept is not None:
@@ -38,14 +30,14 @@ class ResponsePages:
             raise unknown(id)
         page.send(kept.body)
 
-    async def _delete(self, page: PageRequest) -> None:
+    async def delete(self, page: PageRequest) -> None:
         (id,) = page.asked.ids
         if not await self._responses.delete(page.caller.name, id):
             raise unknown(id)
         await self._background.dropped(page.caller.name, id)
         page.send({"id": id, "object": "response.deleted", "deleted": True})
 
-    async def _input_items(self, page: PageRequest) -> None:
+    async def input_items(self, page: PageRequest) -> None:
         (id,) = page.asked.ids
         kept = await self._responses.load(page.caller.name, id)
         if kept is None:

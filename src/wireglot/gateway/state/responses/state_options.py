@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.state.conversations.items import is_reference
-
-if TYPE_CHECKING:
-    from wireglot.gateway.request.job import Job
 
 _BARE_REFERENCE: Final = re.compile(rb'\{\s*"id"\s*:\s*"[^"\\]*"\s*\}')
 
@@ -21,7 +19,7 @@ class StateOptions(msgspec.Struct, frozen=True):
 
     store: bool | None
     previous: str
-    holding: str
+    conversation: str
     background: bool
     refers: bool
 
@@ -31,11 +29,12 @@ class StateOptions(msgspec.Struct, frozen=True):
 
     @property
     def needs_state(self) -> bool:
-        return bool(self.previous or self.holding or self.background or self.refers)
+        return bool(self.previous or self.conversation or self.background or self.refers)
 
 
-def state_options(job: Job) -> StateOptions:
+def state_options(exchange: Exchange) -> StateOptions:
     """Read from the body's outline: what needs no state is not read any further."""
+    job = exchange.job
     outline = job.outline
     store, previous = outline.get("store"), outline.get("previous_response_id")
     if store is not None and type(store) is not bool:
@@ -54,13 +53,19 @@ def state_options(job: Job) -> StateOptions:
             code="mutually_exclusive_parameters",
             param="previous_response_id",
         )
-    holding = "" if previous else job.conversation
-    return StateOptions(store, previous or "", holding, outline.get("background") is True, _refers(job))
+    conversation = "" if previous else job.conversation
+    return StateOptions(
+        store,
+        previous or "",
+        conversation,
+        background=outline.get("background") is True,
+        refers=_refers(exchange),
+    )
 
 
-def _refers(job: Job) -> bool:
-    body = job.body
+def _refers(exchange: Exchange) -> bool:
+    body = exchange.job.body
     if b"item_reference" not in body and _BARE_REFERENCE.search(body) is None:
         return False
-    value = job.document().get("input")
+    value = exchange.document().get("input")
     return isinstance(value, list) and any(map(is_reference, value))

@@ -1,26 +1,26 @@
-"""A request about what is remembered, with all that is needed to answer it."""
+"""A request for a page: something that needs no provider to be answered; and lists as OpenAI pages them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final, Literal
 
 import msgspec
 
-from wireglot.gateway.entry.guard import Caller, check_body_form
+from wireglot.gateway.entry.callers import Caller
+from wireglot.gateway.entry.guard import check_body_form
 from wireglot.gateway.entry.routes import Asked, query_value
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.request.job import identity
+from wireglot.gateway.request.headers import JSON, identity
 from wireglot.gateway.settings import Settings
 from wireglot.http.application import Head, Headers, Reply
 from wireglot.wire.json import BadJson, decode, encode
 
-if TYPE_CHECKING:
-    from wireglot.gateway.app import Gateway
+_PAGE_USUAL: Final = 20
+_PAGE_MOST: Final = 100
 
 
-class PageRequest(msgspec.Struct, frozen=True):
-    gateway: Gateway
+class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     caller: Caller
     head: Head
@@ -53,9 +53,9 @@ class PageRequest(msgspec.Struct, frozen=True):
         return int(text)
 
     def send(self, document: object, status: int = 200, more: Headers | None = None) -> None:
-        self.record.status = status
-        headers = [("content-type", "application/json"), *identity(self.record.id, self.asked.dialect)]
-        self.reply.send(status, [*headers, *(more or [])], encode(document))
+        self.record.answered(status)
+        headers = [JSON, *identity(self.record.id, self.asked.dialect), *(more or [])]
+        self.reply.send(status, headers, encode(document))
 
 
 def unavailable(what: str) -> RequestError:
@@ -64,3 +64,26 @@ def unavailable(what: str) -> RequestError:
         "upstream_down", f"{what}: the gateway's store is not available", code="storage_unavailable",
         retry_after=2,
     )  # fmt: skip
+
+
+def page_size(page: PageRequest) -> int:
+    return page.number("limit", _PAGE_USUAL, 1, _PAGE_MOST)
+
+
+def order_of(page: PageRequest) -> Literal["asc", "desc"]:
+    match page.query("order"):
+        case "asc":
+            return "asc"
+        case "" | "desc":
+            return "desc"
+    raise RequestError("bad", "order: expected asc or desc", code="invalid_value", param="order")
+
+
+def listed(entries: list[dict[str, Any]], *, has_more: bool) -> dict[str, Any]:
+    return {
+        "object": "list",
+        "data": entries,
+        "first_id": entries[0]["id"] if entries else None,
+        "last_id": entries[-1]["id"] if entries else None,
+        "has_more": has_more,
+    }

@@ -1,0 +1,163 @@
+"""Who asks: found by the key that a request brings, known by its digest only; what that key may ask for."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Protocol
+
+import msgspec
+
+from wireglot.gateway.entry.routes import Asked, query_value
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.settings import ClientKey, Settings
+from wireglot.http.application import Head
+
+_FAILURES_SECONDS = 60.0
+_PEERS_MOST = 10_000
+_KEY_LETTERS_MOST = 4096
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who asks. Without client keys everyone is the same caller, "local"."""
+
+    name: str
+    key: ClientKey | None = None
+
+
+LOCAL = Caller("local")
+ADMIN = Caller("admin")
+_ADMIN = Asked("openai-chat", "admin")
+
+
+class StoredKeys(Protocol):
+    """The keys that were made while the gateway ran (or by its command line), as of a moment ago."""
+
+    @property
+    def required(self) -> bool:
+        """Whether any key was ever made: from then on every caller needs one."""
+        ...
+
+    def find(self, digest: str) -> ClientKey | None:
+        """None: there is no such key, or it opens nothing any more. A Fault where nobody can tell."""
+        ...
+
+
+class NoStoredKeys:
+    """Where keys are in the configuration alone."""
+
+    required = False
+
+    def find(self, digest: str) -> ClientKey | None:
+        return None
+
+
+class Gatekeeper:
+    """Finds the caller of a request. Knows the keys by their digests only."""
+
+    def __init__(
+        self,
+        now: Callable[[], float],
+        stored: StoredKeys | None = None,
+        *,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._now = now
+        self._wall = wall
+        self._stored: StoredKeys = stored if stored is not None else NoStoredKeys()
+        self._failures: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        self._keys: dict[str, ClientKey] = {}
+        self._of: Settings | None = None
+
+    def caller(self, head: Head, asked: Asked, settings: Settings) -> Caller:
+        if not settings.keys and not settings.server.require_key and not self._stored.required:
+            return LOCAL
+        if self._of is not settings:
+            self._keys = {key.digest: key for key in settings.keys}
+            self._of = settings
+        digests = [
+            hashlib.sha256(offered.encode("utf-8", "replace")).hexdigest()
+            for offered in _offered(head, asked)
+        ]
+        # Those of the configuration first, all of them: they open also while nobody knows the stored ones.
+        for find in (self._keys.get, self._stored.find):
+            for digest in digests:
+                key = find(digest)
+                # Found by a digest nobody can steer; compared once more so that no part of it can be timed.
+                if key is not None and hmac.compare_digest(key.digest, digest) and self._is_good(key):
+                    return Caller(key.name, key)
+        # Whoever has a key gets in, also from an address (a proxy's) where others guess.
+        self._check_failures(head.peer, settings.limits.auth_failures)
+        self._failed(head.peer)
+        raise RequestError("auth", "missing or unknown API key: send the key this gateway was given for you")
+
+    def admin(self, head: Head, settings: Settings) -> Caller:
+        """Whoever has the admin secret. Without one there is no admin API."""
+        secret = settings.server.admin_secret.value
+        if not secret:
+            raise RequestError(
+                "not_found", "the admin API is off: set server.admin_secret", code="unknown_url"
+            )
+        # A person chose it, so it could be guessed: unlike client keys, it is not even looked at after too
+        # many failures. They are counted apart: a client with a wrong key must not lock the owner out.
+        peer = f"admin {head.peer}"
+        self._check_failures(peer, settings.limits.auth_failures)
+        expected = hashlib.sha256(secret.encode()).digest()
+        for offered in _offered(head, _ADMIN):
+            if hmac.compare_digest(hashlib.sha256(offered.encode("utf-8", "replace")).digest(), expected):
+                return ADMIN
+        self._failed(peer)
+        raise RequestError("auth", "missing or wrong admin secret")
+
+    def _is_good(self, key: ClientKey) -> bool:
+        return not key.expires or key.expires > self._wall() * 1000
+
+    def _check_failures(self, peer: str, limit: int) -> None:
+        since, count = self._failures.get(peer, (0.0, 0))
+        left = since + _FAILURES_SECONDS - self._now()
+        if count >= limit and left > 0:
+            raise RequestError("rate", "too many requests with a wrong key", retry_after=left)
+
+    def _failed(self, peer: str) -> None:
+        now = self._now()
+        since, count = self._failures.pop(peer, (now, 0))
+        if now - since > _FAILURES_SECONDS:
+            since, count = now, 0
+        self._failures[peer] = (since, count + 1)
+        if len(self._failures) > _PEERS_MOST:
+            self._failures.popitem(last=False)
+
+
+def _offered(head: Head, asked: Asked) -> list[str]:
+    """Every key the request carries: clients with two settings send both."""
+    headers = head.headers
+    offered = []
+    authorization = headers.get("authorization", "")
+    if authorization[:7].lower() == "bearer ":
+        offered.append(authorization[7:].strip())
+    for name in ("x-api-key", "x-goog-api-key"):
+        value = headers.get(name)
+        if value:
+            offered.append(value.strip())
+    if asked.dialect in ("gemini", "gemini-simple", "code-assist"):
+        offered.append(query_value(head.query, "key"))
+    return [key for key in offered if key and len(key) <= _KEY_LETTERS_MOST]
+
+
+def check_permitted(key: ClientKey | None, model: str) -> None:
+    if not may_ask(key, model):
+        raise RequestError("permission", f"this key may not ask for the model {model!r}")
+
+
+def may_ask(key: ClientKey | None, model: str) -> bool:
+    """By the name as the client says it: what a rule makes of it is the rule's business."""
+    return key is None or not key.models or any(_fits(model, pattern) for pattern in key.models)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """As in [models], nothing but `*` is special."""
+    return fnmatchcase(name, pattern.replace("[", "[[]").replace("?", "[?]"))

@@ -1,0 +1,51 @@
+"""What to do after a failed attempt: again here, with another key, or not at all. Pure: the clock, chance and
+what is known of the other keys are handed in."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from wireglot.gateway.settings import Provider
+from wireglot.gateway.targets.health import QUARANTINE
+from wireglot.http.failures import HELPED_BY_RETRY, AttemptFailed
+from wireglot.http.retry import wait_before
+
+_RATE_UNADVISED_SECONDS: Final = 1.0
+_QUOTA_SECONDS: Final = 60.0
+
+
+class After(NamedTuple):
+    wait: float | None
+    """Seconds until the next attempt at this target; None: there is none."""
+    rejected: bool = False
+    """The key opens nothing any more."""
+    rest: float = 0.0
+    """Seconds for which the key is not used for this model."""
+
+
+def after(
+    failed: AttemptFailed, provider: Provider, *, account: str, others: bool, tried: int, chance: float
+) -> After:
+    """`others`: another key of the provider could be used now."""
+    at_once = 0.0 if others else None
+    match failed.blame:
+        case "credential":
+            if failed.error.kind == "auth" and account:
+                return After(at_once, rejected=True)
+            # What one key may not do another may. The only key is not parked: it may do other things.
+            return After(at_once, rest=QUARANTINE if others else 0.0)
+        case "quota":
+            return After(at_once, rest=_QUOTA_SECONDS)
+        case "rate":
+            rest = failed.wait if failed.wait is not None else _RATE_UNADVISED_SECONDS
+            if provider.retry.schedule is not None:
+                rest = 0.0  # the schedule says when, and nothing else
+            if others:
+                return After(0.0, rest=rest)
+            return After(wait_before(provider.retry, tried, failed.wait, chance), rest=rest)
+        case "connection":
+            if not provider.retry.connection_errors:
+                return After(None)
+    if failed.blame not in HELPED_BY_RETRY:
+        return After(None)
+    return After(wait_before(provider.retry, tried, failed.wait, chance))

@@ -1,0 +1,121 @@
+"""The end of an answer, which one object owns: what must be written down before a provider is asked, and what
+must have happened before the last bytes go out to the client.
+
+In this order, each at most once: the intent is durable, the provider is asked, what must be kept of the
+answer is kept, its account is completed, the last bytes go out.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from wireglot.gateway.targets.routing import Target
+from wireglot.ir.outcome import Response
+
+
+class Account(Protocol):
+    """One request in the ledger, opened before a provider is asked."""
+
+    async def durable(self) -> None:
+        """Wait until a crash would leave a trace of it, where the settings want that; a RequestError where it
+        must be so and cannot."""
+        ...
+
+    def complete(self) -> None:
+        """Write down what became of it. A second call is nothing."""
+        ...
+
+
+class Meter(Protocol):
+    """Counts an answer whose provider may not tell what it came to."""
+
+    def heard(self, data: bytes) -> None:
+        """This much more of it is about to go out."""
+        ...
+
+    def estimate(self) -> None:
+        """Put down what was heard, where the provider has not told. A client that asks at once finds it."""
+        ...
+
+
+class Keeper(Protocol):
+    """Something that must be remembered of an answer before its end goes out to the client."""
+
+    def needs(self, target: Target) -> bool:
+        """Asked before the first byte: whether an answer of this target may have to be kept. A stream that
+        nobody needs is not collected."""
+        ...
+
+    async def keep(self, response: Response) -> None:
+        """`response` is as the client sees it. A RequestError raised here is what the client gets instead."""
+        ...
+
+
+class Ending:
+    __slots__ = ("_account", "_completed", "_durable", "_keepers", "_meter")
+
+    def __init__(self) -> None:
+        self._account: Account | None = None
+        self._meter: Meter | None = None
+        self._keepers: list[Keeper] = []
+        self._durable = True
+        self._completed = False
+
+    # Arranged by the steps around the relay.
+
+    def keep_account(self, account: Account) -> None:
+        self._account = account
+        self._durable = False
+
+    def count_with(self, meter: Meter) -> None:
+        self._meter = meter
+
+    def keep_with(self, keeper: Keeper) -> None:
+        self._keepers.append(keeper)
+
+    # Followed by the relay and by whoever writes to the client.
+
+    async def before_asking(self) -> None:
+        """Once: further attempts are part of the same account."""
+        if self._durable or self._account is None:
+            return
+        await self._account.durable()
+        self._durable = True
+
+    @property
+    def is_accounted(self) -> bool:
+        """Whether an account of it was opened."""
+        return self._account is not None
+
+    @property
+    def keeps(self) -> int:
+        """How many keepers wait for the answer."""
+        return len(self._keepers)
+
+    def holds(self, target: Target) -> bool:
+        """Whether the answer of this target must be whole and kept before its end goes out."""
+        return bool(self._keepers) and any(keeper.needs(target) for keeper in self._keepers)
+
+    def heard(self, data: bytes) -> None:
+        if self._meter is not None:
+            self._meter.heard(data)
+
+    async def keep(self, response: Response) -> None:
+        """All keepers, or the error of the first that cannot."""
+        for keeper in self._keepers:
+            await keeper.keep(response)
+
+    def complete(self) -> None:
+        """Once: the estimate first, since the account tells it too."""
+        if self._completed:
+            return
+        self._completed = True
+        if self._meter is not None:
+            self._meter.estimate()
+        if self._account is not None:
+            self._account.complete()
+
+    def let_go(self) -> None:
+        """They hold one another: let go, and nothing waits for the collector."""
+        self._keepers = []
+        self._account = self._meter = None

@@ -1,0 +1,160 @@
+"""What is still open of one request: its answer, its record, what was put into it on its way.
+
+`Answerer` is the contract of everything that answers: the relay, and each step around it (see `steps.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Coroutine
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from wireglot.dialects.registry import dialect
+from wireglot.gateway.errors import RequestError, told
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.observe.redact import Redactor
+from wireglot.gateway.request.body import decoded
+from wireglot.gateway.request.client_stream import ClientStream, Teller
+from wireglot.gateway.request.ending import Ending
+from wireglot.gateway.request.estimator import Estimator
+from wireglot.gateway.request.job import Job
+from wireglot.gateway.request.results import with_calls
+from wireglot.gateway.targets.routing import Target
+from wireglot.http.application import Headers, Reply
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request
+
+_SEALED: Final = b'"V0cx'  # how our envelopes begin, base64 of their magic
+_UNSIGNED: Final = b'"rs_wg'  # reasoning that nobody signed, under an id that only we know
+_OPENING_BYTES: Final = 1024
+
+
+class Exchange:
+    """The mutable half of a request. `job` is what was asked, and never changes."""
+
+    __slots__ = (
+        "_document",
+        "_request",
+        "_sealed",
+        "client",
+        "ending",
+        "feeder",
+        "invented",
+        "job",
+        "losses",
+        "passed_back",
+        "record",
+        "redactor",
+        "reply",
+        "rewritten",
+        "stripped",
+        "targets",
+        "tells_losses",
+    )
+
+    def __init__(
+        self, job: Job, record: Record, reply: Reply, redactor: Redactor, ending: Ending | None = None
+    ) -> None:
+        """`ending`: of the request in whose place this one is asked; without it, one of its own."""
+        self.job: Final = job
+        self.record: Final = record
+        self.redactor: Final = redactor
+        self.ending: Final = ending if ending is not None else Ending()
+        self.reply = reply
+        self.targets: tuple[Target, ...] = ()
+        """Who may be asked, in this order; known once it is routed."""
+        self.client: ClientStream | None = None
+        """The client's side of a stream, once the relay has begun."""
+        self.feeder: Teller | None = None
+        self.losses: tuple[Loss, ...] = ()
+        """What the client is told of this attempt's losses."""
+        self.tells_losses = True
+        self.invented: tuple[Loss, ...] = ()
+        self.passed_back: Headers = []
+        """Headers of the provider that go on to the client."""
+        self.rewritten = False
+        """The request is more than its body: turns or reasoning were put back into it."""
+        self.stripped = False
+        """The upstream refused the reasoning state of old turns: it is left out."""
+        self._document: dict[str, Any] | None = None
+        self._request: Request | None = None
+        self._sealed: bool | None = None
+        record.model, record.stream, record.session = job.model, job.stream, job.session
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the conversation carries state that other providers minted."""
+        if self._sealed is None:
+            # A body of 100 KB is looked through in some 70 microseconds: not for what it cannot hold.
+            body = self.job.body
+            is_responses = self.job.dialect == "openai-responses"
+            self._sealed = _SEALED in body or (is_responses and _UNSIGNED in body)
+        return self.rewritten or self._sealed
+
+    def document(self) -> dict[str, Any]:
+        """The body as JSON, decoded once."""
+        if self._document is None:
+            self._document = decoded(self.job)
+        return self._document
+
+    def request(self) -> Request:
+        """The body in neutral terms, with what the path says about it. Read once."""
+        if self._request is None:
+            self._request = told(self._parsed)
+        return self._request
+
+    def rewrite(self, request: Request) -> None:
+        """Ask this instead of what the body says: it can no longer pass as it came."""
+        self._request = request
+        self.rewritten = True
+
+    def conversation_key(self) -> str:
+        """What stays the same over the turns of one conversation and differs between callers."""
+        return Estimator.conversation(self.request(), self.job.session, self.job.caller.name)
+
+    def affinity(self) -> str:
+        """The same, also for a body that only its own vendor can read."""
+        try:
+            return self.conversation_key()
+        except RequestError:
+            opening = hashlib.blake2b(self.job.body[:_OPENING_BYTES], digest_size=8)
+            return f"{self.job.caller.name}\x1f{opening.hexdigest()}"
+
+    def effort(self) -> str:
+        """What the request asks for, where we can read it."""
+        try:
+            return self.request().thinking.effort or ""
+        except RequestError:
+            return ""
+
+    def send(self, status: int, headers: Headers, body: bytes) -> None:
+        """A whole answer: its account is complete before the client has it."""
+        self.ending.heard(body)
+        self.ending.complete()
+        self.reply.send(status, headers, body)
+
+    def close(self) -> None:
+        """Nothing more will come of it: its account is complete, and what holds one another lets go."""
+        if self.client is not None:
+            self.client.close()
+        self.ending.complete()
+        self.ending.let_go()
+        self.client = self.feeder = None
+
+    def _parsed(self) -> Request:
+        job = self.job
+        request = dialect(job.dialect).parse_request(self.document(), job.context)
+        if job.dialect == "gemini-simple" and not job.conversation:
+            request, self.invented = with_calls(request)
+        return msgspec.structs.replace(request, model=job.model or request.model, stream=job.stream)
+
+
+class Answerer(Protocol):
+    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
+        """Have a request answered. Raises RequestError, or AttemptFailed of the last provider that was asked.
+
+        A step that has nothing to do for a request hands on its inner one's coroutine: it costs a call.
+        """
+        ...

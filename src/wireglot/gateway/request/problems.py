@@ -1,0 +1,46 @@
+"""Whatever a request ends with, as the error that its caller is told."""
+
+from __future__ import annotations
+
+import traceback
+
+import msgspec
+
+from wireglot.gateway.errors import RequestError, cleaned
+from wireglot.gateway.observe.log import Note
+from wireglot.gateway.observe.redact import Redactor
+from wireglot.http.failures import AttemptFailed
+from wireglot.ir.errors import ApiError
+from wireglot.wire.json import BadJson, decode, encode_text
+
+
+def error_of(problem: Exception, request_id: str, redactor: Redactor, note: Note) -> ApiError:
+    """Ours as it is, an upstream's without our secrets; anything else is a bug, told in the log alone."""
+    if isinstance(problem, RequestError):
+        return problem.error
+    if isinstance(problem, AttemptFailed):
+        wait = problem.told_wait if problem.told_wait is not None else problem.error.retry_after
+        return msgspec.structs.replace(cleaned(problem.error, redactor.text), retry_after=wait)
+    note_bug(problem, request_id, note)
+    return RequestError("internal", "an internal error; it has been logged").error
+
+
+def note_bug(bug: Exception, request_id: str, note: Note) -> None:
+    note("error", "bug", id=request_id, type=type(bug).__name__, where=_place(bug))
+
+
+def _place(bug: BaseException) -> str:
+    """Where it happened: file and line of our innermost frames; never a value."""
+    frames = traceback.extract_tb(bug.__traceback__)
+    ours = [frame for frame in frames if "wireglot" in frame.filename] or frames
+    return " < ".join(f"{f.filename.rpartition('wireglot/')[2]}:{f.lineno}" for f in ours[-1:-5:-1])
+
+
+def redacted(body: bytes, redactor: Redactor) -> bytes:
+    """An upstream's own error, byte for byte unless it repeats a secret, in whatever spelling JSON allows."""
+    try:
+        text = encode_text(decode(body))
+    except BadJson:
+        return redactor.data(body)
+    told = redactor.text(text)
+    return redactor.data(body) if told == text else told.encode()

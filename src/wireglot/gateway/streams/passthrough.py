@@ -1,0 +1,260 @@
+"""A stream that goes on as it came, byte for byte, while a tap listens to what it tells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from wireglot.dialects.base import StreamReader
+from wireglot.dialects.registry import dialect
+from wireglot.gateway.request.client_stream import ClientStream
+from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.streams.feeder import begins, signed, usage_source
+from wireglot.gateway.streams.tap import Tap, tap
+from wireglot.gateway.streams.translation import Translation
+from wireglot.gateway.targets.prepared import Prepared
+from wireglot.ir.errors import ApiError
+from wireglot.ir.outcome import Response
+from wireglot.ir.stream import Event, Failure, Folding, StreamFailed
+
+_TRUNCATED: Final = ApiError(
+    "server", "the upstream stream ended before it was complete", status=502, code="upstream_error"
+)
+_KEEP_ALIVES: Final = (b":", b"event: ping", b"\n", b"\r\n")
+_GAPS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
+_GAP_BYTES_MOST: Final = 3
+"""Bytes at the end that may be the beginning of a gap."""
+_ESCAPED: Final = re.compile(rb"\\(?:u00([2-7][0-9a-fA-F])|/)")
+"""Letters that JSON may spell otherwise, of those that keys are made of."""
+_NO_CHOICE: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
+_USAGE_ONLY: Final = re.compile(rb'^data:(?=.*"choices"\s*:\s*\[\s*\])(?=.*"usage"\s*:\s*\{)', re.MULTILINE)
+_FRAMES: Final = re.compile(rb"(\r\n\r\n|\n\n|\r\r)")
+_PEEKED_BYTES: Final = 64
+
+
+class Passthrough:
+    """The stream as it is. Whole frames only: half a frame of a stream that breaks is never sent."""
+
+    def __init__(self, exchange: Exchange, prepared: Prepared, client: ClientStream, *, keeps: bool) -> None:
+        """`keeps`: the answer is read beside its bytes, which stay as they are, and its end waits."""
+        job = exchange.job
+        self.ended = False
+        self.failure: ApiError | None = None
+        self.moved = False
+        self._exchange = exchange
+        self._client = client
+        self._buffer = bytearray()
+        """What has come and may not go out yet: half a frame, or an opening that is no answer so far."""
+        self._sent = 0
+        self._prepared = prepared
+        self._keeps = keeps
+        self._framed = job.framing == "sse"
+        self._tap: Tap = tap(job.dialect, job.settings.limits.event)
+        self._opening: StreamReader | None = dialect(job.dialect).stream_reader(prepared.context)
+        self._opening_events: list[Event] = []
+        self._beside = dialect(job.dialect).stream_reader(prepared.context) if keeps else None
+        self._folding = Folding()
+        self._last = bytearray()
+        """The end of an answer that is to be kept first."""
+        self._one_document: Translation | None = None
+        """Where a whole answer came in place of a stream."""
+
+    def feed(self, data: bytes) -> None:
+        if not self.moved:
+            self.moved = not data.startswith(_KEEP_ALIVES)
+        if self._opening is not None:
+            self._open(data)
+            return
+        self._take(data)
+
+    def finish(self) -> None:
+        if self.ended:
+            return
+        self.ended = True
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            self._tap.feed(bytes(self._buffer))
+        self._tap.close()
+        if opening is not None and not self._is_stream():
+            self._write_one_document(opening)
+            return
+        self._settle()
+        if self._tap.complete and (self._framed or self._is_whole_array()):
+            if self._buffer:
+                self._write(bytes(self._buffer))
+            self._close()
+        else:
+            self.fail(_TRUNCATED)
+
+    def _is_stream(self) -> bool:
+        """Whether what was held to its end is a whole stream, though no part of an answer came in it."""
+        opening = bytes(self._buffer[:_PEEKED_BYTES]).lstrip()[:1]
+        shaped = opening not in (b"{", b"[") if self._framed else opening == b"["
+        return shaped and self._tap.complete and self._tap.error is None
+
+    def _is_whole_array(self) -> bool:
+        return self._tap.settled == self._sent + len(self._buffer.rstrip())
+
+    def _write_one_document(self, opening: StreamReader) -> None:
+        """It showed only at its end that this is an answer: one document where a stream was asked for."""
+        written = self._one_document = Translation(
+            self._exchange, self._exchange.job.dialect, self._prepared, self._client, keeps=self._keeps
+        )
+        written.events([*self._opening_events, *opening.end()])
+        self.failure = written.failure
+
+    def fail(self, error: ApiError) -> None:
+        self.ended = True
+        self._settle()
+        if self._tap.complete and self._framed:  # all of the answer is there; what broke was its epilogue
+            self._close()
+            return
+        self._tell(error)
+
+    def response(self) -> Response | None:
+        if self._one_document is not None:
+            return self._one_document.response()
+        if self._beside is None or self.failure is not None or self._tap.error is not None:
+            return None
+        self._folding.add(self._beside.end())
+        try:
+            return self._folding.response()
+        except StreamFailed:
+            return None
+
+    def release(self, error: ApiError | None = None) -> None:
+        if self._one_document is not None:
+            self._one_document.release(error)
+            return
+        if self.failure is not None:
+            return  # it has been told, and the stream is over
+        if error is not None:
+            self._tell(error)
+            return
+        self._client.write(bytes(self._last), last=True)
+        self._client.end()
+
+    def _write(self, data: bytes) -> None:
+        if self._prepared.own_usage and _NO_CHOICE.search(data):
+            data = _without_usage(data)
+        if self._beside is not None and self._tap.complete:
+            self._last += data
+        else:
+            self._client.write(data, last=self._tap.ended)
+
+    def _close(self) -> None:
+        """The end of a whole answer, unless it is to be kept first."""
+        if self._beside is None:
+            self._client.end()
+
+    def _tell(self, error: ApiError) -> None:
+        job = self._exchange.job
+        self.failure = error
+        self._exchange.record.failed(error)
+        context = msgspec.structs.replace(job.context, first_event=self._tap.next_event)
+        writer = dialect(job.dialect).stream_writer(context, None)
+        data = writer.write([Failure(signed(error, self._exchange))])
+        if not self._framed and self._sent:
+            data = b"," + data[data.index(b"{") :]  # the array has begun: its next element, and its end
+        self._client.write(data)
+        self._client.end()
+
+    def abandon(self) -> None:
+        if not self.ended:
+            self._settle()
+
+    def _open(self, data: bytes) -> None:
+        """Hold everything back until the first event that is part of an answer."""
+        assert self._opening is not None
+        self._buffer += data
+        for piece in _frame_by_frame(data):
+            events = self._opening.read(piece)
+            self._opening_events += events
+            if begins(events):
+                break
+        else:
+            return
+        self._opening_events = []
+        self._opening = None
+        held, self._buffer = bytes(self._buffer), bytearray()
+        self._take(held)
+
+    def _take(self, data: bytes) -> None:
+        self._tap.feed(data)
+        error = self._tap.error
+        if error is not None and self._tells_a_secret(bytes(self._buffer) + data):
+            self.ended = True
+            self._settle()
+            self._tell(error)
+            return
+        if self._beside is not None:
+            self._folding.add(self._beside.read(data))
+        if self._tap.ended:
+            self._settle()  # before the client can see the end
+        self._forward(data)
+        if self._tap.ended and not self._buffer:  # half a line end may still be on its way
+            self.finish()  # the client need not wait for the upstream to close
+
+    def _tells_a_secret(self, data: bytes) -> bool:
+        """Whether an upstream repeats our key in its complaint, however JSON lets it be spelled."""
+        plain = _ESCAPED.sub(_unescaped, data)
+        return self._exchange.redactor.data(plain) != plain
+
+    def _forward(self, data: bytes) -> None:
+        if not self._framed:
+            self._forward_elements(data)
+            return
+        held = self._buffer
+        if not held and (data[-2:] == b"\n\n" or data[-4:] == b"\r\n\r\n"):
+            self._write(data)
+            return
+        # A large frame arrives in many reads: no byte is looked at twice.
+        searched = max(0, len(held) - _GAP_BYTES_MOST)
+        held += data
+        cut = _last_frame_end(held, searched)
+        if cut:
+            self._write(bytes(memoryview(held)[:cut]))
+            del held[:cut]
+
+    def _forward_elements(self, data: bytes) -> None:
+        self._buffer += data
+        whole = self._tap.settled - self._sent
+        if whole > 0:
+            self._write(bytes(memoryview(self._buffer)[:whole]))
+            del self._buffer[:whole]
+            self._sent += whole
+
+    def _settle(self) -> None:
+        record, usage = self._exchange.record, self._tap.usage
+        record.used(usage, usage_source(usage, self._tap.complete))
+        record.stopped(self._tap.stop)
+        if self._tap.error is not None:
+            record.failed(self._tap.error)
+
+
+def _frame_by_frame(data: bytes) -> Iterator[bytes]:
+    """The first read may hold a whole answer, and its first event is all that decides: no more is parsed."""
+    at = 0
+    while (end := data.find(b"\n\n", at)) >= 0:
+        yield data[at : end + 2]
+        at = end + 2
+    yield data[at:]
+
+
+def _without_usage(data: bytes) -> bytes:
+    """Whole frames without the one that tells only the usage."""
+    frames = _FRAMES.split(data)  # each followed by its gap
+    whole = zip(frames[::2], [*frames[1::2], b""], strict=True)
+    return b"".join(frame + gap for frame, gap in whole if not _USAGE_ONLY.search(frame))
+
+
+def _last_frame_end(data: bytearray, start: int) -> int:
+    """Where the last whole frame ends, whatever line ends the server uses."""
+    return max((at + len(gap) for gap in _GAPS if (at := data.rfind(gap, start)) >= 0), default=0)
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    return bytes((int(found[1], 16),)) if found[1] else b"/"

@@ -1,0 +1,126 @@
+"""A stream of one dialect written in another."""
+
+from __future__ import annotations
+
+from wireglot.dialects.base import StreamWriter
+from wireglot.dialects.registry import dialect
+from wireglot.gateway.request.client_stream import ClientStream
+from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.streams.feeder import STREAM_TIMES, begins, room_left, signed, usage_source
+from wireglot.gateway.targets.prepared import Prepared
+from wireglot.ir.errors import ApiError
+from wireglot.ir.outcome import Response, Usage
+from wireglot.ir.stream import Event, Failure, Finish, Folding, Start, UsageReport
+from wireglot.providers.aliases import EventRestorer
+
+
+class Translation:
+    """Events of one dialect written in another."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        target_dialect: str,
+        prepared: Prepared,
+        client: ClientStream,
+        *,
+        keeps: bool,
+    ) -> None:
+        """`keeps`: the answer is collected as it passes, and its end waits until it is kept."""
+        self.ended = False
+        self.failure: ApiError | None = None
+        self.moved = False
+        self.writer: StreamWriter = dialect(exchange.job.dialect).stream_writer(
+            prepared.context, prepared.request
+        )
+        self._exchange = exchange
+        self._client = client
+        self._reader = dialect(target_dialect).stream_reader(prepared.context)
+        self._restorer = EventRestorer(prepared.aliases) if prepared.aliases else None
+        # Writers keep the text for their last event.
+        self._room = exchange.job.settings.limits.response * STREAM_TIMES
+        self._buffer: list[Event] = []
+        """Events that promise an answer and are none yet."""
+        self._begun = False
+        self._usage: Usage | None = None
+        self._folding = Folding() if keeps else None
+        self._pending: Finish | None = None
+
+    def feed(self, data: bytes) -> None:
+        self._room = room_left(self._room, data)
+        events = self._reader.read(data)
+        if events:
+            self.moved = True
+            self._take(events)
+
+    def finish(self) -> None:
+        if not self.ended:
+            self._take(self._reader.end())
+
+    def fail(self, error: ApiError) -> None:
+        if not self.ended:
+            self._begun = True
+            self._take([Failure(error)])
+
+    def abandon(self) -> None:
+        if not self.ended:
+            self._exchange.record.used(self._usage, usage_source(self._usage, False))
+
+    def events(self, events: list[Event]) -> None:
+        """Events that came by another way than the wire (an answer that was not streamed)."""
+        self._take(events)
+
+    def _take(self, events: list[Event]) -> None:
+        if self.ended:
+            return
+        if not self._begun:
+            self._buffer += events
+            if not begins(events):
+                return
+            self._begun = True
+            events, self._buffer = self._buffer, []
+        for event in events:
+            kind = type(event)
+            if kind is UsageReport or kind is Finish or kind is Start:
+                self._usage = event.usage or self._usage  # type: ignore[union-attr]  # the three that have it
+        last = events[-1]
+        if type(last) is Failure:
+            last = Failure(signed(last.error, self._exchange))
+            events = [*events[:-1], last]
+        if self._restorer is not None:
+            events = self._restorer.events(events)
+        if self._folding is not None:
+            self._folding.add(events)
+            if type(last) is Finish:
+                events, self._pending, self.ended = events[:-1], last, True
+        if type(last) is Failure or (type(last) is Finish and self._pending is None):
+            self._end(last, self.writer.write(events))
+            return
+        data = self.writer.write(events)
+        if data:
+            self._client.write(data)
+
+    def response(self) -> Response | None:
+        if self._pending is None or self._folding is None:
+            return None
+        return self._folding.response()
+
+    def release(self, error: ApiError | None = None) -> None:
+        if self._pending is None:
+            return  # it did not come to its end, and that has been told
+        last = self._pending if error is None else Failure(signed(error, self._exchange))
+        self._end(last, self.writer.write([last]))
+
+    def _end(self, last: Finish | Failure, data: bytes) -> None:
+        self.ended = True
+        record = self._exchange.record
+        record.used(self._usage, usage_source(self._usage, type(last) is Finish))
+        record.lost(self.writer.losses)
+        if type(last) is Finish:
+            record.stopped(last.stop.reason)
+        elif type(last) is Failure:
+            self.failure = last.error
+            record.failed(last.error)
+        if data:
+            self._client.write(data, last=True)
+        self._client.end()

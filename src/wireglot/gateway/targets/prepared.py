@@ -1,0 +1,26 @@
+"""One request made ready for one target: what is sent, and the way back for its answer."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wireglot.dialects.base import Context
+from wireglot.http.transport import Outbound
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request
+from wireglot.providers.aliases import Aliases
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """`raw`: body and answer pass through as bytes; `request` and `aliases` are the way back otherwise."""
+
+    outbound: Outbound
+    stream: bool
+    """Whether the upstream streams, whatever the client asked for."""
+    raw: bool
+    context: Context
+    losses: tuple[Loss, ...] = ()
+    request: Request | None = None
+    aliases: Aliases = Aliases()
+    own_usage: bool = False
+    """We asked for the usage at the end of the stream, and not the client: it does not get to see it."""
