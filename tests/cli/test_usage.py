@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ HOUR = 3_600_000
 def row(number: int, hours_ago: int, **more: Any) -> UsageRow:
     started = int(NOW * 1000) - hours_ago * HOUR
     usual: dict[str, Any] = {
+        "id": f"r{number}",
+        "started": started,
         "caller": "alice",
         "provider": "anthropic",
         "upstream_model": "claude-opus-4-5",
@@ -35,7 +38,7 @@ def row(number: int, hours_ago: int, **more: Any) -> UsageRow:
         "output": 200 * number,
         "cost": 10_000 * number,
     }
-    return UsageRow(id=f"r{number}", started=started, **(usual | more))
+    return UsageRow(**(usual | more))
 
 
 ROWS = [
@@ -69,10 +72,10 @@ tokens a day
 """
 
 
-def reported(**asked: str) -> dict[str, Any]:
+def reported(rows: Sequence[UsageRow] = ROWS, **asked: str) -> dict[str, Any]:
     async def work() -> dict[str, Any]:
         engine = MemoryEngine()
-        await engine.ledger.apply(ROWS)
+        await engine.ledger.apply(rows)
         return await report(engine.ledger, query_of(asked, NOW), "USD")
 
     return asyncio.run(work())
@@ -88,6 +91,11 @@ def text(lines: list[str]) -> str:
 
 def test_the_table_is_aligned_and_has_totals() -> None:
     assert text(table_lines(reported(), stream("utf-8"))) == TABLE
+
+
+def test_a_mean_duration_is_rounded() -> None:
+    ended = [row(1, 1), row(2, 1), row(2, 1, id="r3")]
+    assert reported(ended)["total"]["mean_ms"] == round((1501 + 1502 + 1502) / 3) == 1502
 
 
 def test_groups_are_in_the_order_that_was_asked_for() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import http.client
 import json
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 import trustme
 
+from tests.gateway.transport_kit import descriptors
 from wireglot.testing.scripted_upstream import FAULTS, Behaviour, Fault, ScriptedUpstream
 
 CHAT: dict[str, Any] = {"model": "demo", "messages": [{"role": "user", "content": "Hello"}]}
@@ -310,6 +312,18 @@ def test_it_speaks_tls_with_a_certificate_of_the_tests_own() -> None:
         connection.request("GET", "/v1/models")
         assert connection.getresponse().status == 200
         connection.close()
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_a_client_that_connects_while_it_stops_leaves_no_socket_open(tls: bool) -> None:
+    """Over TLS the client never begins its handshake, so that there is always one to give up."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if tls else None
+    gc.collect()
+    before = descriptors()
+    for _ in range(30):
+        with socket.socket() as client, ScriptedUpstream(tls=context) as upstream:
+            client.connect(("127.0.0.1", upstream.port))
+        assert descriptors() <= before
 
 
 def test_a_port_in_use_is_an_error(upstream: ScriptedUpstream) -> None:

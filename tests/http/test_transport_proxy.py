@@ -170,6 +170,20 @@ async def test_socks_that_refuses_is_a_connect_fault(reply: bytes):
         assert (fault.problem, fault.sent) == ("connect", False)
 
 
+@scenario
+async def test_socks_that_is_given_up_at_any_moment_leaves_nothing_open():
+    """That it leaves nothing is seen to by every scenario; here they end at many moments of opening."""
+    for ten_thousandths in range(30):
+        async with (
+            Server(always(answer())) as server,
+            Server(Socks(server.port, reply=b"\x05")) as proxy,
+            opened() as transport,
+        ):
+            request = post("http://upstream.example/", proxy=f"socks5h://127.0.0.1:{proxy.port}")
+            fault = await fault_of(transport, request, Timeouts(connect=ten_thousandths / 10_000))
+            assert (fault.problem, fault.sent) == ("connect", False)
+
+
 @pytest.mark.parametrize("reply", [b"\x05\x00\x00\x03\x04host\0\0", b"\x05\x00\x00\x04" + bytes(18)])
 @scenario
 async def test_socks_may_name_its_end_in_any_form(reply: bytes):

@@ -83,14 +83,12 @@ class Server:
         task = asyncio.get_running_loop().create_task(self._run(peer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        # Not in a `finally` of the task: one that is cancelled before its first step never comes to it.
+        task.add_done_callback(lambda _: writer.transport.abort())
 
     async def _run(self, peer: Peer) -> None:
-        try:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError, ssl.SSLError):
             await self._serve(peer)
-        except (asyncio.IncompleteReadError, ConnectionError, ssl.SSLError):
-            pass
-        finally:
-            peer.writer.transport.abort()
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()

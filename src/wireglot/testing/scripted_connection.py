@@ -38,10 +38,12 @@ class Connection(asyncio.Protocol):
         self,
         number: int,
         serve: Callable[[Recorded], tuple[Behaviour, Served]],
+        opened: Callable[[Connection], None],
         closed: Callable[[Connection], None],
     ) -> None:
         self.number = number
         self._serve = serve
+        self._opened = opened
         self._closed = closed
         self._received = bytearray()
         self._arrived = asyncio.Event()
@@ -60,6 +62,7 @@ class Connection(asyncio.Protocol):
         if plain is not None and plain.family != getattr(socket, "AF_UNIX", None):
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._task = asyncio.get_running_loop().create_task(self._converse())
+        self._opened(self)
 
     def data_received(self, data: bytes) -> None:
         self._received += data

@@ -154,20 +154,36 @@ class ScriptedUpstream:
         try:
             self._loop.run_forever()
         finally:
-            server.close()
-            for connection in list(self._open):
-                connection.stop()
-            tasks = asyncio.all_tasks(self._loop)
-            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            self._loop.run_until_complete(self._see_off(server))
             self._loop.close()
+
+    async def _see_off(self, server: asyncio.Server) -> None:
+        """End every connection, also one that was accepted a moment ago or is still in its TLS handshake."""
+        # A socket that asyncio has accepted is nobody's until the task it made for it has taken its first
+        # step, and that step fails once the server is closed. So: accept no more, let them begin, then close.
+        for listening in server.sockets:
+            self._loop.remove_reader(listening)
+        await asyncio.sleep(0)
+        server.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        for connection in list(self._open):
+            connection.stop()
+        await asyncio.gather(*others, return_exceptions=True)
+        while self._open:
+            await asyncio.sleep(0)
 
     def _connect(self) -> Connection:
         with self._changed:
             self.connections += 1
-            connection = Connection(self.connections, self._serve, self._closed)
+            self._changed.notify_all()
+        return Connection(self.connections, self._serve, self._opened, self._closed)
+
+    def _opened(self, connection: Connection) -> None:
+        with self._changed:
             self._open.add(connection)
             self._changed.notify_all()
-        return connection
 
     def _closed(self, connection: Connection) -> None:
         with self._changed:

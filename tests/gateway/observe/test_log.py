@@ -50,6 +50,20 @@ def test_a_request_is_one_json_line():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("uptime", [0.0, 0.3, 1_234.567, 86_400.1, 3_000_000.9, 400_000_000.7])
+def test_a_duration_does_not_depend_on_how_long_the_machine_has_been_up(uptime):
+    lines = JsonLines(Redactor(), clock)
+    for tenths in range(1, 300):
+        passed = uptime + tenths / 10_000
+        told = line(lines, record(started=uptime, first_byte=passed, finished=passed))
+        assert (told["ms"], told["first_byte_ms"]) == (tenths / 10, tenths / 10)
+
+
+def test_a_point_in_time_is_not_told_before_it_has_come():
+    told = line(JsonLines(Redactor(), lambda: NOON + 0.7499), record())
+    assert told["ts"] == "2026-01-01T12:00:00.999Z"
+
+
 def _loss(feature) -> Loss:
     return Loss("$", feature, "dropped")
 

@@ -74,6 +74,11 @@ def told(span: ReadableSpan) -> dict:
     return dict(span.attributes or {})
 
 
+def test_a_span_is_as_long_as_the_request_to_the_nanosecond():
+    span = Bench("kimi-k3").finish(started=0.0, finished=0.000065)
+    assert (span.start_time, span.end_time) == (NOW - 65_000, NOW)
+
+
 def test_a_request_is_a_client_span_by_the_conventions():
     span = Bench("kimi-k3").finish(losses=[Loss("$", "tool.name", "approximated")])
     assert (span.name, span.kind, span.status.status_code) == (

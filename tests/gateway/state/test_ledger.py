@@ -14,7 +14,7 @@ from tests.gateway.state.ledger_kit import Ledger, Notes, answered, begin, booki
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.state.ledger import drain as books_drain
-from wireglot.gateway.state.ledger.rows import collapsed
+from wireglot.gateway.state.ledger.rows import collapsed, completed
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 from wireglot.stores import StoreDown
@@ -57,6 +57,17 @@ def test_a_request_is_one_row_with_all_that_is_known_of_it(tmp_path: Path) -> No
         await kept.close()
 
     asyncio.run(work())
+
+
+@pytest.mark.parametrize("uptime", [0.0, 0.3, 1_234.567, 86_400.1, 3_000_000.9, 400_000_000.7])
+def test_a_duration_does_not_depend_on_how_long_the_machine_has_been_up(uptime: float) -> None:
+    settings = bookish(None)
+    job = job_of(1, settings, started=uptime)
+    begun = UsageRow("req_1", "alice", 1_800_000_000_000, "one", "generate", "anthropic")
+    for milliseconds in range(1, 300):
+        passed = uptime + milliseconds / 1000
+        row = completed(begun, job.record, price=None, flags=(), first_byte=passed, now=passed)
+        assert (row.first_byte, row.finished - row.started) == (milliseconds, milliseconds)
 
 
 def test_the_intent_is_in_the_store_while_the_request_runs(tmp_path: Path) -> None:

@@ -260,8 +260,9 @@ def _tokens(usage: Usage | None, source: str) -> str:
 
 
 def _milliseconds(seconds: float) -> float:
-    # Clocks of different grain may put an end before its start. A third of the time of round().
-    return int(seconds * 10_000) / 10 if seconds > 0 else 0.0
+    # Clocks of different grain may put an end before its start. To the nearest tenth, as a difference of two
+    # readings may fall just short of one, in a third of the time of round().
+    return int(seconds * 10_000 + 0.5) / 10 if seconds > 0 else 0.0
 
 
 def _duration(seconds: float) -> str:

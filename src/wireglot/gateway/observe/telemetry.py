@@ -169,7 +169,7 @@ class OpenTelemetry:
             context=parent,
             kind=self._kind,
             attributes=attributes,
-            start_time=ended - int(record.seconds * 1e9),
+            start_time=ended - round(record.seconds * 1e9),
         )
         if record.outcome in ("error", "gateway_abort"):
             span.set_status(self._failed)

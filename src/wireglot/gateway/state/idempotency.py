@@ -205,7 +205,7 @@ class Idempotency:
     def form(self, document: Document, record: _Record, *, done: bool = False) -> Document:
         """As it lies in the store. A claim that is not renewed expires."""
         now = int(time.time() * 1000)
-        kept = int(self._hours * _HOUR) if done else int(self.pace.claim_lease_seconds * 1000)
+        kept = round(self._hours * _HOUR) if done else round(self.pace.claim_lease_seconds * 1000)
         return msgspec.structs.replace(
             document, body=_ENCODER.encode(record), created=now, expires=now + kept if kept else 0
         )

@@ -118,7 +118,7 @@ def _open(path: Path, form: Format, busy: float, create: bool) -> apsw.Connectio
     try:
         # Until we know that it is ours, not even the WAL of the file is touched.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        connection.set_busy_timeout(int(busy * 1000))
+        connection.set_busy_timeout(round(busy * 1000))
         empty = _recognise(connection, path, form)
         if empty and not create:
             raise StoreUnusable(f"{path}: is empty, though it held {form.what} before")
@@ -168,7 +168,7 @@ def _refuse_newer(version: int, path: Path, form: Format) -> None:
 
 def _settle(connection: apsw.Connection, busy: float) -> None:
     """What every connection wants."""
-    connection.set_busy_timeout(int(busy * 1000))
+    connection.set_busy_timeout(round(busy * 1000))
     connection.execute(
         "PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
         " PRAGMA temp_store = MEMORY; PRAGMA secure_delete = FAST; PRAGMA journal_size_limit = 67108864;"

@@ -106,7 +106,7 @@ def _told(total: UsageTotal) -> dict[str, Any]:
         "cost_micros": total.cost if known else None,
         "cost": money(total.cost) if known else None,
         "unpriced_requests": total.unpriced,
-        "mean_ms": total.milliseconds // ended if ended else 0,
+        "mean_ms": round(total.milliseconds / ended) if ended else 0,
         "p50_ms": total.p50,
         "first": total.first // 1000,
         "last": total.last // 1000,

@@ -67,12 +67,12 @@ def completed(
         record.upstream_dialect or row.upstream_dialect,
         row.stream,
         record.outcome,
-        row.started + int((now - started) * 1000),
+        row.started + _milliseconds(now - started),
         # A stream is completed before its status is noted: it has been sent.
         record.status or (0 if record.outcome == "gateway_abort" else 200),
         record.error_kind,
         record.attempts,
-        int((first_byte - started) * 1000) if first_byte is not None else 0,
+        _milliseconds(first_byte - started) if first_byte is not None else 0,
         usage.input,
         usage.cache_read,
         usage.cache_write,
@@ -104,6 +104,12 @@ def legible(row: UsageRow) -> UsageRow:
         if not (value := getattr(row, name)).isascii()
     }
     return msgspec.structs.replace(row, **changed)
+
+
+def _milliseconds(seconds: float) -> int:
+    """Rounded: the difference of two large clock readings may fall just short of a whole millisecond, and the
+    same duration must not depend on how long the machine has been up."""
+    return round(seconds * 1000)
 
 
 def _bounded(usage: Usage) -> Usage:
