@@ -10,6 +10,7 @@ import socket
 
 import pytest
 
+from tests.http.limits_kit import Limits
 from tests.http.server_kit import (
     PLAIN,
     FakeApp,
@@ -23,7 +24,6 @@ from tests.http.server_kit import (
     serving,
     until,
 )
-from wireglot.gateway.settings import ProcessLimits
 from wireglot.http.application import Head, Refusal, Reply
 from wireglot.http.server.hub import Hub
 from wireglot.http.server.server import HttpServer
@@ -56,7 +56,7 @@ def test_a_request_is_handed_over_with_everything_it_said(run: Run):
                     "/v1/messages",
                     "beta=true",
                     headers | {"content-length": "7"},
-                    "127.0.0.1",
+                    peer="127.0.0.1",
                 )
             ]
 
@@ -426,10 +426,10 @@ def test_an_answer_is_one_write_and_so_is_each_part_of_a_stream(run: Run):
         reply.end()
 
     async def scenario():
-        hub = Hub(FakeApp(handler), ProcessLimits)
+        hub = Hub(FakeApp(handler), Limits)
         hub.open()
         connection, transport = connect(hub)
-        assert transport.high == ProcessLimits().write_pending
+        assert transport.high == Limits().write_pending
         connection.data_received(get("/whole"))
         await until(lambda: not hub.tasks)
         connection.data_received(get("/stream"))
@@ -446,7 +446,7 @@ def test_an_answer_is_one_write_and_so_is_each_part_of_a_stream(run: Run):
 
 def test_connections_from_one_address_are_limited_but_not_those_of_this_machine(run: Run):
     async def scenario():
-        hub = Hub(FakeApp(), lambda: ProcessLimits(connections_per_peer=2))
+        hub = Hub(FakeApp(), lambda: Limits(connections_per_peer=2))
         hub.open()
         for peer in ("127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1", ""):
             assert all(connect(hub, peer)[1].writes == [] for _ in range(3))
@@ -481,7 +481,7 @@ def test_small_writes_are_not_held_back_by_the_network_stack(run: Run):
 def test_it_listens_on_ipv6_and_on_a_socket_of_its_own(run: Run, tmp_path):
     async def scenario():
         app = FakeApp()
-        server = HttpServer(app, ProcessLimits)
+        server = HttpServer(app, Limits)
         host, port = await server.listen("::1", 0)
         assert host == "::1"
         assert port > 0
@@ -502,7 +502,7 @@ def test_it_listens_on_ipv6_and_on_a_socket_of_its_own(run: Run, tmp_path):
 
 def test_workers_can_share_a_port(run: Run):
     async def scenario():
-        first, second = HttpServer(FakeApp(), ProcessLimits), HttpServer(FakeApp(), ProcessLimits)
+        first, second = HttpServer(FakeApp(), Limits), HttpServer(FakeApp(), Limits)
         host, port = await first.listen("127.0.0.1", 0, reuse_port=True)
         assert await second.listen(host, port, reuse_port=True) == (host, port)
         await first.drain(0)

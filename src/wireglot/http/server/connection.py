@@ -7,8 +7,8 @@ import socket
 import struct
 from typing import Final, cast
 
-from wireglot.gateway.settings import ProcessLimits
 from wireglot.http.application import Refusal
+from wireglot.http.limits import ServerLimits
 from wireglot.http.server.body import ChunkedBody, SizedBody, TooLarge
 from wireglot.http.server.flow import Backlog, Outflow, hold_back
 from wireglot.http.server.head import CHUNKED, Inbound, Malformed, check_partial, read_head
@@ -28,17 +28,18 @@ _LINGERING: Final = 5
 """The last answer is out; what still arrives is thrown away, so that the client can read the answer."""
 _CLOSING: Final = 6
 
-_REFUSALS: Final = 100
-"""So many requests refused without one let in between end a connection: nobody is served by it."""
-_SKIP: Final = 64 * 1024
+_MOST_REFUSALS: Final = 100
+"""A connection ends after this many refusals without one request let in between: nobody is served by it."""
+_SKIP_BYTES: Final = 64 * 1024
 """The longest rest of a body that is read past to keep a connection."""
-_BLIND: Final = 1.0
-"""Seconds for which a request runs on although its client, too far ahead, is not read: it may have gone."""
+_UNREAD_SECONDS: Final = 1.0
+"""A client that has sent too much ahead is not read, so nobody learns when it leaves: its request runs on
+for this long, then the connection is cut."""
 _LINGER_BYTES: Final = 1024 * 1024
-_LINGER_TIME: Final = 2.0
-_SLOWEST_BODY: Final = 1024
-_EXTRA: Final = 64
-"""So many connections over the limit are told about it; the next ones are just cut."""
+_LINGER_SECONDS: Final = 2.0
+_SLOWEST_BYTES_A_SECOND: Final = 1024
+_MOST_TURNED_AWAY: Final = 64
+"""Connections over the limit that are told about it; the next ones are just cut."""
 
 
 class Connection(asyncio.Protocol):
@@ -78,11 +79,11 @@ class Connection(asyncio.Protocol):
         self._backlog = Backlog(self._transport)
         name = transport.get_extra_info("peername")
         self.peer = str(name[0]) if isinstance(name, tuple) else ""
-        guard = self.hub.guard()
-        self._transport.set_write_buffer_limits(high=guard.write_pending)
-        hold_back(self._transport, guard.write_pending)
+        limits = self.hub.limits()
+        self._transport.set_write_buffer_limits(high=limits.write_pending)
+        hold_back(self._transport, limits.write_pending)
         excess = self.hub.enter(self, self.peer)
-        if excess > _EXTRA:
+        if excess > _MOST_TURNED_AWAY:
             self.hub.refused["too_many_connections"] += 1
             self._transport.abort()
         elif excess > 0:
@@ -163,25 +164,25 @@ class Connection(asyncio.Protocol):
 
     # What the server calls.
 
-    def sweep(self, now: float, guard: ProcessLimits) -> None:
+    def sweep(self, now: float, limits: ServerLimits) -> None:
         """End what has been waited for long enough; called about once a second."""
         if self._transport is None:
             return
-        if self._outflow.is_stuck(now, self._transport.get_write_buffer_size(), guard):
+        if self._outflow.is_stuck(now, self._transport.get_write_buffer_size(), limits):
             self._transport.abort()
         elif self._phase == _HEAD:
             if not self._partial:
-                if now - self._begun > guard.keep_alive and not self._outflow.pending:
+                if now - self._begun > limits.keep_alive and not self._outflow.pending:
                     self.close()
-            elif now - self._begun > guard.header_time:
+            elif now - self._begun > limits.header_time:
                 self._refuse_plainly(408, "request_timeout", "the head of the request took too long")
         elif self._phase in (_BODY, _SKIPPING):
-            self._sweep_body(now, guard)
+            self._sweep_body(now, limits)
         elif self._phase == _ANSWERING:
-            if self._backlog.is_full and now - self._begun > _BLIND:
+            if self._backlog.is_full and now - self._begun > _UNREAD_SECONDS:
                 self.hub.refused["too_far_ahead"] += 1
                 self._transport.abort()
-        elif self._phase == _LINGERING and now - self._begun > _LINGER_TIME:
+        elif self._phase == _LINGERING and now - self._begun > _LINGER_SECONDS:
             self.close()
 
     def close_if_idle(self) -> None:
@@ -216,7 +217,7 @@ class Connection(asyncio.Protocol):
             return
         self._partial = b""
         try:
-            inbound = read_head(data[start:end], self.peer, self.hub.guard())
+            inbound = read_head(data[start:end], self.peer, self.hub.limits())
         except Malformed as problem:
             self._refuse_plainly(problem.status, problem.code, problem.message)
             return
@@ -253,7 +254,7 @@ class Connection(asyncio.Protocol):
             self._begun = self._heard
         self._partial = data
         try:
-            check_partial(data[start:], self._scanned - start, self.hub.guard())
+            check_partial(data[start:], self._scanned - start, self.hub.limits())
         except Malformed as problem:
             self._refuse_plainly(problem.status, problem.code, problem.message)
         self._scanned = len(data)
@@ -275,7 +276,7 @@ class Connection(asyncio.Protocol):
             self._turn_away(inbound, refusal, data, at)
             return
         self._refusals = 0
-        if length > 0 and hub.buffered + length > hub.guard().buffered:
+        if length > 0 and hub.buffered + length > hub.limits().buffered:
             self._shed()
             return
         end = at + length
@@ -297,9 +298,9 @@ class Connection(asyncio.Protocol):
         outstanding = end - len(data)
         # After `Expect` nobody knows whether the body will come.
         unsure = outstanding > 0 and inbound.expects_continue
-        lost = inbound.length == CHUNKED or outstanding > _SKIP or unsure
+        lost = inbound.length == CHUNKED or outstanding > _SKIP_BYTES or unsure
         self._refusals += 1
-        last = refusal.close or lost or self._refusals >= _REFUSALS
+        last = refusal.close or lost or self._refusals >= _MOST_REFUSALS
         if last or not inbound.keep_alive or self.hub.draining:
             self._refuse(refusal, head_only=inbound.head.method == "HEAD")
             return
@@ -327,7 +328,7 @@ class Connection(asyncio.Protocol):
             head = inbound.head
             self._refuse(self.hub.app.too_large(head, self.hub.app.body_limit(head)))
             return
-        if self.hub.buffered > self.hub.guard().buffered:
+        if self.hub.buffered > self.hub.limits().buffered:
             self._shed()
         elif body.rest is not None:
             self._drop_body()
@@ -396,10 +397,10 @@ class Connection(asyncio.Protocol):
 
     # Waiting no longer.
 
-    def _sweep_body(self, now: float, guard: ProcessLimits) -> None:
+    def _sweep_body(self, now: float, limits: ServerLimits) -> None:
         lasted = now - self._begun
-        slow = lasted > guard.body_total and self._have < lasted * _SLOWEST_BODY
-        if not slow and now - self._heard <= guard.body_idle:
+        slow = lasted > limits.body_total and self._have < lasted * _SLOWEST_BYTES_A_SECOND
+        if not slow and now - self._heard <= limits.body_idle:
             return
         if self._inbound is None:
             self.close()

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from wireglot.gateway.settings import ProcessLimits
 from wireglot.http.application import Application
+from wireglot.http.limits import ServerLimits
 from wireglot.http.server.render import StatusLines
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class Hub:
-    def __init__(self, app: Application, guard: Callable[[], ProcessLimits]) -> None:
+    def __init__(self, app: Application, limits: Callable[[], ServerLimits]) -> None:
         self.app = app
-        self.guard = guard
+        self.limits = limits
         self.loop: asyncio.AbstractEventLoop
         self.context: contextvars.Context
         """Requests run in copies of it: one that starts where another ends must not inherit its variables."""
@@ -43,12 +43,12 @@ class Hub:
 
     def enter(self, connection: Connection, peer: str) -> int:
         """Count a new connection. Gives by how many there are too many, here or from its address."""
-        guard = self.guard()
+        limits = self.limits()
         self.connections.add(connection)
-        excess = len(self.connections) - guard.connections
+        excess = len(self.connections) - limits.connections
         if not _is_local(peer):
             self._peers[peer] += 1
-            excess = max(excess, self._peers[peer] - guard.connections_per_peer)
+            excess = max(excess, self._peers[peer] - limits.connections_per_peer)
         return excess
 
     def leave(self, connection: Connection, peer: str) -> None:

@@ -12,7 +12,7 @@ from wireglot.http.server.render import BODILESS, plain_refusal, render_head
 if TYPE_CHECKING:
     from wireglot.http.server.connection import Connection
 
-_ONE_WRITE: Final = 64 * 1024
+_ONE_WRITE_BYTES: Final = 64 * 1024
 """Up to here head and body are joined; a larger body is not copied for it."""
 
 
@@ -62,7 +62,7 @@ class ServerReply:
         data = render_head(hub.status_lines.get(status), headers, f"{length}{self._persistence()}\r\n")
         if bodiless or self.head_only:
             self._connection.write(data)
-        elif len(body) <= _ONE_WRITE:
+        elif len(body) <= _ONE_WRITE_BYTES:
             self._connection.write(data + body)
         else:
             self._connection.write(data)
