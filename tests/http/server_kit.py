@@ -131,6 +131,9 @@ class Served:
         self.clients.append(client)
         return client
 
+    def connections(self) -> list[Connection]:
+        return [each for each in self.server._hub.connections if isinstance(each, Connection)]
+
     async def ask(self, data: bytes) -> Response:
         client = await self.client()
         client.send(data)

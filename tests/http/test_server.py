@@ -470,7 +470,7 @@ def test_small_writes_are_not_held_back_by_the_network_stack(run: Run):
         async with serving() as served:
             await served.client()
             await until(lambda: served.server.connections == 1)
-            (connection,) = served.server._hub.connections
+            (connection,) = served.connections()
             assert connection._transport is not None
             sock = connection._transport.get_extra_info("socket")
             assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

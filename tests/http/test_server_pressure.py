@@ -227,7 +227,7 @@ def test_who_has_left_behind_much_that_waits_is_found_out(run: Run):
             await until(lambda: served.server.requests == 1)
             await client.close()
             hub = served.server._hub
-            await until(lambda: all(each._backlog.is_full for each in hub.connections))
+            await until(lambda: all(each._backlog.is_full for each in served.connections()))
             for connection in tuple(hub.connections):
                 connection.sweep(hub.loop.time() + 2, hub.limits())
             await until(lambda: served.server.requests == served.server.connections == 0)
@@ -262,7 +262,7 @@ def test_the_system_holds_little_that_a_client_does_not_read(run: Run):
             sock = slow_reader(served)
             sock.sendall(get("/"))
             await until(lambda: served.server.requests == 0 and served.server.connections == 1)
-            (connection,) = served.server._hub.connections
+            (connection,) = served.connections()
             assert connection._transport is not None
             ours = connection._transport.get_extra_info("socket")
             assert ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT) == 50_000

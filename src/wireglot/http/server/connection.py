@@ -13,20 +13,9 @@ from wireglot.http.server.body import ChunkedBody, SizedBody, TooLarge
 from wireglot.http.server.flow import Backlog, Outflow, hold_back
 from wireglot.http.server.head import CHUNKED, Inbound, Malformed, check_partial, read_head
 from wireglot.http.server.hub import Hub
+from wireglot.http.server.phases import ANSWERING, BODY, CLOSING, HEAD, LINGERING, SKIPPING, WAITING
 from wireglot.http.server.render import CONTINUE, closing, plain_refusal
 from wireglot.http.server.reply import ServerReply
-
-_HEAD: Final = 0
-"""Waiting for a head, or within one."""
-_BODY: Final = 1
-_ANSWERING: Final = 2
-_WAITING: Final = 3
-"""More has arrived; it is read once the client has taken its answers and the others have had their turn."""
-_SKIPPING: Final = 4
-"""Reading past the rest of a body whose request has been refused."""
-_LINGERING: Final = 5
-"""The last answer is out; what still arrives is thrown away, so that the client can read the answer."""
-_CLOSING: Final = 6
 
 _MOST_REFUSALS: Final = 100
 """A connection ends after this many refusals without one request let in between: nobody is served by it."""
@@ -43,6 +32,8 @@ _MOST_TURNED_AWAY: Final = 64
 
 
 class Connection(asyncio.Protocol):
+    """Implements `OpenConnection` for the hub and `OutgoingLine` for its replies."""
+
     __slots__ = (
         "_backlog", "_begun", "_body", "_called", "_have", "_heard", "_inbound", "_left", "_outflow",
         "_partial", "_phase", "_refusals", "_reply", "_scanned", "_task", "_transport", "hub", "peer",
@@ -55,7 +46,7 @@ class Connection(asyncio.Protocol):
         self.pressed = False
         """The client reads slower than we write."""
         self._transport: asyncio.Transport | None = None
-        self._phase = _HEAD
+        self._phase = HEAD
         self._partial = b""
         """A head that has not arrived in full."""
         self._scanned = 0
@@ -94,15 +85,15 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._heard = self.hub.loop.time()
         phase = self._phase
-        if phase == _HEAD:
+        if phase == HEAD:
             self._take_request(self._partial + data if self._partial else data, 0)
-        elif phase == _BODY:
+        elif phase == BODY:
             self._take_body(data)
-        elif phase in (_ANSWERING, _WAITING):
+        elif phase in (ANSWERING, WAITING):
             self._backlog.add(data)
-        elif phase == _SKIPPING:
+        elif phase == SKIPPING:
             self._skip(data)
-        elif phase == _LINGERING:
+        elif phase == LINGERING:
             self._left -= len(data)
             if self._left < 0:
                 self.close()
@@ -110,12 +101,12 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         # Half-closed counts as gone: no client of these APIs does it and still waits for its answer.
         self._leave("the client has gone")
-        self._phase = _CLOSING
+        self._phase = CLOSING
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave("the client has gone")
-        self._phase = _CLOSING
+        self._phase = CLOSING
         self._transport = None
         self._drop_body()
         self.hub.leave(self, self.peer)
@@ -129,7 +120,7 @@ class Connection(asyncio.Protocol):
         self.pressed = False
         if self._reply is not None:
             self._reply.relieve()
-        elif self._phase == _WAITING:
+        elif self._phase == WAITING:
             self._call()
 
     # What the reply calls.
@@ -159,7 +150,7 @@ class Connection(asyncio.Protocol):
             sock = self._transport.get_extra_info("socket")
             if sock is not None:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self._phase = _CLOSING
+            self._phase = CLOSING
             self._transport.abort()
 
     # What the server calls.
@@ -170,28 +161,28 @@ class Connection(asyncio.Protocol):
             return
         if self._outflow.is_stuck(now, self._transport.get_write_buffer_size(), limits):
             self._transport.abort()
-        elif self._phase == _HEAD:
+        elif self._phase == HEAD:
             if not self._partial:
                 if now - self._begun > limits.keep_alive and not self._outflow.pending:
                     self.close()
             elif now - self._begun > limits.header_time:
                 self._refuse_plainly(408, "request_timeout", "the head of the request took too long")
-        elif self._phase in (_BODY, _SKIPPING):
+        elif self._phase in (BODY, SKIPPING):
             self._sweep_body(now, limits)
-        elif self._phase == _ANSWERING:
+        elif self._phase == ANSWERING:
             if self._backlog.is_full and now - self._begun > _UNREAD_SECONDS:
                 self.hub.refused["too_far_ahead"] += 1
                 self._transport.abort()
-        elif self._phase == _LINGERING and now - self._begun > _LINGER_SECONDS:
+        elif self._phase == LINGERING and now - self._begun > _LINGER_SECONDS:
             self.close()
 
     def close_if_idle(self) -> None:
-        if self._phase in (_SKIPPING, _WAITING) or (self._phase == _HEAD and not self._partial):
+        if self._phase in (SKIPPING, WAITING) or (self._phase == HEAD and not self._partial):
             self.close()
 
     def close(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
-            self._phase = _CLOSING
+            self._phase = CLOSING
             self._partial = b""
             self._backlog.drop()
             self._drop_body()
@@ -225,14 +216,14 @@ class Connection(asyncio.Protocol):
 
     def _take_next(self) -> None:
         self._begun = self._heard = self.hub.loop.time()
-        self._phase = _HEAD
+        self._phase = HEAD
         if self._backlog.data:
             self._take_request(*self._backlog.take())
             self._backlog.read_on()
 
     def _wait(self, data: bytes, at: int) -> None:
         """Let the others go first, and the client take what it has been sent."""
-        self._phase = _WAITING
+        self._phase = WAITING
         self._partial = b""
         self._backlog.put(data, at)
         if not self.pressed:
@@ -245,7 +236,7 @@ class Connection(asyncio.Protocol):
 
     def _go_on(self) -> None:
         self._called = False
-        if self._phase == _WAITING:
+        if self._phase == WAITING:
             self._take_next()
 
     def _hold(self, data: bytes, start: int) -> None:
@@ -287,7 +278,7 @@ class Connection(asyncio.Protocol):
             return
         self._inbound = inbound
         self._body = ChunkedBody(limit) if length == CHUNKED else SizedBody(length)
-        self._phase = _BODY
+        self._phase = BODY
         self._begun = self._heard
         if inbound.expects_continue and at == len(data):
             self.write(CONTINUE)
@@ -309,7 +300,7 @@ class Connection(asyncio.Protocol):
         self._begun = self._heard
         if outstanding > 0:
             self._left = outstanding
-            self._phase = _SKIPPING
+            self._phase = SKIPPING
         elif outstanding < 0:
             self._wait(data, end)
 
@@ -346,7 +337,7 @@ class Connection(asyncio.Protocol):
         if self._left > 0:
             return
         rest = data[len(data) + self._left :]
-        self._phase = _HEAD
+        self._phase = HEAD
         self._begun = self._heard
         if rest:
             self._take_request(rest, 0)
@@ -359,7 +350,7 @@ class Connection(asyncio.Protocol):
         hub.buffered += size
         reply = ServerReply(self, inbound.head.method == "HEAD", not inbound.keep_alive, inbound.minor, size)
         self._reply = reply
-        self._phase = _ANSWERING
+        self._phase = ANSWERING
         self._begun = self._heard
         task = hub.loop.create_task(hub.app.handle(inbound.head, body, reply), context=hub.context.copy())
         self._task = task
@@ -390,7 +381,7 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        self._phase = _LINGERING
+        self._phase = LINGERING
         self._begun = self.hub.loop.time()
         self._left = _LINGER_BYTES
         transport.write_eof()
