@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from wireglot.gateway.observe.redact import Redactor
+from wireglot.http.redaction import Redactor
 from wireglot.ir.errors import legible
 from wireglot.kimi.errors import KimiApiError
 from wireglot.kimi.seams import Log

@@ -13,13 +13,13 @@ from wireglot.gateway.entry.guard import Caller
 from wireglot.gateway.entry.routes import match
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.observe.redact import Redactor
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.state.quotas.quotas import Quotas
 from wireglot.gateway.state.quotas.reservation import Reservation
 from wireglot.gateway.targets.routing import route
 from wireglot.http.application import Headers
+from wireglot.http.redaction import Redactor
 from wireglot.ir.outcome import Usage
 from wireglot.providers.prices import PriceRule
 from wireglot.providers.spec import Price

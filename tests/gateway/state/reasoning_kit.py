@@ -12,12 +12,12 @@ from tests.gateway.kit import catalogued, head, settings
 from wireglot.gateway.entry.guard import Caller
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.observe.redact import Redactor
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import Provider, Secret, ServerSettings, Settings
 from wireglot.gateway.state.reasoning.vault import ReasoningVault
 from wireglot.gateway.targets.routing import Target, route
 from wireglot.http.application import Reply
+from wireglot.http.redaction import Redactor
 from wireglot.ir.content import Origin, Part, Signature
 from wireglot.ir.outcome import Response, Stop
 from wireglot.stores.base import StoreDown, Vault

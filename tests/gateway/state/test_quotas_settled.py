@@ -13,11 +13,11 @@ from wireglot.gateway.entry.guard import Caller
 from wireglot.gateway.entry.routes import match
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.observe.redact import Redactor
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.state.quotas import quotas as limiting
 from wireglot.http.failures import AttemptFailed
+from wireglot.http.redaction import Redactor
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Usage
 from wireglot.stores.records import Denied, Rate

@@ -12,7 +12,6 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import CONTENT_TYPE
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.observe.redact import Redactor
 from wireglot.gateway.pages import code_assist
 from wireglot.gateway.pages import models as listing
 from wireglot.gateway.pages.models import ListedModel
@@ -20,6 +19,7 @@ from wireglot.gateway.request.job import identity
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.targets.health import Health
 from wireglot.http.application import Head, Headers, Refusal, Reply
+from wireglot.http.redaction import Redactor
 from wireglot.ir.errors import ClientFault
 from wireglot.wire.json import BadJson, decode, encode, encode_text
 

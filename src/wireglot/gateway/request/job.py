@@ -15,13 +15,13 @@ from wireglot.gateway.entry.guard import Caller
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.observe.redact import Redactor
 from wireglot.gateway.request.client_stream import ClientStream, Teller
 from wireglot.gateway.request.estimator import Estimator
 from wireglot.gateway.request.results import with_calls
 from wireglot.gateway.request.sessions import conversation_name, grouping_name
 from wireglot.gateway.settings import LossPolicy, Settings
 from wireglot.http.application import Head, Headers, Reply
+from wireglot.http.redaction import Redactor
 from wireglot.ir.errors import ClientFault, Unsupported, WireglotError
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response
