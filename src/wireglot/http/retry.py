@@ -25,6 +25,10 @@ class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schedule: tuple[float, ...] | None = None
 
 
+FIXED_100MS: Final = RetryPolicy(retries=3, schedule=(0.1, 0.2, 0.4), connection_errors=False)
+"""A schedule that listens to nobody, for callers whose contract names its waits."""
+
+
 def advised_wait(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds an upstream asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date."""
     precise = _number(headers.get("retry-after-ms"))
