@@ -33,7 +33,6 @@ from wireglot.http.server.body import ChunkedBody, SizedBody
 from wireglot.http.server.connection import Connection
 from wireglot.http.server.flow import Backlog
 from wireglot.http.server.hub import Hub
-from wireglot.http.server.server import HttpServer
 from wireglot.testing.live_gateway import LiveGateway
 
 LARGE = b"x" * 300_000
@@ -276,15 +275,17 @@ def test_the_system_holds_little_that_a_client_does_not_read(run: Run):
 @pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="not on this system")
 def test_a_client_that_does_not_come_by_tcp_is_served(run: Run, tmp_path: Path):
     async def scenario():
-        server = HttpServer(FakeApp(), Limits)
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(str(tmp_path / "s"))
-            await server.listen_on(listener)
-            client = Client(*await asyncio.open_unix_connection(str(tmp_path / "s")))
+        app = FakeApp()
+        hub = Hub(app, Limits)
+        hub.open()
+        path = str(tmp_path / "s")
+        async with await hub.loop.create_unix_server(lambda: Connection(hub), path):
+            client = Client(*await asyncio.open_unix_connection(path))
             client.send(get("/"))
             assert (await client.response()).status == 200
             await client.close()
-            await server.drain(0)
+            await until(lambda: not hub.connections)
+        assert [head.peer for head in app.heads] == [""]
 
     run(scenario())
 

@@ -31,7 +31,6 @@ async def test_a_connection_is_used_again():
             assert await fetch(transport, post(server)) == b"ok"
         assert len(server.peers) == 1
         assert (transport.open_connections, transport.idle_connections) == (1, 1)
-        assert transport.per_origin == {f"http://127.0.0.1:{server.port}": (1, 1)}
 
 
 @scenario

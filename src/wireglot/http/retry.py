@@ -10,7 +10,7 @@ import msgspec
 
 _LONGEST_SECONDS: Final = 7 * 24 * 3600.0
 _ABSURD_NUMBER: Final = 1e9
-"""A Retry-After of so many seconds or milliseconds is a mistake, and no advice."""
+"""A Retry-After of this or more, in seconds or milliseconds, is a mistake and no advice."""
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -53,6 +53,6 @@ class Report:
 
 
 def _to_stderr(line: str) -> None:
-    if sys.stderr is not None:  # as under pythonw
+    if sys.stderr is not None:  # pythonw has none
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()

@@ -98,16 +98,6 @@ class HttpTransport:
     def idle_connections(self) -> int:
         return sum(pool.idle for pool in self._pools.values())
 
-    @property
-    def per_origin(self) -> dict[str, tuple[int, int]]:
-        """Open and idle connections of each `scheme://host:port`."""
-        counts: dict[str, tuple[int, int]] = {}
-        for origin, pool in self._pools.items():
-            name = f"{origin.scheme}://{origin.host}:{origin.port}"
-            opened, idle = counts.get(name, (0, 0))
-            counts[name] = (opened + pool.open, idle + pool.idle)
-        return counts
-
     # Routes
 
     def _route(self, key: tuple[str, str, str, str]) -> _Route:

@@ -10,7 +10,7 @@ from typing import Final
 from wireglot.http.limits import WriteLimits
 
 _AHEAD_BYTES: Final = 64 * 1024
-"""A client that has sent so many bytes of further requests is not read for the time being."""
+"""A client that has sent more than this of further requests is not read until there is room again."""
 
 _UNSENT_OPTION: Final = getattr(socket, "TCP_NOTSENT_LOWAT", None)
 _INT_MAX: Final = 2**31 - 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from collections.abc import Callable
 from typing import Final
@@ -57,15 +56,6 @@ class HttpServer:
         self._begin(listener)
         address = listener.sockets[0].getsockname()
         return str(address[0]), int(address[1])
-
-    async def listen_on(self, sock: socket.socket) -> None:
-        """Accept connections at a socket that is bound already."""
-        self._hub.open()
-        loop = self._hub.loop
-        if sock.family == socket.AF_UNIX:
-            self._begin(await loop.create_unix_server(self._connect, sock=sock, backlog=_BACKLOG_CONNECTIONS))
-        else:
-            self._begin(await loop.create_server(self._connect, sock=sock, backlog=_BACKLOG_CONNECTIONS))
 
     async def drain(self, seconds: float) -> None:
         """Accept nothing more, let requests finish for so long, cancel the others, close everything.
