@@ -15,9 +15,9 @@ from wireglot.gateway.config.environment import _SCALARS
 from wireglot.gateway.entry import probes, routes
 from wireglot.gateway.observe.log import JsonLines
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.observe.redact import Redactor
 from wireglot.gateway.pages import code_assist
 from wireglot.http.application import Head
+from wireglot.http.redaction import Redactor
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 from wireglot.providers.spec import names, provider

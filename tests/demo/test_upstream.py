@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import trustme
 
-from tests.gateway.transport_kit import descriptors
+from tests.http.transport_kit import descriptors
 from wireglot.testing.scripted_upstream import FAULTS, Behaviour, Fault, ScriptedUpstream
 
 CHAT: dict[str, Any] = {"model": "demo", "messages": [{"role": "user", "content": "Hello"}]}

@@ -7,12 +7,12 @@ from typing import Any
 from wireglot.gateway.entry.callers import LOCAL, Caller
 from wireglot.gateway.entry.routes import Asked, match
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.observe.redact import Redactor
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Credential, Provider, Rule, Secret, Settings
 from wireglot.http.application import Head, Headers, Reply
+from wireglot.http.redaction import Redactor
 from wireglot.providers.spec import ModelSpec, ProviderSpec, provider
 from wireglot.wire.json import encode
 

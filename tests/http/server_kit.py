@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from wireglot.gateway.settings import ProcessLimits
+from tests.http.limits_kit import Limits
 from wireglot.http.application import Head, Refusal, Reply
 from wireglot.http.server.connection import Connection
 from wireglot.http.server.hub import Hub
@@ -131,6 +131,9 @@ class Served:
         self.clients.append(client)
         return client
 
+    def connections(self) -> list[Connection]:
+        return [each for each in self.server._hub.connections if isinstance(each, Connection)]
+
     async def ask(self, data: bytes) -> Response:
         client = await self.client()
         client.send(data)
@@ -190,9 +193,9 @@ def slow_reader(served: Served) -> socket.socket:
 
 
 @contextlib.asynccontextmanager
-async def serving(app: FakeApp | None = None, guard: ProcessLimits | None = None) -> AsyncIterator[Served]:
+async def serving(app: FakeApp | None = None, limits: Limits | None = None) -> AsyncIterator[Served]:
     app = app or FakeApp()
-    limits = guard or ProcessLimits()
+    limits = limits or Limits()
     server = HttpServer(app, lambda: limits)
     host, port = await server.listen("127.0.0.1", 0)
     served = Served(app, server, host, port)

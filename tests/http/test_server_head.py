@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireglot.gateway.settings import ProcessLimits
+from tests.http.limits_kit import Limits
 from wireglot.http.server import head as server_head
 from wireglot.http.server.body import ChunkedBody, TooLarge
 from wireglot.http.server.head import Inbound, Malformed, check_partial, read_head
@@ -83,7 +83,7 @@ def heads(draw: st.DrawFn) -> bytes:
 
 def _read(raw: bytes) -> Inbound | None:
     with contextlib.suppress(Malformed):
-        return read_head(raw, "", ProcessLimits())
+        return read_head(raw, "", Limits())
     return None
 
 
@@ -122,7 +122,7 @@ def test_a_good_head_is_not_refused_while_it_is_still_arriving(raw: bytes, data:
     whole = raw + b"\r\n\r"
     seen = 0
     for cut in sorted(data.draw(st.sets(st.integers(0, len(whole)), max_size=5))):
-        check_partial(whole[:cut], seen, ProcessLimits())
+        check_partial(whole[:cut], seen, Limits())
         seen = cut
 
 
@@ -130,9 +130,9 @@ def test_a_good_head_is_not_refused_while_it_is_still_arriving(raw: bytes, data:
     "held", [b"GET / HTTP/1.1\r\nA: b\rc", b"GET / HTTP/1.1\r\nA: b\n", b"GET / HTTP/1.1\r\n\0"]
 )
 def test_a_line_end_cut_in_the_middle_is_judged_once_its_second_half_is_there(held: bytes):
-    check_partial(held[:-1], 0, ProcessLimits())
+    check_partial(held[:-1], 0, Limits())
     with pytest.raises(Malformed):
-        check_partial(held, len(held) - 1, ProcessLimits())
+        check_partial(held, len(held) - 1, Limits())
 
 
 CHUNK = st.one_of(
@@ -189,7 +189,7 @@ def test_no_line_that_may_hold_a_secret_is_remembered():
         f"X-Goog-Api-Key: {secret}",
     ]
     lines += [f"Cookie: {secret}", f"X-Custom: {secret}", "User-Agent: me"]
-    read_head("\r\n".join([f"GET /v1/models?key={secret} HTTP/1.1", *lines]).encode(), "", ProcessLimits())
+    read_head("\r\n".join([f"GET /v1/models?key={secret} HTTP/1.1", *lines]).encode(), "", Limits())
     assert set(server_head._fields) == {"Host: a", "User-Agent: me"}
     assert not server_head._lines
 
@@ -199,7 +199,7 @@ def test_the_memory_of_lines_is_bounded():
         read_head(
             f"GET /{number} HTTP/1.1\r\nHost: h{number}\r\nUser-Agent: {'u' * 300}\r\nX-{number}: a".encode(),
             "",
-            ProcessLimits(),
+            Limits(),
         )
     assert len(server_head._fields) <= 2048
     assert len(server_head._lines) <= 2048

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
+from tests.http.limits_kit import Limits
 from tests.http.server_kit import HOST, FakeApp, Run, get, loops, post, runner, serving, until
-from wireglot.gateway.settings import ProcessLimits
 from wireglot.http.application import Refusal
 
 POST = b"POST / HTTP/1.1\r\n" + HOST
@@ -239,7 +239,7 @@ def test_good_hosts_come_in(run: Run, host: str):
     run(scenario())
 
 
-LIMITS = ProcessLimits(header_line=200, header_count=6, header_total=600, url=100)
+LIMITS = Limits(header_line=200, header_count=6, header_total=600, url=100)
 
 
 def _sized(total: int) -> bytes:
@@ -262,7 +262,7 @@ def _sized(total: int) -> bytes:
 )  # fmt: skip
 def test_limits_of_the_head_hold_to_the_byte(run: Run, make, limit: int, status: int, bytewise: bool):
     async def scenario():
-        async with serving(guard=LIMITS) as served:
+        async with serving(limits=LIMITS) as served:
             for size, expected in [(limit - 1, 200), (limit, 200), (limit + 1, status)]:
                 client = await served.client()
                 if bytewise:
@@ -359,7 +359,7 @@ def test_a_body_of_too_many_tiny_chunks_is_refused(run: Run):
 
 def test_bodies_that_arrive_together_are_limited(run: Run):
     async def scenario():
-        async with serving(guard=ProcessLimits(buffered=50_000)) as served:
+        async with serving(limits=Limits(buffered=50_000)) as served:
             first, second = await served.client(), await served.client()
             first.send(post("/", b"a" * 40_000)[:-1])
             await until(lambda: served.server.buffered == 39_999)
@@ -375,7 +375,7 @@ def test_bodies_that_arrive_together_are_limited(run: Run):
 @pytest.mark.parametrize("data", [b"G", b"GET / HTTP/1.1\r\nHost: loc"], ids=["line", "headers"])
 def test_a_head_that_does_not_end_is_given_up(run: Run, data: bytes):
     async def scenario():
-        async with serving(guard=ProcessLimits(header_time=0.05)) as served:
+        async with serving(limits=Limits(header_time=0.05)) as served:
             client = await served.client()
             client.send(data)
             answer = await client.response()
@@ -387,7 +387,7 @@ def test_a_head_that_does_not_end_is_given_up(run: Run, data: bytes):
 
 def test_a_head_that_trickles_in_gets_no_more_time_for_it(run: Run):
     async def scenario():
-        async with serving(guard=ProcessLimits(header_time=0.1)) as served:
+        async with serving(limits=Limits(header_time=0.1)) as served:
             client = await served.client()
             while not served.server.refused:
                 client.send(b"G")
@@ -401,15 +401,13 @@ def test_a_head_that_trickles_in_gets_no_more_time_for_it(run: Run):
     "head", [POST + b"Content-Length: 9\r\n\r\n", CHUNKED + b"9\r\n"], ids=["length", "chunks"]
 )
 @pytest.mark.parametrize(
-    "guard",
-    [ProcessLimits(body_idle=0.05), ProcessLimits(body_total=0.05)],
+    "limits",
+    [Limits(body_idle=0.05), Limits(body_total=0.05)],
     ids=["without progress", "too slow overall"],
 )
-def test_a_body_that_stalls_is_answered_by_the_application_and_closed(
-    run: Run, head: bytes, guard: ProcessLimits
-):
+def test_a_body_that_stalls_is_answered_by_the_application_and_closed(run: Run, head: bytes, limits: Limits):
     async def scenario():
-        async with serving(guard=guard) as served:
+        async with serving(limits=limits) as served:
             client = await served.client()
             client.send(head + b"abc")
             answer = await client.response()
@@ -423,7 +421,7 @@ def test_a_body_that_stalls_is_answered_by_the_application_and_closed(
 
 def test_an_idle_connection_is_closed_without_a_word(run: Run):
     async def scenario():
-        async with serving(guard=ProcessLimits(keep_alive=0.05)) as served:
+        async with serving(limits=Limits(keep_alive=0.05)) as served:
             fresh, used = await served.client(), await served.client()
             used.send(get("/"))
             assert (await used.response()).status == 200
@@ -437,7 +435,7 @@ def test_a_refused_request_whose_body_does_not_come_is_given_up(run: Run):
     async def scenario():
         app = FakeApp()
         app.refusals["/no"] = Refusal(401, [], b"no")
-        async with serving(app, ProcessLimits(body_idle=0.05)) as served:
+        async with serving(app, Limits(body_idle=0.05)) as served:
             client = await served.client()
             client.send(post("/no", b"abc")[:-1])
             assert (await client.response()).status == 401
@@ -448,7 +446,7 @@ def test_a_refused_request_whose_body_does_not_come_is_given_up(run: Run):
 
 def test_too_many_connections_are_told_and_closed(run: Run):
     async def scenario():
-        async with serving(guard=ProcessLimits(connections=2)) as served:
+        async with serving(limits=Limits(connections=2)) as served:
             first, second = await served.client(), await served.client()
             await until(lambda: served.server.connections == 2)
             third = await served.client()

@@ -8,6 +8,7 @@ import struct
 
 import pytest
 
+from tests.http.limits_kit import Limits
 from tests.http.server_kit import (
     PLAIN,
     FakeApp,
@@ -20,7 +21,6 @@ from tests.http.server_kit import (
     slow_reader,
     until,
 )
-from wireglot.gateway.settings import ProcessLimits
 from wireglot.http.application import Head, Reply
 
 
@@ -205,7 +205,7 @@ def test_a_client_that_never_reads_is_cut_off(run: Run, whole: bool):
 
     async def scenario():
         app = FakeApp(handler)
-        async with serving(app, ProcessLimits(write_stall=0.1)) as served:
+        async with serving(app, Limits(write_stall=0.1)) as served:
             sock = slow_reader(served)
             sock.sendall(get("/"))
             await until(lambda: len(app.heads) == 1)
@@ -298,7 +298,7 @@ def test_a_drain_cuts_handlers_that_do_not_heed_their_cancellation(run: Run):
                 except asyncio.CancelledError:
                     continue
 
-        async with serving(FakeApp(handler), ProcessLimits(drain_again=0.05)) as served:
+        async with serving(FakeApp(handler), Limits(drain_again=0.05)) as served:
             client = await served.client()
             client.send(get("/"))
             await client.head()

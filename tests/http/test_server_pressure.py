@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.http.limits_kit import Limits
 from tests.http.server_kit import (
     PLAIN,
     Client,
@@ -27,13 +28,11 @@ from tests.http.server_kit import (
     slow_reader,
     until,
 )
-from wireglot.gateway.settings import ProcessLimits
 from wireglot.http.application import Head, Refusal, Reply
 from wireglot.http.server.body import ChunkedBody, SizedBody
 from wireglot.http.server.connection import Connection
 from wireglot.http.server.flow import Backlog
 from wireglot.http.server.hub import Hub
-from wireglot.http.server.server import HttpServer
 from wireglot.testing.live_gateway import LiveGateway
 
 LARGE = b"x" * 300_000
@@ -62,8 +61,8 @@ class CountingApp(FakeApp):
         return super().admit(head)
 
 
-def _connected(app: FakeApp, guard: ProcessLimits | None = None) -> tuple[Hub, Connection, Recorder]:
-    limits = guard or ProcessLimits()
+def _connected(app: FakeApp, limits: Limits | None = None) -> tuple[Hub, Connection, Recorder]:
+    limits = limits or Limits()
     hub = Hub(app, lambda: limits)
     hub.open()
     return hub, *connect(hub)
@@ -105,7 +104,7 @@ def test_who_does_not_read_gets_no_further_answers_until_it_does(run: Run, path:
 def test_who_pipelines_and_never_reads_is_cut_off(run: Run, path: str):
     async def scenario():
         app = CountingApp(answer=LARGE, refusal=LARGE)
-        async with serving(app, ProcessLimits(write_stall=0.1)) as served:
+        async with serving(app, Limits(write_stall=0.1)) as served:
             sock = slow_reader(served)
             sock.sendall(get(path) * REQUESTS)
             await until(lambda: app.seen > 0)
@@ -204,9 +203,9 @@ def test_who_is_far_ahead_of_a_request_that_runs_on_is_cut_off_for_it_may_have_g
             connection.data_received(piece)
         await asyncio.sleep(0)
         now = hub.loop.time()
-        connection.sweep(now, hub.guard())
+        connection.sweep(now, hub.limits())
         assert (transport.flow, transport.aborted) == (["pause"], False)
-        connection.sweep(now + 1.1, hub.guard())
+        connection.sweep(now + 1.1, hub.limits())
         assert transport.aborted
         connection.connection_lost(None)
         await until(lambda: app.cancelled == ["the client has gone"])
@@ -227,9 +226,9 @@ def test_who_has_left_behind_much_that_waits_is_found_out(run: Run):
             await until(lambda: served.server.requests == 1)
             await client.close()
             hub = served.server._hub
-            await until(lambda: all(each._backlog.is_full for each in hub.connections))
+            await until(lambda: all(each._backlog.is_full for each in served.connections()))
             for connection in tuple(hub.connections):
-                connection.sweep(hub.loop.time() + 2, hub.guard())
+                connection.sweep(hub.loop.time() + 2, hub.limits())
             await until(lambda: served.server.requests == served.server.connections == 0)
             assert len(app.cancelled) == 1
 
@@ -244,7 +243,7 @@ def test_a_request_may_run_on_with_a_few_others_behind_it(run: Run):
         hub, connection, transport = _connected(FakeApp(handler))
         connection.data_received(get("/") * 100)
         await asyncio.sleep(0)
-        connection.sweep(hub.loop.time() + 1000, hub.guard())
+        connection.sweep(hub.loop.time() + 1000, hub.limits())
         assert not transport.is_closing()
         connection.connection_lost(None)
 
@@ -257,12 +256,12 @@ def test_the_system_holds_little_that_a_client_does_not_read(run: Run):
         reply.send(200, PLAIN, b"x" * 20_000_000)
 
     async def scenario():
-        guard = ProcessLimits(write_pending=50_000)
-        async with serving(FakeApp(handler), guard) as served:
+        limits = Limits(write_pending=50_000)
+        async with serving(FakeApp(handler), limits) as served:
             sock = slow_reader(served)
             sock.sendall(get("/"))
             await until(lambda: served.server.requests == 0 and served.server.connections == 1)
-            (connection,) = served.server._hub.connections
+            (connection,) = served.connections()
             assert connection._transport is not None
             ours = connection._transport.get_extra_info("socket")
             assert ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT) == 50_000
@@ -276,15 +275,17 @@ def test_the_system_holds_little_that_a_client_does_not_read(run: Run):
 @pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="not on this system")
 def test_a_client_that_does_not_come_by_tcp_is_served(run: Run, tmp_path: Path):
     async def scenario():
-        server = HttpServer(FakeApp(), ProcessLimits)
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(str(tmp_path / "s"))
-            await server.listen_on(listener)
-            client = Client(*await asyncio.open_unix_connection(str(tmp_path / "s")))
+        app = FakeApp()
+        hub = Hub(app, Limits)
+        hub.open()
+        path = str(tmp_path / "s")
+        async with await hub.loop.create_unix_server(lambda: Connection(hub), path):
+            client = Client(*await asyncio.open_unix_connection(path))
             client.send(get("/"))
             assert (await client.response()).status == 200
             await client.close()
-            await server.drain(0)
+            await until(lambda: not hub.connections)
+        assert [head.peer for head in app.heads] == [""]
 
     run(scenario())
 
@@ -371,7 +372,7 @@ def test_a_body_counts_until_its_handler_is_through(run: Run, frame, cut: int):
             reply.send(200, PLAIN, b"")
 
         app = FakeApp(handler)
-        async with serving(app, ProcessLimits(buffered=50_000)) as served:
+        async with serving(app, Limits(buffered=50_000)) as served:
             first = await served.client()
             data = frame(b"a" * 40_000)
             first.send(data[:cut])
@@ -411,7 +412,7 @@ def test_the_body_of_a_client_that_has_gone_counts_no_longer(run: Run):
 
 def test_a_declared_body_for_which_there_is_no_room_is_refused_before_it_comes(run: Run):
     async def scenario():
-        async with serving(guard=ProcessLimits(buffered=50_000)) as served:
+        async with serving(limits=Limits(buffered=50_000)) as served:
             client = await served.client()
             client.send(post("/", b"a" * 60_000)[:100])
             assert (await client.response()).status == 503

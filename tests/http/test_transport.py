@@ -5,8 +5,8 @@ import random
 
 import pytest
 
+from tests.http.limits_kit import Limits
 from tests.http.transport_kit import QUICK, Peer, Server, always, answer, fetch, opened, post, scenario
-from wireglot.gateway.settings import ProcessLimits
 from wireglot.http.transport import Outbound, TransportFault
 
 
@@ -134,7 +134,7 @@ async def test_after_close_nothing_is_sent_and_nothing_stays_open():
         started.set()
         await peer.gone()
 
-    async with Server(serve) as server, opened(ProcessLimits(pool=1)) as transport:
+    async with Server(serve) as server, opened(Limits(pool=1)) as transport:
         waiting = [asyncio.create_task(fetch(transport, post(server))) for _ in range(2)]
         await started.wait()
         await transport.close()

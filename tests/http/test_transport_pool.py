@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from tests.http.limits_kit import Limits
 from tests.http.transport_kit import (
     QUICK,
     Peer,
@@ -18,7 +19,6 @@ from tests.http.transport_kit import (
     scenario,
     until,
 )
-from wireglot.gateway.settings import ProcessLimits
 from wireglot.http.client.connection import Connection
 from wireglot.http.client.pool import Pool
 from wireglot.http.transport import Timeouts, TransportFault
@@ -31,7 +31,6 @@ async def test_a_connection_is_used_again():
             assert await fetch(transport, post(server)) == b"ok"
         assert len(server.peers) == 1
         assert (transport.open_connections, transport.idle_connections) == (1, 1)
-        assert transport.per_origin == {f"http://127.0.0.1:{server.port}": (1, 1)}
 
 
 @scenario
@@ -158,7 +157,7 @@ async def test_a_server_that_wants_to_close_is_believed():
 
 @scenario
 async def test_an_idle_connection_expires():
-    async with Server(always(answer())) as server, opened(ProcessLimits(pool_idle=0.02)) as transport:
+    async with Server(always(answer())) as server, opened(Limits(pool_idle=0.02)) as transport:
         await fetch(transport, post(server))
         await until(lambda: transport.open_connections == 0)
         await until(server.peers[0].reader.at_eof)
@@ -199,7 +198,7 @@ async def test_there_are_never_more_connections_than_allowed_and_who_waits_is_se
     def answer_one() -> None:
         unanswered.pop(dice.randrange(len(unanswered))).set()
 
-    async with Server(serve) as server, opened(ProcessLimits(pool=3)) as transport:
+    async with Server(serve) as server, opened(Limits(pool=3)) as transport:
         bodies = [b"%d" % n for n in range(30)]
         fetches = asyncio.gather(*(fetch(transport, post(server, body)) for body in bodies))
         await have_arrived(3)
@@ -225,7 +224,7 @@ async def test_who_waits_gets_the_slot_of_a_connection_that_broke():
         await peer.send(answer())
         await peer.gone()
 
-    async with Server(serve) as server, opened(ProcessLimits(pool=1)) as transport:
+    async with Server(serve) as server, opened(Limits(pool=1)) as transport:
         replies = await asyncio.gather(
             *(fetch(transport, post(server)) for _ in range(3)), return_exceptions=True
         )
@@ -234,7 +233,7 @@ async def test_who_waits_gets_the_slot_of_a_connection_that_broke():
 
 @scenario
 async def test_who_stops_waiting_takes_no_slot_along():
-    async with Server(always(answer())) as server, opened(ProcessLimits(pool=1)) as transport:
+    async with Server(always(answer())) as server, opened(Limits(pool=1)) as transport:
         reply = await transport.send(post(server), QUICK)  # whole: its connection is free again
         held = [asyncio.create_task(fetch(transport, post(server, b"%d" % n))) for n in range(6)]
         await asyncio.sleep(0)
@@ -268,7 +267,7 @@ async def test_who_is_served_and_cancelled_at_once_passes_the_connection_on():
         connection.connection_made(Wire())
         return connection
 
-    pool = Pool(lambda: ProcessLimits(pool=1), dial)
+    pool = Pool(lambda: Limits(pool=1), dial)
     only = await pool.obtain(QUICK)
     first, second = (asyncio.create_task(pool.obtain(QUICK)) for _ in range(2))
     await asyncio.sleep(0)
@@ -324,7 +323,7 @@ async def test_a_cancelled_exchange_never_leaks_into_another():
             assert len(data) == len(nonce) * 320
             whole += 1
 
-    async with Server(serve) as server, opened(ProcessLimits(pool=8)) as transport:
+    async with Server(serve) as server, opened(Limits(pool=8)) as transport:
         for start in range(0, 2000, 40):
             await asyncio.gather(*(exchange(transport, server, start + n) for n in range(40)))
     assert foreign == []

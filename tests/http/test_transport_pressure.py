@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from tests.http.limits_kit import Limits
 from tests.http.transport_kit import (
     QUICK,
     Counted,
@@ -16,7 +17,6 @@ from tests.http.transport_kit import (
     stalled,
     until,
 )
-from wireglot.gateway.settings import ProcessLimits
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -32,7 +32,7 @@ async def _flood(peer: Peer) -> None:
 
 @scenario
 async def test_an_answer_that_nobody_consumes_is_not_read_on_for_ever():
-    async with Server(_flood) as server, opened(ProcessLimits(write_pending=1000)) as transport:
+    async with Server(_flood) as server, opened(Limits(write_pending=1000)) as transport:
         reply = await transport.send(post(server), QUICK)
         await stalled(server.peers[0])
         got = 0

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from tests.http.limits_kit import Limits
 from tests.http.transport_kit import (
     QUICK,
     Peer,
@@ -18,7 +19,6 @@ from tests.http.transport_kit import (
     scenario,
     until,
 )
-from wireglot.gateway.settings import ProcessLimits
 from wireglot.http.transport import Timeouts, TransportFault
 
 LONG = 30.0
@@ -240,7 +240,7 @@ async def test_a_shorter_timeout_of_a_later_request_is_kept():
         await peer.request()
         await peer.gone()
 
-    async with Server(serve) as server, opened(ProcessLimits(pool_idle=LONG)) as transport:
+    async with Server(serve) as server, opened(Limits(pool_idle=LONG)) as transport:
         await fetch(transport, post(server), only())
         fault = await _fault(transport, post(server), only(first_byte=SOON))
         assert fault.problem == "first_byte_timeout"
@@ -281,7 +281,7 @@ async def test_whoever_is_cancelled_leaves_no_connection_behind(phase: str):
         await peer.gone()
 
     with black_hole() as nowhere:
-        async with Server(serve) as server, opened(ProcessLimits(pool=1)) as transport:
+        async with Server(serve) as server, opened(Limits(pool=1)) as transport:
             url = server.url.replace("http:", "https:") if phase == "tls" else server.url
             if phase == "connect":
                 url = nowhere

@@ -6,6 +6,7 @@ import ssl
 import pytest
 import trustme
 
+from tests.http.limits_kit import Limits
 from tests.http.transport_dial_kit import AUTHORITY, KEY, fault_of, serving, trusting
 from tests.http.transport_kit import (
     QUICK,
@@ -22,7 +23,6 @@ from tests.http.transport_kit import (
     stalled,
     until,
 )
-from wireglot.gateway.settings import ProcessLimits
 from wireglot.http.client.dial import default_context
 from wireglot.http.transport import TransportFault
 
@@ -166,7 +166,7 @@ async def test_a_tls_stream_can_be_paused():
 async def test_a_tls_connection_given_up_at_any_moment_leaves_nothing_behind():
     async with (
         Server(always(answer()), serving("127.0.0.1")) as server,
-        opened(ProcessLimits(pool=1), ssl_context=trusting()) as transport,
+        opened(Limits(pool=1), ssl_context=trusting()) as transport,
     ):
         for steps in range(60):
             task = asyncio.create_task(fetch(transport, post(server)))

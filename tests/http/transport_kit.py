@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from wireglot.gateway.settings import ProcessLimits
+from tests.http.limits_kit import Limits
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.transport import Outbound, Timeouts
 
@@ -130,8 +130,8 @@ def post(server: Server | str, body: bytes = b"{}", **fields: Any) -> Outbound:
 
 
 @contextlib.asynccontextmanager
-async def opened(guard: ProcessLimits | None = None, **options: Any) -> AsyncIterator[HttpTransport]:
-    limits = guard or ProcessLimits()
+async def opened(limits: Limits | None = None, **options: Any) -> AsyncIterator[HttpTransport]:
+    limits = limits or Limits()
     transport = HttpTransport(lambda: limits, **options)
     try:
         yield transport

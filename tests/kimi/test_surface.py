@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,6 +121,15 @@ def test_the_environment_is_read_at_each_call(monkeypatch):
         )
 
 
+@pytest.mark.parametrize("name", ["maximum", "stream", "tools"])
+def test_an_option_that_is_none_is_refused(name):
+    http = Http()
+    options: dict[str, Any] = {name: 1}
+    with pytest.raises(TypeError, match=name):
+        ask(http, **options)
+    assert http.requests == []
+
+
 def test_an_unknown_retry_preset_is_refused():
     with pytest.raises(kimi.KimiConfigError, match="fixed-100ms, modern"):
         ask(Http(), retry="sometimes")
@@ -154,9 +164,11 @@ def test_a_field_with_a_parameter_of_its_own_is_refused():
 
 
 def test_no_repr_shows_the_key():
+    from wireglot.kimi.options import Asked
     from wireglot.kimi.setup import set_up
 
     assert KEY not in repr(set_up(None, KEY, None))
+    assert KEY not in repr(Asked(prompt="Hi", tools=(), stream=False, api_key=KEY))
 
 
 def test_the_page_tells_every_option_variable_and_public_name():

@@ -6,7 +6,6 @@ from typing import Final, Literal
 
 import msgspec
 
-from wireglot.gateway.errors import ErrorClass
 from wireglot.http.transport import TransportFault, TransportProblem
 from wireglot.ir.errors import ApiError, ErrorKind, legible
 
@@ -31,7 +30,9 @@ _BLAME: Final[dict[ErrorKind, Blame]] = {
     "timeout": "upstream",
 }
 
-_PROBLEMS: Final[dict[TransportProblem, tuple[Blame, ErrorClass]]] = {
+_Outcome = Literal["upstream_down", "upstream_bad", "upstream_timeout", "shed"]
+
+_PROBLEMS: Final[dict[TransportProblem, tuple[Blame, _Outcome]]] = {
     "dns": ("connection", "upstream_down"),
     "connect": ("connection", "upstream_down"),
     "tls": ("timeout", "upstream_down"),  # trying again would show the key to the same stranger
@@ -44,15 +45,15 @@ _PROBLEMS: Final[dict[TransportProblem, tuple[Blame, ErrorClass]]] = {
     "busy": ("gateway", "shed"),
 }
 
-_CLASSES: Final[dict[ErrorClass, tuple[ErrorKind, int, str]]] = {
+_OUTCOMES: Final[dict[_Outcome, tuple[ErrorKind, int, str]]] = {
     "upstream_down": ("server", 503, "upstream_unavailable"),
     "upstream_bad": ("server", 502, "upstream_error"),
     "upstream_timeout": ("timeout", 504, "upstream_timeout"),
     "shed": ("overloaded", 503, "server_is_overloaded"),
 }
 
-_DOWN_FOR: Final = 2.0
-"""Seconds a client is told to wait for an upstream that cannot be reached, or for us to have room."""
+_DOWN_SECONDS: Final = 2.0
+"""What a client is told to wait for an upstream that cannot be reached, or for us to have room."""
 
 HELPED_BY_RETRY: Final[frozenset[Blame]] = frozenset({"rate", "upstream", "connection"})
 COUNTED: Final[frozenset[Blame]] = frozenset({"upstream", "connection", "timeout"})
@@ -86,14 +87,14 @@ class AttemptFailed(Exception):
 
 
 def of_transport(fault: TransportFault) -> AttemptFailed:
-    blame, kind = _PROBLEMS[fault.problem]
-    wait = _DOWN_FOR if kind in ("upstream_down", "shed") else None
-    return AttemptFailed(transport_error(fault, kind), blame, told_wait=wait)
+    blame, outcome = _PROBLEMS[fault.problem]
+    wait = _DOWN_SECONDS if outcome in ("upstream_down", "shed") else None
+    return AttemptFailed(transport_error(fault), blame, told_wait=wait)
 
 
-def transport_error(fault: TransportFault, kind: ErrorClass | None = None) -> ApiError:
-    error_kind, status, code = _CLASSES[kind or _PROBLEMS[fault.problem][1]]
-    return ApiError(error_kind, legible(fault.message), status=status, code=code)
+def transport_error(fault: TransportFault) -> ApiError:
+    kind, status, code = _OUTCOMES[_PROBLEMS[fault.problem][1]]
+    return ApiError(kind, legible(fault.message), status=status, code=code)
 
 
 def of_error(

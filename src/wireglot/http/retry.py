@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
+from typing import Final
 
 import msgspec
 
-from wireglot.ir.errors import ErrorKind
-
-_RETRIED: frozenset[ErrorKind] = frozenset({"rate_limit", "overloaded", "server", "timeout"})
-_LONGEST = 7 * 24 * 3600.0
-_ABSURD = 1e9
+_LONGEST_SECONDS: Final = 7 * 24 * 3600.0
+_ABSURD_NUMBER: Final = 1e9
+"""A Retry-After of this or more, in seconds or milliseconds, is a mistake and no advice."""
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -26,8 +25,12 @@ class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schedule: tuple[float, ...] | None = None
 
 
+FIXED_100MS: Final = RetryPolicy(retries=3, schedule=(0.1, 0.2, 0.4), connection_errors=False)
+"""A schedule that listens to nobody, for callers whose contract names its waits."""
+
+
 def advised_wait(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds a provider asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date."""
+    """Seconds an upstream asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date."""
     precise = _number(headers.get("retry-after-ms"))
     if precise is not None:
         return precise / 1000
@@ -39,7 +42,7 @@ def advised_wait(headers: Mapping[str, str], now: float) -> float | None:
         when = parsedate_to_datetime(text).timestamp()
     except (ValueError, TypeError, OverflowError):
         return None
-    return min(_LONGEST, max(0.0, when - now))
+    return min(_LONGEST_SECONDS, max(0.0, when - now))
 
 
 def _number(text: str | None) -> float | None:
@@ -47,11 +50,7 @@ def _number(text: str | None) -> float | None:
         value = float(text) if text else -1.0
     except ValueError:
         return None
-    return min(value, _LONGEST) if 0 <= value < _ABSURD else None  # also refuses NaN
-
-
-def may_retry(kind: ErrorKind) -> bool:
-    return kind in _RETRIED
+    return min(value, _LONGEST_SECONDS) if 0 <= value < _ABSURD_NUMBER else None  # also refuses NaN
 
 
 def wait_before(policy: RetryPolicy, tried: int, advice: float | None, chance: float) -> float | None:
@@ -69,7 +68,7 @@ def wait_before(policy: RetryPolicy, tried: int, advice: float | None, chance: f
 
 
 class RetryBudget:
-    """Retries may be a fifth of the requests, so that a failing provider is not asked to fail faster."""
+    """Retries may be a fifth of the requests, so that a failing upstream is not asked to fail faster."""
 
     def __init__(self, ratio: float = 0.2, minimum: float = 3.0, most: float = 100.0) -> None:
         self._ratio = ratio

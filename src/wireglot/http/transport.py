@@ -1,4 +1,4 @@
-"""How the gateway reaches a provider: the seam between the relay and whoever carries bytes."""
+"""How an upstream is reached: the seam between whoever asks and whoever carries bytes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Timeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Outbound(msgspec.Struct, frozen=True):
-    """One request to a provider. `url` comes from the configuration, never from a client."""
+    """One request to an upstream. `url` comes from the configuration, never from a client."""
 
     method: str
     url: str
     headers: Headers
     body: bytes = b""
     pool: str = ""
-    """Connections are shared only between requests that agree on it (provider and credential)."""
+    """Connections are shared only between requests that agree on it (for whom, with whose credential)."""
     proxy: str = ""
 
 
@@ -49,7 +49,7 @@ busy: this process itself has no room for one more connection."""
 
 
 class TransportFault(Exception):
-    """`sent`: whether the provider may have seen the request."""
+    """`sent`: whether the upstream may have seen the request."""
 
     def __init__(self, problem: TransportProblem, message: str, *, sent: bool = True) -> None:
         super().__init__(message)
@@ -59,7 +59,7 @@ class TransportFault(Exception):
 
 
 class Answer(Protocol):
-    """A provider's answer, its head read. Consume it with `read` or `pump`, once, or `abort` it.
+    """An upstream's answer, its head read. Consume it with `read` or `pump`, once, or `abort` it.
 
     Raises TransportFault. Cancelling whoever consumes it closes the connection: no other request sees it.
     """

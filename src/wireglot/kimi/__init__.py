@@ -19,6 +19,7 @@ from wireglot.kimi.client import (
     stream_with_tools_sync,
 )
 from wireglot.kimi.errors import KimiApiError, KimiConfigError, KimiError
+from wireglot.kimi.options import Options
 from wireglot.kimi.result import CompletionResult
 from wireglot.kimi.seams import HttpFunction
 from wireglot.kimi.setup import default_model
@@ -29,6 +30,7 @@ __all__ = [
     "KimiApiError",
     "KimiConfigError",
     "KimiError",
+    "Options",
     "complete",
     "complete_sync",
     "complete_with_tools",

@@ -10,20 +10,19 @@ from typing import Any, Final, NoReturn, TypeVar
 
 from wireglot.dialects.faults import status_message
 from wireglot.dialects.registry import dialect
-from wireglot.gateway.settings import ProcessLimits
-from wireglot.http.failures import HELPED_BY_RETRY, of_transport
+from wireglot.http.failures import AttemptFailed, Blame, of_error, of_transport
 from wireglot.http.retry import RetryPolicy, advised_wait
 from wireglot.http.transport import TransportFault
 from wireglot.ir.errors import ApiError
 from wireglot.kimi.carrier import Reply, Send
 from wireglot.kimi.errors import ApiErrorCode, KimiApiError
+from wireglot.kimi.limits import LIMITS
 from wireglot.kimi.report import Report
-from wireglot.kimi.retries import Failed, helps, next_wait
+from wireglot.kimi.retries import helps, next_wait
 from wireglot.kimi.seams import Sleep
 from wireglot.kimi.setup import DIALECT, Setup
 from wireglot.wire.json import BadJson, decode
 
-GUARD: Final = ProcessLimits()
 _CHAT: Final = dialect(DIALECT)
 _TRACE: Final = ("x-trace-id", "x-request-id")
 
@@ -50,12 +49,12 @@ class Attempts:
         return round((time.perf_counter() - self._started) * 1000)
 
     async def answer(self, send: Send, receive: Callable[[Reply], Awaitable[T]], accept: str) -> T:
-        """What `receive` makes of the first good answer. It may raise Failed, like the sending itself."""
+        """What `receive` makes of the first good answer. It may raise AttemptFailed, like the sending."""
         while True:
             self._tried += 1
             try:
                 return await receive(await self._attempt(send, accept))
-            except Failed as problem:
+            except AttemptFailed as problem:
                 failed = problem
             wait = next_wait(self._policy, failed, self._tried, random.random())
             if wait is None:
@@ -75,21 +74,25 @@ class Attempts:
             reply = await send(self._setup.url, headers, self._body)
         # A caller's transport may raise anything, and the contract takes all of it for the network's fault.
         except Exception as problem:
-            raise self.of_network(problem, before_answer=True) from None
+            failed = self.of_network(problem, before_answer=True)
+            raise failed from failed.__cause__
         self._trace_id = next((reply.headers[name] for name in _TRACE if name in reply.headers), "")
         if not 200 <= reply.status <= 299:
             raise await _of_status(reply)
         return reply
 
-    def of_network(self, problem: Exception, *, before_answer: bool = False) -> Failed:
+    def of_network(self, problem: Exception, *, before_answer: bool = False) -> AttemptFailed:
         """No answer, or half of one. Only what failed before the answer began may be tried again."""
-        lost = before_answer
+        blame: Blame = "connection"
         if isinstance(problem, TransportFault):
-            lost = lost and of_transport(problem).blame in HELPED_BY_RETRY
-            told = problem.message
+            blame, told = of_transport(problem).blame, problem.message
         else:
             told = f"{type(problem).__name__}: {problem}".removesuffix(": ")
-        return Failed(ApiError("server", told), None, lost=lost, cause=self._presentable(problem))
+        if not before_answer:
+            blame = "timeout"  # the request was worked on: to ask again would be to pay for it twice
+        failed = AttemptFailed(ApiError("server", told), blame)
+        failed.__cause__ = self._presentable(problem)
+        return failed
 
     def _presentable(self, problem: BaseException) -> BaseException | None:
         """The problem itself, to be shown as the cause; not if it tells the key."""
@@ -100,33 +103,33 @@ class Attempts:
             link = link.__cause__ or link.__context__
         return problem
 
-    def fail(self, failed: Failed, *, midway: bool = False) -> NoReturn:
+    def fail(self, failed: AttemptFailed, *, midway: bool = False) -> NoReturn:
         """The end of the call: told in the log, then to the caller."""
         used_up = not midway and helps(self._policy, failed) and self._tried > self._policy.retries
         code: ApiErrorCode = "KIMI_RETRIES_EXHAUSTED" if used_up else "KIMI_API_ERROR"
         error = KimiApiError(
             self._sentence(failed, f" (after {self._tried} attempts)" if used_up else "", midway),
             code=code,
-            status=failed.status,
-            kind="network" if failed.status is None else failed.error.kind,
+            status=failed.status or None,
+            kind=failed.error.kind if failed.status else "network",
             attempts=self._tried,
             trace_id=self._report.clean(self._trace_id),
         )
         self._report.failure(self._setup.model, error, self.latency_ms)
-        raise error from failed.cause
+        raise error from failed.__cause__
 
-    def _sentence(self, failed: Failed, after: str, midway: bool) -> str:
+    def _sentence(self, failed: AttemptFailed, after: str, midway: bool) -> str:
         told = self._report.clean(failed.error.message)
         if midway:
             return f"Kimi's stream broke off: {told}"
-        if failed.status is None:
+        if not failed.status:
             return f"the connection to Kimi failed{after}: {told}"
         return f"Kimi answered with status {failed.status}{after}: {told}"
 
 
-async def _of_status(reply: Reply) -> Failed:
+async def _of_status(reply: Reply) -> AttemptFailed:
     try:
-        data = await reply.read(GUARD.error_body)
+        data = await reply.read(LIMITS.error_body)
     except Exception:  # whatever kept its explanation away: the status itself is known, and tells more
         data = b""
     try:
@@ -136,5 +139,4 @@ async def _of_status(reply: Reply) -> Failed:
     error = _CHAT.parse_error(document, reply.status)
     if error is None:
         error = ApiError("server", status_message(reply.status), reply.status)
-    wait = advised_wait(reply.headers, time.time())
-    return Failed(error, reply.status, wait=wait if wait is not None else error.retry_after)
+    return of_error(error, reply.status, advised_wait(reply.headers, time.time()))

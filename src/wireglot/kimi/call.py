@@ -10,17 +10,18 @@ import msgspec
 
 from wireglot.dialects.faults import broken
 from wireglot.dialects.registry import dialect
-from wireglot.http.retry import RetryPolicy
+from wireglot.http.failures import of_error
 from wireglot.ir.errors import UpstreamFault
 from wireglot.ir.outcome import Response, Usage
 from wireglot.ir.stream import Event, Failure, Finish, Start, UsageReport
-from wireglot.kimi.attempts import GUARD, Attempts
+from wireglot.kimi.attempts import Attempts
 from wireglot.kimi.carrier import Reply, opened
+from wireglot.kimi.limits import LIMITS
+from wireglot.kimi.options import Asked
 from wireglot.kimi.question import Question
 from wireglot.kimi.report import Report
 from wireglot.kimi.result import CompletionResult, result_of
-from wireglot.kimi.retries import Failed
-from wireglot.kimi.seams import Log, Sleep, Transport
+from wireglot.kimi.retries import policy_of
 from wireglot.kimi.setup import DIALECT, Setup
 from wireglot.providers.aliases import EventRestorer
 from wireglot.wire.json import BadJson, decode
@@ -29,19 +30,12 @@ _CHAT = dialect(DIALECT)
 
 
 class Call:
-    def __init__(
-        self,
-        setup: Setup,
-        question: Question,
-        policy: RetryPolicy,
-        transport: Transport | None,
-        log: Log | None,
-        sleep: Sleep | None,
-    ) -> None:
+    def __init__(self, asked: Asked, setup: Setup, question: Question) -> None:
         self._question = question
-        self._transport = transport
-        self._report = Report(log, setup.key)
-        self._attempts = Attempts(setup, question.body, policy, sleep, self._report)
+        self._transport = asked.transport
+        self._report = Report(asked.log, setup.key)
+        policy = policy_of(asked.retry)
+        self._attempts = Attempts(setup, question.body, policy, asked.sleep, self._report)
 
     async def whole(self) -> CompletionResult:
         question, attempts = self._question, self._attempts
@@ -80,7 +74,7 @@ class Call:
                 usage = event.usage if event.usage is not None else seen.usage
                 self._tell(seen.model, usage, self._attempts.latency_ms)
             case Failure(error=error):
-                self._attempts.fail(Failed(error, error.status or status), midway=True)
+                self._attempts.fail(of_error(error, error.status or status), midway=True)
             case _:
                 pass
 
@@ -105,24 +99,25 @@ class Call:
 
     async def _read_whole(self, reply: Reply) -> tuple[Response, dict[str, Any], int]:
         try:
-            data = await reply.read(GUARD.response)
-        except Exception as problem:  # as above
-            raise self._attempts.of_network(problem) from None
+            data = await reply.read(LIMITS.response)
+        except Exception as problem:  # a caller's transport may raise anything
+            failed = self._attempts.of_network(problem)
+            raise failed from failed.__cause__
         latency = self._attempts.latency_ms
         try:
             document = decode(data)
             response = self._parse(document, reply.status)
         except BadJson as problem:
             page = _CHAT.parse_error(data.decode("utf-8", "replace"), reply.status)
-            raise Failed(page if page is not None else broken(problem), reply.status) from None
+            raise of_error(page if page is not None else broken(problem), reply.status) from None
         except UpstreamFault as problem:
-            raise Failed(broken(problem), reply.status) from None
+            raise of_error(broken(problem), reply.status) from None
         return response, document, latency
 
     def _parse(self, document: Any, status: int) -> Response:
         error = _CHAT.parse_error(document, status)
         if error is not None:
-            raise Failed(error, error.status or status)
+            raise of_error(error, error.status or status)
         if type(document) is not dict or not document.get("choices"):
             raise UpstreamFault("expected choices")
         response = _CHAT.parse_response(_with_usage(document), self._question.plan.context)

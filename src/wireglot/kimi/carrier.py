@@ -1,4 +1,4 @@
-"""One HTTP exchange, whoever carries it: the gateway's transport, a caller's own, or a caller's function."""
+"""One HTTP exchange, whoever carries it: our transport, a caller's own, or a caller's function."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from contextlib import asynccontextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from wireglot.gateway.settings import ProcessLimits
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.client.dial import default_context
 from wireglot.http.transport import Answer, Outbound, Timeouts, TransportFault
-from wireglot.http.transport import Transport as GatewayTransport
-from wireglot.kimi.seams import HttpFunction, Transport
+from wireglot.kimi.limits import LIMITS
+from wireglot.kimi.seams import HttpFunction, SendingTransport, Transport
 
 if TYPE_CHECKING:
     import ssl
 
-_GUARD: Final = ProcessLimits()
 _TIMEOUTS: Final = Timeouts()
 _POOL: Final = "kimi"
 
@@ -46,14 +44,14 @@ async def opened(transport: Transport | None) -> AsyncIterator[Send]:
         async with pooled() as own:
             yield partial(_send, own)
     elif hasattr(transport, "send"):
-        yield partial(_send, cast("GatewayTransport", transport))
+        yield partial(_send, cast("SendingTransport", transport))
     else:
         yield partial(_call, transport)
 
 
 @asynccontextmanager
 async def pooled() -> AsyncIterator[HttpTransport]:
-    transport = HttpTransport(lambda: _GUARD, ssl_context=_tls())
+    transport = HttpTransport(lambda: LIMITS, ssl_context=_tls())
     try:
         yield transport
     finally:
@@ -66,7 +64,7 @@ def _tls() -> ssl.SSLContext:
     return default_context()
 
 
-async def _send(transport: GatewayTransport, url: str, headers: dict[str, str], body: bytes) -> Reply:
+async def _send(transport: SendingTransport, url: str, headers: dict[str, str], body: bytes) -> Reply:
     request = Outbound("POST", url, list(headers.items()), body, _POOL)
     return _Answered(await transport.send(request, _TIMEOUTS))
 
@@ -116,7 +114,7 @@ class _Returned:
 
 
 async def _pulled(answer: Answer) -> AsyncGenerator[bytes, None]:
-    """The gateway's answers push; whoever iterates pulls. What is not fetched in time stays in the socket."""
+    """A transport's answers push; whoever iterates pulls. What is not fetched in time stays in the socket."""
     pieces: deque[bytes] = deque()
     stirred = asyncio.Event()
     held = 0
@@ -125,7 +123,7 @@ async def _pulled(answer: Answer) -> AsyncGenerator[bytes, None]:
         nonlocal held
         pieces.append(piece)
         held += len(piece)
-        if held > _GUARD.write_pending:
+        if held > LIMITS.write_pending:
             answer.pause()
         stirred.set()
 
@@ -136,7 +134,7 @@ async def _pulled(answer: Answer) -> AsyncGenerator[bytes, None]:
             if pieces:
                 data = b"".join(pieces)
                 pieces.clear()
-                if held > _GUARD.write_pending:
+                if held > LIMITS.write_pending:
                     answer.resume()
                 held = 0
                 yield data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -13,28 +13,14 @@ from wireglot.ir.content import Message, Text
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
+from wireglot.kimi.options import Asked, Turn
 from wireglot.kimi.setup import DIALECT, PROVIDER
 from wireglot.translate import Plan, plan
 from wireglot.wire.json import encode
 
 SOURCE: Final = "anthropic"
 
-Turn = Mapping[str, Any] | Message
-"""A message as Anthropic writes it, or one of the neutral form (`wireglot.ir`), as a History keeps it."""
-
 _OWN: Final = ("model", "messages", "system", "tools", "max_tokens", "stream")
-
-
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """The arguments of a call, before anything is made of them."""
-
-    prompt: str | None
-    messages: Sequence[Turn] | None
-    system: str | Sequence[Mapping[str, Any]] | None
-    tools: Sequence[Mapping[str, Any]]
-    max_tokens: int | None
-    fields: Mapping[str, Any] | None
-    stream: bool
 
 
 class Question(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from wireglot.gateway.observe.redact import Redactor
+from wireglot.http.redaction import Redactor
 from wireglot.ir.errors import legible
 from wireglot.kimi.errors import KimiApiError
 from wireglot.kimi.seams import Log
@@ -53,6 +53,6 @@ class Report:
 
 
 def _to_stderr(line: str) -> None:
-    if sys.stderr is not None:  # as under pythonw
+    if sys.stderr is not None:  # pythonw has none
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
 from typing import Literal, Protocol
 
-from wireglot.http.transport import Transport as GatewayTransport
+from wireglot.http import transport as http
 
 HttpAnswer = tuple[int, Mapping[str, str], bytes | AsyncIterable[bytes]]
 """Status, headers, and the body: whole, or in pieces as they arrive (which a stream wants)."""
@@ -19,7 +19,10 @@ class HttpFunction(Protocol):
     ) -> Awaitable[HttpAnswer]: ...
 
 
-Transport = HttpFunction | GatewayTransport
+SendingTransport = http.Transport
+"""One that shares its connections between calls."""
+
+Transport = HttpFunction | SendingTransport
 Log = Callable[[str], object]
 Sleep = Callable[[float], Awaitable[object]]
 """Takes seconds."""

@@ -8,7 +8,7 @@ import pytest
 
 from wireglot.gateway.observe.log import JsonLines, PrettyLines, wants_colour
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.observe.redact import Redactor
+from wireglot.http.redaction import Redactor
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 

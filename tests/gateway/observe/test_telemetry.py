@@ -17,9 +17,9 @@ from wireglot.gateway.config.problems import ConfigError
 from wireglot.gateway.observe.metrics import OTHER, ModelNames
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.observe.redact import Redactor
 from wireglot.gateway.observe.telemetry import OpenTelemetry, opentelemetry
 from wireglot.gateway.settings import ServerSettings, Settings
+from wireglot.http.redaction import Redactor
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 

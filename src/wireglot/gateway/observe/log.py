@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.observe.redact import Redactor
+from wireglot.http.redaction import Redactor
 from wireglot.ir.errors import legible
 from wireglot.ir.outcome import Usage
 from wireglot.wire.json import mend_text

@@ -11,9 +11,10 @@ from wireglot import __version__
 from wireglot.gateway.observe.log import Cleaner, JsonLines, Level, Lines, PrettyLines, wants_colour
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.record import Outcome, Record, UsageSource
-from wireglot.gateway.observe.redact import Redactor, secrets_of
+from wireglot.gateway.observe.redact import secrets_of
 from wireglot.gateway.observe.sink import Sink
 from wireglot.gateway.settings import Settings
+from wireglot.http.redaction import Redactor
 
 __all__ = ["Observer", "Outcome", "Record", "Telemetry", "UsageSource"]
 

@@ -20,7 +20,7 @@ from wireglot.gateway.config.problems import ConfigError, ConfigProblem
 from wireglot.gateway.observe.log import MODEL_MAX, Cleaner, features_of
 from wireglot.gateway.observe.metrics import ModelNames
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.observe.redact import Redactor
+from wireglot.http.redaction import Redactor
 from wireglot.ir.outcome import Usage
 
 if TYPE_CHECKING:

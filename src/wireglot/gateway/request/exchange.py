@@ -14,7 +14,6 @@ import msgspec
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError, told
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.observe.redact import Redactor
 from wireglot.gateway.request.body import decoded
 from wireglot.gateway.request.client_stream import ClientStream, Teller
 from wireglot.gateway.request.ending import Ending
@@ -23,6 +22,7 @@ from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.results import with_calls
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Headers, Reply
+from wireglot.http.redaction import Redactor
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 

@@ -8,8 +8,8 @@ import msgspec
 
 from wireglot.gateway.errors import RequestError, cleaned
 from wireglot.gateway.observe.log import Note
-from wireglot.gateway.observe.redact import Redactor
 from wireglot.http.failures import AttemptFailed
+from wireglot.http.redaction import Redactor
 from wireglot.ir.errors import ApiError
 from wireglot.wire.json import BadJson, decode, encode_text
 

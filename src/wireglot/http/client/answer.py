@@ -1,4 +1,4 @@
-"""One provider's answer: its head, and its body on the way to whoever consumes it."""
+"""One upstream's answer: its head, and its body on the way to whoever consumes it."""
 
 from __future__ import annotations
 

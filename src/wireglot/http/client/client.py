@@ -1,4 +1,4 @@
-"""The way to the providers: HTTP/1.1 over pooled connections. No redirect is followed, no cookie kept."""
+"""The way to the upstreams: HTTP/1.1 over pooled connections. No redirect is followed, no cookie kept."""
 
 from __future__ import annotations
 
@@ -8,33 +8,36 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from wireglot.gateway.settings import ProcessLimits
 from wireglot.http.client.answer import HttpAnswer
 from wireglot.http.client.connection import Connection
 from wireglot.http.client.dial import Dialer
 from wireglot.http.client.pool import Pool
 from wireglot.http.client.proxy import proxy_authorization
 from wireglot.http.client.request import Heads, Origin, opening, parse_url
+from wireglot.http.limits import ClientLimits
 from wireglot.http.transport import Outbound, Timeouts, TransportFault
 
 _BODILESS: Final = frozenset({"GET", "HEAD"})
-_ROUTES: Final = 1024
+_REMEMBERED_URLS: Final = 1024
 """URLs remembered with what was made of them (a URL may hold a model's name, so there is no end of them)."""
 
 _Route = tuple[Pool, Heads]
 
 
 class HttpTransport:
-    """Implements upstream.Transport. To be used in one event loop, the one that first sends."""
+    """Implements `Transport`. To be used in one event loop, the one that first sends.
+
+    `limits` gives those now in force.
+    """
 
     def __init__(
         self,
-        guard: Callable[[], ProcessLimits],
+        limits: Callable[[], ClientLimits],
         *,
         now: Callable[[], float] | None = None,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
-        self._guard = guard
+        self._limits = limits
         self._now = now
         self._context = ssl_context
         self._dialer: Dialer | None = None
@@ -48,7 +51,7 @@ class HttpTransport:
         pool, heads = self._routes.get(key) or self._route(key)
         bodiless = request.method in _BODILESS and not request.body
         head = heads.render(request.headers, None if bodiless else len(request.body))
-        room = self._guard().write_pending
+        room = self._limits().write_pending
         retry = False
         while True:
             connection = None if retry else pool.take()
@@ -95,16 +98,6 @@ class HttpTransport:
     def idle_connections(self) -> int:
         return sum(pool.idle for pool in self._pools.values())
 
-    @property
-    def per_origin(self) -> dict[str, tuple[int, int]]:
-        """Open and idle connections of each `scheme://host:port`."""
-        counts: dict[str, tuple[int, int]] = {}
-        for origin, pool in self._pools.items():
-            name = f"{origin.scheme}://{origin.host}:{origin.port}"
-            opened, idle = counts.get(name, (0, 0))
-            counts[name] = (opened + pool.open, idle + pool.idle)
-        return counts
-
     # Routes
 
     def _route(self, key: tuple[str, str, str, str]) -> _Route:
@@ -112,11 +105,11 @@ class HttpTransport:
             raise TransportFault("connect", "the gateway is shutting down", sent=False)
         method, url, proxy, name = key
         origin, target = parse_url(url, proxy, name)
-        if len(self._routes) >= _ROUTES:
+        if len(self._routes) >= _REMEMBERED_URLS:
             self._prune()
         pool = self._pools.get(origin)
         if pool is None:
-            pool = self._pools[origin] = Pool(self._guard, partial(self._dialing().dial, origin))
+            pool = self._pools[origin] = Pool(self._limits, partial(self._dialing().dial, origin))
         route = pool, Heads(opening(method, origin, target, proxy_authorization(origin.proxy)))
         self._routes[key] = route
         return route

@@ -7,12 +7,12 @@ from typing import Final
 
 from wireglot.http.transport import TransportFault
 
-FREE: Final = 1024 * 1024
+FREE_BYTES: Final = 1024 * 1024
 RATIO: Final = 100
-"""Beyond FREE decoded bytes, a body may not be more than this many times what came over the wire."""
+"""Beyond FREE_BYTES when decoded, a body may not be more than this many times what came over the wire."""
 
-_STEP: Final = 256 * 1024
-_GZIP: Final = 16 + zlib.MAX_WBITS
+_STEP_BYTES: Final = 256 * 1024
+_GZIP_BITS: Final = 16 + zlib.MAX_WBITS
 
 
 def decoder_for(coding: str) -> Decoder | None:
@@ -35,7 +35,7 @@ class Decoder:
     def __init__(self, *, gzip: bool) -> None:
         self._gzip = gzip
         # Servers send "deflate" with and without its zlib header: the first byte tells which.
-        self._inflate = zlib.decompressobj(_GZIP) if gzip else None
+        self._inflate = zlib.decompressobj(_GZIP_BITS) if gzip else None
         self._consumed = 0
         self._produced = 0
 
@@ -56,8 +56,9 @@ class Decoder:
             if inflate.eof:
                 if not self._gzip:
                     raise zlib.error("bytes after the end")
-                inflate = self._inflate = zlib.decompressobj(_GZIP)  # gzip allows several members in a row
-            piece = inflate.decompress(data, _STEP)
+                # gzip allows several members in a row.
+                inflate = self._inflate = zlib.decompressobj(_GZIP_BITS)
+            piece = inflate.decompress(data, _STEP_BYTES)
             pieces.append(piece)
             self._count(len(piece))
             data = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
@@ -65,7 +66,7 @@ class Decoder:
 
     def _count(self, produced: int) -> None:
         self._produced += produced
-        if self._produced > FREE and self._produced > RATIO * self._consumed:
+        if self._produced > FREE_BYTES and self._produced > RATIO * self._consumed:
             raise TransportFault("too_large", "the upstream's answer grows too large when decompressed")
 
     def finish(self) -> None:

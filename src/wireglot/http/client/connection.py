@@ -1,4 +1,4 @@
-"""One connection to a provider: one exchange at a time, and between them a place in the pool."""
+"""One connection to an upstream: one exchange at a time, and between them a place in the pool."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from wireglot.http.client.coding import decoder_for
 from wireglot.http.client.watch import Watch
 from wireglot.http.transport import Timeouts, TransportFault
 
-HEAD_SIZE: Final = 64 * 1024
+HEAD_BYTES: Final = 64 * 1024
 HEAD_FIELDS: Final = 200
-INTERIM: Final = 8
+INTERIM_ANSWERS: Final = 8
 """How many 1xx answers may come before the real one."""
 
-_JOINED: Final = 64 * 1024
+_JOINED_BYTES: Final = 64 * 1024
 """Larger bodies are not copied to stand behind their head in one piece of memory."""
 
 _NAMES: Final[dict[bytes, str]] = {}
@@ -114,7 +114,7 @@ class Connection(asyncio.Protocol):
         self._rewind()
         self.heard = False
         self._watch.request(timeouts)
-        if len(body) <= _JOINED:
+        if len(body) <= _JOINED_BYTES:
             self._transport.write(head + body)
         else:
             self._transport.writelines((head, body))
@@ -180,11 +180,11 @@ class Connection(asyncio.Protocol):
         self._watch.touch()
         had_head = self._head_done
         try:
-            if not had_head and len(data) > HEAD_SIZE:
-                self._parser.feed_data(data[:HEAD_SIZE])
+            if not had_head and len(data) > HEAD_BYTES:
+                self._parser.feed_data(data[:HEAD_BYTES])
                 if not self._head_done:
                     self._refuse(_head_too_large())
-                data = data[HEAD_SIZE:]
+                data = data[HEAD_BYTES:]
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade, TransportFault):
             if not self._whole:
@@ -206,7 +206,7 @@ class Connection(asyncio.Protocol):
         elif not self._whole:
             # Heads, trailers and chunk extensions without end; body bytes begin the count anew.
             self._quiet += len(data)
-            if self._quiet > HEAD_SIZE:
+            if self._quiet > HEAD_BYTES:
                 self._fail(_head_too_large())
                 return
         if self._whole:
@@ -259,7 +259,7 @@ class Connection(asyncio.Protocol):
         status = self._parser.get_status_code()
         if status < 200:
             self._interim += 1
-            if status == 101 or self._interim > INTERIM:
+            if status == 101 or self._interim > INTERIM_ANSWERS:
                 self._refuse(_not_http())
             return
         headers = self._headers

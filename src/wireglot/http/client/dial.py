@@ -18,10 +18,10 @@ from wireglot.http.client.proxy import socks5, tunnel
 from wireglot.http.client.request import Origin
 from wireglot.http.transport import Timeouts, TransportFault
 
-_LEAST: Final = 0.25
-"""Seconds that an address gets before the next one is tried, if there are that many."""
+_LEAST_SECONDS: Final = 0.25
+"""The least that an address gets before the next one is tried, unless less is left of the whole wait."""
 
-_FULL: Final = frozenset({errno.EMFILE, errno.ENFILE})
+_NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 Address = tuple[socket.AddressFamily, str, int]
 
@@ -57,7 +57,7 @@ class Dialer:
         for lookup in self._lookups.values():
             lookup.cancel()
 
-    # The way to the provider
+    # The way to the upstream
 
     async def _reach(self, origin: Origin, seconds: float) -> socket.socket:
         proxy = origin.proxy
@@ -122,7 +122,7 @@ class Dialer:
             left = len(addresses) - position
             remaining = deadline - self._loop.time()
             # An address that swallows everything must leave time for the others.
-            share = remaining if left == 1 else max(remaining / left, min(remaining, _LEAST))
+            share = remaining if left == 1 else max(remaining / left, min(remaining, _LEAST_SECONDS))
             try:
                 sock = _open(family)
             except OSError:  # a family this machine has not
@@ -171,7 +171,7 @@ class Dialer:
         except TimeoutError:
             raise TransportFault("tls", "the upstream's TLS handshake took too long", sent=False) from None
         except OSError as fault:
-            if fault.errno in _FULL:  # the authorities are files
+            if fault.errno in _NO_DESCRIPTOR:  # the authorities are files
                 raise _busy() from None
             raise TransportFault("tls", "the upstream ended the TLS handshake", sent=False) from None
 
@@ -180,7 +180,7 @@ def _open(family: socket.AddressFamily) -> socket.socket:
     try:
         return socket.socket(family, socket.SOCK_STREAM)
     except OSError as fault:
-        if fault.errno in _FULL:
+        if fault.errno in _NO_DESCRIPTOR:
             raise _busy() from None
         raise
 

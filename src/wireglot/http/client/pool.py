@@ -6,8 +6,8 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from wireglot.gateway.settings import ProcessLimits
 from wireglot.http.client.connection import Connection
+from wireglot.http.limits import ClientLimits
 from wireglot.http.transport import Timeouts, TransportFault
 
 Dial = Callable[["Pool", Timeouts], Awaitable[Connection]]
@@ -19,10 +19,10 @@ class Pool:
     A slot that becomes free passes to the first waiter directly: nobody who comes later can take it first.
     """
 
-    __slots__ = ("_closed", "_connections", "_dial", "_guard", "_idle", "_slots", "_waiters")
+    __slots__ = ("_closed", "_connections", "_dial", "_idle", "_limits", "_slots", "_waiters")
 
-    def __init__(self, guard: Callable[[], ProcessLimits], dial: Dial) -> None:
-        self._guard = guard
+    def __init__(self, limits: Callable[[], ClientLimits], dial: Dial) -> None:
+        self._limits = limits
         self._dial = dial
         self._connections: set[Connection] = set()
         self._idle: list[Connection] = []
@@ -55,9 +55,9 @@ class Pool:
     async def obtain(self, timeouts: Timeouts, *, fresh: bool = False) -> Connection:
         """A connection, when there may be one more. `fresh`: not one that was used before."""
         while not self._closed:
-            if fresh and self._idle and self._slots >= self._guard().pool:
+            if fresh and self._idle and self._slots >= self._limits().pool:
                 self._idle.pop(0).drop()
-            if self._slots < self._guard().pool:
+            if self._slots < self._limits().pool:
                 self._slots += 1
                 return await self._connect(timeouts)
             connection = await self._wait()
@@ -110,11 +110,11 @@ class Pool:
 
     def release(self, connection: Connection) -> None:
         """A connection whose exchange is over, fit for another."""
-        guard = self._guard()
-        if self._closed or self._slots > guard.pool:
+        limits = self._limits()
+        if self._closed or self._slots > limits.pool:
             connection.drop()
             return
-        connection.rest(guard.pool_idle)
+        connection.rest(limits.pool_idle)
         waiter = self._next() if self._waiters else None
         if waiter is not None:
             waiter.set_result(connection)
@@ -131,7 +131,7 @@ class Pool:
         self._free()
 
     def _free(self) -> None:
-        waiter = self._next() if self._slots <= self._guard().pool else None
+        waiter = self._next() if self._slots <= self._limits().pool else None
         if waiter is not None:
             waiter.set_result(None)
         else:

@@ -1,4 +1,4 @@
-"""Asking a proxy for a way through, on a raw socket before anything of ours is said to the provider."""
+"""Asking a proxy for a way through, on a raw socket before anything of ours is said to the upstream."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from wireglot.http.client.request import Origin, Proxy
 from wireglot.http.transport import TransportFault
 
-_HEAD: Final = 16 * 1024
+_HEAD_BYTES: Final = 16 * 1024
 
 
 async def tunnel(loop: asyncio.AbstractEventLoop, sock: socket.socket, origin: Origin, proxy: Proxy) -> None:
@@ -25,10 +25,10 @@ async def tunnel(loop: asyncio.AbstractEventLoop, sock: socket.socket, origin: O
     while b"\r\n\r\n" not in head:
         data = await loop.sock_recv(sock, 4096)
         head += data
-        if not data or len(head) > _HEAD:
+        if not data or len(head) > _HEAD_BYTES:
             raise _refused()
     status = head.split(b"\r\n", 1)[0].split(b" ")
-    # In TLS the client speaks first: bytes behind the head are not the provider's.
+    # In TLS the client speaks first: bytes behind the head are not the upstream's.
     if (
         len(status) < 2
         or not status[0].startswith(b"HTTP/1.")

@@ -16,7 +16,7 @@ _OURS: Final = frozenset({
 })  # fmt: skip
 """What frames a message is ours to say: a second opinion on it would let one request hide another."""
 
-_HEADS: Final = 64
+_REMEMBERED_HEADS: Final = 64
 """Heads kept for one URL: headers that are new each time must not fill the memory."""
 
 _PORTS: Final = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
@@ -116,7 +116,7 @@ class Heads:
         key = tuple(headers)
         head = self._known.get(key)
         if head is None:
-            if len(self._known) >= _HEADS:
+            if len(self._known) >= _REMEMBERED_HEADS:
                 self._known.clear()
             head = self._known[key] = _render(self._start, headers)
         return head + b"\r\n" if length is None else b"%bcontent-length: %d\r\n\r\n" % (head, length)

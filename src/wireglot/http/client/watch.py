@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Final, Literal
 
 from wireglot.http.transport import Timeouts, TransportFault
 
-_SLACK = 0.001
+_SLACK_SECONDS: Final = 0.001
 """uvloop counts in milliseconds: a timer may fire this much too early."""
 
 
@@ -117,7 +117,7 @@ class Watch:
         if self._handle is not None:
             self._handle.cancel()
         self._due = due
-        self._handle = self._loop.call_later(max(due - self._now(), _SLACK), self._tick)
+        self._handle = self._loop.call_later(max(due - self._now(), _SLACK_SECONDS), self._tick)
 
     def _tick(self) -> None:
         self._handle = None
@@ -128,7 +128,7 @@ class Watch:
                 self._unsent = unsent
                 self._last = self._now()
         due = self._next()
-        if due > self._now() + _SLACK:
+        if due > self._now() + _SLACK_SECONDS:
             self._arm(due)
         else:
             self._expired(self._fault())
@@ -146,7 +146,7 @@ class Watch:
     def _fault(self) -> TransportFault | None:
         if self._phase == "rest":
             return None
-        if self._now() + _SLACK >= self._started + self._timeouts.total:
+        if self._now() + _SLACK_SECONDS >= self._started + self._timeouts.total:
             return TransportFault("total_timeout", "the upstream's answer took too long")
         if self._phase == "body":
             return TransportFault("idle_timeout", "the upstream stopped sending")

@@ -11,9 +11,9 @@ from wireglot.http.server.head import Malformed
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _EXTENSION: Final = rb";" + _TOKEN + rb"(?:=(?:" + _TOKEN + rb'|"[\t !#-\[\]-~]*"))?'
 _SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,16})(?:" + _EXTENSION + rb")*")
-_LINE_MAX: Final = 256
+_SIZE_LINE_BYTES: Final = 256
 _FREE_CHUNKS: Final = 16_384
-_MEAN_CHUNK: Final = 128
+_MEAN_CHUNK_BYTES: Final = 128
 """The smallest average of a long body: single bytes would cost us more than their sender."""
 
 _AT_SIZE: Final = 0
@@ -92,16 +92,16 @@ class ChunkedBody:
         if end < 0:
             held = data[at:]
             # A line end that is not CRLF, or a line without end, will not become a good size any more.
-            if len(held) > _LINE_MAX or b"\n" in held or b"\r" in held[:-1]:
+            if len(held) > _SIZE_LINE_BYTES or b"\n" in held or b"\r" in held[:-1]:
                 raise _malformed("a chunk size that is not one")
             self._held = held
             return -1
         match = _SIZE.fullmatch(data, at, end)
-        if match is None or end - at > _LINE_MAX:
+        if match is None or end - at > _SIZE_LINE_BYTES:
             raise _malformed("a chunk size that is not one")
         size = int(match[1], 16)
         self._chunks += 1
-        if self._chunks > _FREE_CHUNKS + self._size // _MEAN_CHUNK:
+        if self._chunks > _FREE_CHUNKS + self._size // _MEAN_CHUNK_BYTES:
             raise _malformed("too many small chunks")
         # Judged by what the chunk announces: there is no need to see it arrive.
         if self._size + size > self._limit:

@@ -7,41 +7,33 @@ import socket
 import struct
 from typing import Final, cast
 
-from wireglot.gateway.settings import ProcessLimits
 from wireglot.http.application import Refusal
+from wireglot.http.limits import ServerLimits
 from wireglot.http.server.body import ChunkedBody, SizedBody, TooLarge
 from wireglot.http.server.flow import Backlog, Outflow, hold_back
 from wireglot.http.server.head import CHUNKED, Inbound, Malformed, check_partial, read_head
 from wireglot.http.server.hub import Hub
+from wireglot.http.server.phases import ANSWERING, BODY, CLOSING, HEAD, LINGERING, SKIPPING, WAITING
 from wireglot.http.server.render import CONTINUE, closing, plain_refusal
 from wireglot.http.server.reply import ServerReply
 
-_HEAD: Final = 0
-"""Waiting for a head, or within one."""
-_BODY: Final = 1
-_ANSWERING: Final = 2
-_WAITING: Final = 3
-"""More has arrived; it is read once the client has taken its answers and the others have had their turn."""
-_SKIPPING: Final = 4
-"""Reading past the rest of a body whose request has been refused."""
-_LINGERING: Final = 5
-"""The last answer is out; what still arrives is thrown away, so that the client can read the answer."""
-_CLOSING: Final = 6
-
-_REFUSALS: Final = 100
-"""So many requests refused without one let in between end a connection: nobody is served by it."""
-_SKIP: Final = 64 * 1024
+_MOST_REFUSALS: Final = 100
+"""A connection ends after this many refusals without one request let in between: nobody is served by it."""
+_SKIP_BYTES: Final = 64 * 1024
 """The longest rest of a body that is read past to keep a connection."""
-_BLIND: Final = 1.0
-"""Seconds for which a request runs on although its client, too far ahead, is not read: it may have gone."""
+_UNREAD_SECONDS: Final = 1.0
+"""A client that has sent too much ahead is not read, so nobody learns when it leaves: its request runs on
+for this long, then the connection is cut."""
 _LINGER_BYTES: Final = 1024 * 1024
-_LINGER_TIME: Final = 2.0
-_SLOWEST_BODY: Final = 1024
-_EXTRA: Final = 64
-"""So many connections over the limit are told about it; the next ones are just cut."""
+_LINGER_SECONDS: Final = 2.0
+_SLOWEST_BYTES_A_SECOND: Final = 1024
+_MOST_TURNED_AWAY: Final = 64
+"""Connections over the limit that are told about it; the next ones are just cut."""
 
 
 class Connection(asyncio.Protocol):
+    """Implements `OpenConnection` for the hub and `OutgoingLine` for its replies."""
+
     __slots__ = (
         "_backlog", "_begun", "_body", "_called", "_have", "_heard", "_inbound", "_left", "_outflow",
         "_partial", "_phase", "_refusals", "_reply", "_scanned", "_task", "_transport", "hub", "peer",
@@ -54,7 +46,7 @@ class Connection(asyncio.Protocol):
         self.pressed = False
         """The client reads slower than we write."""
         self._transport: asyncio.Transport | None = None
-        self._phase = _HEAD
+        self._phase = HEAD
         self._partial = b""
         """A head that has not arrived in full."""
         self._scanned = 0
@@ -78,11 +70,11 @@ class Connection(asyncio.Protocol):
         self._backlog = Backlog(self._transport)
         name = transport.get_extra_info("peername")
         self.peer = str(name[0]) if isinstance(name, tuple) else ""
-        guard = self.hub.guard()
-        self._transport.set_write_buffer_limits(high=guard.write_pending)
-        hold_back(self._transport, guard.write_pending)
+        limits = self.hub.limits()
+        self._transport.set_write_buffer_limits(high=limits.write_pending)
+        hold_back(self._transport, limits.write_pending)
         excess = self.hub.enter(self, self.peer)
-        if excess > _EXTRA:
+        if excess > _MOST_TURNED_AWAY:
             self.hub.refused["too_many_connections"] += 1
             self._transport.abort()
         elif excess > 0:
@@ -93,15 +85,15 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._heard = self.hub.loop.time()
         phase = self._phase
-        if phase == _HEAD:
+        if phase == HEAD:
             self._take_request(self._partial + data if self._partial else data, 0)
-        elif phase == _BODY:
+        elif phase == BODY:
             self._take_body(data)
-        elif phase in (_ANSWERING, _WAITING):
+        elif phase in (ANSWERING, WAITING):
             self._backlog.add(data)
-        elif phase == _SKIPPING:
+        elif phase == SKIPPING:
             self._skip(data)
-        elif phase == _LINGERING:
+        elif phase == LINGERING:
             self._left -= len(data)
             if self._left < 0:
                 self.close()
@@ -109,12 +101,12 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         # Half-closed counts as gone: no client of these APIs does it and still waits for its answer.
         self._leave("the client has gone")
-        self._phase = _CLOSING
+        self._phase = CLOSING
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave("the client has gone")
-        self._phase = _CLOSING
+        self._phase = CLOSING
         self._transport = None
         self._drop_body()
         self.hub.leave(self, self.peer)
@@ -128,7 +120,7 @@ class Connection(asyncio.Protocol):
         self.pressed = False
         if self._reply is not None:
             self._reply.relieve()
-        elif self._phase == _WAITING:
+        elif self._phase == WAITING:
             self._call()
 
     # What the reply calls.
@@ -158,39 +150,39 @@ class Connection(asyncio.Protocol):
             sock = self._transport.get_extra_info("socket")
             if sock is not None:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self._phase = _CLOSING
+            self._phase = CLOSING
             self._transport.abort()
 
     # What the server calls.
 
-    def sweep(self, now: float, guard: ProcessLimits) -> None:
+    def sweep(self, now: float, limits: ServerLimits) -> None:
         """End what has been waited for long enough; called about once a second."""
         if self._transport is None:
             return
-        if self._outflow.is_stuck(now, self._transport.get_write_buffer_size(), guard):
+        if self._outflow.is_stuck(now, self._transport.get_write_buffer_size(), limits):
             self._transport.abort()
-        elif self._phase == _HEAD:
+        elif self._phase == HEAD:
             if not self._partial:
-                if now - self._begun > guard.keep_alive and not self._outflow.pending:
+                if now - self._begun > limits.keep_alive and not self._outflow.pending:
                     self.close()
-            elif now - self._begun > guard.header_time:
+            elif now - self._begun > limits.header_time:
                 self._refuse_plainly(408, "request_timeout", "the head of the request took too long")
-        elif self._phase in (_BODY, _SKIPPING):
-            self._sweep_body(now, guard)
-        elif self._phase == _ANSWERING:
-            if self._backlog.is_full and now - self._begun > _BLIND:
+        elif self._phase in (BODY, SKIPPING):
+            self._sweep_body(now, limits)
+        elif self._phase == ANSWERING:
+            if self._backlog.is_full and now - self._begun > _UNREAD_SECONDS:
                 self.hub.refused["too_far_ahead"] += 1
                 self._transport.abort()
-        elif self._phase == _LINGERING and now - self._begun > _LINGER_TIME:
+        elif self._phase == LINGERING and now - self._begun > _LINGER_SECONDS:
             self.close()
 
     def close_if_idle(self) -> None:
-        if self._phase in (_SKIPPING, _WAITING) or (self._phase == _HEAD and not self._partial):
+        if self._phase in (SKIPPING, WAITING) or (self._phase == HEAD and not self._partial):
             self.close()
 
     def close(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
-            self._phase = _CLOSING
+            self._phase = CLOSING
             self._partial = b""
             self._backlog.drop()
             self._drop_body()
@@ -216,7 +208,7 @@ class Connection(asyncio.Protocol):
             return
         self._partial = b""
         try:
-            inbound = read_head(data[start:end], self.peer, self.hub.guard())
+            inbound = read_head(data[start:end], self.peer, self.hub.limits())
         except Malformed as problem:
             self._refuse_plainly(problem.status, problem.code, problem.message)
             return
@@ -224,14 +216,14 @@ class Connection(asyncio.Protocol):
 
     def _take_next(self) -> None:
         self._begun = self._heard = self.hub.loop.time()
-        self._phase = _HEAD
+        self._phase = HEAD
         if self._backlog.data:
             self._take_request(*self._backlog.take())
             self._backlog.read_on()
 
     def _wait(self, data: bytes, at: int) -> None:
         """Let the others go first, and the client take what it has been sent."""
-        self._phase = _WAITING
+        self._phase = WAITING
         self._partial = b""
         self._backlog.put(data, at)
         if not self.pressed:
@@ -244,7 +236,7 @@ class Connection(asyncio.Protocol):
 
     def _go_on(self) -> None:
         self._called = False
-        if self._phase == _WAITING:
+        if self._phase == WAITING:
             self._take_next()
 
     def _hold(self, data: bytes, start: int) -> None:
@@ -253,7 +245,7 @@ class Connection(asyncio.Protocol):
             self._begun = self._heard
         self._partial = data
         try:
-            check_partial(data[start:], self._scanned - start, self.hub.guard())
+            check_partial(data[start:], self._scanned - start, self.hub.limits())
         except Malformed as problem:
             self._refuse_plainly(problem.status, problem.code, problem.message)
         self._scanned = len(data)
@@ -275,7 +267,7 @@ class Connection(asyncio.Protocol):
             self._turn_away(inbound, refusal, data, at)
             return
         self._refusals = 0
-        if length > 0 and hub.buffered + length > hub.guard().buffered:
+        if length > 0 and hub.buffered + length > hub.limits().buffered:
             self._shed()
             return
         end = at + length
@@ -286,7 +278,7 @@ class Connection(asyncio.Protocol):
             return
         self._inbound = inbound
         self._body = ChunkedBody(limit) if length == CHUNKED else SizedBody(length)
-        self._phase = _BODY
+        self._phase = BODY
         self._begun = self._heard
         if inbound.expects_continue and at == len(data):
             self.write(CONTINUE)
@@ -297,9 +289,9 @@ class Connection(asyncio.Protocol):
         outstanding = end - len(data)
         # After `Expect` nobody knows whether the body will come.
         unsure = outstanding > 0 and inbound.expects_continue
-        lost = inbound.length == CHUNKED or outstanding > _SKIP or unsure
+        lost = inbound.length == CHUNKED or outstanding > _SKIP_BYTES or unsure
         self._refusals += 1
-        last = refusal.close or lost or self._refusals >= _REFUSALS
+        last = refusal.close or lost or self._refusals >= _MOST_REFUSALS
         if last or not inbound.keep_alive or self.hub.draining:
             self._refuse(refusal, head_only=inbound.head.method == "HEAD")
             return
@@ -308,7 +300,7 @@ class Connection(asyncio.Protocol):
         self._begun = self._heard
         if outstanding > 0:
             self._left = outstanding
-            self._phase = _SKIPPING
+            self._phase = SKIPPING
         elif outstanding < 0:
             self._wait(data, end)
 
@@ -327,7 +319,7 @@ class Connection(asyncio.Protocol):
             head = inbound.head
             self._refuse(self.hub.app.too_large(head, self.hub.app.body_limit(head)))
             return
-        if self.hub.buffered > self.hub.guard().buffered:
+        if self.hub.buffered > self.hub.limits().buffered:
             self._shed()
         elif body.rest is not None:
             self._drop_body()
@@ -345,7 +337,7 @@ class Connection(asyncio.Protocol):
         if self._left > 0:
             return
         rest = data[len(data) + self._left :]
-        self._phase = _HEAD
+        self._phase = HEAD
         self._begun = self._heard
         if rest:
             self._take_request(rest, 0)
@@ -358,7 +350,7 @@ class Connection(asyncio.Protocol):
         hub.buffered += size
         reply = ServerReply(self, inbound.head.method == "HEAD", not inbound.keep_alive, inbound.minor, size)
         self._reply = reply
-        self._phase = _ANSWERING
+        self._phase = ANSWERING
         self._begun = self._heard
         task = hub.loop.create_task(hub.app.handle(inbound.head, body, reply), context=hub.context.copy())
         self._task = task
@@ -389,17 +381,17 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        self._phase = _LINGERING
+        self._phase = LINGERING
         self._begun = self.hub.loop.time()
         self._left = _LINGER_BYTES
         transport.write_eof()
 
     # Waiting no longer.
 
-    def _sweep_body(self, now: float, guard: ProcessLimits) -> None:
+    def _sweep_body(self, now: float, limits: ServerLimits) -> None:
         lasted = now - self._begun
-        slow = lasted > guard.body_total and self._have < lasted * _SLOWEST_BODY
-        if not slow and now - self._heard <= guard.body_idle:
+        slow = lasted > limits.body_total and self._have < lasted * _SLOWEST_BYTES_A_SECOND
+        if not slow and now - self._heard <= limits.body_idle:
             return
         if self._inbound is None:
             self.close()

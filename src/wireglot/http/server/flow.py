@@ -7,21 +7,21 @@ import contextlib
 import socket
 from typing import Final
 
-from wireglot.gateway.settings import ProcessLimits
+from wireglot.http.limits import WriteLimits
 
-_AHEAD: Final = 64 * 1024
-"""A client that has sent so many bytes of further requests is not read for the time being."""
+_AHEAD_BYTES: Final = 64 * 1024
+"""A client that has sent more than this of further requests is not read until there is room again."""
 
-_UNSENT: Final = getattr(socket, "TCP_NOTSENT_LOWAT", None)
+_UNSENT_OPTION: Final = getattr(socket, "TCP_NOTSENT_LOWAT", None)
 _INT_MAX: Final = 2**31 - 1
 
 
 def hold_back(transport: asyncio.Transport, pending: int) -> None:
     """Let the system, too, hold only so much that is not on its way: it would take megabytes."""
     sock = transport.get_extra_info("socket")
-    if _UNSENT is not None and sock is not None:
+    if _UNSENT_OPTION is not None and sock is not None:
         with contextlib.suppress(OSError):  # not TCP
-            sock.setsockopt(socket.IPPROTO_TCP, _UNSENT, min(pending, _INT_MAX))
+            sock.setsockopt(socket.IPPROTO_TCP, _UNSENT_OPTION, min(pending, _INT_MAX))
 
 
 class Backlog:
@@ -39,7 +39,7 @@ class Backlog:
     def put(self, data: bytes, at: int) -> None:
         self.data = data
         self._at = at
-        if len(data) - at > _AHEAD and not self._paused:
+        if len(data) - at > _AHEAD_BYTES and not self._paused:
             self._paused = True
             self._transport.pause_reading()
 
@@ -65,7 +65,7 @@ class Backlog:
 
     def read_on(self) -> None:
         """Read again if there is room again."""
-        if self._paused and len(self.data) - self._at <= _AHEAD:
+        if self._paused and len(self.data) - self._at <= _AHEAD_BYTES:
             self._paused = False
             self._transport.resume_reading()
 
@@ -83,12 +83,12 @@ class Outflow:
         self._flushed = 0
         self._moved = now
 
-    def is_stuck(self, now: float, pending: int, guard: ProcessLimits) -> bool:
+    def is_stuck(self, now: float, pending: int, limits: WriteLimits) -> bool:
         """Whether the client has not taken, for `write_stall`, what was pending then (or 64 KiB of it)."""
         flushed = self.written - pending
-        if not pending or flushed >= self._flushed + min(self.pending, guard.write_pending):
+        if not pending or flushed >= self._flushed + min(self.pending, limits.write_pending):
             self._moved = now
             self._flushed = flushed
             self.pending = pending
             return False
-        return now - self._moved > guard.write_stall
+        return now - self._moved > limits.write_stall

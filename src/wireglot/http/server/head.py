@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from wireglot.gateway.settings import ProcessLimits
 from wireglot.http.application import Head
+from wireglot.http.limits import HeadLimits
 
 CHUNKED: Final = -1
 """The `length` of a body that comes in chunks."""
@@ -65,8 +65,8 @@ _REPEATED: Final = frozenset({
 })  # fmt: skip
 """Headers that a client sends the same way every time; none of them holds a secret."""
 
-_MEMORY: Final = 2048
-_LONGEST_REMEMBERED: Final = 256
+_REMEMBERED_LINES: Final = 2048
+_REMEMBERED_BYTES: Final = 256
 
 _fields: Final[dict[str, tuple[str, str]]] = {}
 """Header lines read before: most lines of a request are those of the last one."""
@@ -76,17 +76,17 @@ _lines: Final[dict[str, tuple[str, str, str, str, int]]] = {}
 """Request lines read before; never one with a query, which may hold a key."""
 
 
-def read_head(raw: bytes, peer: str, guard: ProcessLimits) -> Inbound:
+def read_head(raw: bytes, peer: str, limits: HeadLimits) -> Inbound:
     """Read a head, given without the empty line that ends it."""
     size = len(raw)
     lines = raw.decode("latin-1").split("\r\n")
     fields = len(lines) - 1
     if raw.translate(None, _LEGAL) != b"\r\n" * fields:
         raise Malformed(400, "invalid_header", "a control character or a bare line end in the head")
-    if size > guard.url or size > guard.header_line or size > guard.header_total:
-        _check_sizes(lines, size, guard)
-    if fields > guard.header_count:
-        raise Malformed(431, "headers_too_large", f"more than {guard.header_count} headers")
+    if size > limits.url or size > limits.header_line or size > limits.header_total:
+        _check_sizes(lines, size, limits)
+    if fields > limits.header_count:
+        raise Malformed(431, "headers_too_large", f"more than {limits.header_count} headers")
     rest = iter(lines)
     first = next(rest)
     method, target, path, query, minor = _lines.get(first) or _request_line(first)
@@ -111,7 +111,7 @@ def read_head(raw: bytes, peer: str, guard: ProcessLimits) -> Inbound:
         keep_alive = _keeps_alive(connection, minor)
     length = headers.get("content-length")
     return Inbound(
-        Head(method, target, path, query, headers, peer),
+        Head(method, target, path, query, headers, peer=peer),
         _framing(headers, minor) if length is None or "transfer-encoding" in headers else int(length),
         keep_alive,
         "expect" in headers and _expects(headers["expect"], minor),
@@ -119,36 +119,36 @@ def read_head(raw: bytes, peer: str, guard: ProcessLimits) -> Inbound:
     )
 
 
-def check_partial(held: bytes, start: int, guard: ProcessLimits) -> None:
+def check_partial(held: bytes, start: int, limits: HeadLimits) -> None:
     """Refuse a head that cannot become good any more, so that nothing waits for its end.
 
     `start`: how much of it has been looked at before.
     """
     first_end = held.find(b"\r\n")
     # + 3: what stands of the empty line at the end does not count.
-    if len(held) > guard.header_total + 3 or (first_end < 0 and len(held) > guard.url + 64):
+    if len(held) > limits.header_total + 3 or (first_end < 0 and len(held) > limits.url + 64):
         if first_end < 0:
-            raise Malformed(414, "url_too_long", f"the request line is longer than {guard.url} bytes")
-        raise Malformed(431, "headers_too_large", f"headers of more than {guard.header_total} bytes")
+            raise Malformed(414, "url_too_long", f"the request line is longer than {limits.url} bytes")
+        raise Malformed(431, "headers_too_large", f"headers of more than {limits.header_total} bytes")
     # Two bytes back: a line end may have been cut in the middle.
     if _STRAY.search(held, max(0, start - 2)):
         raise Malformed(400, "invalid_header", "a control character or a bare line end in the head")
     if first_end >= max(0, start - 2):
         line = held[:first_end].decode("latin-1")
         if line not in _lines:
-            if len(line) > guard.url + 64:
-                raise Malformed(414, "url_too_long", f"the request line is longer than {guard.url} bytes")
+            if len(line) > limits.url + 64:
+                raise Malformed(414, "url_too_long", f"the request line is longer than {limits.url} bytes")
             _request_line(line)
 
 
-def _check_sizes(lines: list[str], size: int, guard: ProcessLimits) -> None:
-    if size > guard.header_total:
-        raise Malformed(431, "headers_too_large", f"headers of more than {guard.header_total} bytes")
+def _check_sizes(lines: list[str], size: int, limits: HeadLimits) -> None:
+    if size > limits.header_total:
+        raise Malformed(431, "headers_too_large", f"headers of more than {limits.header_total} bytes")
     target = lines[0].partition(" ")[2].rpartition(" ")[0]
-    if len(target) > guard.url:
-        raise Malformed(414, "url_too_long", f"a target of more than {guard.url} bytes")
-    if any(len(line) > guard.header_line for line in lines[1:]):
-        raise Malformed(431, "headers_too_large", f"a header of more than {guard.header_line} bytes")
+    if len(target) > limits.url:
+        raise Malformed(414, "url_too_long", f"a target of more than {limits.url} bytes")
+    if any(len(line) > limits.header_line for line in lines[1:]):
+        raise Malformed(431, "headers_too_large", f"a header of more than {limits.header_line} bytes")
 
 
 def _request_line(line: str) -> tuple[str, str, str, str, int]:
@@ -167,8 +167,8 @@ def _request_line(line: str) -> tuple[str, str, str, str, int]:
         return method, target, "", "", int(minor)
     path, query = _split(target)
     found = method, target, path, query, int(minor)
-    if "?" not in target and len(line) <= _LONGEST_REMEMBERED:
-        if len(_lines) >= _MEMORY:
+    if "?" not in target and len(line) <= _REMEMBERED_BYTES:
+        if len(_lines) >= _REMEMBERED_LINES:
             _lines.clear()
         _lines[line] = found
     return found
@@ -201,8 +201,8 @@ def _field(line: str) -> tuple[str, str]:
         raise Malformed(400, "invalid_host", "the Host header is not a host name and a port")
     if name == "content-length" and not _LENGTH.fullmatch(value):
         raise Malformed(400, "invalid_content_length", "Content-Length is not one decimal number")
-    if (name in _REPEATED or name.startswith("x-stainless-")) and len(line) <= _LONGEST_REMEMBERED:
-        if len(_fields) >= _MEMORY:
+    if (name in _REPEATED or name.startswith("x-stainless-")) and len(line) <= _REMEMBERED_BYTES:
+        if len(_fields) >= _REMEMBERED_LINES:
             _fields.clear()
         _fields[line] = name, value
     return name, value
@@ -212,8 +212,8 @@ def _name(written: str) -> str:
     if not _NAME.fullmatch(written):
         raise Malformed(400, "invalid_header", "a header line that is not `name: value`")
     name = written.lower()
-    if len(written) <= _LONGEST_REMEMBERED:
-        if len(_names) >= _MEMORY:
+    if len(written) <= _REMEMBERED_BYTES:
+        if len(_names) >= _REMEMBERED_LINES:
             _names.clear()
         _names[written] = name
     return name

@@ -7,24 +7,39 @@ import contextvars
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from wireglot.gateway.settings import ProcessLimits
 from wireglot.http.application import Application
+from wireglot.http.limits import ServerLimits
 from wireglot.http.server.render import StatusLines
 
-if TYPE_CHECKING:
-    from wireglot.http.server.connection import Connection
+
+class OpenConnection(Protocol):
+    """What a server may do to one of its connections."""
+
+    def sweep(self, now: float, limits: ServerLimits) -> None:
+        """End what has been waited for long enough."""
+        ...
+
+    def close_if_idle(self) -> None: ...
+
+    def close(self) -> None:
+        """Close once what has been written is out."""
+        ...
+
+    def abort(self) -> None:
+        """Close at once."""
+        ...
 
 
 class Hub:
-    def __init__(self, app: Application, guard: Callable[[], ProcessLimits]) -> None:
+    def __init__(self, app: Application, limits: Callable[[], ServerLimits]) -> None:
         self.app = app
-        self.guard = guard
+        self.limits = limits
         self.loop: asyncio.AbstractEventLoop
         self.context: contextvars.Context
         """Requests run in copies of it: one that starts where another ends must not inherit its variables."""
-        self.connections: set[Connection] = set()
+        self.connections: set[OpenConnection] = set()
         self.tasks: set[asyncio.Task[None]] = set()
         self.status_lines = StatusLines(time.time())
         self.draining = False
@@ -41,17 +56,17 @@ class Hub:
         self.loop = asyncio.get_running_loop()
         self.context = contextvars.copy_context()
 
-    def enter(self, connection: Connection, peer: str) -> int:
+    def enter(self, connection: OpenConnection, peer: str) -> int:
         """Count a new connection. Gives by how many there are too many, here or from its address."""
-        guard = self.guard()
+        limits = self.limits()
         self.connections.add(connection)
-        excess = len(self.connections) - guard.connections
+        excess = len(self.connections) - limits.connections
         if not _is_local(peer):
             self._peers[peer] += 1
-            excess = max(excess, self._peers[peer] - guard.connections_per_peer)
+            excess = max(excess, self._peers[peer] - limits.connections_per_peer)
         return excess
 
-    def leave(self, connection: Connection, peer: str) -> None:
+    def leave(self, connection: OpenConnection, peer: str) -> None:
         self.connections.discard(connection)
         if not _is_local(peer):
             self._peers[peer] -= 1

@@ -4,16 +4,36 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from wireglot.http.application import Headers
+from wireglot.http.server.hub import Hub
 from wireglot.http.server.render import BODILESS, plain_refusal, render_head
 
-if TYPE_CHECKING:
-    from wireglot.http.server.connection import Connection
-
-_ONE_WRITE: Final = 64 * 1024
+_ONE_WRITE_BYTES: Final = 64 * 1024
 """Up to here head and body are joined; a larger body is not copied for it."""
+
+
+class OutgoingLine(Protocol):
+    """What a reply may do to the connection that it goes out on."""
+
+    @property
+    def hub(self) -> Hub: ...
+
+    @property
+    def pressed(self) -> bool:
+        """The client reads slower than we write."""
+        ...
+
+    def write(self, data: bytes) -> None: ...
+
+    def answered(self, reply: ServerReply) -> None:
+        """The answer is written; the connection is free for the next request."""
+        ...
+
+    def cut(self, *, flush: bool) -> None:
+        """End in the middle of an answer, so that the client sees that it is not whole."""
+        ...
 
 
 class ServerReply:
@@ -21,8 +41,8 @@ class ServerReply:
 
     __slots__ = (
         "_chunked",
-        "_connection",
         "_held",
+        "_line",
         "_pause",
         "_resume",
         "close",
@@ -33,10 +53,8 @@ class ServerReply:
         "started",
     )
 
-    def __init__(
-        self, connection: Connection, head_only: bool, close: bool, minor: int, size: int = 0
-    ) -> None:
-        self._connection = connection
+    def __init__(self, line: OutgoingLine, head_only: bool, close: bool, minor: int, size: int = 0) -> None:
+        self._line = line
         self.head_only = head_only
         self.close = close
         """Whether the connection ends with this answer."""
@@ -58,15 +76,15 @@ class ServerReply:
         self._begin()
         bodiless = status in BODILESS
         length = "" if bodiless else f"content-length: {len(body)}\r\n"
-        hub = self._connection.hub
+        hub = self._line.hub
         data = render_head(hub.status_lines.get(status), headers, f"{length}{self._persistence()}\r\n")
         if bodiless or self.head_only:
-            self._connection.write(data)
-        elif len(body) <= _ONE_WRITE:
-            self._connection.write(data + body)
+            self._line.write(data)
+        elif len(body) <= _ONE_WRITE_BYTES:
+            self._line.write(data + body)
         else:
-            self._connection.write(data)
-            self._connection.write(body)
+            self._line.write(data)
+            self._line.write(body)
         self._finish()
 
     def start(self, status: int, headers: Headers) -> None:
@@ -77,7 +95,7 @@ class ServerReply:
         if not self._chunked:
             self.close = True  # HTTP/1.0 knows the end of such a body only by the end of the connection
         framing = "transfer-encoding: chunked\r\n" if self._chunked else ""
-        hub = self._connection.hub
+        hub = self._line.hub
         head = render_head(hub.status_lines.get(status), headers, f"{framing}{self._persistence()}\r\n")
         self._held = head
         hub.loop.call_soon(self._release)
@@ -94,7 +112,7 @@ class ServerReply:
         elif self._held:
             data = self._held + data
         self._held = b""
-        self._connection.write(data)
+        self._line.write(data)
 
     def end(self) -> None:
         if self.over:
@@ -104,7 +122,7 @@ class ServerReply:
         last = self._held + b"0\r\n\r\n" if self._chunked and not self.head_only else self._held
         self._held = b""
         if last:
-            self._connection.write(last)
+            self._line.write(last)
         self._finish()
 
     def abort(self) -> None:
@@ -112,14 +130,14 @@ class ServerReply:
             return
         self._release()
         self.over = True
-        self._connection.cut(flush=self._chunked)
+        self._line.cut(flush=self._chunked)
 
     def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
         if self.over:
             return
         self._pause = pause
         self._resume = resume
-        if self._connection.pressed:
+        if self._line.pressed:
             pause()
 
     def press(self) -> None:
@@ -132,7 +150,7 @@ class ServerReply:
 
     def handled(self, task: asyncio.Task[None]) -> None:
         """The handler is through: whatever it has left unanswered is answered for it."""
-        hub = self._connection.hub
+        hub = self._line.hub
         hub.ran(task)
         hub.buffered -= self.size
         problem = None if task.cancelled() else task.exception()
@@ -156,7 +174,7 @@ class ServerReply:
         if self.started:
             raise RuntimeError("an answer has begun already")
         self.started = True
-        if self._connection.hub.draining:
+        if self._line.hub.draining:
             self.close = True
 
     def _persistence(self) -> str:
@@ -167,10 +185,10 @@ class ServerReply:
     def _finish(self) -> None:
         self.over = True
         self._pause = self._resume = None
-        self._connection.answered(self)
+        self._line.answered(self)
 
     def _release(self) -> None:
         """Send a head for which no body has come in the same step of the loop."""
         if self._held and not self.over:
             held, self._held = self._held, b""
-            self._connection.write(held)
+            self._line.write(held)

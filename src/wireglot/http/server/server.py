@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from collections.abc import Callable
 from typing import Final
 
-from wireglot.gateway.settings import ProcessLimits
 from wireglot.http.application import Application
+from wireglot.http.limits import ServerLimits
 from wireglot.http.server.connection import Connection
 from wireglot.http.server.hub import Hub
 
-_BACKLOG: Final = 1024
-_SLOWEST_TICK: Final = 1.0
-_FASTEST_TICK: Final = 0.01
-_FLUSH: Final = 1.0
-"""Seconds that a closed connection gets at the end of a drain for what is still on its way out."""
+_BACKLOG_CONNECTIONS: Final = 1024
+_SLOWEST_TICK_SECONDS: Final = 1.0
+_FASTEST_TICK_SECONDS: Final = 0.01
+_FLUSH_SECONDS: Final = 1.0
+"""For what is still on its way out when a drain closes its connections."""
 
 
 class HttpServer:
-    """Hands requests to an application. `guard` gives the limits now in force."""
+    """Hands requests to an application. `limits` gives those now in force."""
 
-    def __init__(self, app: Application, guard: Callable[[], ProcessLimits]) -> None:
-        self._hub = Hub(app, guard)
+    def __init__(self, app: Application, limits: Callable[[], ServerLimits]) -> None:
+        self._hub = Hub(app, limits)
         self._listeners: list[asyncio.Server] = []
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
@@ -52,20 +51,11 @@ class HttpServer:
         """Accept connections at an address; gives the real one (for port 0)."""
         self._hub.open()
         listener = await self._hub.loop.create_server(
-            self._connect, host, port, reuse_port=reuse_port or None, backlog=_BACKLOG
+            self._connect, host, port, reuse_port=reuse_port or None, backlog=_BACKLOG_CONNECTIONS
         )
         self._begin(listener)
         address = listener.sockets[0].getsockname()
         return str(address[0]), int(address[1])
-
-    async def listen_on(self, sock: socket.socket) -> None:
-        """Accept connections at a socket that is bound already."""
-        self._hub.open()
-        loop = self._hub.loop
-        if sock.family == socket.AF_UNIX:
-            self._begin(await loop.create_unix_server(self._connect, sock=sock, backlog=_BACKLOG))
-        else:
-            self._begin(await loop.create_server(self._connect, sock=sock, backlog=_BACKLOG))
 
     async def drain(self, seconds: float) -> None:
         """Accept nothing more, let requests finish for so long, cancel the others, close everything.
@@ -82,10 +72,10 @@ class HttpServer:
         for task in tuple(hub.tasks):
             task.cancel("the server is shutting down")
         if hub.tasks:
-            await asyncio.wait(tuple(hub.tasks), timeout=hub.guard().drain_again)
+            await asyncio.wait(tuple(hub.tasks), timeout=hub.limits().drain_again)
         for connection in tuple(hub.connections):
             connection.close()
-        await self._wait_empty(_FLUSH)
+        await self._wait_empty(_FLUSH_SECONDS)
         for connection in tuple(hub.connections):
             connection.abort()
         if self._timer is not None:
@@ -110,11 +100,11 @@ class HttpServer:
             self._schedule()
 
     def _schedule(self) -> None:
-        guard = self._hub.guard()
+        limits = self._hub.limits()
         shortest = min(
-            guard.header_time, guard.body_idle, guard.body_total, guard.keep_alive, guard.write_stall
+            limits.header_time, limits.body_idle, limits.body_total, limits.keep_alive, limits.write_stall
         )
-        tick = max(_FASTEST_TICK, min(_SLOWEST_TICK, shortest / 4))
+        tick = max(_FASTEST_TICK_SECONDS, min(_SLOWEST_TICK_SECONDS, shortest / 4))
         self._due = self._hub.loop.time() + tick
         self._timer = self._hub.loop.call_at(self._due, self._sweep)
 
@@ -123,11 +113,11 @@ class HttpServer:
         now = hub.loop.time()
         hub.status_lines.set_date(time.time())
         # After a pause of the whole process what the clients have sent meanwhile has not been read yet.
-        if now - self._due < _SLOWEST_TICK:
-            guard = hub.guard()
+        if now - self._due < _SLOWEST_TICK_SECONDS:
+            limits = hub.limits()
             for connection in tuple(hub.connections):
                 try:
-                    connection.sweep(now, guard)
+                    connection.sweep(now, limits)
                 except Exception as problem:  # the application is asked for its words; the others must go on
                     hub.report("a connection could not be ended in good order", problem)
                     connection.abort()

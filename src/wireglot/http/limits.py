@@ -1,0 +1,85 @@
+"""What protects a process that speaks HTTP: how much it takes and how long it waits. Whoever has limits with
+these names can hand them in. Sizes are bytes, times seconds."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class HeadLimits(Protocol):
+    """How large the head of a request may be."""
+
+    @property
+    def url(self) -> int: ...
+
+    @property
+    def header_line(self) -> int: ...
+
+    @property
+    def header_count(self) -> int: ...
+
+    @property
+    def header_total(self) -> int: ...
+
+
+class WriteLimits(Protocol):
+    """How far the other side may fall behind."""
+
+    @property
+    def write_pending(self) -> int:
+        """Beyond it whoever writes is told to pause."""
+        ...
+
+    @property
+    def write_stall(self) -> float:
+        """A client that takes nothing for so long is left."""
+        ...
+
+
+class ServerLimits(HeadLimits, WriteLimits, Protocol):
+    """What a server allows its clients."""
+
+    @property
+    def header_time(self) -> float: ...
+
+    @property
+    def body_idle(self) -> float: ...
+
+    @property
+    def body_total(self) -> float:
+        """For a body that arrives too slowly; one that keeps up may take longer."""
+        ...
+
+    @property
+    def keep_alive(self) -> float: ...
+
+    @property
+    def buffered(self) -> int:
+        """Of all request bodies that are arriving or in the hands of a handler."""
+        ...
+
+    @property
+    def connections(self) -> int: ...
+
+    @property
+    def connections_per_peer(self) -> int: ...
+
+    @property
+    def drain_again(self) -> float:
+        """For handlers that were cancelled at the end of a drain to end their answers."""
+        ...
+
+
+class ClientLimits(Protocol):
+    """What a client keeps open, and how much it holds of an answer that nobody fetches."""
+
+    @property
+    def pool(self) -> int:
+        """Connections to one origin."""
+        ...
+
+    @property
+    def pool_idle(self) -> float: ...
+
+    @property
+    def write_pending(self) -> int: ...

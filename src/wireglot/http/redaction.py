@@ -1,0 +1,213 @@
+"""Secrets are scrubbed by their value at every sink: log lines, errors for clients, telemetry.
+
+What is found: each loaded secret, its base64 (alone or inside a longer text, as in `Basic`), URL-quoted, hex
+and JSON spellings, and every piece of those of PIECE_BYTES or more; then whatever looks like a well-known
+kind of key, even if it was never loaded.
+
+Short secrets. A piece below PIECE_BYTES is not looked for. A whole secret shorter than that is replaced
+wherever it stands, down to SHORTEST_BYTES. One below SHORTEST_BYTES is not replaced: "x" is in half of all
+words, and a scrubbed "e[redacted]ample" would tell it. It is found only where a credential is named before
+it (`Bearer x`, `key=x`). Placeholders that local servers get for a key ("ollama", "EMPTY") are no secrets.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from collections.abc import Iterable, Iterator
+from struct import Struct
+from typing import Final
+from urllib.parse import quote, quote_plus
+
+MASK: Final = b"[redacted]"
+PIECE_BYTES: Final = 12
+SHORTEST_BYTES: Final = 6
+
+_PLACEHOLDERS: Final = frozenset({
+    "dummy", "empty", "lm-studio", "lmstudio", "local", "localhost", "no-key", "no-key-required", "none",
+    "not-needed", "not-required", "null", "ollama", "placeholder", "sk-no-key-required", "unused",
+    "your-api-key",
+})  # fmt: skip
+
+# A gram of _GRAM_BYTES after every _STRIDE_BYTES: any PIECE_BYTES of a text hold one whole, so that a text is
+# cleared by a seventh of its length in set look-ups, however many secrets there are.
+_GRAM_BYTES: Final = 6
+_STRIDE_BYTES: Final = PIECE_BYTES - _GRAM_BYTES + 1
+_PROBES: Final = 64
+_SPAN_BYTES: Final = _PROBES * _STRIDE_BYTES
+# _BLOCKS[n] takes n grams out of a text in one call.
+_BLOCKS: Final = tuple(
+    Struct(f"{_GRAM_BYTES}s{_STRIDE_BYTES - _GRAM_BYTES}x" * count) for count in range(_PROBES + 1)
+)
+
+_KEY: Final = rb"[A-Za-z0-9_\-]"
+_PATTERNS: Final[tuple[tuple[tuple[bytes, ...], re.Pattern[bytes]], ...]] = tuple(
+    (triggers, re.compile(pattern))
+    for triggers, pattern in (
+        ((b"sk-",), rb"(?<![A-Za-z0-9])sk-" + _KEY + rb"{16,}"),
+        ((b"AIza",), rb"AIza" + _KEY + rb"{20,}"),
+        ((b"gsk_",), rb"gsk_" + _KEY + rb"{16,}"),
+        ((b"xai-",), rb"(?<![A-Za-z0-9])xai-" + _KEY + rb"{20,}"),
+        ((b"xox",), rb"xox[a-z]-[A-Za-z0-9\-]{10,}"),
+        (
+            (b"ghp_", b"gho_", b"ghs_", b"ghu_", b"ghr_", b"github_pat_"),
+            rb"(?:gh[opsur]_|github_pat_)[A-Za-z0-9_]{16,}",
+        ),
+        ((b"hf_",), rb"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{20,}"),
+        ((b"ya29.",), rb"ya29\.[A-Za-z0-9_\-.]{16,}"),
+        ((b"AKIA",), rb"(?<![A-Z0-9])AKIA[A-Z0-9]{16}"),
+        # Only at the start of a run: each "eyJ" of a long one would read it to its end.
+        ((b"eyJ",), rb"(?<![A-Za-z0-9_\-])eyJ" + _KEY + rb"{8,}\." + _KEY + rb"{8,}(?:\." + _KEY + rb"*)?"),
+    )
+)
+# The value of a credential that is named: only the value is replaced. `=` and the quotes of JSON may stand
+# between; a word that a person would write after "bearer" ("bearer token") is no value.
+_NAMED: Final = re.compile(
+    rb"(?i)(?P<name>\b(?:bearer|basic)(?:\s+|%20)|[?&;](?:key|api_key|apikey|access_token|token|auth)="
+    rb"|\b(?:x-api-key|x-goog-api-key|authorization|api[_-]?key)(?:\\?[\"'])?\s*[:=]\s*(?:\\?[\"'])?"
+    rb"(?:(?:bearer|basic)\s+)?)"
+    rb"(?!(?:token|tokens|auth|authentication|authorization|is|was|or|and|key|keys|scheme|header)\b)"
+    rb"(?P<value>[^\s\"'&<>,;\\{}()]+)"
+)
+_NAMES: Final = (b"bearer", b"basic", b"key", b"authorization", b"token=", b"auth=")
+_NAMED_FIELD: Final = re.compile(r"(?i)(?:private_key|private_key_id|secret|token|password|api_key)$")
+
+
+class Redactor:
+    """Knows the secrets of one configuration; `public` are words (provider names) that are none of them."""
+
+    def __init__(self, secrets: Iterable[str] = (), public: Iterable[str] = ()) -> None:
+        known = _PLACEHOLDERS | {word.lower() for word in public}
+        forms = {form for secret in secrets if secret.lower() not in known for form in _forms(secret)}
+        self._pieces = {
+            form[at : at + PIECE_BYTES] for form in forms for at in range(len(form) - PIECE_BYTES + 1)
+        }
+        self._grams = {piece[at : at + _GRAM_BYTES] for piece in self._pieces for at in range(_STRIDE_BYTES)}
+        # The longest first: one may be part of another.
+        self._short = sorted((form for form in forms if len(form) < PIECE_BYTES), key=len, reverse=True)
+
+    def text(self, text: str) -> str:
+        data = text.encode("utf-8", "surrogatepass")
+        clean = self.data(data)
+        # A piece that ends inside a character leaves the rest of it behind.
+        return text if clean is data else clean.decode("utf-8", "replace")
+
+    def data(self, data: bytes) -> bytes:
+        """The same object where there is nothing to hide."""
+        return _without_patterns(self.values(data))
+
+    def values(self, data: bytes) -> bytes:
+        """Only the loaded secrets, for a text whose foreign parts have been through `text` already."""
+        if self._grams and self._suspicious(data):
+            data = self._without_pieces(data)
+        for form in self._short:
+            if form in data:
+                data = data.replace(form, MASK)
+        return data
+
+    def _suspicious(self, data: bytes) -> bool:
+        grams, at, left = self._grams, 0, len(data)
+        while left >= _SPAN_BYTES:
+            if not grams.isdisjoint(_BLOCKS[_PROBES].unpack_from(data, at)):
+                return True
+            at += _SPAN_BYTES
+            left -= _SPAN_BYTES
+        count = left // _STRIDE_BYTES
+        if not grams.isdisjoint(_BLOCKS[count].unpack_from(data, at)):
+            return True
+        at += count * _STRIDE_BYTES
+        return data[at : at + _GRAM_BYTES] in grams
+
+    def _without_pieces(self, data: bytes) -> bytes:
+        pieces, end = self._pieces, 0
+        out: list[bytes] = []
+        for at in range(len(data) - PIECE_BYTES + 1):
+            if data[at : at + PIECE_BYTES] in pieces:
+                if at > end or not out:  # otherwise it goes on where the last one ended
+                    out += (data[end:at], MASK)
+                end = at + PIECE_BYTES
+        return b"".join((*out, data[end:])) if out else data
+
+
+def _without_patterns(data: bytes) -> bytes:
+    for triggers, pattern in _PATTERNS:
+        for trigger in triggers:
+            if trigger in data:
+                data = pattern.sub(MASK, data)
+                break
+    lower = data.lower()
+    return _NAMED.sub(_mask_value, data) if any(name in lower for name in _NAMES) else data
+
+
+def _mask_value(found: re.Match[bytes]) -> bytes:
+    name, value = found.group("name", "value")
+    return found[0] if value.startswith(MASK) else name + MASK
+
+
+def _forms(secret: str) -> Iterator[bytes]:
+    """The spellings in which a secret may turn up."""
+    for value in _values(secret):
+        raw = value.encode("utf-8", "surrogatepass")
+        if len(raw) < SHORTEST_BYTES:
+            continue
+        yield raw
+        yield from _base64(raw)
+        yield raw.hex().encode()
+        yield raw.hex().upper().encode()
+        if not value.isalnum():
+            yield from _escaped(value, raw)
+
+
+def _base64(raw: bytes) -> Iterator[bytes]:
+    """Of the value alone and of a text that holds it: the characters that are the value's own at each of the
+    three places where it may begin in a group."""
+    whole = base64.b64encode(raw).rstrip(b"=")
+    forms = [whole]
+    for lead, own in ((0, 0), (1, 2), (2, 3)):
+        full = (lead + len(raw)) * 8 // 6
+        forms.append(base64.b64encode(bytes(lead) + raw)[own:full])
+    for form in forms:
+        if len(form) >= SHORTEST_BYTES:
+            yield form
+            yield form.translate(bytes.maketrans(b"+/", b"-_"))
+
+
+def _escaped(value: str, raw: bytes) -> Iterator[bytes]:
+    """URL-quoted, JSON, HTML: where one of them differs from the value."""
+    quoted = quote(raw, safe="")
+    spellings = {
+        quoted,
+        quote(raw),
+        quote_plus(raw),
+        quote(quoted, safe=""),
+        re.sub("%..", lambda code: code[0].lower(), quoted),
+        json.dumps(value)[1:-1],
+        html.escape(value),
+    }
+    for spelling in spellings:
+        yield spelling.encode()
+    yield json.dumps(value, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
+
+
+def _values(secret: str) -> Iterator[str]:
+    """A JSON object (a service account) holds public things too: only its secret fields count. A PEM block
+    counts line by line."""
+    secret = secret.strip()
+    if secret.startswith("{"):
+        try:
+            fields = json.loads(secret)
+        except ValueError:
+            fields = {}
+        named = [value for name, value in fields.items() if _NAMED_FIELD.search(name)]
+        parts = [value for value in named if isinstance(value, str) and value]
+        for part in parts:
+            yield from _values(part)
+        if parts:
+            return
+    if "-----BEGIN" in secret:
+        yield from (line for line in secret.splitlines() if line and not line.startswith("-----"))
+        return
+    if secret:
+        yield secret

@@ -1,0 +1,210 @@
+"""Secrets are found by value in every spelling, and by looks where they were never loaded."""
+
+import base64
+import html
+import json
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wireglot.http.redaction import MASK, PIECE_BYTES, Redactor
+
+# Of no known kind, so that only their values can give them away.
+PLAIN = "Zq7rT0pL9vXw3KfJm2Hd8Bn5Cs1Gy6Ea"
+ODD = 'p@ss/w+rd&"q" \\<é>%=ß~tail-of-it-42'
+
+FORMS = {
+    "as it is": lambda s: ("", s, ""),
+    "in a sentence": lambda s: ("Incorrect API key provided: ", s, ". Find your key at"),
+    "in quotes": lambda s: ('"', s, '"'),
+    "inside a word": lambda s: ("abc", s, "def"),
+    "twice": lambda s: ("", s + s, ""),
+    "base64": lambda s: ("", base64.b64encode(s.encode()).decode(), ""),
+    "base64 without padding": lambda s: ("", base64.b64encode(s.encode()).decode().rstrip("="), ""),
+    "base64 for URLs": lambda s: ("", base64.urlsafe_b64encode(s.encode()).decode(), ""),
+    "basic, user of none": lambda s: ("Basic ", base64.b64encode(f":{s}".encode()).decode(), ""),
+    "basic, user of one": lambda s: ("Basic ", base64.b64encode(f"a:{s}".encode()).decode(), ""),
+    "basic, user of two": lambda s: ("Basic ", base64.b64encode(f"ab:{s}".encode()).decode(), ""),
+    "base64 of more": lambda s: ("", base64.b64encode(f"{s}:{s}.".encode()).decode(), ""),
+    "quoted": lambda s: ("", quote(s, safe=""), ""),
+    "quoted but slashes": lambda s: ("", quote(s), ""),
+    "quoted plus": lambda s: ("", quote_plus(s), ""),
+    "quoted twice": lambda s: ("", quote(quote(s, safe=""), safe=""), ""),
+    "query": lambda s: ("https://example.com/v1?x=1&k=", quote(s, safe=""), ""),
+    "json": lambda s: ('{"detail": "', json.dumps(s)[1:-1], '"}'),
+    "json, not ascii": lambda s: ('{"detail": "', json.dumps(s, ensure_ascii=False)[1:-1], '"}'),
+    "html": lambda s: ("<p>", html.escape(s), "</p>"),
+    "hex": lambda s: ("", s.encode().hex(), ""),
+    "HEX": lambda s: ("", s.encode().hex().upper(), ""),
+    "python repr": lambda s: ("{'k': '", repr(s)[1:-1], "'}"),
+}
+"""What stands before it, the secret as it is spelled there, what stands after it."""
+
+
+@pytest.mark.parametrize("secret", [PLAIN, ODD])
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_a_secret_is_scrubbed_in_every_spelling(form, secret):
+    before, spelled, after = form(secret)
+    clean = Redactor([secret]).text(before + spelled + after)
+    assert clean.startswith(before)
+    assert clean.endswith(after)
+    assert [
+        at for at in range(len(spelled) - PIECE_BYTES + 1) if spelled[at : at + PIECE_BYTES] in clean
+    ] == []
+
+
+@pytest.mark.parametrize(("start", "length"), [(0, 12), (3, 12), (7, 15), (20, 12), (0, 31)])
+def test_a_piece_of_twelve_characters_or_more_is_scrubbed(start, length):
+    assert Redactor([PLAIN]).text(f"key ...{PLAIN[start : start + length]}... refused") == (
+        "key ...[redacted]... refused"
+    )
+
+
+def test_a_shorter_piece_stays():
+    assert Redactor([PLAIN]).text(f"ends in {PLAIN[-4:]}") == f"ends in {PLAIN[-4:]}"
+
+
+@given(
+    st.text("ab0-", min_size=12, max_size=40),
+    st.lists(st.text("ab0-", max_size=30), min_size=2, max_size=4),
+    st.integers(0, 30),
+    st.integers(12, 40),
+)
+def test_no_piece_of_a_secret_survives(secret, around, start, length):
+    piece = secret[min(start, len(secret) - 12) :][:length]
+    clean = Redactor([secret]).text((piece).join(around))
+    assert not any(secret[at : at + PIECE_BYTES] in clean for at in range(len(secret) - PIECE_BYTES + 1))
+
+
+@given(
+    st.text(min_size=6, max_size=60).filter(lambda s: s.strip() == s and not s.startswith("{")),
+    st.text(),
+    st.text(),
+)
+def test_no_whole_secret_survives_whatever_stands_around_it(secret, before, after):
+    """R-DE-18"""
+    if secret in MASK.decode() or len(secret.encode("utf-8", "replace")) < 6:
+        return
+    assert secret not in Redactor([secret]).text(before + secret + after).replace(MASK.decode(), "\0")
+
+
+@given(st.binary(max_size=2000))
+def test_bytes_without_a_secret_come_back_as_they_are(data):
+    redactor = Redactor([PLAIN, ODD])
+    assert redactor.values(data) is data
+
+
+@given(st.integers(0, 1000), st.integers(0, 1000))
+def test_a_secret_is_found_at_every_offset(before, after):
+    assert Redactor([PLAIN]).data(b"." * before + PLAIN.encode() + b"." * after) == (
+        b"." * before + MASK + b"." * after
+    )
+
+
+def test_many_secrets_are_told_apart():
+    secrets = [f"{number:02d}-{PLAIN[number:]}{PLAIN[:number]}" for number in range(30)]
+    text = " and ".join(secrets)
+    assert Redactor(secrets).text(text) == " and ".join(["[redacted]"] * 30)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "sk-" + "a1B2" * 8,
+        "sk-ant-api03-" + "x_Y-" * 20,
+        "sk-proj-" + "abcd" * 10,
+        "AIza" + "Sy" * 17 + "x",
+        "gsk_" + "q1W2" * 10,
+        "xai-" + "q1W2" * 10,
+        "xoxb-123456789012-abcdef",
+        "ghp_" + "a1" * 18,
+        "github_pat_" + "a1_" * 12,
+        "hf_" + "aB" * 17,
+        "ya29." + "a0AfH6" * 6,
+        "AKIA" + "ABCD" * 4,
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlc2ln",
+    ],
+)
+def test_keys_that_were_never_loaded_are_known_by_their_looks(key):
+    assert Redactor().text(f"bad: {key}, sorry") == "bad: [redacted], sorry"
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("authorization: Bearer abc.def", "authorization: Bearer [redacted]"),
+        ('{"x-api-key": "hello", "a": 1}', '{"x-api-key": "[redacted]", "a": 1}'),
+        ('{\\"x-api-key\\": \\"hello\\"}', '{\\"x-api-key\\": \\"[redacted]\\"}'),
+        ("GET /v1/models?key=x&alt=sse", "GET /v1/models?key=[redacted]&alt=sse"),
+        ("proxy said Basic dXNlcjpwdw==", "proxy said Basic [redacted]"),
+        ("api_key='x'", "api_key='[redacted]'"),
+    ],
+)
+def test_the_value_of_a_named_credential_is_scrubbed_however_short(text, clean):
+    assert Redactor().text(text) == clean
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "missing bearer token",
+        "basic authentication is not supported",
+        "authorization header required",
+        "risk-assessment-of-the-whole-project",
+        "claude-sonnet-4-5-20250929",
+        "the key 'name' is missing",
+        "task-" + "a" * 30,
+        "",
+    ],
+)
+def test_ordinary_text_is_left_alone(text):
+    assert Redactor([PLAIN]).text(text) is text
+
+
+def test_a_secret_below_six_characters_is_not_cut_out_of_words():
+    assert Redactor(["x", "amp", "12345"]).text("example 12345") == "example 12345"
+
+
+def test_a_secret_of_six_to_eleven_characters_is_scrubbed_whole():
+    assert Redactor(["hunter2x"]).text("it is hunter2x; hunter is fine") == "it is [redacted]; hunter is fine"
+
+
+def test_placeholders_and_public_words_are_no_secrets():
+    redactor = Redactor(["ollama", "EMPTY", "my-provider-name"], public=["my-provider-name"])
+    text = "ollama/llama3 EMPTY my-provider-name"
+    assert redactor.text(text) == text
+
+
+def test_half_a_surrogate_pair_does_not_break_it():
+    assert Redactor([PLAIN]).text("\ud800 fine") == "\ud800 fine"
+    assert PLAIN not in Redactor([PLAIN]).text(f"\ud800 {PLAIN}")
+
+
+def test_of_a_service_account_only_the_secret_fields_count():
+    account = json.dumps(
+        {
+            "type": "service_account",
+            "project_id": "some-project-name",
+            "private_key_id": "0123456789abcdef0123456789abcdef",
+            "private_key": "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQC7\n-----END PRIVATE KEY-----\n",
+            "token_uri": "https://oauth2.googleapis.com/token",
+        }
+    )
+    redactor = Redactor([account])
+    kept = "https://oauth2.googleapis.com/token said no to some-project-name (BEGIN PRIVATE KEY)"
+    assert redactor.text(kept) == kept
+    assert redactor.text("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC 0123456789abcdef0123456789abcdef") == (
+        "[redacted] [redacted]"
+    )
+
+
+def test_a_json_object_without_a_secret_field_is_a_secret_as_a_whole():
+    odd = '{"weird": "abcdefghijklmnop"}'
+    assert Redactor([odd]).text(f"got {odd}") == "got [redacted]"
+
+
+def test_a_hostile_text_takes_no_more_than_its_length():
+    text = "eyJ" * 20_000 + " authorization:" + " " * 60_000
+    assert Redactor([PLAIN]).text(text) == text
