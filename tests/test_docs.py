@@ -6,12 +6,14 @@ import shlex
 import tomllib
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.gateway.config.config_files import QUIET, loaded
 from tools import blocks, config_tables, metric_table
 from wireglot.cli.parser import build_parser
-from wireglot.gateway.config.environment import _SCALARS
+from wireglot.gateway.config.declared import Undeclared
+from wireglot.gateway.config.environment import CONFIG_VARIABLE, variables
 from wireglot.gateway.entry import probes, routes
 from wireglot.gateway.observe.log import JsonLines
 from wireglot.gateway.observe.record import Record
@@ -182,7 +184,7 @@ def test_every_event_of_the_log_is_documented():
 
 @pages
 def test_our_variables_exist(page):
-    known = {*_SCALARS, "WIREGLOT_CONFIG", "WIREGLOT_KEYS", "WIREGLOT_MODELS"}
+    known = {CONFIG_VARIABLE, *(setting.env for _, setting in variables())}
     theirs = {"WIREGLOT_KEY"}  # a client's, named on the page about clients
     assert set(re.findall(r"WIREGLOT_[A-Z_]+", PAGES[page])) <= known | theirs
 
@@ -272,10 +274,12 @@ def test_a_block_without_a_writer_or_a_writer_without_a_block_is_told():
             blocks.filled(page, wrong)
 
 
-def test_a_setting_without_a_meaning_is_told(monkeypatch):
-    monkeypatch.delitem(config_tables._LIMITS, "queue")
-    with pytest.raises(config_tables.Undocumented, match="ProcessLimits: queue"):
-        config_tables.blocks()
+def test_a_setting_without_a_meaning_is_told():
+    class Limits(msgspec.Struct):
+        queue: int = 256
+
+    with pytest.raises(Undeclared, match=r"Limits\.queue: no description"):
+        config_tables.settings_table(Limits)
 
 
 @pytest.mark.parametrize(
@@ -288,6 +292,8 @@ def test_a_setting_without_a_meaning_is_told(monkeypatch):
         (0.25, "0.25"),
         (True, "true"),
         (None, "none"),
+        ("warn", "`warn`"),
+        ((), "none"),
     ],
 )
 def test_defaults_are_shown_as_one_would_write_them(value, text):

@@ -1,122 +1,138 @@
-"""Tables of numbers for docs/configuration.md: names and defaults from the Structs, meanings from here."""
+"""The tables of docs/configuration.md, written from the declarations of the settings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Literal, get_args, get_origin
 
-import msgspec
+from msgspec import NODEFAULT, Struct
 
 from tools.blocks import table
-from wireglot.gateway.settings import BreakerPolicy, Keep, ProcessLimits
+from wireglot.gateway.config.declared import Setting, declared
+from wireglot.gateway.config.environment import CONFIG_VARIABLE, variables
+from wireglot.gateway.config.provider_table import ProvidersTable, ProviderTable
+from wireglot.gateway.settings import (
+    KIB,
+    MIB,
+    BreakerPolicy,
+    ClientKey,
+    Keep,
+    ProcessLimits,
+    Provider,
+    Rule,
+    Secret,
+    ServerSettings,
+    Settings,
+    StoreSettings,
+)
 from wireglot.http.retry import RetryPolicy
 from wireglot.http.transport import Timeouts
+from wireglot.providers.spec import Price
+from wireglot.stores.records import MICRO, KeyQuotas
 
-_KIB: Final = 1024
-_MIB: Final = 1024 * 1024
-
-_LIMITS: Final = {
-    "body": "bytes: a request's body",
-    "anthropic_body": "bytes: the same for Anthropic Messages, whose own limit it is",
-    "header_line": "bytes: one header",
-    "header_count": "headers of a request",
-    "header_total": "bytes: all headers of a request",
-    "url": "bytes: the target on the request line",
-    "json_items": "members and items of a body, at most (commas and colons are counted)",
-    "json_depth": "how deep a body of up to 16 KiB may be nested",
-    "header_time": "seconds for a request's headers",
-    "body_idle": "seconds between two pieces of a body",
-    "body_total": "seconds for a body that arrives slower than 1 KiB a second",
-    "keep_alive": "seconds a connection may wait for its next request",
-    "ping": "seconds of silence in a stream before a keep-alive goes to the client",
-    "write_stall": "seconds a client may take nothing of what waits for it",
-    "write_pending": "bytes waiting for a slow client, from which on the provider is not read",
-    "event": "bytes: one event of a provider's stream",
-    "response": "bytes: a provider's whole answer",
-    "error_body": "bytes: a provider's error",
-    "buffered": "bytes: request bodies held by the process",
-    "connections": "connections of clients",
-    "connections_per_peer": "the same from one address; this machine's own are not counted",
-    "requests": "requests answered at once",
-    "requests_per_key": "the same for one client key; 0: no limit",
-    "queue": "requests that wait for their turn; any more are told to come back",
-    "queue_time": "seconds they wait",
-    "pool": "connections to one provider with one key",
-    "pool_idle": "seconds an unused one is kept",
-    "auth_failures": "wrong keys a minute from one address, then 429",
-    "drain": "seconds that requests have to finish after SIGTERM",
-    "drain_again": "seconds that are left after a second one",
+STRUCTS: Final[dict[str, tuple[type[Struct], ...]]] = {
+    "top": (Settings,),
+    "server": (ServerSettings,),
+    "providers": (ProvidersTable,),
+    "provider": (ProviderTable, Provider),
+    "timeouts": (Timeouts,),
+    "retry": (RetryPolicy,),
+    "breaker": (BreakerPolicy,),
+    "rule": (Rule,),
+    "key": (ClientKey, KeyQuotas),
+    "price": (Price,),
+    "store": (StoreSettings,),
+    "keep": (Keep,),
+    "limits": (ProcessLimits,),
 }
-_TIMEOUTS: Final = {
-    "connect": "to the provider's address; also for its name",
-    "tls": "for the handshake",
-    "first_byte": "from the last byte of the request to the first of the answer",
-    "idle": "between any two reads of an answer",
-    "total": "for the whole exchange",
-}
-_RETRY: Final = {
-    "retries": "further attempts at one target",
-    "base": "seconds; doubled for each attempt, then drawn by chance from 0 up to that (full jitter)",
-    "cap": "the most seconds such a wait can be",
-    "wait_max": "the longest `retry-after` that is waited for; a longer one fails at once",
-    "connection_errors": "whether a connection that failed or broke is tried again",
-    "schedule": "seconds before each further attempt, in place of all of the above",
-}
-_BREAKER: Final = {
-    "consecutive": "failures in a row that open it",
-    "ratio": "share of failures that opens it",
-    "minimum": "attempts in the window before the ratio counts",
-    "window": "seconds that attempts are remembered",
-    "probe_after": "seconds until one request may try again",
-    "probe_cap": "the most seconds between two such tries; the time doubles with each that fails",
-}
-
-
-_KEEP: Final = {
-    "responses_days": "days of a stored response, from its end",
-    "responses_bytes": "bytes of stored responses together",
-    "conversations_days": "days of a conversation",
-    "conversations_bytes": "bytes of conversations together",
-    "vault_days": "days of reasoning that clients cannot carry",
-    "usage_days": "days of usage",
-    "idempotency_hours": "hours in which an Idempotency-Key gets the same answer again",
-    "idempotency_bytes": "bytes of such answers together",
-    "events_bytes": "bytes of the streams of background responses together",
-    "events_hours": "hours in which the stream of a background response can be resumed",
-}
-
-
-class Undocumented(Exception):
-    """A Struct and the meanings told of its fields do not agree."""
+"""The blocks of the page, and whose settings each of them tells."""
 
 
 def blocks() -> dict[str, str]:
-    return {
-        "limits": _fields(ProcessLimits, _LIMITS),
-        "timeouts": _fields(Timeouts, _TIMEOUTS),
-        "retry": _fields(RetryPolicy, _RETRY),
-        "breaker": _fields(BreakerPolicy, _BREAKER),
-        "keep": _fields(Keep, _KEEP),
-    }
+    told = {name: settings_table(*structs) for name, structs in STRUCTS.items()}
+    return {**told, "environment": environment_table()}
 
 
-def _fields(struct: type[msgspec.Struct], meanings: Mapping[str, str]) -> str:
-    fields = msgspec.structs.fields(struct)
-    differing = {field.name for field in fields} ^ set(meanings)
-    if differing:
-        raise Undocumented(f"{struct.__name__}: {', '.join(sorted(differing))}")
-    rows = [(f"`{field.name}`", shown(field.default), meanings[field.name]) for field in fields]
-    return table(("field", "default", "meaning"), rows)
+def settings_table(*structs: type[Struct]) -> str:
+    settings = [setting for struct in structs for setting in declared(struct).values()]
+    rows = [(f"`{one.name}`", written(one), _default(one), one.description) for one in settings]
+    return table(("field", "type", "default", "meaning"), rows)
+
+
+def environment_table(root: type[Struct] = Settings) -> str:
+    told = ((f"`{setting.env}`", _stands_for(place, setting)) for place, setting in variables(root))
+    return table(("variable", "stands for"), [(f"`{CONFIG_VARIABLE}`", "the file"), *told])
+
+
+def _stands_for(place: str, setting: Setting) -> str:
+    if setting.example:
+        return f"more `[{setting.name}]`, before the file's: `{setting.example}`"
+    return f"`{setting.name}` of `[{place}]`" if place else f"`{setting.name}`"
+
+
+def written(setting: Setting) -> str:
+    """How a value is written down, and within which bounds."""
+    return ", ".join((_form(setting), *_bounds(setting)))
+
+
+def _form(setting: Setting) -> str:
+    wanted = setting.type
+    if setting.form:
+        return setting.form
+    if setting.unit == "money":
+        return "amount"
+    if get_origin(wanted) is Literal:
+        return ", ".join(f"`{option}`" for option in get_args(wanted))
+    if get_origin(wanted) is tuple:
+        return f"list of {setting.unit}" if setting.unit else "list"
+    if setting.is_table or get_origin(wanted) is dict:
+        return "table"
+    names = {bool: "switch", str: "text", Secret: "secret", int: "whole number", float: "number"}
+    return setting.unit or names[wanted]
+
+
+def _bounds(setting: Setting) -> Iterator[str]:
+    if setting.min_length:
+        yield f"{setting.min_length} characters or more"
+    if setting.most is not None:
+        yield f"{_bound(setting, setting.least or 0)} to {_bound(setting, setting.most)}"
+    elif setting.less_than is not None:
+        yield f"less than {_bound(setting, setting.less_than)}"
+    elif setting.least:
+        yield f"{_bound(setting, setting.least)} or more"
+    elif setting.more_than is not None:
+        yield f"more than {_bound(setting, setting.more_than)}"
+
+
+def _bound(setting: Setting, value: float) -> str:
+    if setting.unit == "bytes":
+        return shown(value)
+    scaled = value / MICRO if setting.unit == "money" else value
+    return str(int(scaled)) if scaled == int(scaled) else f"{scaled:g}"
+
+
+def _default(setting: Setting) -> str:
+    if setting.told_default:
+        return setting.told_default
+    if setting.default is NODEFAULT:
+        return "must be given"
+    if setting.is_table:
+        return ""
+    return shown(setting.default)
 
 
 def shown(value: Any) -> str:
-    """A default as one would write it down."""
-    if value is None:
+    """A value as one would write it down."""
+    if isinstance(value, Secret):
+        return shown(value.value)
+    if value is None or value == "" or (isinstance(value, Iterable) and not value):
         return "none"
+    if isinstance(value, str):
+        return f"`{value}`"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int) and value >= _MIB and value % _MIB == 0:
-        return f"{value // _MIB} MiB"
-    if isinstance(value, int) and value >= _KIB and value % _KIB == 0:
-        return f"{value // _KIB} KiB"
+    if isinstance(value, int) and value >= MIB and value % MIB == 0:
+        return f"{value // MIB} MiB"
+    if isinstance(value, int) and value >= KIB and value % KIB == 0:
+        return f"{value // KIB} KiB"
     return f"{value:g}"

@@ -1,10 +1,23 @@
-"""The configuration once it is read, checked and complete: one immutable snapshot, which a request keeps."""
+"""The settings: each is declared here once, and a checked configuration is one immutable snapshot of them.
+
+A setting is a field: its name and default, its type and bounds, and what it means. `config/declared.py` reads
+these declarations; the reader of `wireglot.toml`, the environment and docs/configuration.md follow from them.
+`extra` may say more:
+
+env       the environment variable that wins over the file
+unit      what a number counts
+form      how it is written, where the type does not tell
+expected  what a list must hold, as a problem words it
+default   the default in words, where it is found out at the start
+computed  True: not a setting, but made from others
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
+from msgspec import Meta
 
 from wireglot.http.retry import RetryPolicy
 from wireglot.http.transport import Timeouts
@@ -14,7 +27,13 @@ from wireglot.stores.records import KeyQuotas
 
 LossPolicy = Literal["strict", "warn", "silent"]
 
-MIB = 1024 * 1024
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+
+Bytes = Annotated[int, Meta(gt=0, extra={"unit": "bytes"})]
+Seconds = Annotated[float, Meta(gt=0, extra={"unit": "seconds"})]
+Count = Annotated[int, Meta(gt=0)]
+COMPUTED: Final = {"computed": True}
 
 
 class Secret(msgspec.Struct, frozen=True):
@@ -35,30 +54,67 @@ class Credential(msgspec.Struct, frozen=True):
 
 
 class BreakerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    consecutive: int = 5
-    ratio: float = 0.5
-    minimum: int = 20
-    window: float = 30.0
-    probe_after: float = 10.0
-    probe_cap: float = 120.0
+    """[providers.NAME.breaker]"""
+
+    consecutive: Annotated[int, Meta(description="failures in a row that open it")] = 5
+    ratio: Annotated[float, Meta(description="share of failures that opens it")] = 0.5
+    minimum: Annotated[int, Meta(description="attempts in the window before the ratio counts")] = 20
+    window: Annotated[
+        float, Meta(description="how long attempts are remembered", extra={"unit": "seconds"})
+    ] = 30.0
+    probe_after: Annotated[
+        float, Meta(description="until one request may try again", extra={"unit": "seconds"})
+    ] = 10.0
+    probe_cap: Annotated[
+        float,
+        Meta(
+            description="at most between two such tries; the time doubles with each that fails",
+            extra={"unit": "seconds"},
+        ),
+    ] = 120.0
 
 
 class Provider(msgspec.Struct, frozen=True):
-    """One provider that is on: its catalog entry, or one made from the configuration, and what was set."""
+    """One provider that is on: its catalog entry, or one made from the configuration, and what was set.
 
-    name: str
-    spec: ProviderSpec
-    credentials: tuple[Credential, ...] = ()
-    timeouts: Timeouts = Timeouts()
-    retry: RetryPolicy = RetryPolicy()
-    breaker: BreakerPolicy = BreakerPolicy()
-    headers: tuple[tuple[str, str], ...] = ()
-    concurrency: int = 0
-    """Requests at once, 0: as many as come."""
-    losses: LossPolicy | None = None
-    proxy: str = ""
-    variables: dict[str, str] = {}
-    """Values for the `{placeholders}` of a base URL (project, location)."""
+    The fields of [providers.NAME] that change the entry are in config/provider_table.py."""
+
+    name: Annotated[str, Meta(description="the name of its table", extra=COMPUTED)]
+    spec: Annotated[ProviderSpec, Meta(description="what it speaks, and where", extra=COMPUTED)]
+    credentials: Annotated[
+        tuple[Credential, ...], Meta(description="its keys, none where it needs none", extra=COMPUTED)
+    ] = ()
+    timeouts: Annotated[Timeouts, Meta(description="[seconds to wait for it](#timeouts)")] = Timeouts()
+    retry: Annotated[
+        RetryPolicy,
+        Meta(
+            description='`"default"`, `"fixed-100ms"` (three more tries after 0.1, 0.2 and 0.4 s, none after '
+            "a broken connection), or [a table](#retries)",
+            extra={"form": "text, table"},
+        ),
+    ] = RetryPolicy()
+    breaker: Annotated[BreakerPolicy, Meta(description="[when it is left alone](#breaker)")] = BreakerPolicy()
+    headers: Annotated[
+        tuple[tuple[str, str], ...],
+        Meta(description="headers for every request; values may be secrets", extra={"form": "table"}),
+    ] = ()
+    concurrency: Annotated[int, Meta(ge=0, description="requests at once; 0: as many as come")] = 0
+    losses: Annotated[
+        LossPolicy | None,
+        Meta(
+            description="`losses` of the top level, for this provider", extra={"default": "the top level's"}
+        ),
+    ] = None
+    proxy: Annotated[
+        str,
+        Meta(
+            description="`http://host:port`; proxies of the environment are not used",
+            extra={"form": "secret"},
+        ),
+    ] = ""
+    variables: Annotated[
+        dict[str, str], Meta(description="values for `{placeholders}` of the base URL, by their names")
+    ] = {}
 
     def __repr__(self) -> str:
         """Headers and the proxy may hold secrets: they are not shown."""
@@ -68,131 +124,312 @@ class Provider(msgspec.Struct, frozen=True):
 class Rule(msgspec.Struct, frozen=True):
     """One line of [models]: a name or a pattern, and where requests for it go, in order."""
 
-    match: str
-    targets: tuple[str, ...]
+    match: Annotated[str, Meta(description="the name or the pattern", extra=COMPUTED)]
+    targets: Annotated[
+        tuple[str, ...], Meta(description="the target, or a list of them", extra={"form": "text, list"})
+    ] = msgspec.field(name="to")
     """`provider/model`; a `*` in the model stands for what the pattern's `*` matched."""
-    effort: tuple[str, ...] = ()
-    """Only for requests that ask for one of these efforts."""
-    losses: LossPolicy | None = None
+    effort: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="only for requests that ask for one of these efforts",
+            extra={"expected": "a list of efforts"},
+        ),
+    ] = ()
+    losses: Annotated[
+        LossPolicy | None,
+        Meta(description="`losses` of the top level, for this rule", extra={"default": "the top level's"}),
+    ] = None
 
 
 class ClientKey(msgspec.Struct, frozen=True):
-    name: str
-    digest: str
-    """Hex SHA-256 of the key."""
-    losses: LossPolicy | None = None
-    models: tuple[str, ...] = ()
-    """Patterns of the model names it may ask for; none: all."""
-    limits: KeyQuotas = KeyQuotas()
-    expires: int = 0
+    """One of [keys]. Its quotas, the fields of KeyQuotas, stand in the key's own table."""
+
+    name: Annotated[str, Meta(description="the caller that it stands for", extra=COMPUTED)]
+    digest: Annotated[str, Meta(description="`sha256:HEX`, the hash of the key", extra={"form": "text"})] = (
+        msgspec.field(name="hash")
+    )
+    """Hex SHA-256 of the key, without the prefix."""
+    losses: Annotated[
+        LossPolicy | None,
+        Meta(
+            description="`losses` of the top level, for requests with this key",
+            extra={"default": "the top level's"},
+        ),
+    ] = None
+    models: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="names and patterns that the key may ask for",
+            extra={"expected": "a list of model names and patterns", "default": "all"},
+        ),
+    ] = ()
+    limits: Annotated[KeyQuotas, Meta(description="what it may use", extra=COMPUTED)] = KeyQuotas()
+    expires: Annotated[
+        int,
+        Meta(
+            description="when it ends (a date: at its beginning): `2027-01-31`, `2027-01-31T18:00:00Z`; UTC "
+            "where it does not say",
+            extra={"form": "date, time", "default": "never"},
+        ),
+    ] = 0
     """Unix milliseconds, 0: never."""
 
 
 class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Limits that protect the process. Sizes in bytes, times in seconds."""
+    """[limits]: what protects the process. Sizes in bytes, times in seconds. Only where none is a sensible
+    number of things may one be 0: any other would refuse or hang everything."""
 
-    body: int = 64 * MIB
-    anthropic_body: int = 32 * MIB
-    header_line: int = 8 * 1024
-    header_count: int = 128
-    header_total: int = 32 * 1024
-    url: int = 8 * 1024
-    json_depth: int = 128
-    json_items: int = 500_000
-    header_time: float = 10.0
-    body_idle: float = 30.0
-    body_total: float = 120.0
-    """For a body that arrives slower than 1 KiB a second."""
-    keep_alive: float = 75.0
-    ping: float = 15.0
-    write_stall: float = 60.0
-    write_pending: int = 64 * 1024
-    event: int = 32 * MIB
-    response: int = 64 * MIB
-    error_body: int = 64 * 1024
-    buffered: int = 512 * MIB
-    connections: int = 10_000
-    connections_per_peer: int = 256
-    requests: int = 5_000
-    requests_per_key: int = 64
-    queue: int = 256
-    queue_time: float = 2.0
-    pool: int = 256
-    pool_idle: float = 15.0
-    auth_failures: int = 20
-    """A minute and address."""
-    drain: float = 300.0
-    drain_again: float = 2.0
+    body: Annotated[Bytes, Meta(description="a request's body")] = 64 * MIB
+    anthropic_body: Annotated[
+        Bytes, Meta(description="the same for Anthropic Messages, whose own limit it is")
+    ] = 32 * MIB
+    header_line: Annotated[Bytes, Meta(description="one header")] = 8 * KIB
+    header_count: Annotated[Count, Meta(description="headers of a request")] = 128
+    header_total: Annotated[Bytes, Meta(description="all headers of a request")] = 32 * KIB
+    url: Annotated[Bytes, Meta(description="the target on the request line")] = 8 * KIB
+    json_depth: Annotated[Count, Meta(description="how deep a body of up to 16 KiB may be nested")] = 128
+    json_items: Annotated[
+        Count, Meta(description="members and items of a body, at most (commas and colons are counted)")
+    ] = 500_000
+    header_time: Annotated[Seconds, Meta(description="for a request's headers")] = 10.0
+    body_idle: Annotated[Seconds, Meta(description="between two pieces of a body")] = 30.0
+    body_total: Annotated[Seconds, Meta(description="for a body that arrives slower than 1 KiB a second")] = (
+        120.0
+    )
+    keep_alive: Annotated[
+        Seconds, Meta(description="how long a connection may wait for its next request")
+    ] = 75.0
+    ping: Annotated[
+        Seconds, Meta(description="silence in a stream before a keep-alive goes to the client")
+    ] = 15.0
+    write_stall: Annotated[
+        Seconds, Meta(description="how long a client may take nothing of what waits for it")
+    ] = 60.0
+    write_pending: Annotated[
+        Bytes, Meta(description="waiting for a slow client, from which on the provider is not read")
+    ] = 64 * KIB
+    event: Annotated[Bytes, Meta(description="one event of a provider's stream")] = 32 * MIB
+    response: Annotated[Bytes, Meta(description="a provider's whole answer")] = 64 * MIB
+    error_body: Annotated[Bytes, Meta(description="a provider's error")] = 64 * KIB
+    buffered: Annotated[Bytes, Meta(description="request bodies held by the process")] = 512 * MIB
+    connections: Annotated[Count, Meta(description="connections of clients")] = 10_000
+    connections_per_peer: Annotated[
+        Count, Meta(description="the same from one address; this machine's own are not counted")
+    ] = 256
+    requests: Annotated[int, Meta(description="requests answered at once")] = 5_000
+    requests_per_key: Annotated[int, Meta(description="the same for one client key; 0: no limit")] = 64
+    queue: Annotated[
+        int, Meta(description="requests that wait for their turn; any more are told to come back")
+    ] = 256
+    queue_time: Annotated[float, Meta(description="how long they wait", extra={"unit": "seconds"})] = 2.0
+    pool: Annotated[Count, Meta(description="connections to one provider with one key")] = 256
+    pool_idle: Annotated[Seconds, Meta(description="how long an unused one is kept")] = 15.0
+    auth_failures: Annotated[Count, Meta(description="wrong keys a minute from one address, then 429")] = 20
+    drain: Annotated[
+        float, Meta(description="how long requests have to finish after SIGTERM", extra={"unit": "seconds"})
+    ] = 300.0
+    drain_again: Annotated[
+        float, Meta(description="how long they have after a second one", extra={"unit": "seconds"})
+    ] = 2.0
 
 
 class ServerSettings(msgspec.Struct, frozen=True):
-    host: str = "127.0.0.1"
-    port: int = 8484
-    workers: int = 1
-    hosts: tuple[str, ...] = ()
-    """Host names beside those it is bound to."""
-    origins: tuple[str, ...] = ()
-    """Web pages that may call it."""
-    secret: Secret = Secret("", "none")
-    """Seals reasoning state of other providers and all that is stored; see docs/state.md."""
-    old_secrets: tuple[Secret, ...] = ()
-    """Secrets of before: what they sealed can still be read."""
-    admin_secret: Secret = Secret("", "none")
-    """Opens the admin API; empty: there is none."""
-    require_key: bool = False
-    """Demand a client key even where none is known yet."""
-    log: Literal["auto", "json", "pretty", "off"] = "auto"
-    telemetry: bool = False
+    """[server]"""
+
+    host: Annotated[
+        str,
+        Meta(
+            description="the address to listen on; any other than this machine's own needs a client key in "
+            "`[keys]`, or `require_key`",
+            extra={"env": "WIREGLOT_HOST"},
+        ),
+    ] = "127.0.0.1"
+    port: Annotated[
+        int, Meta(ge=0, le=65535, description="0 takes a free one", extra={"env": "WIREGLOT_PORT"})
+    ] = 8484
+    workers: Annotated[int, Meta(ge=1, le=256, description="processes that share the port")] = 1
+    hosts: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="names under which clients may call it, beside those it is bound to",
+            extra={"expected": "a list of host names"},
+        ),
+    ] = ()
+    origins: Annotated[
+        tuple[str, ...],
+        Meta(
+            description='web pages that may call it: `["https://app.example.com"]`',
+            extra={"expected": "a list of origins"},
+        ),
+    ] = ()
+    secret: Annotated[
+        Secret,
+        Meta(
+            min_length=16,
+            description="seals [reasoning state](gateway.md#reasoning-state) and all that callers store, the "
+            "same on every machine of a fleet; without it one is made at the first start and kept in the "
+            "user's data (`$XDG_DATA_HOME` or `~/.local/share`, `wireglot/secret`)",
+            extra={"env": "WIREGLOT_SECRET", "default": "made once"},
+        ),
+    ] = Secret("", "none")
+    old_secrets: Annotated[
+        tuple[Secret, ...],
+        Meta(
+            description="secrets of before: what they sealed can still be read",
+            extra={"expected": "a list of secrets"},
+        ),
+    ] = ()
+    admin_secret: Annotated[
+        Secret,
+        Meta(
+            min_length=16,
+            description="opens the [admin API](keys.md#admin-api); without it there is none. Also what "
+            "`wireglot keys --url` sends",
+            extra={"env": "WIREGLOT_ADMIN_SECRET"},
+        ),
+    ] = Secret("", "none")
+    require_key: Annotated[
+        bool,
+        Meta(description="refuse requests without a client key even before the first key is made"),
+    ] = False
+    log: Annotated[
+        Literal["auto", "json", "pretty", "off"],
+        Meta(description="`auto`: pretty on a terminal, else JSON", extra={"env": "WIREGLOT_LOG"}),
+    ] = "auto"
+    telemetry: Annotated[
+        bool, Meta(description="send [OpenTelemetry](operations.md#opentelemetry) spans and metrics")
+    ] = False
 
 
 class Keep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long records are kept, and how much of them. 0: for ever, and as much as comes."""
+    """[store.keep]: how long records are kept, and how much of them. 0: for ever, and as much as comes."""
 
-    responses_days: float = 30.0
-    responses_bytes: int = 2 * 1024 * MIB
-    conversations_days: float = 0.0
-    conversations_bytes: int = 0
-    vault_days: float = 30.0
-    usage_days: float = 400.0
-    idempotency_hours: float = 24.0
-    idempotency_bytes: int = 256 * MIB
-    events_bytes: int = 512 * MIB
-    events_hours: float = 24.0
-    """Of the streams of background responses; then they can be fetched whole, but not streamed again."""
+    responses_days: Annotated[float, Meta(description="days of a stored response, from its end")] = 30.0
+    responses_bytes: Annotated[int, Meta(description="bytes of stored responses together")] = 2 * 1024 * MIB
+    conversations_days: Annotated[float, Meta(description="days of a conversation")] = 0.0
+    conversations_bytes: Annotated[int, Meta(description="bytes of conversations together")] = 0
+    vault_days: Annotated[float, Meta(description="days of reasoning that clients cannot carry")] = 30.0
+    usage_days: Annotated[float, Meta(description="days of usage")] = 400.0
+    idempotency_hours: Annotated[
+        float, Meta(description="hours in which an Idempotency-Key gets the same answer again")
+    ] = 24.0
+    idempotency_bytes: Annotated[int, Meta(description="bytes of such answers together")] = 256 * MIB
+    events_bytes: Annotated[
+        int, Meta(description="bytes of the streams of background responses together")
+    ] = 512 * MIB
+    events_hours: Annotated[
+        float,
+        Meta(
+            description="hours in which the stream of a background response can be resumed; then it can be "
+            "fetched whole, but not streamed again"
+        ),
+    ] = 24.0
 
 
 class StoreSettings(msgspec.Struct, frozen=True):
-    """Where the gateway remembers. See docs/state.md for one machine, several workers, a fleet."""
+    """[store]: where the gateway remembers. See docs/state.md for one machine, several workers, a fleet."""
 
-    url: Secret = Secret("memory:", "default")
-    """`sqlite:///path`, `postgresql://...` or `memory:`; a secret, since it may hold a password."""
-    shared: Secret = Secret("", "none")
-    """`redis://...`: counters, cool-downs, the vault and locks of a fleet."""
-    folder: str = ""
-    """For the journal of usage; "": a temporary one."""
-    responses: Literal["gateway", "upstream"] = "gateway"
-    """Who keeps stored responses: we, for every provider, or a provider of the same dialect itself."""
-    sync: bool = True
-    """Whether a request waits until its intent would survive a power cut, not only the end of the process."""
-    journal: int = 64 * MIB
-    """Bytes of usage that are held on disk while the store is down."""
-    ledger_required: bool = False
-    """Refuse requests whose usage could not be recorded (the journal is full too)."""
-    keep: Keep = Keep()
+    url: Annotated[
+        Secret,
+        Meta(
+            description="`sqlite:///PATH` (relative: from the configuration), `postgresql://...`, or "
+            "`memory:` for nothing that outlives the process",
+            extra={"env": "WIREGLOT_STORE", "default": "a file in the user's data"},
+        ),
+    ] = Secret("memory:", "default")
+    """A secret, since it may hold a password."""
+    shared: Annotated[
+        Secret,
+        Meta(
+            description="`redis://...`: limits, cool-downs, reasoning and locks of a fleet",
+            extra={"env": "WIREGLOT_SHARED"},
+        ),
+    ] = Secret("", "none")
+    folder: Annotated[
+        str,
+        Meta(
+            description="for the journal of usage, and what workers share",
+            extra={"default": "the user's data"},
+        ),
+    ] = ""
+    """"": a temporary one."""
+    responses: Annotated[
+        Literal["gateway", "upstream"],
+        Meta(
+            description="who keeps stored responses: the `gateway`, for every provider, or `upstream`: a "
+            "provider of the same dialect itself"
+        ),
+    ] = "gateway"
+    sync: Annotated[
+        bool,
+        Meta(description="whether a request waits until the record of it would survive a power cut"),
+    ] = True
+    journal: Annotated[
+        int,
+        Meta(
+            ge=64 * KIB,
+            description="usage that is held on disk while the store is down",
+            extra={"unit": "bytes"},
+        ),
+    ] = 64 * MIB
+    ledger_required: Annotated[
+        bool,
+        Meta(
+            description="refuse requests whose usage could not be recorded, because the journal is full too"
+        ),
+    ] = False
+    keep: Annotated[Keep, Meta(description="[how long, and how much](#how-long-records-are-kept)")] = Keep()
 
 
 class Settings(msgspec.Struct, frozen=True):
-    server: ServerSettings = ServerSettings()
-    limits: ProcessLimits = ProcessLimits()
-    providers: dict[str, Provider] = {}
-    rules: tuple[Rule, ...] = ()
-    keys: tuple[ClientKey, ...] = ()
-    losses: LossPolicy = "warn"
-    store: StoreSettings = StoreSettings()
-    prices: tuple[PriceRule, ...] = ()
+    """The whole of a configuration. A request keeps the one that it began with."""
+
+    server: Annotated[ServerSettings, Meta(description="[who may call it, and where](#server)")] = (
+        ServerSettings()
+    )
+    limits: Annotated[ProcessLimits, Meta(description="[what protects the process](#limits)")] = (
+        ProcessLimits()
+    )
+    providers: Annotated[dict[str, Provider], Meta(description="[who is asked](#providersname)")] = {}
+    rules: Annotated[
+        tuple[Rule, ...],
+        Meta(
+            description="[which model's name leads where](#models)",
+            examples=["claude-*=kimi/kimi-k3;fast=gemini/gemini-2.5-flash,mine/some-model"],
+            extra={"env": "WIREGLOT_MODELS", "form": "table"},
+        ),
+    ] = msgspec.field(default=(), name="models")
+    keys: Annotated[
+        tuple[ClientKey, ...],
+        Meta(
+            description="[the keys of clients](#keys)",
+            examples=["team-a=sha256:HEX,sha256:HEX"],
+            extra={"env": "WIREGLOT_KEYS", "form": "table"},
+        ),
+    ] = ()
+    losses: Annotated[
+        LossPolicy,
+        Meta(
+            description="what becomes of a request that cannot be translated without loss: refused, marked "
+            "in the answer's headers, or neither. A rule, a key or a provider [may say otherwise]"
+            "(gateway.md#losses)",
+            extra={"env": "WIREGLOT_LOSSES"},
+        ),
+    ] = "warn"
+    store: Annotated[StoreSettings, Meta(description="[where it remembers](#store)")] = StoreSettings()
+    prices: Annotated[
+        tuple[PriceRule, ...], Meta(description="[what models cost](#prices)", extra={"form": "table"})
+    ] = ()
     """Before the catalog's, the first that matches holds."""
-    currency: str = "USD"
-    source: str = ""
-    """The file it was read from, "" where there is none."""
-    notes: tuple[str, ...] = ()
-    """What a person should know of it: which keys were found, that only the demo is on."""
+    currency: Annotated[str, Meta(description="what money is counted in, everywhere")] = "USD"
+    source: Annotated[
+        str, Meta(description='the file it was read from, "" where there is none', extra=COMPUTED)
+    ] = ""
+    notes: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="what a person should know of it: which keys were found, that only the demo is on",
+            extra=COMPUTED,
+        ),
+    ] = ()

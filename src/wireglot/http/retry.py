@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta
 
 _LONGEST_SECONDS: Final = 7 * 24 * 3600.0
 _ABSURD_NUMBER: Final = 1e9
@@ -14,15 +15,33 @@ _ABSURD_NUMBER: Final = 1e9
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How often and when to try again. `schedule` (seconds) replaces backoff, jitter and Retry-After."""
+    """How often and when to try again."""
 
-    retries: int = 2
-    base: float = 0.25
-    cap: float = 8.0
-    wait_max: float = 20.0
-    """Longest Retry-After that is waited for; a longer one fails at once."""
-    connection_errors: bool = True
-    schedule: tuple[float, ...] | None = None
+    retries: Annotated[int, Meta(description="further attempts at one target")] = 2
+    base: Annotated[
+        float,
+        Meta(
+            description="doubled for each attempt, then drawn by chance from 0 up to that (full jitter)",
+            extra={"unit": "seconds"},
+        ),
+    ] = 0.25
+    cap: Annotated[float, Meta(description="the most such a wait can be", extra={"unit": "seconds"})] = 8.0
+    wait_max: Annotated[
+        float,
+        Meta(
+            description="the longest `retry-after` that is waited for; a longer one fails at once",
+            extra={"unit": "seconds"},
+        ),
+    ] = 20.0
+    connection_errors: Annotated[
+        bool, Meta(description="whether a connection that failed or broke is tried again")
+    ] = True
+    schedule: Annotated[
+        tuple[float, ...] | None,
+        Meta(
+            description="before each further attempt, in place of all of the above", extra={"unit": "seconds"}
+        ),
+    ] = None
 
 
 FIXED_100MS: Final = RetryPolicy(retries=3, schedule=(0.1, 0.2, 0.4), connection_errors=False)

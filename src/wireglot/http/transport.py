@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 import msgspec
+from msgspec import Meta
 
 from wireglot.http.application import Headers
 
+Seconds = Annotated[float, Meta(extra={"unit": "seconds"})]
+
 
 class Timeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Seconds. `first_byte` runs from the last byte sent to the first one back, `idle` between any two."""
+    """How long each part of an exchange may take."""
 
-    connect: float = 5.0
-    tls: float = 5.0
-    first_byte: float = 300.0
-    idle: float = 300.0
-    total: float = 3600.0
+    connect: Annotated[Seconds, Meta(description="to the provider's address; also for its name")] = 5.0
+    tls: Annotated[Seconds, Meta(description="for the handshake")] = 5.0
+    first_byte: Annotated[
+        Seconds, Meta(description="from the last byte of the request to the first of the answer")
+    ] = 300.0
+    idle: Annotated[Seconds, Meta(description="between any two reads of an answer")] = 300.0
+    total: Annotated[Seconds, Meta(description="for the whole exchange")] = 3600.0
 
 
 class Outbound(msgspec.Struct, frozen=True):

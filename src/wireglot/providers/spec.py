@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from wireglot.providers.limits import BASE, Limits, narrowed
 
@@ -21,16 +22,22 @@ def plain_name(model: str) -> str:
     return name.replace(".", "-") if name.startswith("claude") else name
 
 
+PerMillion = Annotated[int, Meta(ge=0, lt=10**15, extra={"unit": "money"})]
+
+Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "none"]
+Streams = Literal["both", "only", "never"]
+
+
 class Price(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Millionths of a currency unit for a million tokens (a dollar: 1000000). None: as the price it is a kind
     of (reasoning as output, all others as input)."""
 
-    input: int
-    output: int
-    cache_read: int | None = None
-    cache_write: int | None = None
-    cache_write_long: int | None = None
-    reasoning: int | None = None
+    input: Annotated[PerMillion, Meta(description="tokens of the request")]
+    output: Annotated[PerMillion, Meta(description="tokens of the answer")]
+    cache_read: Annotated[PerMillion | None, Meta(description="without: as `input`")] = None
+    cache_write: Annotated[PerMillion | None, Meta(description="without: as `input`")] = None
+    cache_write_long: Annotated[PerMillion | None, Meta(description="without: as `cache_write`")] = None
+    reasoning: Annotated[PerMillion | None, Meta(description="without: as `output`")] = None
 
 
 class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -66,11 +73,11 @@ class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     base_url: str
     base_urls: dict[str, str] = {}
     """Bases of the dialects that do not live under `base_url`."""
-    auth: Literal["bearer", "x-api-key", "x-goog-api-key", "none"] = "bearer"
+    auth: Auth = "bearer"
     api_key_env: tuple[str, ...] = ()
     home: bool = False
     """The dialect's own vendor: what its clients say in it reaches the vendor as it is, fitted to nothing."""
-    streams: Literal["both", "only", "never"] = "both"
+    streams: Streams = "both"
     counts: tuple[str, ...] = ()
     """Dialects in which it counts tokens by an endpoint of its own."""
     variables: dict[str, str] = {}

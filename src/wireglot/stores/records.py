@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -142,16 +142,28 @@ class UsageTotal(msgspec.Struct, frozen=True, omit_defaults=True):
     last: int
 
 
+QUOTA_MAX: Final = 10**15
+"""More than anybody uses, and little enough for every store's integers."""
+Quota = Annotated[int, msgspec.Meta(ge=0, le=QUOTA_MAX)]
+MoneyQuota = Annotated[int, msgspec.Meta(ge=0, le=QUOTA_MAX, extra={"unit": "money"})]
+
+
 class KeyQuotas(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a client key may use. 0: no limit. Money in millionths; days and months are UTC."""
 
-    requests_per_minute: int = 0
-    tokens_per_minute: int = 0
-    concurrent: int = 0
-    tokens_per_day: int = 0
-    tokens_per_month: int = 0
-    cost_per_day: int = 0
-    cost_per_month: int = 0
+    requests_per_minute: Annotated[Quota, msgspec.Meta(description="requests in any minute")] = 0
+    tokens_per_minute: Annotated[Quota, msgspec.Meta(description="tokens in any minute")] = 0
+    concurrent: Annotated[Quota, msgspec.Meta(description="requests answered at once")] = 0
+    tokens_per_day: Annotated[
+        Quota, msgspec.Meta(description="tokens of a day, input and output together")
+    ] = 0
+    tokens_per_month: Annotated[
+        Quota, msgspec.Meta(description="tokens of a month, input and output together")
+    ] = 0
+    cost_per_day: Annotated[MoneyQuota, msgspec.Meta(description="what the requests of a day may cost")] = 0
+    cost_per_month: Annotated[
+        MoneyQuota, msgspec.Meta(description="what the requests of a month may cost")
+    ] = 0
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__struct_fields__)

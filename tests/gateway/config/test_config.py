@@ -6,7 +6,7 @@ import pytest
 
 from tests.gateway.config.config_files import QUIET, digest, loaded, problems, written
 from wireglot.gateway.config import find, load
-from wireglot.gateway.config.providers import fingerprint
+from wireglot.gateway.config.credentials import fingerprint
 from wireglot.gateway.settings import ProcessLimits, Rule, Secret
 from wireglot.http.retry import RetryPolicy
 from wireglot.providers.endpoints import endpoint
@@ -287,9 +287,9 @@ def test_a_rule_to_a_retired_model_is_noted(tmp_path: Path) -> None:
     assert "kimi-k3" in note
 
 
-def test_limits_are_the_guards_fields(tmp_path: Path) -> None:
-    guard = loaded(tmp_path, "[limits]\nbody = 10\nping = 5\n[providers.demo]\n").limits
-    assert guard == ProcessLimits(body=10, ping=5.0)
+def test_limits_are_the_fields_of_process_limits(tmp_path: Path) -> None:
+    limits = loaded(tmp_path, "[limits]\nbody = 10\nping = 5\n[providers.demo]\n").limits
+    assert limits == ProcessLimits(body=10, ping=5.0)
 
 
 def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:

@@ -6,10 +6,15 @@ from pathlib import Path
 import msgspec
 
 from tests.gateway.config.config_files import QUIET, loaded
-from wireglot.gateway.config.environment import _SCALARS
+from wireglot.gateway.config.declared import declared
+from wireglot.gateway.config.dialects import upstream_dialects
+from wireglot.gateway.config.environment import CONFIG_VARIABLE, variables
+from wireglot.gateway.config.headers import read_headers
 from wireglot.gateway.config.problems import Problems
+from wireglot.gateway.config.provider_table import ProvidersTable
 from wireglot.gateway.config.providers import RETRIES
-from wireglot.gateway.config.specs import AUTHS, DIALECTS, read_headers, read_spec
+from wireglot.gateway.config.references import References
+from wireglot.gateway.config.specs import AUTHS, read_spec
 from wireglot.gateway.config.table import Table
 from wireglot.gateway.settings import (
     BreakerPolicy,
@@ -18,6 +23,7 @@ from wireglot.gateway.settings import (
     ProcessLimits,
     Provider,
     ServerSettings,
+    Settings,
     StoreSettings,
 )
 from wireglot.http.retry import RetryPolicy
@@ -29,7 +35,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encod
 
 
 def section(heading: str) -> str:
-    return PAGE.split(f"## `[{heading}]`", 1)[1].split("\n## ", 1)[0]
+    return PAGE.split(f"## {heading}", 1)[1].split("\n## ", 1)[0]
 
 
 def documented(text: str) -> set[str]:
@@ -43,41 +49,64 @@ def fields(struct: type[msgspec.Struct]) -> set[str]:
 
 
 def test_every_setting_of_the_server_is_documented() -> None:
-    assert documented(section("server")) == fields(ServerSettings)
+    assert documented(section("`[server]`")) == fields(ServerSettings)
 
 
 def test_every_field_of_a_provider_is_documented() -> None:
-    table = Table({"dialect": "openai-chat", "base_url": "http://h/v1"}, "", Problems())
-    read_spec("x", table)
-    read_headers(table)
+    problems = Problems()
+    table = Table({"dialect": "openai-chat", "base_url": "http://h/v1"}, "", problems)
+    spec = read_spec("x", table)
+    read_headers(table, spec, References({}, Path(), problems, []))
     read = table._known | (fields(Provider) - {"name", "spec", "credentials"})
-    read |= {"api_key", "api_keys", "project", "location"}
-    assert documented(section("providers.NAME")) == read
+    read |= {"api_key", "api_keys", "project", "location"} | fields(ProvidersTable)
+    assert documented(section("`[providers.NAME]`")) == read
 
 
 def test_every_choice_and_every_nested_field_is_documented() -> None:
-    about = section("providers.NAME")
-    for struct in (Timeouts, RetryPolicy, BreakerPolicy):
-        for field in fields(struct):
-            assert f"`{field}`" in about
-    for choice in (*DIALECTS, *AUTHS, *RETRIES):
+    about = section("`[providers.NAME]`")
+    for heading, struct in (("Timeouts", Timeouts), ("Retries", RetryPolicy), ("Breaker", BreakerPolicy)):
+        assert f"](#{heading.lower()})" in about
+        assert documented(section(heading)) == fields(struct)
+    for choice in (*upstream_dialects(), *AUTHS, *RETRIES):
         assert choice in about
-    for field in (fields(ClientKey) - {"name", "digest", "limits"}) | fields(KeyQuotas):
-        assert f"`{field}`" in section("keys")
-    assert documented(section("prices")) == fields(Price)
-    assert documented(section("store")) == fields(StoreSettings) | fields(Keep)
+    keys = (fields(ClientKey) - {"name", "digest", "limits"}) | fields(KeyQuotas)
+    assert documented(section("`[keys]`")) == keys | {"hash"}
+    assert documented(section("`[models]`")) == {"to", "effort", "losses"}
+    assert documented(section("`[prices]`")) == fields(Price)
+    assert documented(section("`[store]`")) == fields(StoreSettings) | fields(Keep)
+
+
+def test_the_top_level_is_documented() -> None:
+    top = PAGE.split("At the top stand", 1)[1].split("\n## ", 1)[0]
+    assert documented(top) == set(declared(Settings))
+    assert documented(top) == (fields(Settings) - {"rules", "source", "notes"}) | {"models"}
 
 
 def test_every_limit_is_documented_with_its_default() -> None:
     units = {"": 1, " KiB": 1024, " MiB": 1024 * 1024}
-    told = re.findall(r"^\| `(\w+)` \| ([\d.]+)( [KM]iB)? \| .+ \|$", section("limits"), flags=re.MULTILINE)
+    told = re.findall(
+        r"^\| `(\w+)` \| [^|]+ \| ([\d.]+)( [KM]iB)? \| .+ \|$", section("`[limits]`"), flags=re.MULTILINE
+    )
     assert {name: float(value) * units[unit] for name, value, unit in told} == {
         field.name: float(field.default) for field in msgspec.structs.fields(ProcessLimits)
     }
 
 
 def test_every_variable_is_documented() -> None:
-    known = {*_SCALARS, "WIREGLOT_CONFIG", "WIREGLOT_KEYS", "WIREGLOT_MODELS"}
+    known = {
+        "WIREGLOT_ADMIN_SECRET",
+        "WIREGLOT_CONFIG",
+        "WIREGLOT_HOST",
+        "WIREGLOT_KEYS",
+        "WIREGLOT_LOG",
+        "WIREGLOT_LOSSES",
+        "WIREGLOT_MODELS",
+        "WIREGLOT_PORT",
+        "WIREGLOT_SECRET",
+        "WIREGLOT_SHARED",
+        "WIREGLOT_STORE",
+    }
+    assert {CONFIG_VARIABLE, *(setting.env for _, setting in variables())} == known
     assert set(re.findall(r"WIREGLOT_\w+", PAGE)) == known
 
 

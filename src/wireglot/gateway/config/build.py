@@ -7,15 +7,18 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from wireglot.gateway.config import providers as providing
 from wireglot.gateway.config import read
+from wireglot.gateway.config.declared import declared
 from wireglot.gateway.config.environment import data_dir, overlaid
 from wireglot.gateway.config.keys import read_keys
 from wireglot.gateway.config.models import read_rules, retired_targets
 from wireglot.gateway.config.prices import read_prices
 from wireglot.gateway.config.problems import Problems
 from wireglot.gateway.config.references import References
-from wireglot.gateway.config.server import read_guard, read_server, refuse_open_door
+from wireglot.gateway.config.server import read_server, refuse_open_door
 from wireglot.gateway.config.store import read_store, shared_store_notes
 from wireglot.gateway.config.table import Table
 from wireglot.gateway.settings import Provider, Settings
@@ -23,6 +26,7 @@ from wireglot.gateway.settings import Provider, Settings
 _ONLY_DEMO: Final = (
     "only the embedded demo provider is on: no wireglot.toml, no provider's key in the environment"
 )
+_KEYS_VARIABLE: Final = declared(Settings)["keys"].env
 _NONE_ON: Final = "no provider is on: add a [providers.NAME] table, or [providers.demo] to try it out"
 
 
@@ -47,11 +51,10 @@ def load(
 
     table = whole.table("server")
     server = read_server(table, references, data_dir(environ), create=create_secret)
-    guard = read_guard(whole.table("limits"))
+    limits = whole.read(Settings, "limits")
     keys = read_keys(_given(whole, "keys"), problems)
     store = read_store(whole.table("store"), references, data_dir(environ))
     notes.extend(shared_store_notes(store, server))
-    currency = whole.text("currency", Settings().currency)
     prices = read_prices(_given(whole, "prices"), problems)
     if not problems.found or not _touched(problems, "keys"):
         refuse_open_door(server, len(keys), table)
@@ -61,24 +64,21 @@ def load(
     named = {*providers, *_names(whole.values.get("providers"))}
     rules = read_rules(_given(whole, "models"), providers, named, problems)
     notes.extend(retired_targets(rules, providers))
-    losses = whole.choice("losses", providing.LOSSES, "warn")
+    settings = whole.over(
+        Settings(source=source),
+        server=server,
+        limits=limits,
+        providers=providers,
+        rules=rules,
+        keys=keys,
+        store=store,
+        prices=prices,
+    )
     whole.close()
     if references.literal and path is not None and path.exists():
         references.warn_if_open(path, path.stat().st_mode)
     problems.raise_any(source)
-    return Settings(
-        server,
-        guard,
-        providers,
-        rules,
-        keys,
-        losses,
-        store,
-        prices,
-        currency,
-        source,
-        tuple(dict.fromkeys(notes)),
-    )
+    return msgspec.structs.replace(settings, notes=tuple(dict.fromkeys(notes)))
 
 
 def _given(whole: Table, name: str) -> Any:
@@ -92,7 +92,7 @@ def _names(value: object) -> Iterable[str]:
 
 def _touched(problems: Problems, table: str) -> bool:
     """A key that is only misspelt must not be reported as a missing one, too."""
-    return any(problem.path.startswith((table, "WIREGLOT_KEYS")) for problem in problems.found)
+    return any(problem.path.startswith((table, _KEYS_VARIABLE)) for problem in problems.found)
 
 
 def _fallback(path: Path | None, problems: Problems, notes: list[str]) -> dict[str, Provider]:

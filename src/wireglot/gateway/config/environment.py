@@ -2,59 +2,82 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
+
+from wireglot.gateway.config.declared import Setting, declared
 from wireglot.gateway.config.problems import Problems, key_path
+from wireglot.gateway.settings import Settings
 
 CONFIG_FILE: Final = "wireglot.toml"
-
-_SCALARS: Final = {
-    "WIREGLOT_HOST": ("server", "host"),
-    "WIREGLOT_PORT": ("server", "port"),
-    "WIREGLOT_LOG": ("server", "log"),
-    "WIREGLOT_SECRET": ("server", "secret"),
-    "WIREGLOT_ADMIN_SECRET": ("server", "admin_secret"),
-    "WIREGLOT_STORE": ("store", "url"),
-    "WIREGLOT_SHARED": ("store", "shared"),
-    "WIREGLOT_LOSSES": ("", "losses"),
-}
+CONFIG_VARIABLE: Final = "WIREGLOT_CONFIG"
+_SHOWN_CHARACTERS: Final = 40
+_WHOLE: Final = re.compile(r"[0-9]{1,20}")
+_NUMBER: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?")
 
 
-def overlaid(document: Mapping[str, Any], environ: Mapping[str, str], problems: Problems) -> dict[str, Any]:
+def variables(root: type[Struct] = Settings) -> Iterator[tuple[str, Setting]]:
+    """The settings that have a variable, each with the table it stands in ("": none)."""
+    for setting in declared(root).values():
+        if setting.env:
+            yield "", setting
+        if setting.is_table:
+            yield from ((setting.name, inner) for inner in declared(setting.type).values() if inner.env)
+
+
+def overlaid(
+    document: Mapping[str, Any],
+    environ: Mapping[str, str],
+    problems: Problems,
+    root: type[Struct] = Settings,
+) -> dict[str, Any]:
     """The document with the variables put over it. An empty variable counts as unset."""
     merged = dict(document)
-    for variable, (table, field) in _SCALARS.items():
-        text = environ.get(variable, "")
+    for table, setting in variables(root):
+        text = environ.get(setting.env, "")
         if not text:
             continue
-        value: Any = int(text) if field == "port" and text.isascii() and text.isdigit() else text
-        problems.origins[key_path(table, field)] = variable
+        entries = _ENTRIES.get(setting.name) if not table else None
+        if entries is not None:
+            _lay(merged, setting, entries(text, setting.env, problems), problems)
+            continue
+        value = _typed(text, setting.type)
+        problems.origins[key_path(table, setting.name)] = setting.env
         if not table:
-            merged[field] = value
+            merged[setting.name] = value
         elif isinstance(merged.get(table, {}), Mapping):
-            merged[table] = {**merged.get(table, {}), field: value}
-    _lay(merged, "keys", _keys(environ.get("WIREGLOT_KEYS", "")), "WIREGLOT_KEYS", problems)
-    rules = _models(environ.get("WIREGLOT_MODELS", ""), problems)
-    _lay(merged, "models", rules, "WIREGLOT_MODELS", problems)
+            merged[table] = {**merged.get(table, {}), setting.name: value}
     return merged
 
 
-def _lay(
-    merged: dict[str, Any], table: str, entries: dict[str, Any], variable: str, problems: Problems
-) -> None:
+def _typed(text: str, wanted: object) -> Any:
+    """Text as TOML would have it. What is no such value stays text: the reader tells what was expected."""
+    if wanted is bool:
+        return {"true": True, "false": False}.get(text, text)
+    if wanted is int and _WHOLE.fullmatch(text):
+        return int(text)
+    if wanted is float and _NUMBER.fullmatch(text):
+        return float(text)
+    return text
+
+
+def _lay(merged: dict[str, Any], setting: Setting, entries: dict[str, Any], problems: Problems) -> None:
     """Entries of a variable come first and win over the file's of the same name."""
+    table = setting.name
     below = merged.get(table, {})
     if not entries or not isinstance(below, Mapping):
         return
     merged[table] = {**entries, **{name: value for name, value in below.items() if name not in entries}}
     for name in entries:
-        problems.origins[key_path(table, name)] = variable
+        problems.origins[key_path(table, name)] = setting.env
 
 
-def _keys(text: str) -> dict[str, Any]:
+def _keys(text: str, variable: str, problems: Problems) -> dict[str, Any]:
     """`name=sha256:HEX,sha256:HEX`: a hash without a name gets one."""
     keys: dict[str, Any] = {}
     for number, entry in enumerate((part.strip() for part in text.split(",") if part.strip()), start=1):
@@ -66,17 +89,25 @@ def _keys(text: str) -> dict[str, Any]:
     return keys
 
 
-def _models(text: str, problems: Problems) -> dict[str, Any]:
+def _models(text: str, variable: str, problems: Problems) -> dict[str, Any]:
     """`claude-*=kimi/kimi-k3;fast=gemini/gemini-2.5-flash,mine/some-model`"""
     rules: dict[str, Any] = {}
     for entry in (part.strip() for part in text.split(";") if part.strip()):
         match, equals, targets = entry.partition("=")
         chain = [target.strip() for target in targets.split(",") if target.strip()]
         if not equals or not match.strip() or not chain:
-            problems.add("WIREGLOT_MODELS", "name=provider/model, with ; between entries", f'"{entry[:40]}"')
+            expected = "name=provider/model, with ; between entries"
+            problems.add(variable, expected, f'"{entry[:_SHOWN_CHARACTERS]}"')
             continue
         rules[match.strip()] = chain
     return rules
+
+
+_ENTRIES: Final[dict[str, Callable[[str, str, Problems], dict[str, Any]]]] = {
+    "keys": _keys,
+    "models": _models,
+}
+"""Variables that hold the entries of a whole table."""
 
 
 def config_dir(environ: Mapping[str, str]) -> Path | None:

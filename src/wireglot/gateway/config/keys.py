@@ -10,19 +10,17 @@ from typing import Any, Final
 
 import msgspec
 
+from wireglot.gateway.config.declared import Setting, declared
 from wireglot.gateway.config.problems import Problems, key_path, kind, shown
-from wireglot.gateway.config.providers import LOSSES
 from wireglot.gateway.config.table import Table
 from wireglot.gateway.settings import ClientKey
 from wireglot.providers.prices import micro
-from wireglot.stores.records import KeyQuotas
+from wireglot.stores.records import MICRO, KeyQuotas
 
 _EXPECTED: Final = '"sha256:" and the 64 hex digits of the key\'s SHA-256'
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@ -]{0,63}")
-_MOST: Final = 10**15
-"""More than anybody uses, and little enough for every store's integers."""
-_MONEY_MOST: Final = 10**9
-MONEY: Final = frozenset({"cost_per_day", "cost_per_month"})
+MONEY: Final = frozenset(name for name, quota in declared(KeyQuotas).items() if quota.unit == "money")
+_HEX_DIGITS: Final = 64
 _UNLIMITED: Final = KeyQuotas()
 RESERVED: Final = frozenset({"admin", "local"})
 """Callers that are none of the keys: what they stored, or may do, is no key's."""
@@ -53,12 +51,11 @@ def _read(name: str, given: object, path: str, problems: Problems) -> ClientKey 
         return ClientKey(name, digest) if digest else None
     table = Table(given, path, problems)
     digest = _digest(table.raw("hash"), table.at("hash"), problems)
-    losses = table.choice("losses", LOSSES, None)
-    models = table.texts("models", "a list of model names and patterns")
-    limits = read_limits(table)
-    expires = read_expiry(table)
+    key = table.over(
+        ClientKey(name, digest), digest=digest, limits=read_limits(table), expires=read_expiry(table)
+    )
     table.close()
-    return ClientKey(name, digest, losses, models, limits, expires) if digest else None
+    return key if digest else None
 
 
 def is_name(name: str) -> bool:
@@ -69,19 +66,26 @@ def is_name(name: str) -> bool:
 def read_limits(table: Table, over: KeyQuotas = _UNLIMITED) -> KeyQuotas:
     """The limits of a table laid over others. Money is told in units of the currency, kept in millionths."""
     changed: dict[str, int] = {}
-    for name in KeyQuotas.__struct_fields__:
+    for name, quota in declared(KeyQuotas).items():
         value = table.raw(name)
         if value is None:
             if name in table:  # JSON's null: no limit
                 changed[name] = 0
-        elif name in MONEY:
-            if type(value) not in (int, float) or not 0 <= value <= _MONEY_MOST:
-                table.wrong(name, f"an amount of money from 0 to {_MONEY_MOST}, like 2.50", shown(value))
-                continue
-            changed[name] = micro(Decimal(str(value)))
+        elif name not in MONEY:
+            changed[name] = table.read(KeyQuotas, name)
+        elif (amount := _amount(value, quota)) is not None:
+            changed[name] = amount
         else:
-            changed[name] = table.whole(name, 0, 0, _MOST)
+            most = int((quota.most or 0) // MICRO)
+            table.wrong(name, f"an amount of money from 0 to {most}, like 2.50", shown(value))
     return msgspec.structs.replace(over, **changed)
+
+
+def _amount(value: Any, quota: Setting) -> int | None:
+    """Money in millionths, None where it is none, or out of bounds."""
+    if type(value) not in (int, float) or not 0 <= value <= (quota.most or 0) / MICRO:
+        return None
+    return micro(Decimal(str(value)))
 
 
 def read_expiry(table: Table, default: int = 0) -> int:
@@ -121,7 +125,7 @@ def _digest(value: object, path: str, problems: Problems) -> str:
         problems.add(path, _EXPECTED, kind(value))
         return ""
     digits = value.removeprefix("sha256:")
-    if len(digits) != 64:
+    if len(digits) != _HEX_DIGITS:
         problems.add(path, _EXPECTED, f"{len(digits)} digits")
         return ""
     if not re.fullmatch(r"[0-9A-Fa-f]{64}", digits):

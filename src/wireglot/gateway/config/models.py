@@ -8,7 +8,6 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.gateway.config.problems import Problems, key_path, kind, meant, shown
-from wireglot.gateway.config.providers import LOSSES
 from wireglot.gateway.config.table import Table
 from wireglot.gateway.settings import Provider, Rule
 from wireglot.ir.request import EFFORTS
@@ -65,13 +64,12 @@ def _read(match: str, given: Any, problems: Problems) -> list[tuple[str, Rule]]:
 def _table(match: str, given: Mapping[str, Any], path: str, problems: Problems) -> list[tuple[str, Rule]]:
     table = Table(given, path, problems)
     targets = _targets(table.raw("to"), table.at("to"), problems)
-    efforts = table.texts("effort", "a list of efforts")
-    for effort in efforts:
+    rule = table.over(Rule(match, targets), targets=targets)
+    for effort in rule.effort:
         if effort not in EFFORTS:
             table.wrong("effort", f"efforts out of {', '.join(EFFORTS)}", shown(effort))
-    losses = table.choice("losses", LOSSES, None)
     table.close()
-    return [(path, Rule(match, targets, efforts, losses))] if targets else []
+    return [(path, rule)] if targets else []
 
 
 def _targets(given: Any, path: str, problems: Problems) -> tuple[str, ...]:

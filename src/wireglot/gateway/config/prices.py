@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from typing import Final
 
+from msgspec import NODEFAULT
+
+from wireglot.gateway.config.declared import declared
 from wireglot.gateway.config.problems import Problems, key_path, kind, shown
 from wireglot.gateway.config.table import Table
 from wireglot.providers.prices import Price, PriceRule, micro
+from wireglot.stores.records import MICRO
+
+_EXPECTED: Final = "a price for a million tokens"
 
 
 def read_prices(value: object, problems: Problems) -> tuple[PriceRule, ...]:
@@ -25,17 +32,17 @@ def read_prices(value: object, problems: Problems) -> tuple[PriceRule, ...]:
 
 
 def _price(table: Table) -> Price:
-    """Units of currency for a million tokens."""
+    """Written in units of the currency for a million tokens, kept in millionths of them."""
     found: dict[str, int] = {}
-    for name in Price.__struct_fields__:
-        value = table.raw(name)
+    for setting in declared(Price).values():
+        value = table.raw(setting.name)
         if value is None:
-            if name in ("input", "output"):
-                table.wrong(name, "a price for a million tokens", "none")
+            if setting.default is NODEFAULT:
+                table.wrong(setting.name, _EXPECTED, "none")
             continue
-        if type(value) not in (int, float) or not 0 <= value < 1e9:
-            table.wrong(name, "a price for a million tokens", shown(value))
+        if type(value) not in (int, float) or not 0 <= value < (setting.less_than or 0) / MICRO:
+            table.wrong(setting.name, _EXPECTED, shown(value))
             continue
-        found[name] = micro(Decimal(str(value)))
+        found[setting.attribute] = micro(Decimal(str(value)))
     table.close()
     return Price(**{"input": 0, "output": 0, **found})

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-_SHOWN_MAX: Final = 40
+_SHOWN_CHARACTERS: Final = 40
 _LIKE_A_KEY: Final = re.compile(r"sk-|AIza|gsk_|xox|gh[pousr]_|eyJ|Bearer|[A-Za-z0-9+/_-]{24,}")
 
 
@@ -71,10 +71,10 @@ def shown(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case int() | float():
-            return str(value) if len(str(value)) <= _SHOWN_MAX else "a very long number"
+            return str(value) if len(str(value)) <= _SHOWN_CHARACTERS else "a very long number"
         case str() if not value:
             return "empty text"
-        case str() if len(value) > _SHOWN_MAX or _LIKE_A_KEY.search(value) or not value.isprintable():
+        case str() if len(value) > _SHOWN_CHARACTERS or _LIKE_A_KEY.search(value) or not value.isprintable():
             return f"text of {len(value)} characters"
         case str():
             return f'"{value}"'

@@ -9,17 +9,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from wireglot.gateway.config.environment import CONFIG_FILE, config_dir
+from wireglot.gateway.config.environment import CONFIG_FILE, CONFIG_VARIABLE, config_dir
 from wireglot.gateway.config.problems import ConfigError, ConfigProblem
 
-_DEPTH: Final = 32
-"""No setting lies deeper than five tables."""
+_MAX_DEPTH: Final = 32
+"""Tables and lists inside each other. No setting lies deeper than five."""
 _POSITION: Final = re.compile(r"\s*\(at (line \d+, column \d+|end of document)\)$")
 
 
 def find(environ: Mapping[str, str] = os.environ) -> Path | None:
     """$WIREGLOT_CONFIG (which must then exist), ./wireglot.toml, or the one in the user's configuration."""
-    named = environ.get("WIREGLOT_CONFIG", "")
+    named = environ.get(CONFIG_VARIABLE, "")
     if named:
         return Path(named)
     here = Path(CONFIG_FILE)
@@ -66,7 +66,7 @@ def parse(content: bytes, source: str) -> dict[str, Any]:
 def _is_flat(document: dict[str, Any]) -> bool:
     """Whether whoever walks it by recursion comes back. Dotted names nest without any brackets."""
     level: list[Any] = [document]
-    for _ in range(_DEPTH):
+    for _ in range(_MAX_DEPTH):
         inner = [one.values() if isinstance(one, dict) else one for one in level]
         level = [one for each in inner for one in each if isinstance(one, dict | list)]
         if not level:

@@ -13,7 +13,7 @@ from wireglot.gateway.config import read
 from wireglot.gateway.config.problems import Problems, kind
 from wireglot.gateway.settings import Secret
 
-_FILE_MAX: Final = 64 * 1024
+_FILE_MAX_BYTES: Final = 64 * 1024
 _VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]{0,63}|[a-z_][a-z0-9_]{0,63}")
 EXPECTED: Final = '"env:NAME", "file:PATH" or the value itself'
 
@@ -29,9 +29,13 @@ class References:
         self.literal = False
         """Whether the configuration itself holds a secret."""
 
-    def secret(self, value: object, path: str) -> Secret | None:
-        """As `text`, of a value that must be kept."""
+    def secret(self, value: object, path: str, min_length: int = 0) -> Secret | None:
+        """As `text`, of a value that nobody may see; one that is too short is a problem."""
         found = self.text(value, path)
+        if found is not None and len(found.value) < min_length:
+            self.problems.add(
+                path, f"a secret of {min_length} characters or more", f"one of {len(found.value)}"
+            )
         if found is None or found.source != "config":
             return found
         variable = self.problems.origins.get(path)
@@ -67,7 +71,7 @@ class References:
         try:
             with place.open("rb") as file:
                 mode = os.fstat(file.fileno()).st_mode
-                content = file.read(_FILE_MAX + 1)
+                content = file.read(_FILE_MAX_BYTES + 1)
             text = content.decode("utf-8")
         except UnicodeDecodeError:
             self.problems.add(path, f"a text file at {place}", "bytes that are not text")
@@ -77,7 +81,7 @@ class References:
             self.problems.add(path, f"a text file at {place}", reason or "an error")
             return None
         text = text.rstrip("\r\n")
-        if not text or len(content) > _FILE_MAX:
+        if not text or len(content) > _FILE_MAX_BYTES:
             self.problems.add(path, f"a key in {place}", "an empty file" if not text else "a file too large")
             return None
         self.warn_if_open(place, mode)

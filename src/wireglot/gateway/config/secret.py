@@ -8,23 +8,22 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from wireglot.gateway.config.declared import declared
 from wireglot.gateway.config.references import References
-from wireglot.gateway.settings import Secret
+from wireglot.gateway.settings import Secret, ServerSettings
 
-SHORTEST: Final = 16
 _NAME: Final = "secret"
-_EXPECTED: Final = f"a secret of {SHORTEST} characters or more"
+_READ_CHARACTERS: Final = 4096
+_RANDOM_BYTES: Final = 32
+_MIN_LENGTH: Final = declared(ServerSettings)["secret"].min_length
 
 
 def server_secret(
-    value: object, path: str, references: References, home: Path | None, create: bool
+    value: object, path: str, references: References, home: Path | None, *, create: bool
 ) -> Secret:
     """`home` is the directory for the user's data. A change of secret loses the state sealed with the old."""
     if value is not None:
-        given = references.secret(value, path)
-        if given is not None and len(given.value) < SHORTEST:
-            references.problems.add(path, _EXPECTED, f"one of {len(given.value)}")
-        return given or Secret("", "none")
+        return references.secret(value, path, _MIN_LENGTH) or ServerSettings().secret
     kept = _kept(home / _NAME, references, create) if home is not None else None
     if kept is not None:
         return kept
@@ -37,7 +36,7 @@ def server_secret(
 @cache
 def _passing() -> str:
     """One for the life of the process: a reload must not lose what was sealed before it."""
-    return secrets.token_hex(32)
+    return secrets.token_hex(_RANDOM_BYTES)
 
 
 def _kept(place: Path, references: References, create: bool) -> Secret | None:
@@ -51,7 +50,7 @@ def _kept(place: Path, references: References, create: bool) -> Secret | None:
     except OSError as fault:
         references.notes.append(f"{place}: {fault.strerror or 'cannot be used'}")
         return None
-    if text is None or len(text) < SHORTEST:
+    if text is None or len(text) < _MIN_LENGTH:
         references.notes.append(f"{place} holds no usable secret: remove it, and a new one is made")
         return None
     return Secret(text, f"file:{place}")
@@ -61,7 +60,7 @@ def _read(place: Path, references: References) -> str | None:
     try:
         with place.open("r", encoding="ascii", errors="replace") as file:
             references.warn_if_open(place, os.fstat(file.fileno()).st_mode)
-            return file.read(4096).strip()
+            return file.read(_READ_CHARACTERS).strip()
     except FileNotFoundError:
         return None
 
@@ -73,7 +72,7 @@ def _write(place: Path) -> None:
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(secrets.token_hex(32) + "\n")
+            file.write(secrets.token_hex(_RANDOM_BYTES) + "\n")
         try:
             os.link(draft, place)
         except FileExistsError:

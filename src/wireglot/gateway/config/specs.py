@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 
+from wireglot.gateway.config.declared import declared
+from wireglot.gateway.config.dialects import read_dialects
 from wireglot.gateway.config.problems import key_path, kind, one_of, shown
+from wireglot.gateway.config.provider_table import ProviderTable
 from wireglot.gateway.config.table import Table
-from wireglot.gateway.config.urls import base_url
 from wireglot.providers import spec as catalog
 from wireglot.providers.limits import Limits
-from wireglot.providers.spec import ModelSpec, ProviderSpec
+from wireglot.providers.spec import Auth, ModelSpec, ProviderSpec
 
-DIALECTS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini", "code-assist")
-"""Those an upstream can speak."""
-
-AUTHS: Final = ("bearer", "x-api-key", "x-goog-api-key", "none")
+AUTHS: Final = get_args(Auth)
 _USUAL_AUTH: Final = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
-_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_OURS: Final = frozenset(
-    {
-        "accept-encoding",
-        "connection",
-        "content-length",
-        "content-type",
-        "expect",
-        "host",
-        "keep-alive",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
 
 
 def read_spec(name: str, table: Table) -> ProviderSpec | None:
@@ -44,19 +24,14 @@ def read_spec(name: str, table: Table) -> ProviderSpec | None:
     the same: its problems are to be told in the same run."""
     entry = _entry(name, table)
     start = entry or ProviderSpec(name=name, title=name, dialects=(), base_url="", auth="none")
-    dialects = _dialects(table)
-    others = _base_urls(table)
-    url = base_url(table, "base_url", _checked_as(start, dialects, others))
-    if entry is not None and "base_url" not in table:
-        _refuse_strange(table, entry, dialects, others)
-    where = _where(start, dialects, url, others)
-    title = table.text("title", start.title)
+    where = read_dialects(table, start, known=entry is not None)
+    title = table.read(ProviderTable, "title", start.title)
     spec = msgspec.structs.replace(start, name=name, title=title, **where)
     spec = msgspec.structs.replace(
         spec,
-        auth=table.choice("auth", AUTHS, _auth(spec, table, entry is not None)),
-        home=table.flag("home", spec.home),
-        streams=table.choice("streams", ("both", "only", "never"), spec.streams),
+        auth=table.read(ProviderTable, "auth", _auth(spec, table, entry is not None)),
+        home=table.read(ProviderTable, "home", spec.home),
+        streams=table.read(ProviderTable, "streams", spec.streams),
         counts=_counts(table, spec),
         limits={**spec.limits, **_limits(table)},
     )
@@ -77,80 +52,13 @@ def _stands_alone(spec: ProviderSpec, table: Table) -> bool:
 
 
 def _entry(name: str, table: Table) -> ProviderSpec | None:
-    wanted = table.text("catalog")
+    wanted: str = table.read(ProviderTable, "catalog")
     if not wanted:
         return catalog.provider(name) if name in catalog.names() else None
     if wanted in catalog.names():
         return catalog.provider(wanted)
     table.wrong("catalog", one_of(catalog.names(), wanted), shown(wanted))
     return None
-
-
-def _dialects(table: Table) -> tuple[str, ...]:
-    several = table.texts("dialects", "a list of dialects")
-    one = table.text("dialect")
-    if one and several:
-        table.wrong("dialect", "either dialect or dialects", "both")
-    for field, spoken in (("dialect", (one,) if one else ()), ("dialects", several)):
-        for dialect in spoken:
-            if dialect not in DIALECTS:
-                table.wrong(field, one_of(DIALECTS, dialect), shown(dialect))
-    spoken = several or ((one,) if one else ())
-    return tuple(dict.fromkeys(dialect for dialect in spoken if dialect in DIALECTS))
-
-
-def _base_urls(table: Table) -> dict[str, str]:
-    urls = table.table("base_urls")
-    for dialect in urls.values:
-        if dialect not in DIALECTS:
-            urls.wrong(dialect, one_of(DIALECTS, dialect), "another name")
-    return {dialect: base_url(urls, dialect, dialect) for dialect in DIALECTS if dialect in urls}
-
-
-def _checked_as(start: ProviderSpec, dialects: tuple[str, ...], others: dict[str, str]) -> str:
-    """The dialect whose convention a `base_url` must follow: one of those that will live there. Beside an
-    OpenAI form `/v1` is no mistake: the Anthropic form goes without it, or has a base of its own."""
-    known = dialects or tuple(dialect for dialect in start.dialects if dialect not in start.base_urls)
-    living = [dialect for dialect in known if dialect not in others]
-    return next((dialect for dialect in living if dialect != "anthropic"), living[0] if living else "")
-
-
-def _refuse_strange(
-    table: Table, entry: ProviderSpec, dialects: tuple[str, ...], others: dict[str, str]
-) -> None:
-    """A dialect that the entry does not speak needs a place of its own."""
-    for dialect in dialects:
-        if dialect not in entry.dialects and dialect not in others:
-            field = "dialects" if "dialects" in table else "dialect"
-            expected = f"{one_of(entry.dialects)}, or a base_url for another"
-            table.wrong(field, expected, shown(dialect))
-
-
-def _where(
-    start: ProviderSpec, dialects: tuple[str, ...], url: str, others: dict[str, str]
-) -> dict[str, Any]:
-    """Dialects and URLs together. With a `base_url` of its own nothing goes to the entry's other hosts:
-    what lives beside it (an Anthropic form without `/v1`) moves along, what lives elsewhere is off unless
-    `base_urls` says where it is now, or `dialects` that it is spoken here."""
-    if not url:
-        spoken = dialects or start.dialects
-        return {"dialects": spoken, "base_urls": {**start.base_urls, **others}}
-    moved: dict[str, str] = {}
-    for dialect in dialects or start.dialects:
-        beside = start.base_urls.get(dialect)
-        along = dialect in dialects or beside is None or _root(start) == beside
-        if dialect == "anthropic" and url.endswith("/v1") and along:
-            moved[dialect] = url.removesuffix("/v1")
-    spoken = dialects or tuple(
-        dialect
-        for dialect in start.dialects
-        if dialect not in start.base_urls or dialect in moved or dialect in others
-    )
-    return {"dialects": spoken, "base_url": url, "base_urls": {**moved, **others}}
-
-
-def _root(spec: ProviderSpec) -> str:
-    return spec.base_url.removesuffix("/v1")
 
 
 def _auth(spec: ProviderSpec, table: Table, known: bool) -> str:
@@ -162,7 +70,7 @@ def _auth(spec: ProviderSpec, table: Table, known: bool) -> str:
 
 
 def _counts(table: Table, spec: ProviderSpec) -> tuple[str, ...]:
-    given = table.texts("counts", "a list of its dialects")
+    given: tuple[str, ...] = table.read(ProviderTable, "counts")
     if "counts" not in table:
         return tuple(dialect for dialect in spec.counts if dialect in spec.dialects)
     for dialect in given:
@@ -194,7 +102,7 @@ def _models(table: Table, spec: ProviderSpec) -> tuple[ModelSpec, ...]:
     if value is None:
         return spec.models
     if type(value) is not list or not value:
-        table.wrong("models", "a list of model names", kind(value))
+        table.wrong("models", declared(ProviderTable)["models"].expected, kind(value))
         return spec.models
     read: dict[str, ModelSpec] = {}
     for number, name in enumerate(value):
@@ -218,14 +126,3 @@ def _resolved(spec: ProviderSpec, name: str) -> ModelSpec:
     return msgspec.structs.replace(
         last, match=name, limits=limits, dialects=dialects, retired=False, successor=""
     )
-
-
-def read_headers(table: Table) -> dict[str, Any]:
-    """Header names that may be set; the values are still references."""
-    given = table.table("headers")
-    for name in given.values:
-        if not _HEADER.fullmatch(name):
-            given.wrong(name, "the name of a header", "another text")
-        elif name.lower() in _OURS:
-            given.wrong(name, "a header that the gateway does not set itself", name.lower())
-    return {name: value for name, value in given.values.items() if _HEADER.fullmatch(name)}

@@ -11,8 +11,8 @@ from wireglot.gateway.settings import Secret, ServerSettings, StoreSettings
 
 _FILE: Final = "wireglot.db"
 _ENGINES: Final = ("memory", "sqlite", "postgresql", "postgres")
+_SCHEME_CHARACTERS: Final = 16
 _SHARED: Final = ("redis", "rediss", "valkey", "valkeys")
-_JOURNAL_MIN: Final = 64 * 1024
 
 
 def read_store(table: Table, references: References, home: Path | None) -> StoreSettings:
@@ -29,21 +29,12 @@ def read_store(table: Table, references: References, home: Path | None) -> Store
         references.notes.append(
             "no directory for data: what is stored is gone at the next start; set store.url"
         )
-    folder = table.text("folder", "")
+    folder: str = table.read(StoreSettings, "folder")
     if folder:
         folder = str((references.base / folder).absolute())
     elif home is not None and not url.value.startswith("memory:"):
         folder = str(home.absolute())
-    store = StoreSettings(
-        url=url,
-        shared=shared,
-        folder=folder,
-        responses=table.choice("responses", ("gateway", "upstream"), default.responses),
-        sync=table.flag("sync", default.sync),
-        journal=table.whole("journal", default.journal, _JOURNAL_MIN),
-        ledger_required=table.flag("ledger_required", default.ledger_required),
-        keep=table.struct("keep", default.keep),
-    )
+    store = table.over(default, url=url, shared=shared, folder=folder)
     table.close()
     return store
 
@@ -76,7 +67,7 @@ def _url(
     scheme = found.value.partition(":")[0].lower()
     if scheme not in schemes or ":" not in found.value:
         # The rest may hold a password.
-        table.wrong(name, expected, f"{scheme[:16]}:..." if ":" in found.value else "no URL")
+        table.wrong(name, expected, f"{scheme[:_SCHEME_CHARACTERS]}:..." if ":" in found.value else "no URL")
         return None
     return found
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, TypeVar, get_args
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec import Struct
 
-from wireglot.gateway.config.problems import Problems, key_path, kind, meant, one_of, shown
+from wireglot.gateway.config.declared import Setting, declared
+from wireglot.gateway.config.problems import Problems, key_path, kind, meant, one_of
+from wireglot.gateway.config.values import Misfit, fitted
 
-S = TypeVar("S", bound=msgspec.Struct)
-T = TypeVar("T")
+S = TypeVar("S", bound=Struct)
+_DECLARED: Final = object()
 
 
 class Table:
@@ -35,37 +38,19 @@ class Table:
         self._known.add(name)
         return self.values.get(name)
 
-    def text(self, name: str, default: str = "") -> str:
-        return self._take(name, default, "text", lambda value: type(value) is str)
+    def read(self, struct: type[Struct], name: str, default: Any = _DECLARED) -> Any:
+        """A setting as `struct` declares it; `default`, or the declared one, where it is not set or wrong."""
+        setting = declared(struct)[name]
+        return self._read(setting, setting.default if default is _DECLARED else default)
 
-    def flag(self, name: str, default: bool = False) -> bool:
-        return self._take(name, default, "true or false", lambda value: type(value) is bool)
-
-    def whole(self, name: str, default: int, least: int = 0, most: int | None = None) -> int:
-        expected = f"a whole number from {least} " + ("up" if most is None else f"to {most}")
-
-        def fits(value: object) -> bool:
-            return type(value) is int and value >= least and (most is None or value <= most)
-
-        return self._take(name, default, expected, fits)
-
-    def choice(self, name: str, options: Collection[str], default: Any) -> Any:
-        value = self.raw(name)
-        if value is None:
-            return default
-        if type(value) is str and value in options:
-            return value
-        self.wrong(name, one_of(options, value), shown(value))
-        return default
-
-    def texts(self, name: str, expected: str = "a list of texts") -> tuple[str, ...]:
-        value = self.raw(name)
-        if value is None:
-            return ()
-        if type(value) is list and all(type(item) is str and item for item in value):
-            return tuple(value)
-        self.wrong(name, expected, kind(value))
-        return ()
+    def over(self, default: S, **read: Any) -> S:
+        """`default` with the fields of this table put over it. `read` are those that were read by code of
+        their own; any other is read as it is declared."""
+        changed = dict(read)
+        for setting in declared(type(default)).values():
+            if setting.attribute not in read:
+                changed[setting.attribute] = self._read(setting, getattr(default, setting.attribute))
+        return msgspec.structs.replace(default, **changed)
 
     def table(self, name: str) -> Table:
         value = self.raw(name)
@@ -74,35 +59,6 @@ class Table:
             value = None
         return Table(value or {}, self.at(name), self.problems)
 
-    def struct(self, name: str, default: S) -> S:
-        """A table whose fields are those of a Struct of numbers and switches."""
-        value = self.raw(name)
-        if value is None:
-            return default
-        if not isinstance(value, Mapping):
-            self.wrong(name, "a table", kind(value))
-            return default
-        return Table(value, self.at(name), self.problems).over(default)
-
-    def over(self, default: S) -> S:
-        """`default` with the fields of this table put over it."""
-        changed: dict[str, Any] = {}
-        for field in msgspec.structs.fields(type(default)):
-            value = self.raw(field.name)
-            if value is None:
-                continue
-            try:
-                read = msgspec.convert(value, field.type)
-            except msgspec.ValidationError:
-                self.wrong(field.name, _described(field.type), shown(value))
-                continue
-            if _below_zero(read):
-                self.wrong(field.name, "a number from 0 up", shown(value))
-                continue
-            changed[field.name] = read
-        self.close()
-        return msgspec.structs.replace(default, **changed)
-
     def close(self) -> None:
         for name in self.values:
             if name not in self._known:
@@ -110,28 +66,20 @@ class Table:
                 expected = f"a field that exists{hint}" if hint else one_of(self._known)
                 self.wrong(name, expected, "a field of that name")
 
-    def _take(self, name: str, default: T, expected: str, fits: Callable[[object], bool]) -> T:
-        value = self.raw(name)
+    def _read(self, setting: Setting, default: Any) -> Any:
+        if setting.is_table:
+            return self._nested(setting, default)
+        value = self.raw(setting.name)
         if value is None:
             return default
-        if not fits(value):
-            self.wrong(name, expected, shown(value))
+        try:
+            return fitted(setting, value)
+        except Misfit as misfit:
+            self.wrong(setting.name, misfit.expected, misfit.found)
             return default
-        taken: T = value
-        return taken
 
-
-def _described(wanted: Any) -> str:
-    if wanted is bool:
-        return "true or false"
-    if wanted is int:
-        return "a whole number"
-    if wanted is float:
-        return "a number"
-    return "a list of numbers" if any("tuple" in str(one) for one in get_args(wanted)) else "text"
-
-
-def _below_zero(value: object) -> bool:
-    if isinstance(value, tuple):
-        return any(_below_zero(one) for one in value)
-    return isinstance(value, int | float) and not value >= 0  # not >=: NaN is no time either
+    def _nested(self, setting: Setting, default: Any) -> Any:
+        inner = self.table(setting.name)
+        read = inner.over(default)
+        inner.close()
+        return read

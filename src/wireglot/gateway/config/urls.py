@@ -17,14 +17,17 @@ _HOST: Final = re.compile(r"[A-Za-z0-9.:_{}-]+")
 
 def base_url(table: Table, name: str, dialect: str) -> str:
     """The URL of a field, "" (and a problem) if it cannot be one."""
-    text = table.text(name)
-    if not text:
-        if table.values.get(name) == "":
-            table.wrong(name, EXPECTED, "empty text")
+    text = table.raw(name)
+    if text is None:
         return ""
-    fault = _fault(text, dialect)
+    if type(text) is not str:
+        fault: tuple[str, str] | None = "text", shown(text)
+    elif not text:
+        fault = EXPECTED, "empty text"
+    else:
+        fault = _fault(text, dialect)
     if fault is None:
-        return text.rstrip("/")
+        return str(text.rstrip("/"))
     table.wrong(name, *fault)
     return ""
 

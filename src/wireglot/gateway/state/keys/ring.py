@@ -14,8 +14,8 @@ import msgspec
 
 from wireglot.gateway.config.keys import MONEY, NAME_EXPECTED, is_name, read_expiry, read_limits
 from wireglot.gateway.config.problems import Problems, kind, shown
-from wireglot.gateway.config.providers import LOSSES
 from wireglot.gateway.config.table import Table
+from wireglot.gateway.settings import ClientKey
 from wireglot.stores.base import Keys
 from wireglot.stores.records import MICRO, KeyRow
 
@@ -122,7 +122,7 @@ class Keyring:
         changed = msgspec.structs.replace(
             row,
             models=_models(table, row.models),
-            losses=table.choice("losses", LOSSES, "" if "losses" in table else row.losses),
+            losses=table.read(ClientKey, "losses", "" if "losses" in table else row.losses),
             limits=read_limits(table, row.limits),
             expires=read_expiry(table, row.expires),
         )
@@ -164,7 +164,8 @@ def _models(table: Table, default: tuple[str, ...]) -> tuple[str, ...]:
     models = table.raw("models")
     if type(models) is list and len(models) > 1000:
         table.wrong("models", "at most 1000 names and patterns", kind(models))
-    return table.texts("models", "a list of model names and patterns")
+    read: tuple[str, ...] = table.read(ClientKey, "models")
+    return read
 
 
 def told(row: KeyRow, now: float) -> dict[str, Any]:

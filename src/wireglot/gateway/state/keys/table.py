@@ -126,4 +126,11 @@ class KeyTable:
 
 
 def _client_key(row: KeyRow, digest: str) -> ClientKey:
-    return ClientKey(row.name, digest, _LOSSES.get(row.losses), row.models, row.limits, row.expires)
+    return ClientKey(
+        name=row.name,
+        digest=digest,
+        losses=_LOSSES.get(row.losses),
+        models=row.models,
+        limits=row.limits,
+        expires=row.expires,
+    )

@@ -1,0 +1,78 @@
+"""The keys of a provider: those of its table, or the one that the catalog finds in the environment."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Final
+
+from wireglot.gateway.config.declared import declared
+from wireglot.gateway.config.problems import kind
+from wireglot.gateway.config.provider_table import ProviderTable
+from wireglot.gateway.config.references import References
+from wireglot.gateway.config.table import Table
+from wireglot.gateway.settings import Credential, Secret
+from wireglot.providers.spec import ProviderSpec
+
+SENDABLE: Final = re.compile(r"[\x21-\x7e]+")
+_FINGERPRINT_DIGITS: Final = 10
+
+
+def read_credentials(
+    table: Table, spec: ProviderSpec | None, references: References
+) -> tuple[Credential, ...]:
+    one, several = table.raw("api_key"), table.raw("api_keys")
+    if one is not None and several is not None:
+        table.wrong("api_key", "either api_key or api_keys", "both")
+    if one is not None:
+        given = [(table.at("api_key"), one)]
+    elif type(several) is list and several:
+        given = [(f"{table.at('api_keys')}[{number}]", key) for number, key in enumerate(several)]
+    elif several is not None:
+        table.wrong("api_keys", declared(ProviderTable)["api_keys"].expected, kind(several))
+        return ()
+    else:
+        return _usual_credentials(table, spec, references) if spec is not None else ()
+    if spec is not None and spec.auth == "none":
+        table.wrong("auth", "a way to send the key: bearer, x-api-key or x-goog-api-key", "none")
+    read: dict[str, Credential] = {}
+    for path, value in given:
+        secret = references.secret(value, path)
+        if secret is None:
+            continue
+        if not SENDABLE.fullmatch(secret.value):
+            references.problems.add(path, "a key of ASCII characters without spaces", "another text")
+        account = fingerprint(secret.value)
+        if account in read:
+            references.problems.add(path, "each key of the pool once", "a key that is there already")
+        read[account] = Credential(secret, account)
+    return tuple(read.values())
+
+
+def fingerprint(key: str) -> str:
+    return hashlib.sha256(f"wireglot-account:{key}".encode()).hexdigest()[:_FINGERPRINT_DIGITS]
+
+
+def secret_from_environment(spec: ProviderSpec, references: References) -> Secret | None:
+    for variable in spec.api_key_env:
+        value = references.environ.get(variable, "").strip()
+        if value:
+            return Secret(value, f"env:{variable}")
+    return None
+
+
+def _usual_credentials(table: Table, spec: ProviderSpec, references: References) -> tuple[Credential, ...]:
+    """The key that the catalog finds in the environment, unless it would reach another host than its own."""
+    if spec.auth == "none":
+        return ()
+    moved = "base_url" in table or "base_urls" in table
+    found = None if moved else secret_from_environment(spec, references)
+    if found is None:
+        named = " or ".join(spec.api_key_env)
+        if moved and named:
+            how = f'"env:{spec.api_key_env[0]}" to send that key to another host than the catalog\'s'
+            table.wrong("api_key", f'a key of this host, {how}, or auth = "none"', "nothing")
+        else:
+            table.wrong("api_key", f"a key, or {named} in the environment" if named else "a key", "nothing")
+        return ()
+    return (Credential(found, fingerprint(found.value)),)
