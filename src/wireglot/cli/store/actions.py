@@ -1,4 +1,4 @@
-"""`wireglot store`: what is remembered, looked at, cleaned, moved."""
+"""What `wireglot store` does: figures, pruning, export, import, and one caller's data removed."""
 
 from __future__ import annotations
 

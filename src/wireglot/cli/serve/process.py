@@ -1,8 +1,7 @@
-"""`wireglot serve`: the gateway, until it is told to stop."""
+"""The gateway in this process, or in several under a supervisor, until it is told to stop."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import os
@@ -10,18 +9,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
 from wireglot.gateway import config
 from wireglot.gateway.run import Place, Process, run_loop
 from wireglot.gateway.settings import Settings
 from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
 
-FAILED = 1
-UNUSABLE = 2
 
-
-def run(arguments: argparse.Namespace) -> int:
-    path = Path(arguments.config) if arguments.config else config.find()
-    overrides = _overrides(arguments)
+def serve(named: str | None, overrides: dict[str, Any]) -> int:
+    """With the configuration named, or the one that is found, and what the command line puts in its place."""
+    path = Path(named) if named else config.find()
     try:
         settings = config.load(path, overrides=overrides)
     except config.ConfigError as error:
@@ -71,7 +68,7 @@ def _serve(settings: Settings, path: Path | None, overrides: dict[str, Any], pla
         return _cannot_store(problem)
     except OSError as fault:
         return _cannot_listen(settings, fault)
-    return 0
+    return OK
 
 
 def _cannot_store(problem: StoreUnusable) -> int:
@@ -85,12 +82,3 @@ def _cannot_listen(settings: Settings, fault: OSError) -> int:
     reason = os.strerror(fault.errno) if fault.errno else str(fault)
     print(f"wireglot: cannot listen on {server.host}:{server.port}: {reason}", file=sys.stderr)
     return FAILED
-
-
-def _overrides(arguments: argparse.Namespace) -> dict[str, Any]:
-    server = {
-        name: value
-        for name in ("host", "port", "workers", "log")
-        if (value := getattr(arguments, name)) is not None
-    }
-    return {"server": server} if server else {}

@@ -1,4 +1,4 @@
-"""`wireglot usage`: a table of what was used, and a bar for each day."""
+"""What was used, asked of the store or of a gateway, and shown as a table and bars."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from wireglot.cli.paint import one_line
-from wireglot.cli.usage_table import chart_lines, table_lines
+from wireglot.cli.usage.table import chart_lines, table_lines
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.ledger.report import BadParameter, query_of, report

@@ -1,15 +1,18 @@
-"""Options of `wireglot keys`."""
+"""Options of `wireglot keys`, and what reads them."""
 
 from __future__ import annotations
 
 import argparse
 import re
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+from wireglot.cli.options import Commands, add_config
 
-_EXAMPLES = """\
+_UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+_EXAMPLES: Final = """\
 examples:
   KEY=$(wireglot keys create laptop)
   wireglot keys create team-a --models 'claude-*,fast' --requests-per-minute 60 --cost-per-month 50
@@ -20,7 +23,7 @@ examples:
 The new key is all that goes to standard output, once: only its hash is kept.
 """
 
-LIMITS: Final = {
+_LIMITS: Final = {
     "requests_per_minute": "requests in any minute",
     "tokens_per_minute": "tokens in any minute, input and output together",
     "concurrent": "requests answered at once",
@@ -31,7 +34,7 @@ LIMITS: Final = {
 }
 
 
-def add_keys(commands: Any) -> None:
+def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "keys",
         help="make and revoke keys for clients",
@@ -54,23 +57,46 @@ def add_keys(commands: Any) -> None:
     _name(rotate)
     rotate.add_argument(
         "--overlap",
-        type=seconds,
+        type=_seconds,
         default=0,
         metavar="TIME",
         help="how long the old one still works: 30m, 1h, 7d",
     )
     for action in actions.choices.values():
         action.add_argument("--json", action="store_true", help="print JSON")
-        action.add_argument(
-            "--config",
-            metavar="FILE",
-            help="the configuration (default: the one `wireglot serve` would find)",
-        )
+        add_config(action)
         action.add_argument(
             "--url",
             metavar="URL",
             help="use the admin API of the gateway there; its secret is in WIREGLOT_ADMIN_SECRET",
         )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from wireglot.cli.keys.actions import Task, change_keys
+
+    task = Task(arguments.action, as_json=arguments.json)
+    if arguments.action != "list":
+        task.name = arguments.name
+    if arguments.action in ("create", "update"):
+        task.fields = _fields(arguments)
+    if arguments.action == "rotate":
+        task.overlap_seconds = arguments.overlap
+    return change_keys(task, config_file=arguments.config, url=arguments.url)
+
+
+def _fields(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What was named on the command line, as the admin API spells it."""
+    fields = {name: value for name in _LIMITS if (value := getattr(arguments, name)) is not None}
+    if arguments.models is not None:
+        fields["models"] = arguments.models
+    if arguments.expires is not None:
+        expires = arguments.expires
+        if isinstance(expires, int):
+            expires = (datetime.now(UTC) + timedelta(seconds=expires)).isoformat(timespec="seconds")
+        fields["expires"] = expires
+    return fields
 
 
 def _name(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +110,7 @@ def _what_it_may(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--expires", type=_expiry, metavar="TIME|DATE", help="30d, 12h, or a date like 2027-01-31"
     )
-    for name, meaning in LIMITS.items():
+    for name, meaning in _LIMITS.items():
         money = name.startswith("cost_")
         parser.add_argument(
             f"--{name.replace('_', '-')}",
@@ -94,16 +120,16 @@ def _what_it_may(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def seconds(text: str) -> int:
+def _seconds(text: str) -> int:
     found = re.fullmatch(r"(\d{1,9})([smhdw]?)", text)
     if found is None:
         raise argparse.ArgumentTypeError(f"expected a time like 30m, 1h or 7d, got {text!r}")
-    return int(found[1]) * _UNITS[found[2] or "s"]
+    return int(found[1]) * _UNIT_SECONDS[found[2] or "s"]
 
 
 def _expiry(text: str) -> int | str:
     """Seconds from now, or a date."""
-    return seconds(text) if re.fullmatch(r"\d+[smhdw]", text) else text
+    return _seconds(text) if re.fullmatch(r"\d+[smhdw]", text) else text
 
 
 def _names(text: str) -> list[str]:

@@ -1,19 +1,19 @@
-"""Options of `wireglot store`."""
+"""Options of `wireglot store`, and what reads them."""
 
 from __future__ import annotations
 
-from typing import Any
+import argparse
+
+from wireglot.cli.options import Commands, add_config
 
 
-def add_store(commands: Any) -> None:
+def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "store",
         help="look after what the gateway remembers",
         description="Look after the store of a configuration. All of it may be done while the gateway runs.",
     )
-    parser.add_argument(
-        "--config", metavar="FILE", help="the configuration (default: the one `wireglot serve` would find)"
-    )
+    add_config(parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, help="what to do with it")
     stats = actions.add_parser("stats", help="what is in it, and how much")
     stats.add_argument("--json", action="store_true", help="as JSON")
@@ -45,3 +45,10 @@ def add_store(commands: Any) -> None:
     wipe.add_argument(
         "caller", metavar="CALLER", help='the name of its key ("local" where there are no keys)'
     )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from wireglot.cli.store import actions
+
+    return actions.run(arguments)

@@ -1,9 +1,10 @@
-"""Options of `wireglot usage`."""
+"""Options of `wireglot usage`, and what reads them."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+
+from wireglot.cli.options import Commands, add_config
 
 _EXAMPLES = """\
 examples:
@@ -14,7 +15,7 @@ examples:
 """
 
 
-def add_usage(commands: Any) -> None:
+def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "usage",
         help="tell what was used, and what it cost",
@@ -24,9 +25,7 @@ def add_usage(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "--config", metavar="FILE", help="the configuration (default: the one `wireglot serve` would find)"
-    )
+    add_config(where)
     where.add_argument("--url", metavar="URL", help="ask the gateway that listens there")
     parser.add_argument(
         "--api-key", metavar="KEY", help="with --url: the client key whose usage is meant (or $WIREGLOT_KEY)"
@@ -59,3 +58,10 @@ def add_usage(commands: Any) -> None:
         default=None,
         help="show a bar for each day (default: on a terminal)",
     )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from wireglot.cli.usage import report
+
+    return report.run(arguments)

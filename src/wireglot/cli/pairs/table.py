@@ -1,16 +1,16 @@
-"""`wireglot pairs`: the bundled conversation in every direction, and one request beside its translation."""
+"""The bundled conversation in every direction, and one request beside its translation."""
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 
 import msgspec
 
-from wireglot.cli import examples
-from wireglot.cli.outline import outline, side_by_side
+from wireglot.cli.examples import conversation
+from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
 from wireglot.cli.paint import Paint, count, loss_lines, one_line
+from wireglot.cli.pairs.outline import outline, side_by_side
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.loss import Loss
 from wireglot.translate import StreamTranslator, translate_request, translate_response
@@ -25,15 +25,15 @@ class Crossing(msgspec.Struct, frozen=True):
     fault: str = ""
 
 
-def run(arguments: argparse.Namespace) -> int:
-    for option, name in (("--from", arguments.source), ("--to", arguments.target)):
-        if name not in examples.MODELS:
-            expected = ", ".join(examples.MODELS)
+def show_pairs(source: str, target: str) -> int:
+    for option, name in (("--from", source), ("--to", target)):
+        if name not in conversation.MODELS:
+            expected = ", ".join(conversation.MODELS)
             print(
                 f"wireglot: {option}: no example in dialect {name!r}: expected one of {expected}",
                 file=sys.stderr,
             )
-            return 2
+            return UNUSABLE
     paint = Paint(sys.stdout)
     print(paint("One coding-agent conversation, every direction", "bold"))
     print(
@@ -43,9 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
     print()
     if faults:
         print("\n".join(faults), file=sys.stderr)
-        return 1
-    _show(arguments.source, arguments.target, paint)
-    return 0
+        return FAILED
+    _show(source, target, paint)
+    return OK
 
 
 def cross(kind: str, source: str, target: str) -> Crossing:
@@ -53,21 +53,21 @@ def cross(kind: str, source: str, target: str) -> Crossing:
     try:
         match kind:
             case "request":
-                body = examples.document(source, "request")
+                body = conversation.document(source, "request")
                 return Crossing(
                     translate_request(
-                        body, source=source, target=target, model=examples.MODELS[target]
+                        body, source=source, target=target, model=conversation.MODELS[target]
                     ).losses
                 )
             case "response":
-                body = examples.document(source, "response")
-                asked = examples.document(target, "request")
+                body = conversation.document(source, "response")
+                asked = conversation.document(target, "request")
                 return Crossing(translate_response(body, source=source, target=target, request=asked).losses)
             case _:
                 translator = StreamTranslator(
-                    source=source, target=target, request=examples.document(target, "request")
+                    source=source, target=target, request=conversation.document(target, "request")
                 )
-                translator.feed(examples.stream(source))
+                translator.feed(conversation.stream(source))
                 translator.close()
                 if translator.failed:
                     return Crossing(fault="the stream ended in an error")
@@ -81,8 +81,8 @@ def _table(paint: Paint) -> list[str]:
     row = "{:<17} {:<17} {:<9} {:<9} {:<9} {}"
     print(paint(row.format("from", "to", *_KINDS, "not carried as it was"), "bold"))
     faults = []
-    for source in examples.MODELS:
-        for target in examples.MODELS:
+    for source in conversation.MODELS:
+        for target in conversation.MODELS:
             if source == target:
                 continue
             crossings = {kind: cross(kind, source, target) for kind in _KINDS}
@@ -106,8 +106,8 @@ def _cell(crossing: Crossing, paint: Paint) -> str:
 def _show(source: str, target: str, paint: Paint) -> None:
     """One request beside its translation, and what the translation could not say."""
     width = min(max((shutil.get_terminal_size((140, 24)).columns - 3) // 2, 40), 100)
-    body = examples.document(source, "request")
-    rendered = translate_request(body, source=source, target=target, model=examples.MODELS[target])
+    body = conversation.document(source, "request")
+    rendered = translate_request(body, source=source, target=target, model=conversation.MODELS[target])
     print(paint(f"{f'The request in {source}'.ljust(width)} | the same in {target}", "bold"))
     print(f"{'-' * width}-+-{'-' * width}")
     print("\n".join(side_by_side(outline(body, width), outline(rendered.value, width), width)))

@@ -1,139 +1,25 @@
-"""`wireglot demo`: a gateway with its embedded model answers a real request in every dialect."""
+"""A gateway with its embedded model, asked over HTTP, and what was asked and answered."""
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import http.client
 import sys
 import time
 from typing import Any, Final
 
-import msgspec
-
+from wireglot.cli.demo.requests import EXAMPLES, STREAMED, TURNS, Example
+from wireglot.cli.exit_status import MOST_FAILURES
+from wireglot.cli.own_gateway import ask_own_gateway
 from wireglot.cli.paint import Paint, one_line
 from wireglot.wire.json import decode, encode
 from wireglot.wire.sse import SseDecoder
 
-_SETTINGS: Final = {"server": {"host": "127.0.0.1", "port": 0, "workers": 1, "log": "off"}}
-_SAID: Final = "Hello! Which dialect am I speaking?"
-_CONTENTS: Final = {"contents": [{"role": "user", "parts": [{"text": _SAID}]}]}
-_WEATHER: Final = {
-    "name": "get_weather",
-    "description": "The weather in a city",
-    "input_schema": {
-        "type": "object",
-        "properties": {"city": {"type": "string", "enum": ["Oslo", "Lima"]}},
-        "required": ["city"],
-    },
-}
 _SHOWN: Final = 96
 
 
-class Example(msgspec.Struct, frozen=True):
-    """A request of one dialect, answered by a model that speaks another, and where its answer's text is."""
-
-    title: str
-    path: str
-    upstream: str
-    body: dict[str, Any]
-    text: tuple[str | int, ...]
-
-
-EXAMPLES: Final = (
-    Example(
-        "Anthropic Messages",
-        "/v1/messages",
-        "demo-gemini",
-        {"model": "demo-gemini", "max_tokens": 300, "messages": [{"role": "user", "content": _SAID}]},
-        ("content", 0, "text"),
-    ),
-    Example(
-        "OpenAI Chat Completions",
-        "/v1/chat/completions",
-        "demo-anthropic",
-        {"model": "demo-anthropic", "messages": [{"role": "user", "content": _SAID}]},
-        ("choices", 0, "message", "content"),
-    ),
-    Example(
-        "OpenAI Responses",
-        "/v1/responses",
-        "demo-openai-chat",
-        {"model": "demo-openai-chat", "input": _SAID},
-        ("output", 0, "content", 0, "text"),
-    ),
-    Example(
-        "Google Gemini",
-        "/v1beta/models/demo-openai-responses:generateContent",
-        "demo-openai-responses",
-        _CONTENTS,
-        ("candidates", 0, "content", "parts", 0, "text"),
-    ),
-    Example(
-        "Google Code Assist",
-        "/v1internal:generateContent",
-        "demo-anthropic",
-        {"model": "demo-anthropic", "request": _CONTENTS},
-        ("response", "candidates", 0, "content", "parts", 0, "text"),
-    ),
-    Example(
-        "Gemini, simplified",
-        "/v1/gemini",
-        "demo-openai-chat",
-        {"model": "demo-openai-chat", "input": _SAID},
-        ("candidates", 0, "content", "parts", 0, "text"),
-    ),
-)
-
-_STREAMED: Final = {
-    "model": "demo-gemini",
-    "max_tokens": 300,
-    "stream": True,
-    "tools": [_WEATHER],
-    "messages": [{"role": "user", "content": "How warm is it in Oslo? Ask the tool."}],
-}
-
-_TURNS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
-    (
-        "/v1/chat/completions",
-        {
-            "model": "demo-gemini",
-            "messages": [{"role": "user", "content": "How warm is it in Rome? Ask the tool."}],
-            "tools": [
-                {
-                    "type": "function",
-                    "function": {"name": _WEATHER["name"], "parameters": _WEATHER["input_schema"]},
-                }
-            ],
-        },
-    ),
-    (
-        "/v1/gemini",
-        {
-            "model": "demo-anthropic",
-            "tool_results": [
-                {"functionResponse": {"name": _WEATHER["name"], "response": {"output": "31 degrees"}}}
-            ],
-        },
-    ),
-)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    from wireglot.gateway import config
-    from wireglot.gateway.run import Process, run_loop
-
-    settings = config.load(None, environ={}, overrides=_SETTINGS, create_secret=False)
-
-    async def work() -> int:
-        process = Process(settings, environ={}, overrides=_SETTINGS)
-        await process.start()
-        try:
-            return await asyncio.to_thread(show, *process.address)
-        finally:
-            await process.close()
-
-    return run_loop(work())
+def demonstrate() -> int:
+    """With no configuration and an empty environment, whatever there is; it leaves no trace on the disk."""
+    return ask_own_gateway(show, environ={}, create_secret=False)
 
 
 def show(host: str, port: int) -> int:
@@ -153,7 +39,7 @@ def show(host: str, port: int) -> int:
     )
     failures += not _held(host, port, paint)
     print("\nNow with your own client: `wireglot serve`, then see docs/clients.md for its settings.")
-    return min(failures, 100)
+    return min(failures, MOST_FAILURES)
 
 
 def _asked(host: str, port: int, example: Example, paint: Paint) -> bool:
@@ -177,7 +63,7 @@ def _asked(host: str, port: int, example: Example, paint: Paint) -> bool:
 
 
 def _streamed(host: str, port: int, paint: Paint) -> bool:
-    status, _, body = _post(host, port, "/v1/messages", _STREAMED)
+    status, _, body = _post(host, port, "/v1/messages", STREAMED)
     print(f"  POST /v1/messages  (stream, one tool)  {status}")
     seen = []
     for frame in SseDecoder().feed(body):
@@ -189,7 +75,7 @@ def _streamed(host: str, port: int, paint: Paint) -> bool:
 def _held(host: str, port: int, paint: Paint) -> bool:
     """A tool's call on one provider, its result to another: nobody sends the history."""
     fine = True
-    for path, body in _TURNS:
+    for path, body in TURNS:
         status, headers, answer = _post(host, port, path, {**body, "conversation": "demo"})
         print(f"  POST {path:<22} {status}  {headers.get('x-wireglot-route', '-'):<18} ", end="")
         print(paint(_short(answer.decode("utf-8", "replace"))[:70], "dim"))
@@ -198,7 +84,7 @@ def _held(host: str, port: int, paint: Paint) -> bool:
     items = decode(answer).get("items", []) if status == 200 else []
     print(f"  GET  {'/v1/sessions/demo':<22} {status}  {len(items)} items: ", end="")
     print(paint(", ".join(str(item.get("type")) for item in items), "dim"))
-    return fine and b"31 degrees" in answer and len(items) > len(_TURNS)
+    return fine and b"31 degrees" in answer and len(items) > len(TURNS)
 
 
 def _get(host: str, port: int, path: str) -> tuple[int, dict[str, str], bytes]:

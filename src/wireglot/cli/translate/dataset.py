@@ -21,10 +21,11 @@ from multiprocessing import get_context
 
 import msgspec
 
-from wireglot.cli import ports
-from wireglot.cli.lines import MAX_LINE, Defaults, overlong, translate_line
-from wireglot.cli.ports import Sink, Source, Unusable
-from wireglot.cli.progress import Progress, Tally
+from wireglot.cli.exit_status import FAILED, OK
+from wireglot.cli.translate import ports
+from wireglot.cli.translate.lines import MAX_LINE, Defaults, overlong, translate_line
+from wireglot.cli.translate.ports import Sink, Source, Unusable
+from wireglot.cli.translate.progress import Progress, Tally
 
 _CHUNK = 1 << 20
 _BATCH = 1 << 18  # bytes of input a worker gets at once, unless one line alone is larger
@@ -61,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             _together(lines, sink, defaults, report, arguments.jobs)
     report.finish()
-    return 1 if report.tally.failed else 0
+    return FAILED if report.tally.failed else OK
 
 
 class Lines:

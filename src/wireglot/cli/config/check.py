@@ -1,21 +1,19 @@
-"""`wireglot config check`: every problem of a configuration, or what it comes to."""
+"""Every problem of a configuration, or what it comes to."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from wireglot.cli.exit_status import FAILED, OK
 from wireglot.cli.paint import Paint
 from wireglot.gateway.config import ConfigError, find, load
 from wireglot.gateway.settings import Provider, Rule, Settings
 
-FAILED = 1
 
-
-def run(arguments: argparse.Namespace) -> int:
-    named = arguments.path or arguments.config
+def check(named: str | None) -> int:
+    """Of the file named, or of the one that `wireglot serve` would find."""
     path = Path(named) if named else find()
     paint = Paint(sys.stdout)
     try:
@@ -24,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
         _print_problems(error, paint)
         return FAILED
     _print_summary(settings, paint)
-    return 0
+    return OK
 
 
 def _print_problems(error: ConfigError, paint: Paint) -> None:
