@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tools import config_tables, fault_table, library_example, metric_table, provider_page, requirements_table
 from tools.blocks import filled
+from tools.fidelity.matrix import DIRECTIONS, LETTERS, Grade, run_matrix, title
 from wireglot.ir.loss import FEATURES
-from wireglot.testing.matrix import DIRECTIONS, LETTERS, Grade, run_matrix, title
 
 ROOT = Path(__file__).parents[1]
 _MARK = "<!-- Written by tools/generate_docs.py (`make docs`). Do not edit. -->"

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Iterator
 from itertools import permutations
 from typing import Any, Literal
 
+from tools.fidelity.answer_probes import RESPONSES, server_part_probe, state_probes
+from tools.fidelity.probes import RequestProbe, ResponseProbe, StateProbe
+from tools.fidelity.request_probes import REQUESTS, hosted_probe, unknown_probe
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.ir.content import Message, Text, ToolCall, ToolResult
@@ -18,18 +21,7 @@ from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.outcome import Response, Stop, Usage
 from wireglot.ir.request import Request
 from wireglot.testing.laws import opened
-from wireglot.testing.probes import (
-    REQUESTS,
-    RESPONSES,
-    RequestProbe,
-    ResponseProbe,
-    StateProbe,
-    hosted_probe,
-    server_part_probe,
-    state_probes,
-    unknown_probe,
-)
-from wireglot.testing.samples import MAIN
+from wireglot.testing.strategies.samples import MAIN
 from wireglot.translate import translate_request, translate_response
 
 Grade = Literal["kept", "side channel", "approximated", "refused", "dropped", "n/a", "LOST", "FALSE ALARM"]
