@@ -6,14 +6,13 @@ Written on bare transports and not on an HTTP library, because a library would n
 from __future__ import annotations
 
 import asyncio
-import gzip
 import socket
 import struct
 from collections.abc import Callable
 from typing import Final
 
 from wireglot.demo.service import Served
-from wireglot.testing.scripted_behaviour import Behaviour, Recorded
+from wireglot.testing.scripted_upstream.behaviour import Behaviour, Recorded
 
 _REASONS: Final = {
     200: "OK",
@@ -22,7 +21,6 @@ _REASONS: Final = {
     404: "Not Found",
     429: "Too Many Requests",
 }
-_PAGE: Final = b"<!doctype html><html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
 _BLOCK: Final = b"x" * 65_536
 _NO_BODY: Final = frozenset({204, 304})
 
@@ -267,16 +265,6 @@ class Connection(asyncio.Protocol):
         except TimeoutError:
             return
         raise PeerLeft
-
-
-def page() -> bytes:
-    """What a proxy in front of a provider sends instead of its answer."""
-    return _PAGE
-
-
-def compressed(served: Served) -> Served:
-    headers = [*served.headers, ("content-encoding", "gzip")]
-    return Served(served.status, headers, (gzip.compress(served.body),), served.streams)
 
 
 def _first(pieces: tuple[bytes, ...], after: int | None) -> tuple[bytes, ...]:
