@@ -134,7 +134,7 @@ def checks(gateway: Gateway, model: str) -> Iterator[Result]:
             ("tools", whole, False, True),
             ("tools, stream", streamed, True, True),
         ):
-            call = _Generate(gateway, name, model, path, streams, tools)
+            call = _Generate(gateway, name, model, path, streams=streams, tools=tools)
             yield _timed("POST " + path.partition("?")[0], check, call)
 
 
@@ -149,7 +149,8 @@ def _timed(endpoint: str, check: str, call: Callable[[], Answer]) -> Result:
         fault = str(failed)
     except (OSError, http.client.HTTPException) as failed:
         fault = f"no answer: {str(failed) or type(failed).__name__}"
-    return Result(endpoint, check, time.perf_counter() - began, fault, route, losses)
+    seconds = time.perf_counter() - began
+    return Result(endpoint, check, seconds, fault, route=route, losses=losses)
 
 
 class _Models(msgspec.Struct, frozen=True):
