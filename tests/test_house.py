@@ -9,6 +9,7 @@ from collections import Counter
 from tools.house import (
     SOURCES,
     Module,
+    broad_excepts,
     circles,
     import_graph,
     imported,
@@ -154,6 +155,22 @@ KNOWN_LONG_CALLS: set[str] = {
 KNOWN_LONG_FILES: set[str] = {
     "gateway/streams/feeder.py",
 }
+KNOWN_UNEXPLAINED: set[str] = {
+    "gateway/app.py: Gateway.handle",
+    "gateway/observe/observer.py: Observer.finish",
+    "gateway/state/ledger/drain.py: Drain._try",
+    "gateway/state/ledger/drain.py: Drain._try_each",
+    "gateway/state/responses/background.py: Background._run",
+    "gateway/state/responses/background_work.py: Work._answered",
+    "gateway/state/state.py: State._close",
+    "gateway/state/tasks.py: Guarded.run",
+    "kimi/attempts.py: Attempts._attempt",
+    "kimi/call.py: Call._read_whole",
+    "kimi/report.py: Report._write",
+    "stores/sqlite/worker_threads.py: WorkerThread._serve",
+    "stores/sqlite/worker_threads.py: WriterThread._serve",
+    "stores/sqlite/worker_threads.py: WriterThread._step",
+}
 KNOWN_CLASSES_TWICE: set[str] = {
     "Connection",
     "Link",
@@ -292,3 +309,25 @@ def test_one_name_means_one_class():
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert {name for name, count in names.items() if count > 1} == KNOWN_CLASSES_TWICE
+
+
+def test_whoever_catches_everything_says_why():
+    """On the line itself: the page about the architecture lists it."""
+    found = {
+        f"{place.file}: {place.function}"
+        for module in modules().values()
+        for place in broad_excepts(module)
+        if place.why in ("", "as above")
+    }
+    assert found == KNOWN_UNEXPLAINED
+
+
+def test_catching_everything_to_raise_it_again_is_no_broad_except():
+    file = SOURCES / "wireglot" / "cli" / "translate" / "lines.py"
+    assert [place.function for place in broad_excepts(modules()["wireglot.cli.translate.lines"])] == [
+        "translate_line"
+    ]
+    assert (
+        broad_excepts(Module("x", file, nodes_of("try: pass\nexcept BaseException:\n    end()\n    raise\n")))
+        == []
+    )

@@ -146,3 +146,37 @@ def _way_back(graph: Graph, start: str, within: set[str]) -> list[str]:
                 seen.add(there)
                 ways.append([*way, there])
     return []
+
+
+class BroadExcept(msgspec.Struct, frozen=True):
+    """A place that takes any exception there is and goes on, and the comment on its line that says why."""
+
+    file: str
+    function: str
+    why: str
+
+
+def broad_excepts(module: Module) -> list[BroadExcept]:
+    """Those that clean up and raise again are none."""
+    lines = module.path.read_text(encoding="utf-8").splitlines()
+    found: list[BroadExcept] = []
+
+    def look(node: ast.AST, function: str) -> None:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            function = f"{function}.{node.name}" if function else node.name
+        if isinstance(node, ast.ExceptHandler) and _is_broad(node):
+            why = lines[node.lineno - 1].partition("# ")[2]
+            found.append(BroadExcept(module.file, function, why))
+        for child in ast.iter_child_nodes(node):
+            look(child, function)
+
+    look(module.tree, "")
+    return found
+
+
+def _is_broad(handler: ast.ExceptHandler) -> bool:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    if not any(kind is None or getattr(kind, "id", "") in ("Exception", "BaseException") for kind in kinds):
+        return False
+    last = handler.body[-1]
+    return not (isinstance(last, ast.Raise) and last.exc is None)

@@ -59,7 +59,7 @@ def translate_line(line: bytes, number: int, defaults: Defaults) -> Result:
         return _translated(identity, case, defaults)
     except WireglotError as fault:
         return _failed(identity, _TYPES.get(type(fault), "internal_error"), fault.path, fault.message)
-    except Exception as bug:  # the one broad except here: a bug of ours must not stop the rest of a data set
+    except Exception as bug:  # a bug of ours must not stop the rest of a data set
         return _failed(identity, "internal_error", "$", _whereabouts(bug))
 
 
