@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.gateway.config.config_files import QUIET, loaded
-from tools import blocks, config_tables, metric_table
+from tools import architecture, blocks, config_tables, metric_table
 from wireglot.cli.parser import build_parser
 from wireglot.gateway.config.declared import Undeclared
 from wireglot.gateway.config.environment import CONFIG_VARIABLE, variables
@@ -302,3 +302,52 @@ def test_defaults_are_shown_as_one_would_write_them(value, text):
 
 def test_a_bar_in_a_cell_does_not_end_it():
     assert blocks.table(("a",), [("x|y",)]) == "| a |\n| --- |\n| x\\|y |"
+
+
+# The architecture.
+
+
+def test_layers_are_drawn_without_what_is_optional_and_not_there():
+    contract = {
+        "name": "Down",
+        "type": "layers",
+        "layers": [
+            "(wireglot.cli) | (wireglot.nowhere)",
+            "wireglot.wire : wireglot.ir",
+            "(wireglot.nothing)",
+        ],
+    }
+    lines = architecture.contract_text(contract).splitlines()
+    assert lines[0] == "**Down**"
+    assert "    floor0[cli]" in lines
+    assert [line.strip() for line in lines if "room" in line] == ["room1_0[wire]", "room1_1[ir]"]
+    assert [line.strip() for line in lines if "-->" in line] == ["floor0 --> floor1"]
+
+
+def test_layers_of_a_container_are_drawn_by_their_names_in_it():
+    contract = {
+        "name": "Floors",
+        "type": "layers",
+        "containers": ["wireglot.gateway"],
+        "layers": ["app", "relay", "entry | observe"],
+    }
+    text = architecture.contract_text(contract)
+    assert text.startswith("**Floors** in `gateway`")
+    assert "floor0[app]" in text
+    assert "room2_0[entry]" in text
+
+
+def test_every_file_stands_on_the_page_about_the_architecture():
+    rows = first_cells(PAGES["docs/architecture.md"])
+    assert "`relay/relay.py`" in rows
+    assert "`translate.py`" in rows
+
+
+def test_the_dependencies_are_those_that_are_told():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (told,) = re.findall(
+        r"^\| dependencies \| (\w+): (.*?) \|", PAGES["docs/security.md"], flags=re.MULTILINE
+    )
+    names_told = told[1].split(", ")
+    assert names_told == [re.split(r"[^\w-]", needed)[0] for needed in project["dependencies"]]
+    assert told[0] == {4: "four", 5: "five", 6: "six", 7: "seven"}[len(names_told)]

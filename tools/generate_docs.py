@@ -6,10 +6,18 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tools import config_tables, fault_table, library_example, metric_table, provider_page, requirements_table
+from tools import (
+    architecture,
+    config_tables,
+    fault_table,
+    library_example,
+    metric_table,
+    provider_page,
+    requirements_table,
+)
 from tools.blocks import filled
+from tools.fidelity.matrix import DIRECTIONS, LETTERS, Grade, run_matrix, title
 from wireglot.ir.loss import FEATURES
-from wireglot.testing.matrix import DIRECTIONS, LETTERS, Grade, run_matrix, title
 
 ROOT = Path(__file__).parents[1]
 _MARK = "<!-- Written by tools/generate_docs.py (`make docs`). Do not edit. -->"
@@ -88,6 +96,7 @@ def _page(*lines: str) -> str:
 def parts() -> dict[str, dict[str, str]]:
     """The generated parts of pages that people write."""
     return {
+        "architecture.md": architecture.blocks(),
         "configuration.md": config_tables.blocks(),
         "library.md": {"example": library_example.example()},
         "operations.md": {"metrics": metric_table.metric_table()},

@@ -7,7 +7,8 @@ import subprocess
 import sys
 from typing import Any
 
-from wireglot.cli import examples, main
+from wireglot.cli import main
+from wireglot.cli.examples import conversation
 
 COMMAND = [sys.executable, "-m", "wireglot.cli"]
 PLAIN = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
@@ -64,21 +65,21 @@ def as_line(case: Any) -> bytes:
 def request_case(
     identity: Any = 1, source: str = "anthropic", target: str = "openai-chat", **more: Any
 ) -> dict[str, Any]:
-    body = examples.document(source, "request")
+    body = conversation.document(source, "request")
     return {"id": identity, "kind": "request", "from": source, "to": target, "body": body, **more}
 
 
 def response_case(
     identity: Any = 1, source: str = "gemini", target: str = "anthropic", **more: Any
 ) -> dict[str, Any]:
-    body = examples.document(source, "response")
+    body = conversation.document(source, "response")
     return {"id": identity, "kind": "response", "from": source, "to": target, "body": body, **more}
 
 
 def stream_case(
     identity: Any = 1, source: str = "gemini", target: str = "anthropic", **more: Any
 ) -> dict[str, Any]:
-    sse = examples.stream(source).decode()
+    sse = conversation.stream(source).decode()
     return {"id": identity, "kind": "stream", "from": source, "to": target, "sse": sse, **more}
 
 

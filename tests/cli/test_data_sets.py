@@ -9,10 +9,10 @@ import tracemalloc
 import pytest
 
 from tests.cli.running import COMMAND, PLAIN, as_line, request_case, run, spawn
-from wireglot.cli import dataset
-from wireglot.cli.dataset import Lines, translate_batch
-from wireglot.cli.lines import Defaults
-from wireglot.cli.progress import Progress, Tally
+from wireglot.cli.translate import dataset
+from wireglot.cli.translate.dataset import Lines, translate_batch
+from wireglot.cli.translate.lines import Defaults
+from wireglot.cli.translate.progress import Progress, Tally
 
 SMALL = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}
 

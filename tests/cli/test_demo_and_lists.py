@@ -10,9 +10,12 @@ import pytest
 
 from tests.cli.running import COMMAND, PLAIN, complaint, run
 from wireglot import __version__
-from wireglot.cli import demo, examples, main, pairs
-from wireglot.cli.outline import outline, side_by_side
+from wireglot.cli import main
+from wireglot.cli.demo.requests import EXAMPLES
+from wireglot.cli.examples import conversation
 from wireglot.cli.paint import Paint
+from wireglot.cli.pairs import table
+from wireglot.cli.pairs.outline import outline, side_by_side
 from wireglot.dialects.registry import NAMES
 from wireglot.ir.loss import FEATURES
 from wireglot.providers.spec import names
@@ -22,11 +25,11 @@ def test_the_demo_answers_in_every_dialect_and_streams_a_tool_call():
     done = run("demo")
     shown = done.stdout.decode()
     assert done.returncode == 0, shown
-    for example in demo.EXAMPLES:
+    for example in EXAMPLES:
         assert example.title in shown
         assert f"route demo/{example.upstream}" in shown
     # Every dialect, the two turns of a conversation that is held, and the look at it.
-    assert shown.count("  200  ") == len(demo.EXAMPLES) + 3
+    assert shown.count("  200  ") == len(EXAMPLES) + 3
     assert "function_call_output" in shown
     assert '"type":"tool_use"' in shown
     assert "message_stop" in shown
@@ -40,8 +43,8 @@ def test_pairs_shows_every_ordered_pair_and_one_request_beside_its_translation()
     assert done.stderr == b""
     assert "\x1b" not in shown
     rows = [line.split()[:2] for line in shown.splitlines()]
-    for source in examples.MODELS:
-        for target in examples.MODELS:
+    for source in conversation.MODELS:
+        for target in conversation.MODELS:
             assert ([source, target] in rows) == (source != target)
     assert "FAILED" not in shown
     assert "The request in anthropic" in shown
@@ -60,20 +63,20 @@ def test_pairs_refuses_a_dialect_without_an_example():
 
 def test_pairs_fails_if_a_pair_fails(monkeypatch, capsys):
     def cross(kind, source, target):
-        return pairs.Crossing(
+        return table.Crossing(
             fault="$.tools: expected better" if (kind, target) == ("stream", "gemini") else ""
         )
 
-    monkeypatch.setattr(pairs, "cross", cross)
+    monkeypatch.setattr(table, "cross", cross)
     assert main(["pairs"]) == 1
     out, err = capsys.readouterr()
     assert "FAILED" in out
     assert "wireglot: anthropic to gemini, stream: $.tools: expected better" in err.splitlines()
 
 
-@pytest.mark.parametrize("dialect", list(examples.MODELS))
+@pytest.mark.parametrize("dialect", list(conversation.MODELS))
 def test_an_example_says_the_same_in_every_dialect(dialect):
-    text = json.dumps(examples.document(dialect, "request"))
+    text = json.dumps(conversation.document(dialect, "request"))
     for told in ("careful coding agent", "edit_file", "src/dates.py", "1 failed, 11 passed", "iVBOR"):
         assert told in text
 
@@ -107,7 +110,7 @@ def test_starting_loads_no_network_library_and_no_command():
     code = (
         "import sys; from wireglot.cli.entry import main; main(['dialects']); "
         "print(*[name for name in sys.modules if name in "
-        "('socket', 'ssl', 'asyncio', 'http', 'multiprocessing', 'wireglot.cli.demo', 'wireglot.cli.dataset')])"
+        "('socket', 'ssl', 'asyncio', 'http', 'multiprocessing', 'wireglot.gateway', 'wireglot.cli.demo.show', 'wireglot.cli.translate.dataset')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == ""
@@ -163,8 +166,8 @@ def test_colour_is_for_terminals(monkeypatch):
 
 @pytest.mark.parametrize("width", [30, 60, 100])
 def test_an_outline_never_exceeds_its_width(width):
-    for name in examples.MODELS:
-        assert all(len(line) <= width for line in outline(examples.document(name, "request"), width))
+    for name in conversation.MODELS:
+        assert all(len(line) <= width for line in outline(conversation.document(name, "request"), width))
 
 
 def test_an_outline_keeps_on_a_line_what_fits_and_opens_what_does_not():

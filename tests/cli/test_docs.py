@@ -4,8 +4,8 @@ import argparse
 import re
 from pathlib import Path
 
-from wireglot.cli.lines import _TYPES
 from wireglot.cli.parser import build_parser
+from wireglot.cli.translate.lines import _TYPES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 

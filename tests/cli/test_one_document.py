@@ -7,15 +7,15 @@ import pytest
 
 import wireglot
 from tests.cli.running import COMMAND, PLAIN, complaint, run, spawn
-from wireglot.cli import examples
+from wireglot.cli.examples import conversation
 from wireglot.wire.sse import SseDecoder
 
-PAIRS = [(source, target) for source in examples.MODELS for target in examples.MODELS]
+PAIRS = [(source, target) for source in conversation.MODELS for target in conversation.MODELS]
 
 
 def test_a_request_is_what_the_library_makes_of_it():
     """R-DE-10"""
-    body = examples.document("anthropic", "request")
+    body = conversation.document("anthropic", "request")
     done = run(
         "translate",
         "request",
@@ -35,7 +35,7 @@ def test_a_request_is_what_the_library_makes_of_it():
 
 
 def test_a_response_is_what_the_library_makes_of_it():
-    body = examples.document("gemini", "response")
+    body = conversation.document("gemini", "response")
     done = run("translate", "response", "--from", "gemini", "--to", "openai-chat", given=body)
     assert done.returncode == 0
     assert (
@@ -45,7 +45,7 @@ def test_a_response_is_what_the_library_makes_of_it():
 
 
 def test_a_stream_is_what_the_library_makes_of_it():
-    data = examples.stream("gemini")
+    data = conversation.stream("gemini")
     translator = wireglot.StreamTranslator(source="gemini", target="anthropic")
     expected = translator.feed(data) + translator.close()
     done = run("translate", "stream", "--from", "gemini", "--to", "anthropic", given=data)
@@ -54,13 +54,13 @@ def test_a_stream_is_what_the_library_makes_of_it():
 
 
 def test_options_may_stand_before_the_kind():
-    body = examples.document("anthropic", "request")
+    body = conversation.document("anthropic", "request")
     done = run("translate", "--from", "anthropic", "--to", "openai-chat", "request", given=body)
     assert done.returncode == 0
 
 
 def test_the_model_option_replaces_the_model_of_the_body():
-    body = examples.document("anthropic", "request")
+    body = conversation.document("anthropic", "request")
     done = run(
         "translate", "request", "--from", "anthropic", "--to", "openai-chat", "--model", "gpt-x", given=body
     )
@@ -68,7 +68,7 @@ def test_the_model_option_replaces_the_model_of_the_body():
 
 
 def test_losses_are_told_on_standard_error_without_colour_in_a_pipe():
-    body = {**examples.document("openai-chat", "request"), "seed": 7}
+    body = {**conversation.document("openai-chat", "request"), "seed": 7}
     done = run("translate", "request", "--from", "openai-chat", "--to", "anthropic", given=body)
     told = done.stderr.decode()
     assert done.returncode == 0
@@ -78,7 +78,7 @@ def test_losses_are_told_on_standard_error_without_colour_in_a_pipe():
 
 
 def test_losses_go_to_a_file_as_json(tmp_path):
-    body = {**examples.document("openai-chat", "request"), "seed": 7}
+    body = {**conversation.document("openai-chat", "request"), "seed": 7}
     path = tmp_path / "losses.json"
     done = run(
         "translate",
@@ -117,13 +117,13 @@ def test_a_stream_has_losses_to_write_too(tmp_path):
         "anthropic",
         "--losses",
         str(path),
-        given=examples.stream("gemini"),
+        given=conversation.stream("gemini"),
     )
     assert isinstance(json.loads(path.read_text()), list)
 
 
 def test_pretty_indents_and_changes_nothing_else():
-    body = examples.document("anthropic", "request")
+    body = conversation.document("anthropic", "request")
     plain = run("translate", "request", "--from", "anthropic", "--to", "gemini", given=body)
     pretty = run("translate", "request", "--from", "anthropic", "--to", "gemini", "--pretty", given=body)
     assert b'\n  "' in pretty.stdout
@@ -132,7 +132,7 @@ def test_pretty_indents_and_changes_nothing_else():
 
 def test_files_serve_instead_of_standard_input_and_output(tmp_path):
     given, out = tmp_path / "in.json", tmp_path / "out.json"
-    given.write_text(json.dumps(examples.document("anthropic", "request")))
+    given.write_text(json.dumps(conversation.document("anthropic", "request")))
     done = run(
         "translate", "request", "--from", "anthropic", "--to", "gemini", "--in", str(given), "--out", str(out)
     )
@@ -207,7 +207,7 @@ def test_the_provider_option_applies_the_limits_of_the_provider():
 
 
 def test_the_framing_option_writes_gemini_as_a_json_array():
-    data = examples.stream("anthropic")
+    data = conversation.stream("anthropic")
     done = run(
         "translate", "stream", "--from", "anthropic", "--to", "gemini", "--framing", "json-array", given=data
     )
@@ -216,7 +216,7 @@ def test_the_framing_option_writes_gemini_as_a_json_array():
 
 
 def test_strict_turns_a_loss_of_a_request_into_an_error():
-    body = {**examples.document("openai-chat", "request"), "seed": 7}
+    body = {**conversation.document("openai-chat", "request"), "seed": 7}
     done = run("translate", "request", "--from", "openai-chat", "--to", "anthropic", "--strict", given=body)
     assert complaint(done).startswith("$.")
     assert done.stdout == b""
@@ -275,7 +275,7 @@ def test_an_unknown_provider_is_refused_with_the_list():
 def test_a_fault_in_the_request_file_names_the_file(tmp_path):
     path = tmp_path / "asked.json"
     path.write_text('{"model": "m", "max_tokens": 1, "messages": 3}')
-    body = examples.document("gemini", "response")
+    body = conversation.document("gemini", "response")
     done = run(
         "translate", "response", "--from", "gemini", "--to", "anthropic", "--request", str(path), given=body
     )
@@ -332,10 +332,10 @@ def test_an_unusable_command_line_is_refused_in_one_line(arguments, start):
 @pytest.mark.parametrize("command", [["stream", "--from", "gemini", "--to", "anthropic"], ["--jsonl"]])
 def test_the_input_is_never_emptied_by_opening_the_output(tmp_path, command):
     path = tmp_path / "same"
-    path.write_bytes(examples.stream("gemini"))
+    path.write_bytes(conversation.stream("gemini"))
     done = run("translate", *command, "--in", str(path), "--out", str(path))
     assert complaint(done).startswith("--out ")
-    assert path.read_bytes() == examples.stream("gemini")
+    assert path.read_bytes() == conversation.stream("gemini")
 
 
 def test_a_refused_document_leaves_the_output_file_alone(tmp_path):
@@ -347,7 +347,7 @@ def test_a_refused_document_leaves_the_output_file_alone(tmp_path):
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_a_stream_cut_short_ends_in_an_error_and_status_one(source, target):
-    data = examples.stream(source)[: len(examples.stream(source)) // 2]
+    data = conversation.stream(source)[: len(conversation.stream(source)) // 2]
     done = run("translate", "stream", "--from", source, "--to", target, given=data)
     decoder = SseDecoder()
     frames = decoder.feed(done.stdout) + decoder.close()
@@ -357,14 +357,14 @@ def test_a_stream_cut_short_ends_in_an_error_and_status_one(source, target):
 
 
 def test_the_command_does_as_a_process_what_it_does_here():
-    for given in (examples.document("anthropic", "request"), b"{"):
+    for given in (conversation.document("anthropic", "request"), b"{"):
         command = ("translate", "request", "--from", "anthropic", "--to", "gemini")
         here, there = run(*command, given=given), spawn(*command, given=given)
         assert (there.returncode, there.stdout, there.stderr) == (here.returncode, here.stdout, here.stderr)
 
 
 def test_a_stream_is_written_while_it_arrives():
-    frames = [frame + b"\n\n" for frame in examples.stream("anthropic").split(b"\n\n") if frame]
+    frames = [frame + b"\n\n" for frame in conversation.stream("anthropic").split(b"\n\n") if frame]
     command = [*COMMAND, "translate", "stream", "--from", "anthropic", "--to", "openai-chat"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=PLAIN

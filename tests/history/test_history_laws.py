@@ -13,8 +13,7 @@ from wireglot.history import Assistant, History, Media, Message, Text, ToolCall,
 from wireglot.history.pairs import boundaries, open_calls
 from wireglot.ir.content import Part, Reasoning
 from wireglot.ir.stream import Event, Failure, fold
-from wireglot.testing import samples
-from wireglot.testing.strategies import event_streams, requests, responses
+from wireglot.testing.strategies import event_streams, requests, responses, samples
 
 TARGETS = [
     *((dialect, MODELS[dialect], None) for dialect in DIALECTS),

@@ -24,7 +24,7 @@ from wireglot.ir.errors import ClientFault
 from wireglot.ir.request import Sampling
 from wireglot.providers.endpoints import endpoint
 from wireglot.providers.spec import provider
-from wireglot.testing import samples
+from wireglot.testing.strategies import samples
 
 PROJECT = Extra("gemini", form={"code_assist": {"envelope": {"project": "my-project"}}})
 TODO_SCHEMA = {

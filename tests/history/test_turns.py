@@ -28,7 +28,7 @@ from wireglot.history import (
 from wireglot.ir.content import Extra, Foreign
 from wireglot.ir.errors import ClientFault, StrictLoss
 from wireglot.ir.outcome import Response, Stop
-from wireglot.testing import samples
+from wireglot.testing.strategies import samples
 
 CALL_ONLY = gemini_chunk({"functionCall": {"id": "fc-1", "name": "read_file", "args": {"path": "a.txt"}}})
 PICTURE = Media("image", "image/png", samples.PNG)

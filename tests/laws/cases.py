@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.corpus import Case, fixtures, recordings
 from wireglot.dialects.registry import NAMES
-from wireglot.testing.corpus import Case, fixtures, recordings
 from wireglot.wire.json import encode
 
 ROOT = Path(__file__).parents[2]

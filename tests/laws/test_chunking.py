@@ -3,13 +3,13 @@
 import pytest
 from hypothesis import given
 
+from tests.corpus import Case
 from tests.laws.cases import MAIN, all_hold, every_dialect, of_kind, recorded
 from wireglot import StreamTranslator
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.stream import Event
 from wireglot.testing.chunking import every_cut
-from wireglot.testing.corpus import Case
 from wireglot.testing.laws import read_stream
 from wireglot.testing.strategies import event_streams
 

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
+from tests.corpus import Case, fixtures
 from tests.laws.cases import FIXTURES
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.stream import check, fold, unfold
 from wireglot.testing.canonical import canonical_events, canonical_response
-from wireglot.testing.corpus import Case, fixtures
 from wireglot.testing.laws import differences, read_stream
 from wireglot.testing.strategies import event_streams, responses
 

@@ -6,6 +6,7 @@ from copy import deepcopy
 import pytest
 from msgspec.structs import replace
 
+from tests.corpus import Case
 from tests.laws.cases import all_hold, every_dialect, of_kind, recorded
 from tests.laws.wires import same_spelling
 from wireglot.dialects.base import Context
@@ -13,7 +14,6 @@ from wireglot.dialects.registry import dialect
 from wireglot.ir.outcome import Response
 from wireglot.ir.stream import Finish, fold
 from wireglot.testing.canonical import canonical_response
-from wireglot.testing.corpus import Case
 from wireglot.testing.laws import differences, ending, opened, read_stream, write_stream
 
 CONTEXT = Context()

@@ -4,17 +4,11 @@ from typing import get_args
 
 import pytest
 
+from tools.fidelity.answer_probes import RESPONSES, server_part_probe, state_probes
+from tools.fidelity.matrix import DIRECTIONS, grade_request, grade_response, grade_state
+from tools.fidelity.request_probes import REQUESTS, hosted_probe, unknown_probe
 from tools.generate_docs import stale
 from wireglot.ir.loss import FEATURES, Feature
-from wireglot.testing.matrix import DIRECTIONS, grade_request, grade_response, grade_state
-from wireglot.testing.probes import (
-    REQUESTS,
-    RESPONSES,
-    hosted_probe,
-    server_part_probe,
-    state_probes,
-    unknown_probe,
-)
 
 LIES = ("LOST", "FALSE ALARM")
 directions = pytest.mark.parametrize(("client", "upstream"), DIRECTIONS)

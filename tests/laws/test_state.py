@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
+from tests.corpus import Case
 from tests.laws.cases import MAIN, of_kind
+from tools.fidelity.matrix import said_back
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
@@ -15,9 +17,7 @@ from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Finish, fold
 from wireglot.testing.canonical import canonical_arguments
-from wireglot.testing.corpus import Case
 from wireglot.testing.laws import ending, opened, read_stream
-from wireglot.testing.matrix import said_back
 
 CONTEXT = Context()
 

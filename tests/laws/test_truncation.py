@@ -5,12 +5,12 @@ from random import Random
 
 import pytest
 
+from tests.corpus import Case
 from tests.laws.cases import all_hold, every_dialect, of_kind, recorded
 from tests.laws.wires import ends_in
 from wireglot import StreamTranslator
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.stream import Failure, Finish, StreamFailed, fold
-from wireglot.testing.corpus import Case
 from wireglot.testing.laws import differences, ending, read_stream
 
 _SHORT = 700

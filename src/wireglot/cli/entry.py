@@ -1,4 +1,4 @@
-"""The command line. Each command lives in a module of its own, imported when it is called."""
+"""Runs one command of the command line and gives its exit status."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from wireglot.cli.exit_status import INTERRUPTED, PIPE_CLOSED, UNUSABLE
 from wireglot.cli.parser import build_parser
-
-OK = 0
-FAILED = 1
-UNUSABLE = 2
-INTERRUPTED = 130  # what a shell reports for SIGINT
-PIPE_CLOSED = 141  # and for SIGPIPE
 
 __all__ = ["main"]
 
@@ -78,50 +73,11 @@ def _run(argv: Sequence[str] | None, mute: bool) -> int:
     if mute and arguments.command != "serve":  # which has nothing to say there
         print("wireglot: standard output is closed", file=sys.stderr)
         return UNUSABLE
-    match arguments.command:
-        case "translate":
-            from wireglot.cli import translate
-
-            return translate.run(arguments)
-        case "serve":
-            from wireglot.cli import serve
-
-            return serve.run(arguments)
-        case "config":
-            from wireglot.cli import config
-
-            return config.run(arguments)
-        case "demo":
-            from wireglot.cli import demo
-
-            return demo.run(arguments)
-        case "pairs":
-            from wireglot.cli import pairs
-
-            return pairs.run(arguments)
-        case "smoke":
-            from wireglot.cli import smoke
-
-            return smoke.run(arguments)
-        case "usage":
-            from wireglot.cli import usage
-
-            return usage.run(arguments)
-        case "store":
-            from wireglot.cli import store
-
-            return store.run(arguments)
-        case "keys":
-            from wireglot.cli import keys
-
-            return keys.run(arguments)
-        case None:
-            parser.print_help()
-            return UNUSABLE
-        case _:
-            from wireglot.cli import listing
-
-            return listing.run(arguments)
+    if arguments.command is None:
+        parser.print_help()
+        return UNUSABLE
+    status: int = arguments.run(arguments)
+    return status
 
 
 def _forget_stdout() -> None:

@@ -5,6 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
+from wireglot.cli.exit_status import OK
+from wireglot.cli.options import Commands
+from wireglot.dialects.registry import NAMES
+from wireglot.ir.loss import FEATURES
+from wireglot.providers.spec import names, provider
+
 _DIALECTS = {
     "anthropic": "Anthropic Messages, and what imitates it (Kimi)",
     "openai-chat": "OpenAI Chat Completions, and what imitates it (Kimi and many more)",
@@ -15,22 +21,37 @@ _DIALECTS = {
 }
 
 
-def run(arguments: argparse.Namespace) -> int:
-    match arguments.command:
-        case "dialects":
-            from wireglot.dialects.registry import NAMES
+def add_commands(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "dialects", help="list the dialects", description="List the dialects that --from and --to take."
+    )
+    parser.set_defaults(run=list_dialects)
+    parser = commands.add_parser(
+        "providers", help="list the providers", description="List the providers that --provider takes."
+    )
+    parser.set_defaults(run=list_providers)
+    parser = commands.add_parser(
+        "losses",
+        help="list the names of what can be lost",
+        description="List every feature name that a loss can carry, and what it means.",
+    )
+    parser.set_defaults(run=list_losses)
 
-            _print((name, _DIALECTS.get(name, "")) for name in NAMES)
-        case "providers":
-            from wireglot.providers.spec import names, provider
 
-            specs = [provider(name) for name in names()]
-            _print((spec.name, f"{spec.title} ({', '.join(spec.dialects)})") for spec in specs)
-        case _:
-            from wireglot.ir.loss import FEATURES
+def list_dialects(_: argparse.Namespace) -> int:
+    _print((name, _DIALECTS.get(name, "")) for name in NAMES)
+    return OK
 
-            _print(sorted(FEATURES.items()))
-    return 0
+
+def list_providers(_: argparse.Namespace) -> int:
+    specs = [provider(name) for name in names()]
+    _print((spec.name, f"{spec.title} ({', '.join(spec.dialects)})") for spec in specs)
+    return OK
+
+
+def list_losses(_: argparse.Namespace) -> int:
+    _print(sorted(FEATURES.items()))
+    return OK
 
 
 def _print(rows: Iterable[tuple[str, str]]) -> None:

@@ -1,1 +1,1 @@
-"""What tests of Wireglot and of its users share."""
+"""For tests of your own: laws, strategies, an upstream that misbehaves to order, a live gateway."""

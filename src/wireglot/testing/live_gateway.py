@@ -1,9 +1,12 @@
 """A gateway for tests: the real one, on a free port, in a thread of its own.
 
-with ScriptedUpstream() as upstream, LiveGateway.before(upstream, "gemini") as gateway:
-    client = anthropic.Anthropic(base_url=gateway.url, api_key="x")
-    ...
-    assert gateway.log()[-1]["route"] == "mine/some-model"
+    with ScriptedUpstream() as upstream, LiveGateway.before(upstream, "gemini") as gateway:
+        client = anthropic.Anthropic(base_url=gateway.url, api_key="x")
+        ...
+        assert gateway.wait_log()[-1]["route"] == "mine/some-model"
+
+It sees no environment but the one that it is given, and leaves nothing behind: not a key of whoever runs the
+tests is used, and its data lie in a folder of its own.
 """
 
 from __future__ import annotations
@@ -13,27 +16,32 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from wireglot.gateway import config
 from wireglot.gateway.run import Process
+from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pace import Pace
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 from wireglot.wire.json import decode
 
 T = TypeVar("T")
 
-BASES = {
+BASES: Final = {
     "anthropic": "",
     "openai-chat": "/v1",
     "openai-responses": "/v1",
     "gemini": "/v1beta",
     "code-assist": "",
 }
-"""What stands between a scripted upstream's address and the paths of a dialect."""
+"""What stands between a scripted upstream's address and the paths of a dialect; of others, nothing."""
+
+_OVERRIDES: Final = {"server": {"port": 0, "log": "json"}}
+_CALL_SECONDS: Final = 30
+_POLL_SECONDS: Final = 0.01
 
 
 class LiveGateway:
@@ -52,12 +60,18 @@ class LiveGateway:
         self._pace = pace
         self._toml = toml
         self._environ = dict(environ or {})
-        self._folder = None if folder is not None else tempfile.TemporaryDirectory(prefix="wireglot-test-")
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        if folder is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="wireglot-test-")
+            folder = Path(self._temporary.name)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="gateway", daemon=True)
-        self.folder = Path(self._folder.name) if self._folder is not None else _existing(folder)
+        self._log_fd = -1
+        self.folder = folder
         self.url = ""
+        """Without a path: `/v1` and the like are up to the client."""
         self.process: Process
+        """The gateway itself, for tests that look inside; it lives in its own thread (see `call`)."""
 
     @classmethod
     def before(cls, upstream: ScriptedUpstream, dialect: str, more: str = "", **provider: str) -> LiveGateway:
@@ -67,7 +81,7 @@ class LiveGateway:
         """
         lines = "\n".join(f"{name} = {value}" for name, value in provider.items())
         return cls(
-            f'[providers.mine]\ndialect = "{dialect}"\nbase_url = "{upstream.url}{BASES[dialect]}"\n'
+            f'[providers.mine]\ndialect = "{dialect}"\nbase_url = "{upstream.url}{BASES.get(dialect, "")}"\n'
             f'api_key = "upstream-key-0123456789"\n{lines}\n[models]\n"*" = "mine/*"\n{more}'
         )
 
@@ -76,38 +90,38 @@ class LiveGateway:
         self._pace = pace
         return self
 
-    def __enter__(self) -> LiveGateway:
+    def start(self) -> LiveGateway:
+        """Listen. A configuration that cannot be used is a ConfigError, and nothing is left running."""
         self._thread.start()
-        path = None
-        if self._toml:
-            path = self.folder / "wireglot.toml"
-            path.write_text(self._toml, encoding="utf-8")
-        self._environ.setdefault("XDG_DATA_HOME", str(self.folder))
-        overrides = {"server": {"port": 0, "log": "json"}}
-        settings = config.load(path, environ=self._environ, overrides=overrides)
-        self._log = os.open(self.folder / "log", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        self.call(self._start(settings, path, overrides))
-        self.url = f"http://127.0.0.1:{self.process.address[1]}"
+        try:
+            self._start()
+        except BaseException:
+            self._end()
+            raise
         return self
+
+    def stop(self) -> None:
+        """End in good order, as after SIGTERM, and remove the folder if it was made here."""
+        try:
+            self.call(self.process.close())
+        finally:
+            self._end()
+
+    def __enter__(self) -> LiveGateway:
+        return self.start()
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.call(self.process.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-        os.close(self._log)
-        if self._folder is not None:
-            self._folder.cleanup()
+        self.stop()
 
     @property
     def port(self) -> int:
         return self.process.address[1]
 
-    def call(self, work: Any) -> Any:
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the gateway's loop, to its end."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_CALL_SECONDS)
 
     def reconfigure(self, toml: str) -> None:
         """Write a new configuration and have it loaded."""
@@ -122,30 +136,41 @@ class LiveGateway:
 
     def wait_log(self, count: int = 1, event: str = "request", timeout: float = 5.0) -> list[dict[str, Any]]:
         """The log lines of one kind, once there are so many."""
-        return _wait(lambda: self.log(event), lambda lines: len(lines) >= count, timeout)
+        until = time.monotonic() + timeout
+        while len(lines := self.log(event)) < count:
+            if time.monotonic() > until:
+                raise TimeoutError(f"still {lines!r}")
+            time.sleep(_POLL_SECONDS)
+        return lines
 
-    async def _start(self, settings: Any, path: Path | None, overrides: dict[str, Any]) -> None:
+    def _start(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = None
+        if self._toml:
+            path = self.folder / "wireglot.toml"
+            path.write_text(self._toml, encoding="utf-8")
+        self._environ.setdefault("XDG_DATA_HOME", str(self.folder))
+        settings = config.load(path, environ=self._environ, overrides=_OVERRIDES)
+        self._log_fd = os.open(self.folder / "log", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        self.call(self._listen(settings, path))
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    async def _listen(self, settings: Settings, path: Path | None) -> None:
         self.process = Process(
             settings,
             path=path,
-            overrides=overrides,
+            overrides=_OVERRIDES,
             environ=self._environ,
-            log_fd=self._log,
+            log_fd=self._log_fd,
             pace=self._pace,
         )
         await self.process.start()
 
-
-def _existing(folder: Path | None) -> Path:
-    assert folder is not None
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _wait(look: Callable[[], T], enough: Callable[[T], bool], timeout: float) -> T:
-    until = time.monotonic() + timeout
-    while not enough(found := look()):
-        if time.monotonic() > until:
-            raise TimeoutError(f"still {found!r}")
-        time.sleep(0.01)
-    return found
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        if self._log_fd >= 0:
+            os.close(self._log_fd)
+        if self._temporary is not None:
+            self._temporary.cleanup()

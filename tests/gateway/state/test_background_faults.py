@@ -42,6 +42,7 @@ def test_a_process_that_died_with_its_last_word_spoken_has_finished(one_gateway:
     *_, last = gpt.responses.create(model="m1", input="Hello", background=True, stream=True)
     assert last.type == "response.completed"
     kept = one_gateway.call(held.responses.load("one", last.response.id))
+    assert kept is not None
     left = msgspec.structs.replace(kept, body={**kept.body, "status": "in_progress", "output": []})
     one_gateway.call(held.responses.replace("one", last.response.id, left))
     found = gpt.responses.retrieve(last.response.id)

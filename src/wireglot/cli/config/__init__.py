@@ -1,0 +1,1 @@
+"""`wireglot config`: is a configuration right, and what does it come to."""

@@ -1,0 +1,83 @@
+"""Every problem of a configuration, or what it comes to."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from wireglot.cli.exit_status import FAILED, OK
+from wireglot.cli.paint import Paint
+from wireglot.gateway.config import ConfigError, find, load
+from wireglot.gateway.settings import Provider, Rule, Settings
+
+
+def check(named: str | None) -> int:
+    """Of the file named, or of the one that `wireglot serve` would find."""
+    path = Path(named) if named else find()
+    paint = Paint(sys.stdout)
+    try:
+        settings = load(path, create_secret=False)  # to look at it leaves no trace
+    except ConfigError as error:
+        _print_problems(error, paint)
+        return FAILED
+    _print_summary(settings, paint)
+    return OK
+
+
+def _print_problems(error: ConfigError, paint: Paint) -> None:
+    count = len(error.problems)
+    print(f"{error.source or 'environment'}: {count} problem{'s' if count > 1 else ''}")
+    for problem in error.problems:
+        print(f"\n  {paint(problem.path, 'bold')}")
+        print(f"    expected {problem.expected}")
+        print(f"    found    {paint(problem.found, 'dropped')}")
+
+
+def _print_summary(settings: Settings, paint: Paint) -> None:
+    server = settings.server
+    print(f"{settings.source or 'no file, the environment alone'}: {paint('no problems', 'ok')}")
+    host = f"[{server.host}]" if ":" in server.host else server.host
+    workers = f", {server.workers} workers" if server.workers > 1 else ""
+    print(f"listens on http://{host}:{server.port}{workers}; losses: {settings.losses}")
+    sections: dict[str, list[tuple[str, ...]]] = {
+        "providers": [_provider_row(provider) for provider in settings.providers.values()],
+        "models": [_rule_row(rule) for rule in settings.rules],
+        "keys": [(key.name, ", ".join(key.models) or "all models") for key in settings.keys],
+        "notes": [(note,) for note in settings.notes],
+    }
+    for title, rows in sections.items():
+        if rows:
+            print(f"\n{paint(title, 'bold')}")
+            for line in _columns(rows):
+                print(line)
+
+
+def _provider_row(provider: Provider) -> tuple[str, ...]:
+    """Where its keys come from, and never the keys."""
+    sources = [credential.secret.source for credential in provider.credentials]
+    key = ", ".join(sources) if sources else "no key"
+    return provider.name, ", ".join(provider.spec.dialects), _url(provider), key
+
+
+def _url(provider: Provider) -> str:
+    url = provider.spec.base_url
+    for name, value in provider.variables.items():
+        url = url.replace(f"{{{name}}}", value)
+    return url
+
+
+def _rule_row(rule: Rule) -> tuple[str, ...]:
+    when = f"if the effort is {' or '.join(rule.effort)}" if rule.effort else ""
+    losses = f"losses: {rule.losses}" if rule.losses else ""
+    return rule.match, f"-> {', then '.join(rule.targets)}", when, losses
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  " + "  ".join(_padded(row, widths)).rstrip()
+
+
+def _padded(row: Iterable[str], widths: Iterable[int]) -> Iterator[str]:
+    return (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

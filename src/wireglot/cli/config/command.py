@@ -1,0 +1,28 @@
+"""Options of `wireglot config check`, and what reads them."""
+
+from __future__ import annotations
+
+import argparse
+
+from wireglot.cli.options import Commands
+
+
+def add_command(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "config",
+        help="check a configuration",
+        description="Check a configuration: tell every problem with its place and what was expected there, "
+        "or what the gateway would do with it. The exit status is 1 if there are problems.",
+    )
+    parser.add_argument("action", choices=("check",), help="what to do with it")
+    parser.add_argument("--config", metavar="FILE", help="the same as PATH, as `wireglot serve` spells it")
+    parser.add_argument(
+        "path", nargs="?", metavar="PATH", help="the file (default: the one `wireglot serve` would find)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from wireglot.cli.config.check import check
+
+    return check(arguments.path or arguments.config)

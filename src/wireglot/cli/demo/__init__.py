@@ -1,0 +1,1 @@
+"""`wireglot demo`: a gateway answers a real request in every dialect."""

@@ -1,0 +1,1 @@
+"""`wireglot keys`: who may use the gateway, and how much."""

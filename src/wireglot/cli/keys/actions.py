@@ -1,0 +1,148 @@
+"""What `wireglot keys` does: keys made, changed, listed, revoked, rotated, and shown."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
+from wireglot.cli.keys.access import AdminFailed, AtGateway, InStore, Keys
+from wireglot.cli.paint import Paint, one_line
+from wireglot.gateway import config
+from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.keys.ring import KeyRefused, Keyring
+from wireglot.stores import StoreDown, StoreUnusable, open_engine
+
+_WORDS: Final = {
+    "requests_per_minute": "{} requests/min",
+    "tokens_per_minute": "{} tokens/min",
+    "concurrent": "{} at once",
+    "tokens_per_day": "{} tokens/day",
+    "tokens_per_month": "{} tokens/month",
+    "cost_per_day": "{:.2f}/day",
+    "cost_per_month": "{:.2f}/month",
+}
+
+
+class Task(msgspec.Struct):
+    """What to do with which key. `fields` are what it may, as the admin API spells them."""
+
+    action: str
+    name: str = ""
+    fields: dict[str, Any] = {}
+    overlap_seconds: int = 0
+    as_json: bool = False
+
+
+class _NothingToChange(Exception):
+    """In words for people."""
+
+
+def change_keys(task: Task, *, config_file: str | None, url: str | None) -> int:
+    """In the store of a configuration, or with `url` through the gateway there."""
+    try:
+        if url is not None:
+            asyncio.run(_do(task, AtGateway(url)))
+            return OK
+        path = Path(config_file) if config_file else config.find()
+        return asyncio.run(_in_the_store(config.load(path), task))
+    except config.ConfigError as error:
+        print(f"wireglot: {error}", file=sys.stderr)
+        return UNUSABLE
+    except (KeyRefused, AdminFailed, _NothingToChange, StoreDown, StoreUnusable) as problem:
+        print(f"wireglot: {problem}", file=sys.stderr)
+        return FAILED
+
+
+async def _in_the_store(settings: Settings, task: Task) -> int:
+    if settings.store.url.value.startswith("memory:"):
+        print(
+            "wireglot: the store is in the gateway's memory: set store.url, or name a gateway with --url",
+            file=sys.stderr,
+        )
+        return UNUSABLE
+    engine = await open_engine(settings.store.url.value)
+    try:
+        await _do(task, InStore(Keyring(engine.keys, {key.name for key in settings.keys})))
+    finally:
+        await engine.close()
+    return OK
+
+
+async def _do(task: Task, keys: Keys) -> None:
+    match task.action:
+        case "create":
+            first = not await keys.list()
+            _show_key(await keys.create(task.name, task.fields), task.as_json)
+            _say(f"This is the key of {task.name}. It is shown this once: only its hash is kept.")
+            if first:
+                _say("From now on every request to the gateway needs a key.")
+        case "update":
+            if not task.fields:
+                raise _NothingToChange(
+                    "nothing to change: name at least one option (see wireglot keys update --help)"
+                )
+            _show(await keys.update(task.name, task.fields), task.as_json)
+        case "revoke":
+            _show(await keys.revoke(task.name), task.as_json)
+            _say("It opens nothing any more, in every process within seconds. What runs may end.")
+        case "rotate":
+            document = await keys.rotate(task.name, task.overlap_seconds)
+            _show_key(document, task.as_json)
+            until = document.get("old_key_until")
+            _say(f"The old key works until {until}." if until else "The old key opens nothing any more.")
+        case _:
+            _show_all(await keys.list(), task.as_json)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _show_key(document: dict[str, Any], as_json: bool) -> None:
+    print(json.dumps(document) if as_json else document["key"])
+
+
+def _show(document: dict[str, Any], as_json: bool) -> None:
+    print(json.dumps(document) if as_json else _line(document))
+
+
+def _show_all(documents: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(documents))
+        return
+    if not documents:
+        _say("There are no stored keys. Make one: wireglot keys create NAME")
+        return
+    paint = Paint(sys.stdout)
+    rows = [(d["name"], f"{d['prefix']}…", _state(d), _created(d), _may(d)) for d in documents]
+    heads = ("name", "key", "state", "created", "may")
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    print(paint("  ".join(map(str.ljust, heads, widths)).rstrip(), "bold"))
+    for row in rows:
+        print(one_line("  ".join(map(str.ljust, row, widths)).rstrip()))
+
+
+def _line(document: dict[str, Any]) -> str:
+    return one_line(f"{document['name']}  {document['prefix']}…  {_state(document)}  {_may(document)}")
+
+
+def _state(document: dict[str, Any]) -> str:
+    if document["state"] == "active" and document["expires"]:
+        return f"until {document['expires'][:10]}"
+    return str(document["state"])
+
+
+def _created(document: dict[str, Any]) -> str:
+    return str(document["created"] or "")[:10]
+
+
+def _may(document: dict[str, Any]) -> str:
+    said = [", ".join(document["models"]) or "all models"]
+    said += [words.format(document[name]) for name, words in _WORDS.items() if document.get(name)]
+    return "; ".join(said)

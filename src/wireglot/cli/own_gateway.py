@@ -1,0 +1,35 @@
+"""A gateway of the command's own: in this process, on a free port, for as long as a function asks it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from wireglot.gateway import config
+from wireglot.gateway.run import Process, run_loop
+
+_OVERRIDES: Final = {"server": {"host": "127.0.0.1", "port": 0, "workers": 1, "log": "off"}}
+
+
+def ask_own_gateway(
+    ask: Callable[[str, int], int],
+    *,
+    path: Path | None = None,
+    environ: Mapping[str, str] = os.environ,
+    create_secret: bool = True,
+) -> int:
+    """What `ask` gives for the host and port of a gateway with this configuration, or a ConfigError."""
+    settings = config.load(path, environ=environ, overrides=_OVERRIDES, create_secret=create_secret)
+
+    async def work() -> int:
+        process = Process(settings, path=path, environ=environ, overrides=_OVERRIDES)
+        await process.start()
+        try:
+            return await asyncio.to_thread(ask, *process.address)
+        finally:
+            await process.close()
+
+    return run_loop(work())

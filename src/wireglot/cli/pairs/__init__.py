@@ -1,0 +1,1 @@
+"""`wireglot pairs`: the bundled conversation in every direction."""

@@ -1,0 +1,119 @@
+"""The bundled conversation in every direction, and one request beside its translation."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import msgspec
+
+from wireglot.cli.examples import conversation
+from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
+from wireglot.cli.paint import Paint, count, loss_lines, one_line
+from wireglot.cli.pairs.outline import outline, side_by_side
+from wireglot.ir.errors import WireglotError
+from wireglot.ir.loss import Loss
+from wireglot.translate import StreamTranslator, translate_request, translate_response
+
+_KINDS = ("request", "response", "stream")
+
+
+class Crossing(msgspec.Struct, frozen=True):
+    """How one document fared: its losses, or why it failed."""
+
+    losses: tuple[Loss, ...] = ()
+    fault: str = ""
+
+
+def show_pairs(source: str, target: str) -> int:
+    for option, name in (("--from", source), ("--to", target)):
+        if name not in conversation.MODELS:
+            expected = ", ".join(conversation.MODELS)
+            print(
+                f"wireglot: {option}: no example in dialect {name!r}: expected one of {expected}",
+                file=sys.stderr,
+            )
+            return UNUSABLE
+    paint = Paint(sys.stdout)
+    print(paint("One coding-agent conversation, every direction", "bold"))
+    print(
+        "A number counts the losses: what the other dialect has no place for, named at the end of the row.\n"
+    )
+    faults = _table(paint)
+    print()
+    if faults:
+        print("\n".join(faults), file=sys.stderr)
+        return FAILED
+    _show(source, target, paint)
+    return OK
+
+
+def cross(kind: str, source: str, target: str) -> Crossing:
+    """Translate one bundled document. The client of a response or stream is the one who speaks `target`."""
+    try:
+        match kind:
+            case "request":
+                body = conversation.document(source, "request")
+                return Crossing(
+                    translate_request(
+                        body, source=source, target=target, model=conversation.MODELS[target]
+                    ).losses
+                )
+            case "response":
+                body = conversation.document(source, "response")
+                asked = conversation.document(target, "request")
+                return Crossing(translate_response(body, source=source, target=target, request=asked).losses)
+            case _:
+                translator = StreamTranslator(
+                    source=source, target=target, request=conversation.document(target, "request")
+                )
+                translator.feed(conversation.stream(source))
+                translator.close()
+                if translator.failed:
+                    return Crossing(fault="the stream ended in an error")
+                return Crossing(tuple(translator.losses))
+    except WireglotError as fault:
+        return Crossing(fault=str(fault))
+
+
+def _table(paint: Paint) -> list[str]:
+    """Print a row for each ordered pair; return what failed."""
+    row = "{:<17} {:<17} {:<9} {:<9} {:<9} {}"
+    print(paint(row.format("from", "to", *_KINDS, "not carried as it was"), "bold"))
+    faults = []
+    for source in conversation.MODELS:
+        for target in conversation.MODELS:
+            if source == target:
+                continue
+            crossings = {kind: cross(kind, source, target) for kind in _KINDS}
+            faults += [
+                f"wireglot: {source} to {target}, {kind}: {one_line(crossing.fault)}"
+                for kind, crossing in crossings.items()
+                if crossing.fault
+            ]
+            features = sorted({loss.feature for crossing in crossings.values() for loss in crossing.losses})
+            cells = [_cell(crossing, paint) for crossing in crossings.values()]
+            print(row.format(source, target, *cells, ", ".join(features)).rstrip())
+    return faults
+
+
+def _cell(crossing: Crossing, paint: Paint) -> str:
+    if crossing.fault:
+        return paint("FAILED".ljust(9), "dropped")
+    return paint((f"ok, {len(crossing.losses)}" if crossing.losses else "ok").ljust(9), "ok")
+
+
+def _show(source: str, target: str, paint: Paint) -> None:
+    """One request beside its translation, and what the translation could not say."""
+    width = min(max((shutil.get_terminal_size((140, 24)).columns - 3) // 2, 40), 100)
+    body = conversation.document(source, "request")
+    rendered = translate_request(body, source=source, target=target, model=conversation.MODELS[target])
+    print(paint(f"{f'The request in {source}'.ljust(width)} | the same in {target}", "bold"))
+    print(f"{'-' * width}-+-{'-' * width}")
+    print("\n".join(side_by_side(outline(body, width), outline(rendered.value, width), width)))
+    print()
+    if rendered.losses:
+        print(paint(f"{count(len(rendered.losses), 'loss', 'losses')}:", "bold"))
+        print("\n".join(loss_lines(rendered.losses, paint)))
+    else:
+        print("No losses.")

@@ -1,0 +1,1 @@
+"""`wireglot serve`: the gateway itself."""

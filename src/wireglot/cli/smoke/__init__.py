@@ -1,0 +1,1 @@
+"""`wireglot smoke`: a gateway, asked everything once."""

@@ -1,0 +1,265 @@
+"""One gateway put to the test: every endpoint, asked whole, streamed, with a tool, for models and for counts.
+
+Requests are written and answers read by the dialects themselves, so a check passes only if a client of that
+dialect could have read the answer.
+"""
+
+from __future__ import annotations
+
+import http.client
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from wireglot.dialects.arguments import arguments_object
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect
+from wireglot.ir.content import Message, Part, Text, ToolCall
+from wireglot.ir.errors import WireglotError
+from wireglot.ir.request import Request, Tool
+from wireglot.ir.stream import Event, Failure, fold
+from wireglot.wire.json import BadJson, decode, encode
+
+_TOOL: Final = Tool(
+    "get_weather",
+    "Tells the weather in a city.",
+    {
+        "type": "object",
+        "properties": {"city": {"type": "string", "description": "The name of the city"}},
+        "required": ["city"],
+    },
+)
+_GREETING: Final = "Say hello in one short sentence."
+_QUESTION: Final = "What is the weather in Paris? Call the tool get_weather to find out."
+_MAX_TOKENS: Final = 2048
+"""Enough for a model that thinks before it says hello."""
+
+_VERSION_HEADER: Final = {"anthropic-version": "2023-06-01"}
+
+_PATHS: Final[dict[str, tuple[str, str]]] = {
+    # dialect: where it is asked for a whole answer, and for a stream
+    "anthropic": ("/v1/messages", "/v1/messages"),
+    "openai-chat": ("/v1/chat/completions", "/v1/chat/completions"),
+    "openai-responses": ("/v1/responses", "/v1/responses"),
+    "gemini": (
+        "/v1beta/models/{model}:generateContent",
+        "/v1beta/models/{model}:streamGenerateContent?alt=sse",
+    ),
+    "code-assist": ("/v1internal:generateContent", "/v1internal:streamGenerateContent?alt=sse"),
+    "gemini-simple": ("/v1/gemini", "/v1/gemini"),
+}
+_COUNTS: Final[dict[str, tuple[str, str]]] = {
+    # dialect: where it is asked for a count, and the field of the answer
+    "anthropic": ("/v1/messages/count_tokens", "input_tokens"),
+    "openai-responses": ("/v1/responses/input_tokens", "input_tokens"),
+    "gemini": ("/v1beta/models/{model}:countTokens", "totalTokens"),
+    "code-assist": ("/v1internal:countTokens", "totalTokens"),
+}
+_LISTS: Final[dict[str, tuple[str, str]]] = {
+    # dialect: where it lists models, and the field of the answer
+    "anthropic": ("/v1/models?limit=1000", "data"),
+    "openai-chat": ("/v1/models", "data"),
+    "gemini": ("/v1beta/models?pageSize=1000", "models"),
+}
+
+
+class Gateway(msgspec.Struct, frozen=True):
+    url: str
+    key: str = ""
+    timeout: float = 120.0
+
+
+class Result(msgspec.Struct, frozen=True):
+    """How one check went; `fault` is empty where it passed. Times in seconds."""
+
+    endpoint: str
+    check: str
+    seconds: float = 0.0
+    fault: str = ""
+    route: str = ""
+    losses: str = ""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class CheckFailed(Exception):
+    """A check did not pass, and why."""
+
+
+def ask(
+    gateway: Gateway, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+) -> Answer:
+    """One request on a connection of its own. What goes wrong on the way is an OSError or HTTPException."""
+    parts = urlsplit(gateway.url)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=gateway.timeout)
+    sent = {"content-type": "application/json", **(headers or {})}
+    if gateway.key:
+        sent["authorization"] = f"Bearer {gateway.key}"
+    try:
+        connection.request(
+            method, parts.path.rstrip("/") + path, None if body is None else encode(body), sent
+        )
+        response = connection.getresponse()
+        named = {name.lower(): value for name, value in response.getheaders()}
+        return Answer(response.status, named, response.read())
+    finally:
+        connection.close()
+
+
+def listed_models(gateway: Gateway) -> list[str]:
+    """The names the gateway offers, as an OpenAI client sees them."""
+    path, field = _LISTS["openai-chat"]
+    found = _document(ask(gateway, "GET", path), "openai-chat").get(field)
+    return [str(model.get("id")) for model in found] if isinstance(found, list) else []
+
+
+def checks(gateway: Gateway, model: str) -> Iterator[Result]:
+    """Every check in turn, each as soon as it is done."""
+    for name, (path, field) in _LISTS.items():
+        yield _timed("GET " + path.partition("?")[0], f"models, {name}", _Models(gateway, name, path, field))
+    for name, (path, field) in _COUNTS.items():
+        yield _timed("POST " + path.partition("?")[0], "count", _Count(gateway, name, model, path, field))
+    for name, (whole, streamed) in _PATHS.items():
+        for check, path, streams, tools in (
+            ("sync", whole, False, False),
+            ("stream", streamed, True, False),
+            ("tools", whole, False, True),
+            ("tools, stream", streamed, True, True),
+        ):
+            call = _Generate(gateway, name, model, path, streams=streams, tools=tools)
+            yield _timed("POST " + path.partition("?")[0], check, call)
+
+
+def _timed(endpoint: str, check: str, call: Callable[[], Answer]) -> Result:
+    began = time.perf_counter()
+    fault, route, losses = "", "", ""
+    try:
+        answer = call()
+        route = answer.headers.get("x-wireglot-route", "")
+        losses = answer.headers.get("x-wireglot-losses", "")
+    except (CheckFailed, WireglotError) as failed:
+        fault = str(failed)
+    except (OSError, http.client.HTTPException) as failed:
+        fault = f"no answer: {str(failed) or type(failed).__name__}"
+    seconds = time.perf_counter() - began
+    return Result(endpoint, check, seconds, fault, route=route, losses=losses)
+
+
+class _Models(msgspec.Struct, frozen=True):
+    gateway: Gateway
+    dialect: str
+    path: str
+    field: str
+
+    def __call__(self) -> Answer:
+        headers = _VERSION_HEADER if self.dialect == "anthropic" else {}
+        answer = ask(self.gateway, "GET", self.path, headers=headers)
+        found = _document(answer, self.dialect).get(self.field)
+        if not isinstance(found, list) or not found:
+            raise CheckFailed("the list is empty")
+        return answer
+
+
+class _Count(msgspec.Struct, frozen=True):
+    gateway: Gateway
+    dialect: str
+    model: str
+    path: str
+    field: str
+
+    def __call__(self) -> Answer:
+        body: dict[str, Any]
+        match self.dialect:
+            case "anthropic":
+                body = {"model": self.model, "messages": [{"role": "user", "content": _GREETING}]}
+            case "openai-responses":
+                body = {"model": self.model, "input": _GREETING}
+            case _:
+                body = {"contents": [{"role": "user", "parts": [{"text": _GREETING}]}]}
+                if self.dialect == "code-assist":
+                    body = {"request": {"model": f"models/{self.model}", **body}}
+        answer = ask(self.gateway, "POST", _filled(self.path, self.model), body, _headers(self.dialect))
+        tokens = _document(answer, self.dialect).get(self.field)
+        if type(tokens) is not int or tokens < 1:
+            raise CheckFailed(f"expected a count in {self.field}")
+        return answer
+
+
+class _Generate(msgspec.Struct, frozen=True):
+    gateway: Gateway
+    dialect: str
+    model: str
+    path: str
+    streams: bool
+    tools: bool
+
+    def __call__(self) -> Answer:
+        codec = dialect(self.dialect)
+        text = _QUESTION if self.tools else _GREETING
+        request = Request(
+            self.model,
+            (Message("user", (Text(text),)),),
+            (_TOOL,) if self.tools else (),
+            max_tokens=_MAX_TOKENS,
+            stream=None if self.dialect in ("gemini", "code-assist") else self.streams,
+        )
+        body = codec.render_request(request, Context()).value
+        answer = ask(self.gateway, "POST", _filled(self.path, self.model), body, _headers(self.dialect))
+        if self.streams and answer.status == 200:
+            content = self._streamed(answer)
+        else:
+            content = codec.parse_response(_document(answer, self.dialect), Context()).content
+        self._judge(content)
+        return answer
+
+    def _streamed(self, answer: Answer) -> tuple[Part, ...]:
+        kind = answer.headers.get("content-type", "")
+        if not kind.startswith("text/event-stream"):
+            raise CheckFailed(f"expected a stream, got {kind or 'no content type'}")
+        reader = dialect(self.dialect).stream_reader(Context())
+        events: list[Event] = [*reader.read(answer.body), *reader.end()]
+        last = events[-1] if events else None
+        if type(last) is Failure:
+            raise CheckFailed(f"the stream failed: {last.error.message}")
+        return fold(events).content
+
+    def _judge(self, content: tuple[Part, ...]) -> None:
+        if not self.tools:
+            if not any(type(part) is Text and part.text.strip() for part in content):
+                raise CheckFailed("the answer has no text")
+            return
+        calls = [part for part in content if type(part) is ToolCall]
+        if not calls:
+            raise CheckFailed("the model did not call the tool")
+        if calls[0].name != _TOOL.name or "city" not in arguments_object(calls[0].arguments):
+            raise CheckFailed(f"the model called {calls[0].name} with {calls[0].arguments[:80]}")
+
+
+def _headers(name: str) -> dict[str, str]:
+    return _VERSION_HEADER if name == "anthropic" else {}
+
+
+def _filled(path: str, model: str) -> str:
+    return path.replace("{model}", quote(model, safe="/-._~@"))
+
+
+def _document(answer: Answer, name: str) -> dict[str, Any]:
+    """The JSON object of an answer that reports no error."""
+    try:
+        value = decode(answer.body)
+    except BadJson as fault:
+        raise CheckFailed(f"status {answer.status}, and no JSON: {fault}") from None
+    error = dialect(name).parse_error(value, answer.status)
+    if error is not None:
+        raise CheckFailed(f"status {answer.status}: {error.message}")
+    if not isinstance(value, dict):
+        raise CheckFailed("expected a JSON object")
+    return value

@@ -1,0 +1,1 @@
+"""`wireglot store`: what is remembered, looked at, cleaned, moved."""

@@ -1,0 +1,156 @@
+"""What `wireglot store` does: figures, pruning, export, import, and one caller's data removed."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from wireglot.cli.paint import Paint, count
+from wireglot.gateway import config
+from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.ledger.retention import prune
+from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
+from wireglot.stores.base import Engine
+from wireglot.stores.records import KindStats, Stats
+from wireglot.stores.transfer import BadTransfer, export_lines, import_lines
+
+FAILED = 1
+UNUSABLE = 2
+
+
+def run(arguments: argparse.Namespace) -> int:
+    path = Path(arguments.config) if arguments.config else config.find()
+    try:
+        settings = config.load(path, create_secret=False)
+        return asyncio.run(_run(settings, arguments))
+    except config.ConfigError as error:
+        print(f"wireglot: {error}", file=sys.stderr)
+        return UNUSABLE
+    except (StoreDown, StoreUnusable) as problem:
+        print(f"wireglot: {problem}", file=sys.stderr)
+        return FAILED
+    except BadTransfer as problem:
+        print(f"wireglot: {problem}", file=sys.stderr)
+        return UNUSABLE
+
+
+async def _run(settings: Settings, arguments: argparse.Namespace) -> int:
+    if settings.store.url.value.startswith("memory:"):
+        print("wireglot: the store is in the gateway's memory: there is nothing to see here", file=sys.stderr)
+        return UNUSABLE
+    async with _opened(settings) as engine:
+        match arguments.action:
+            case "stats":
+                _print_stats(await engine.stats(), arguments.json)
+            case "prune":
+                swept = await prune(engine, settings)
+                removed = {**swept.expired, **{f"{kind} (too much)": n for kind, n in swept.evicted.items()}}
+                rows = {kind: n for kind, n in removed.items() if n}
+                rows |= {"usage": swept.usage} if swept.usage else {}
+                print("nothing to remove" if not rows else "removed " + _listed(rows))
+                if swept.crashed:
+                    print(f"closed {count(swept.crashed, 'request')} of processes that have gone")
+            case "export":
+                await _export(engine, arguments.file)
+            case "import":
+                await _import(engine, arguments.file)
+            case _:
+                await _wipe(settings, engine, arguments.caller)
+    return 0
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncIterator[Engine]:
+    engine = await open_engine(settings.store.url.value)
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
+async def _wipe(settings: Settings, engine: Engine, caller: str) -> None:
+    removed = await engine.wipe(caller)
+    if settings.store.shared.value:
+        counters, vault = await open_counters(settings.store.shared.value)
+        try:
+            forget = getattr(vault, "forget", None)  # a vault of its own beside the engine's
+            if forget is not None:
+                removed["vault"] = removed.get("vault", 0) + await forget(caller)
+        finally:
+            await counters.close()
+    rows = {kind: number for kind, number in removed.items() if number}
+    print(f"there was nothing of {caller!r}" if not rows else "removed " + _listed(rows))
+
+
+async def _export(engine: Engine, file: str | None) -> None:
+    """To a file beside its final place first: half an export must not look like one."""
+    if file is None:
+        async for line in export_lines(engine):
+            sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+        return
+    place = Path(file)
+    draft = place.with_name(f".{place.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    lines = 0
+    try:
+        with os.fdopen(descriptor, "wb") as out:
+            async for line in export_lines(engine):
+                out.write(line)
+                lines += 1
+        draft.replace(place)
+    finally:
+        draft.unlink(missing_ok=True)
+    print(f"wrote {count(lines - 2, 'record')} to {place}", file=sys.stderr)
+
+
+async def _import(engine: Engine, file: str | None) -> None:
+    if file is None:
+        records = await import_lines(engine, _lines(sys.stdin.buffer))
+    else:
+        with open(file, "rb") as source:
+            records = await import_lines(engine, _lines(source))
+    print(f"read {count(records, 'record')}", file=sys.stderr)
+
+
+def _lines(source: BinaryIO) -> Iterator[bytes]:
+    yield from source
+
+
+def _print_stats(stats: Stats, as_json: bool) -> None:
+    if as_json:
+        print(msgspec.json.encode(stats).decode())
+        return
+    paint = Paint(sys.stdout)
+    size = f", {_size(stats.size)} on disk" if stats.size else ""
+    print(f"{stats.engine}, schema {stats.version}{size}")
+    if not stats.kinds:
+        return
+    width = max(len(kind) for kind in stats.kinds)
+    for kind, about in sorted(stats.kinds.items()):
+        print(f"  {paint(kind.ljust(width), 'bold')}  {_row(about)}")
+
+
+def _row(about: KindStats) -> str:
+    return f"{about.count:>10,}  {_size(about.bytes):>10}" if about.bytes else f"{about.count:>10,}"
+
+
+def _size(number: int) -> str:
+    value, unit = float(number), "B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if value < 1024 or unit == "TiB":
+            break
+        value /= 1024
+    return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def _listed(rows: dict[str, int]) -> str:
+    return ", ".join(f"{number:,} {kind}" for kind, number in sorted(rows.items()))

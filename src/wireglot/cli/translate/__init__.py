@@ -1,0 +1,1 @@
+"""`wireglot translate`: one document, or a whole file of them."""

@@ -1,0 +1,1 @@
+"""`wireglot usage`: what was used, and what it cost."""

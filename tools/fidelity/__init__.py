@@ -1,0 +1,1 @@
+"""The fidelity matrix: what each dialect can carry for each other one, measured."""
