@@ -54,7 +54,7 @@ class _Item:
 
 
 class ItemReader:
-    """Collects events in `out`. The owner sets `response` and `model` and takes what is there."""
+    """Adds events to `out`, which its owner sets, as it does `response` and `model`."""
 
     def __init__(self, context: Context) -> None:
         self.out: list[Event] = []
