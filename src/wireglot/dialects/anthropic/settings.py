@@ -48,7 +48,7 @@ def parse_thinking_config(body: Fields) -> Thinking:
         known = known - {"type"}  # between_tools, and what comes later
     if shown not in _DISPLAYS:
         known = known - {"display"}
-    beside = keep(fields, known, form=None if fields.value else {"empty": True})
+    beside = keep(fields.value, known, None if fields.value else {"empty": True})
     if extra is not None:
         beside = Extra(NAME, {**(beside.fields if beside is not None else {}), **extra.fields})
     mode = _MODES.get(kind or "")
@@ -135,7 +135,7 @@ def parse_format(body: Fields) -> OutputFormat | None:
                 "schema",
                 fields.dict_or_none("schema"),
                 strict=True,
-                extra=keep(fields, _FORMAT, form=spelling),
+                extra=keep(fields.value, _FORMAT, spelling),
             )
     return None
 

@@ -200,7 +200,7 @@ class MessageReader(AnswerReader[Frame]):
                 return OpenText(part, fields.text_or("text"), parts, out)
             case "thinking":
                 said = fields.text_or_none("signature")
-                extra = keep(fields, _THINKING)
+                extra = keep(fields.value, _THINKING)
                 if extra is not None and not (extra.fields.keys() - _THINKING):
                     extra = None
                 return OpenThinking(extra, fields.text_or("thinking"), said, parts, out)

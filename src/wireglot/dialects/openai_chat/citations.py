@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.fields import own_form
-from wireglot.dialects.openai_chat.extras import NAME, put_back, rest
+from wireglot.dialects.openai_chat.extras import NAME, keep, put_back
 from wireglot.ir.content import Citation, Foreign
 from wireglot.ir.loss import Loss, losses_of_extra
 
@@ -28,11 +28,11 @@ def parse_citation(value: Any) -> Citation:
         _text_or_empty(nested.get("title")),
         start=start if type(start) is int else None,
         end=end if type(end) is int else None,
-        extra=rest(
+        extra=keep(
             {key: item for key, item in value.items() if key != "index"},
             {"type", "url_citation"},
             {"raw": value},
-            url_citation=(nested, _CITATION),
+            nested={"url_citation": (nested, _CITATION)},
         ),
     )
 

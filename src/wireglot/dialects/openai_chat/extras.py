@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from wireglot.dialects.fields import own_form
+from wireglot.dialects.unknown_fields import UnknownFields
 from wireglot.ir.content import CacheMark, Extra
-from wireglot.ir.loss import Loss, is_blank, losses_of_extra
+from wireglot.ir.loss import Loss, losses_of_extra
 
 NAME = "openai-chat"
 
@@ -14,65 +15,8 @@ _TTLS: dict[str, Literal["", "short", "long"]] = {"30m": "short", "12h": "long",
 _TTL_NAMES = {"short": "30m", "long": "12h"}
 
 
-# Unknown fields. A key with a dot stands for a field of a nested object: `image_url.x_new`.
-
-
-def is_hollow(value: Any) -> bool:
-    """Whether there is nothing in it at any depth: some servers print every field of their schema."""
-    if type(value) is dict:
-        return all(is_hollow(item) for item in value.values())
-    if type(value) is list:
-        return all(is_hollow(item) for item in value)
-    return is_blank(value)
-
-
-def rest(
-    value: dict[str, Any],
-    taken: frozenset[str] | set[str],
-    form: dict[str, Any] | None = None,
-    **inner: tuple[dict[str, Any], frozenset[str]],
-) -> Extra | None:
-    """What was not taken of an object and of the objects inside it."""
-    if not form and not inner and value.keys() <= taken and None not in value.values():
-        return None
-    fields: dict[str, Any] = {}
-    hollow: dict[str, Any] = {}
-    _sift(value, taken, "", fields, hollow)
-    for key, (nested, nested_taken) in inner.items():
-        _sift(nested, nested_taken, f"{key}.", fields, hollow)
-    if hollow:
-        form = {**(form or {}), "rest": hollow}
-    return Extra(NAME, fields, form or {}) if fields or form else None
-
-
-def _sift(
-    value: dict[str, Any],
-    taken: frozenset[str] | set[str],
-    prefix: str,
-    fields: dict[str, Any],
-    hollow: dict[str, Any],
-) -> None:
-    for key, item in value.items():
-        if key not in taken or item is None:
-            (hollow if item and is_hollow(item) else fields)[prefix + key] = item
-
-
-def put_back(out: dict[str, Any], extra: Extra | None) -> None:
-    """Add what `rest` kept, behind everything that was rendered."""
-    if extra is None or extra.dialect != NAME:
-        return
-    for key, value in extra.fields.items():
-        _put(out, key, value)
-    for key, value in extra.form.get("rest", {}).items():
-        _put(out, key, value)
-
-
-def _put(out: dict[str, Any], key: str, value: Any) -> None:
-    head, dot, tail = key.partition(".")
-    if dot and type(out.get(head)) is dict:
-        _put(out[head], tail, value)
-    else:
-        out.setdefault(key, value)
+UNKNOWN = UnknownFields(NAME, deep=True)
+keep, put_back = UNKNOWN.keep, UNKNOWN.put_back
 
 
 # Cache marks

@@ -14,7 +14,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.faults import TRUNCATED, broken
 from wireglot.dialects.foreign import CANDIDATE
 from wireglot.dialects.openai_chat.errors import parse_error
-from wireglot.dialects.openai_chat.extras import NAME, is_hollow
+from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_chat.outcome import (
     is_vague,
     parse_logprobs,
@@ -25,6 +25,7 @@ from wireglot.dialects.openai_chat.outcome import (
 from wireglot.dialects.openai_chat.repeated_chunks import Refrain
 from wireglot.dialects.openai_chat.response import parse_response
 from wireglot.dialects.openai_chat.stream_parts import Assembly
+from wireglot.dialects.unknown_fields import is_hollow
 from wireglot.ir.content import Extra, TokenLogprob
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Usage

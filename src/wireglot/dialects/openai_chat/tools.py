@@ -11,11 +11,11 @@ from wireglot.dialects.fields import Fields, own_form
 from wireglot.dialects.openai_chat.extras import (
     NAME,
     cache_key,
+    keep,
     lose_cache,
     parse_cache,
     put_back,
     put_cache,
-    rest,
 )
 from wireglot.dialects.openai_chat.reasoning import CARRIER, call_signature
 from wireglot.ir.content import Extra, Foreign, Origin, ToolCall
@@ -58,7 +58,7 @@ def parse_tool(tool: Fields) -> AnyTool:
         mark = parse_cache(value)
         form = {"type": "absent"} if kind is None else {}
         taken = {"type", "function", cache_key(mark)}
-        extra = rest(value, taken, form, function=(function.value, _FUNCTION))
+        extra = keep(value, taken, form, nested={"function": (function.value, _FUNCTION)})
         return Tool(
             function.text("name"),
             function.text_or_none("description"),
@@ -94,7 +94,7 @@ def _parse_flat(tool: Fields, form: dict[str, Any], taken: set[str]) -> Tool:
         tool.text_or_none("description"),
         tool.dict_or_none("parameters"),
         tool.boolean("strict"),
-        extra=rest(tool.value, taken | _FUNCTION, form),
+        extra=keep(tool.value, taken | _FUNCTION, form),
     )
 
 
@@ -114,11 +114,11 @@ def _parse_custom(tool: Fields) -> Tool:
         custom.text_or_none("description"),
         kind="custom",
         grammar=grammar,
-        extra=rest(
+        extra=keep(
             tool.value,
             {"type", "custom"},
             form,
-            custom=(custom.value, frozenset({"name", "description", "format"})),
+            nested={"custom": (custom.value, frozenset({"name", "description", "format"}))},
         ),
     )
 
@@ -317,7 +317,7 @@ def parse_call(call: Fields, mint: Callable[[str], str], context: Context, googl
     known = frozenset({"name", "input" if custom else "arguments"})
     extra = None
     if form or value.keys() - taken or inner.value.keys() != known or None in value.values():
-        extra = rest(value, taken, form, **{key: (inner.value, known)})
+        extra = keep(value, taken, form, nested={key: (inner.value, known)})
     return ToolCall(
         identifier, name, arguments, "custom" if custom else "function", "", signature, mark, extra
     )
@@ -342,7 +342,7 @@ def parse_function_call(value: dict[str, Any], mint: Callable[[str], str]) -> To
         return None
     form: dict[str, Any] = {"legacy": True}
     arguments = _arguments(value.get("arguments"), form)
-    extra = rest({}, frozenset(), form, function_call=(value, frozenset({"name", "arguments"})))
+    extra = keep({}, frozenset(), form, nested={"function_call": (value, frozenset({"name", "arguments"}))})
     return ToolCall(mint(name), name, arguments, extra=extra)
 
 

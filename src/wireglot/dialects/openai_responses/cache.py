@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.fields import Fields
-from wireglot.dialects.openai_responses.spelling import NAME, WITHOUT, kept, spell
+from wireglot.dialects.openai_responses.spelling import NAME, keep, put_back
+from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import CacheMark
 from wireglot.ir.loss import Loss, losses_of_extra
 
@@ -23,11 +24,11 @@ def parse_cache(part: Fields) -> CacheMark | None:
         form["mode"] = mark.value.get("mode")
     match mark.value.get("ttl"):
         case "30m":
-            return CacheMark("short", kept(mark, _KEYS, ("mode",), form))
+            return CacheMark("short", keep(mark.value, _KEYS, form, always=("mode",)))
         case "12h":
-            return CacheMark("long", kept(mark, _KEYS, ("mode",), form))
+            return CacheMark("long", keep(mark.value, _KEYS, form, always=("mode",)))
         case _:
-            return CacheMark("", kept(mark, frozenset({"mode"}), ("mode",), form))
+            return CacheMark("", keep(mark.value, frozenset({"mode"}), form, always=("mode",)))
 
 
 def render_cache(mark: CacheMark, path: str, losses: list[Loss]) -> dict[str, Any]:
@@ -38,4 +39,4 @@ def render_cache(mark: CacheMark, path: str, losses: list[Loss]) -> dict[str, An
         value["mode"] = form.get("mode", "explicit")
     if mark.ttl:
         value["ttl"] = _TTLS[mark.ttl]
-    return spell(value, mark.extra)
+    return put_back(value, mark.extra)

@@ -8,7 +8,7 @@ from wireglot.dialects.fields import Fields, own_form
 from wireglot.dialects.openai_responses.belonging import part_extra
 from wireglot.dialects.openai_responses.cache import BREAKPOINT, parse_cache, render_cache
 from wireglot.dialects.openai_responses.media import parse_media
-from wireglot.dialects.openai_responses.spelling import NAME, kept, spell
+from wireglot.dialects.openai_responses.spelling import NAME, keep, put_back
 from wireglot.ir.content import Citation, Extra, Foreign, Media, Text, TokenLogprob
 from wireglot.ir.loss import Loss, losses_of_extra
 
@@ -26,7 +26,7 @@ def parse_part(part: Fields, usual: str) -> Text | Media | Foreign:
     if kind in _TEXT_TYPES:
         return _parse_text(part, kind, usual)
     if kind == "refusal":
-        return Text(part.text("refusal"), refusal=True, extra=kept(part, _REFUSAL_KEYS))
+        return Text(part.text("refusal"), refusal=True, extra=keep(part.value, _REFUSAL_KEYS))
     return parse_media(part, kind) or Foreign(NAME, kind, part.value)
 
 
@@ -58,7 +58,7 @@ def render_text(part: Text, kind: str, path: str, losses: list[Loss], whole: boo
     if part.refusal:
         if kind == "output_text":
             _declare_marks(part, path, losses, "a refusal")
-            return spell({"type": "refusal", "refusal": part.text}, extra)
+            return put_back({"type": "refusal", "refusal": part.text}, extra)
         losses.append(Loss(path, "refusal", "approximated", "sent as plain text: only an answer can refuse"))
     value: dict[str, Any] = {"type": kind, "text": part.text}
     if kind == "output_text":
@@ -70,14 +70,14 @@ def render_text(part: Text, kind: str, path: str, losses: list[Loss], whole: boo
             value["annotations"] = annotations
         if part.logprobs or "logprobs" in keys:
             value["logprobs"] = _render_logprobs(part, form)
-        return spell(value, extra)
+        return put_back(value, extra)
     if part.cache is not None:
         value[BREAKPOINT] = render_cache(part.cache, path, losses)
     if part.citations:
         losses.append(Loss(f"{path}.citations", "citations", "dropped", "only answers cite"))
     if part.logprobs:
         losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "only answers have them"))
-    return spell(value, extra)
+    return put_back(value, extra)
 
 
 def _declare_marks(part: Text, path: str, losses: list[Loss], what: str) -> None:
@@ -100,7 +100,7 @@ def parse_citation(note: Fields) -> Citation:
         note.text_or("title"),
         start=note.integer("start_index"),
         end=note.integer("end_index"),
-        extra=kept(note, _CITATION_KEYS, _CITATION_ALWAYS),
+        extra=keep(note.value, _CITATION_KEYS, always=_CITATION_ALWAYS),
     )
 
 
@@ -141,7 +141,7 @@ def _render_citation(citation: Citation, length: int, path: str, losses: list[Lo
         losses.append(Loss(path, "citations", "invented", "offsets: the whole text"))
         note["start_index"] = citation.start or 0
         note["end_index"] = length if citation.end is None else citation.end
-    return spell(note, citation.extra)
+    return put_back(note, citation.extra)
 
 
 # Log probabilities

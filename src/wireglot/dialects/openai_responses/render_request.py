@@ -18,8 +18,9 @@ from wireglot.dialects.openai_responses.render_items import (
     render_result,
 )
 from wireglot.dialects.openai_responses.settings import render_output, render_thinking, render_tier
-from wireglot.dialects.openai_responses.spelling import NAME, WITHOUT, spell
+from wireglot.dialects.openai_responses.spelling import NAME, put_back
 from wireglot.dialects.openai_responses.tools import render_tool_choice, render_tools
+from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import Foreign, Media, Message, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Feature, Loss, losses_of_extra
 from wireglot.ir.request import AnyTool, Request, Tool
@@ -80,7 +81,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
             body["include"] = include
     losses_of_extra(request.extra, NAME, "$", losses)
     extra_text = body.get("text")
-    spell(body, request.extra)
+    put_back(body, request.extra)
     if text is not None:
         body["text"] = extra_text
     for key in form.get(WITHOUT, ()):
@@ -330,7 +331,7 @@ def render_image_call(media: Media, identifier: str | None) -> dict[str, Any]:
         item["output_format"] = form["output_format"]
     elif not form:
         item["output_format"] = media.mime.removeprefix("image/") or "png"
-    return spell(item, media.extra)
+    return put_back(item, media.extra)
 
 
 def _usable(identifier: Any) -> str | None:

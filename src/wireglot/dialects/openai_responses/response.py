@@ -40,7 +40,8 @@ from wireglot.dialects.openai_responses.parts import render_text
 from wireglot.dialects.openai_responses.render_items import render_call, render_foreign, render_reasoning
 from wireglot.dialects.openai_responses.render_request import render_image_call
 from wireglot.dialects.openai_responses.settings import parse_tier, render_tier
-from wireglot.dialects.openai_responses.spelling import NAME, WITHOUT, spell, split_blank
+from wireglot.dialects.openai_responses.spelling import NAME, put_back
+from wireglot.dialects.unknown_fields import WITHOUT, split_blank
 from wireglot.ir.content import (
     Extra,
     Foreign,
@@ -251,7 +252,7 @@ def respell(body: dict[str, Any], extra: Extra | None) -> dict[str, Any]:
     for key in form.get(WITHOUT, ()):
         if key != "output" or not body["output"]:
             body.pop(key, None)
-    for key in [key for key in spell(body, extra) if key.startswith(USAGE)]:
+    for key in [key for key in put_back(body, extra) if key.startswith(USAGE)]:
         del body[key]  # said by the usage itself
     return body
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from wireglot.dialects.fields import Fields, own_fields, own_form
-from wireglot.dialects.openai_responses.spelling import NAME, WITHOUT, kept, spell
+from wireglot.dialects.openai_responses.spelling import NAME, keep, put_back
+from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import Extra, Foreign
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import AnyTool, Grammar, HostedTool, Tool, ToolChoice
@@ -96,7 +97,7 @@ def _parse_function(tool: Fields, namespace: str, form: dict[str, Any]) -> Tool:
         tool.boolean("strict"),
         namespace=namespace,
         deferred=bool(deferred),
-        extra=kept(tool, _FUNCTION_KEYS, ("type", "parameters", "strict"), form),
+        extra=keep(tool.value, _FUNCTION_KEYS, form, always=("type", "parameters", "strict")),
     )
 
 
@@ -116,7 +117,7 @@ def _parse_custom(tool: Fields, namespace: str, form: dict[str, Any]) -> Tool:
         grammar=grammar,
         namespace=namespace,
         deferred=bool(deferred),
-        extra=kept(tool, _CUSTOM_KEYS, ("type",), form),
+        extra=keep(tool.value, _CUSTOM_KEYS, form, always=("type",)),
     )
 
 
@@ -195,10 +196,10 @@ def _render_tool(tool: Tool, path: str, losses: list[Loss]) -> dict[str, Any]:
     elif "defer_loading" in form:
         value["defer_loading"] = form["defer_loading"]
     if "outer" in form:
-        inner = spell(value, tool.extra)
+        inner = put_back(value, tool.extra)
         inner.pop("type", None)
         return {**form["outer"], form["key"]: inner}
-    return spell(value, tool.extra)
+    return put_back(value, tool.extra)
 
 
 def _parameters(tool: Tool, form: dict[str, Any]) -> dict[str, Any] | None:
