@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from wireglot.dialects.fields import own_form
+from wireglot.dialects.openai_values import BREAKPOINT, TTLS, Ttl, breakpoint_value
 from wireglot.dialects.unknown_fields import UnknownFields
 from wireglot.ir.content import CacheMark, Extra
 from wireglot.ir.loss import Loss, losses_of_extra
 
 NAME = "openai-chat"
 
-_TTLS: dict[str, Literal["", "short", "long"]] = {"30m": "short", "12h": "long", "5m": "short", "1h": "long"}
-_TTL_NAMES = {"short": "30m", "long": "12h"}
-
+_TTLS: dict[str, Ttl] = {**TTLS, "5m": "short", "1h": "long"}
 
 UNKNOWN = UnknownFields(NAME, deep=True)
 keep, put_back = UNKNOWN.keep, UNKNOWN.put_back
@@ -24,13 +23,13 @@ keep, put_back = UNKNOWN.keep, UNKNOWN.put_back
 
 def parse_cache(part: dict[str, Any]) -> CacheMark | None:
     """OpenAI's `prompt_cache_breakpoint`; Anthropic's spelling is accepted because routers made it common."""
-    for key in ("prompt_cache_breakpoint", "cache_control"):
+    for key in (BREAKPOINT, "cache_control"):
         raw = part.get(key)
         if type(raw) is dict:
-            mark = CacheMark(_ttl(raw))
-            if key == "prompt_cache_breakpoint" and raw == _breakpoint(mark):
-                return mark
-            return CacheMark(mark.ttl, Extra(NAME, {}, {"key": key, "raw": raw}))
+            ttl = _ttl(raw)
+            if key == BREAKPOINT and raw == breakpoint_value(ttl):
+                return CacheMark(ttl)
+            return CacheMark(ttl, Extra(NAME, {}, {"key": key, "raw": raw}))
     return None
 
 
@@ -38,7 +37,7 @@ def cache_key(mark: CacheMark | None) -> str:
     """The field a mark was read from: the one that must not be kept as unknown too."""
     if mark is None:
         return ""
-    return str(own_form(mark.extra, NAME).get("key", "prompt_cache_breakpoint"))
+    return str(own_form(mark.extra, NAME).get("key", BREAKPOINT))
 
 
 def put_cache(out: dict[str, Any], mark: CacheMark | None, path: str, losses: list[Loss]) -> None:
@@ -50,19 +49,12 @@ def put_cache(out: dict[str, Any], mark: CacheMark | None, path: str, losses: li
     if raw is not None and _ttl(raw) == mark.ttl:
         out[form["key"]] = dict(raw)
     else:
-        out["prompt_cache_breakpoint"] = _breakpoint(mark)
+        out[BREAKPOINT] = breakpoint_value(mark.ttl)
 
 
-def _ttl(raw: dict[str, Any]) -> Literal["", "short", "long"]:
+def _ttl(raw: dict[str, Any]) -> Ttl:
     ttl = raw.get("ttl")
     return _TTLS.get(ttl, "") if type(ttl) is str else ""
-
-
-def _breakpoint(mark: CacheMark) -> dict[str, Any]:
-    value = {"mode": "explicit"}
-    if mark.ttl:
-        value["ttl"] = _TTL_NAMES[mark.ttl]
-    return value
 
 
 def lose_cache(mark: CacheMark | None, path: str, losses: list[Loss]) -> None:

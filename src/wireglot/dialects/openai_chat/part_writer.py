@@ -11,7 +11,6 @@ from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.openai_chat.chunks import Chunks
 from wireglot.dialects.openai_chat.citations import render_citation
 from wireglot.dialects.openai_chat.extras import NAME, lose_cache
-from wireglot.dialects.openai_chat.outcome import render_logprobs
 from wireglot.dialects.openai_chat.parts import media_part
 from wireglot.dialects.openai_chat.reasoning import (
     CARRIER,
@@ -26,6 +25,7 @@ from wireglot.dialects.openai_chat.reasoning import (
     text_key,
 )
 from wireglot.dialects.openai_chat.tools import is_legacy
+from wireglot.dialects.openai_values import render_logprobs
 from wireglot.ir.content import Extra, Foreign, Media, Part, Reasoning, Signature, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Feature, Loss, is_blank, losses_of_extra
 from wireglot.ir.stream import Delta, PartEnd

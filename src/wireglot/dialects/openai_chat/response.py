@@ -18,7 +18,6 @@ from wireglot.dialects.openai_chat.outcome import (
     parse_stop,
     parse_tier,
     parse_usage,
-    render_logprobs,
     render_stop,
     render_tier,
     render_usage,
@@ -28,6 +27,7 @@ from wireglot.dialects.openai_chat.parts import parse_part
 from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoning, parse_states
 from wireglot.dialects.openai_chat.render_answer import Answer
 from wireglot.dialects.openai_chat.tools import parse_call, parse_function_call
+from wireglot.dialects.openai_values import render_logprobs
 from wireglot.dialects.unknown_fields import HOLLOW
 from wireglot.ir.content import Extra, Media, Origin, Part, Text, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, own_form
@@ -18,6 +18,7 @@ from wireglot.dialects.openai_chat.extras import (
     put_cache,
 )
 from wireglot.dialects.openai_chat.reasoning import CARRIER, call_signature
+from wireglot.dialects.openai_values import CHOICE_MODES, HOSTED_KINDS, custom_names, grammar_of
 from wireglot.ir.content import Extra, Foreign, Origin, ToolCall
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -27,22 +28,8 @@ from wireglot.wire.json import BadJson, decode, encode_text
 WEB_SEARCH = "web_search_options"
 
 _FUNCTION = frozenset({"name", "description", "parameters", "strict"})
-_MODES: dict[str, Literal["auto", "none", "required"]] = {
-    "auto": "auto",
-    "none": "none",
-    "required": "required",
-    "any": "required",
-}
 # Declarations of other servers' hosted tools that mean a shared concept.
-_HOSTED = {
-    "web_search": "web_search",
-    "openrouter:web_search": "web_search",
-    "code_interpreter": "code_execution",
-    "browser_search": "web_search",
-    "file_search": "file_search",
-    "mcp": "mcp",
-    "image_generation": "image_generation",
-}
+_HOSTED = {**HOSTED_KINDS, "openrouter:web_search": "web_search", "browser_search": "web_search"}
 
 
 # Declarations
@@ -190,19 +177,12 @@ def _custom_out(tool: Tool, form: dict[str, Any], path: str, losses: list[Loss])
     if tool.strict:
         losses.append(Loss(f"{path}.strict", "tool.strict", "dropped", "custom tools are never strict"))
     shape = form.get("format")
-    if shape is not None and _grammar_of(shape) == tool.grammar:
+    if shape is not None and grammar_of(shape, "") == tool.grammar:
         custom["format"] = shape
     elif tool.grammar is not None:
         nested = {"syntax": tool.grammar.syntax, "definition": tool.grammar.definition}
         custom["format"] = {"type": "grammar", "grammar": nested}
     return {"type": "custom", "custom": custom}
-
-
-def _grammar_of(shape: dict[str, Any]) -> Grammar | None:
-    if shape.get("type") != "grammar":
-        return None
-    source = shape.get("grammar", shape)
-    return Grammar(source.get("syntax") or "", source.get("definition") or "")
 
 
 def render_hosted(tool: HostedTool, path: str, losses: list[Loss]) -> tuple[str, dict[str, Any]] | None:
@@ -224,8 +204,8 @@ def render_hosted(tool: HostedTool, path: str, losses: list[Loss]) -> tuple[str,
 def parse_choice(value: Any) -> ToolChoice | None:
     """A tool choice in any spelling; None for one that is not known."""
     mode = value if type(value) is str else value.get("type") if type(value) is dict else None
-    if type(mode) is str and mode in _MODES:
-        plain = ToolChoice(_MODES[mode])
+    if type(mode) is str and mode in CHOICE_MODES:
+        plain = ToolChoice(CHOICE_MODES[mode])
         return plain if type(value) is str and mode != "any" else _spelled(plain, value)
     if type(value) is not dict:
         return None
@@ -266,7 +246,7 @@ def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[L
         if choice.only:
             losses.append(Loss("$.tool_choice.only", "tool_choice", "dropped", "none allows no tool anyway"))
         return choice.mode
-    custom = {tool.name for tool in tools if isinstance(tool, Tool) and tool.kind == "custom"}
+    custom = custom_names(tools)
     entries = [_named_choice(name, "custom" if name in custom else "function") for name in choice.only]
     if choice.mode == "required" and len(entries) == 1:
         return entries[0]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot.dialects.fields import Fields
+from wireglot.dialects.fields import Fields, own_form
 from wireglot.dialects.openai_responses.spelling import NAME, keep, put_back
+from wireglot.dialects.openai_values import BREAKPOINT, TTLS, breakpoint_value
 from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import CacheMark
 from wireglot.ir.loss import Loss, losses_of_extra
 
-BREAKPOINT = "prompt_cache_breakpoint"
-_KEYS = frozenset({"mode", "ttl"})
-_TTLS = {"short": "30m", "long": "12h"}
+_MODE = frozenset({"mode"})
+_KEYS = _MODE | {"ttl"}
 
 
 def parse_cache(part: Fields) -> CacheMark | None:
@@ -22,21 +22,15 @@ def parse_cache(part: Fields) -> CacheMark | None:
     form: dict[str, Any] = {}
     if mark.value.get("mode") != "explicit":
         form["mode"] = mark.value.get("mode")
-    match mark.value.get("ttl"):
-        case "30m":
-            return CacheMark("short", keep(mark.value, _KEYS, form, always=("mode",)))
-        case "12h":
-            return CacheMark("long", keep(mark.value, _KEYS, form, always=("mode",)))
-        case _:
-            return CacheMark("", keep(mark.value, frozenset({"mode"}), form, always=("mode",)))
+    stated = mark.value.get("ttl")
+    ttl = TTLS.get(stated, "") if type(stated) is str else ""
+    return CacheMark(ttl, keep(mark.value, _KEYS if ttl else _MODE, form, always=("mode",)))
 
 
 def render_cache(mark: CacheMark, path: str, losses: list[Loss]) -> dict[str, Any]:
     losses_of_extra(mark.extra, NAME, f"{path}.cache", losses)
-    form = mark.extra.form if mark.extra is not None and mark.extra.dialect == NAME else {}
-    value: dict[str, Any] = {}
-    if "mode" not in form.get(WITHOUT, ()):
-        value["mode"] = form.get("mode", "explicit")
-    if mark.ttl:
-        value["ttl"] = _TTLS[mark.ttl]
+    form = own_form(mark.extra, NAME)
+    value = breakpoint_value(mark.ttl, form.get("mode", "explicit"))
+    if "mode" in form.get(WITHOUT, ()):
+        del value["mode"]
     return put_back(value, mark.extra)

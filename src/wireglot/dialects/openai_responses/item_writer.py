@@ -16,7 +16,6 @@ from wireglot.dialects.foreign import ForeignEvents
 from wireglot.dialects.openai_responses.belonging import message_fields, message_form, same_message
 from wireglot.dialects.openai_responses.item_frames import TAIL, Item, OpenPart
 from wireglot.dialects.openai_responses.output import carrier
-from wireglot.dialects.openai_responses.parts import render_logprobs
 from wireglot.dialects.openai_responses.reasoning_writer import ReasoningWriter
 from wireglot.dialects.openai_responses.render_items import no_arguments, render_call, render_foreign
 from wireglot.dialects.openai_responses.response import (
@@ -26,6 +25,7 @@ from wireglot.dialects.openai_responses.response import (
 )
 from wireglot.dialects.openai_responses.sections import SEAM, joined, pieces
 from wireglot.dialects.openai_responses.spelling import NAME
+from wireglot.dialects.openai_values import render_logprobs
 from wireglot.ir.content import (
     Extra,
     Foreign,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.openai_responses.spelling import NAME, keep, put_back
+from wireglot.dialects.openai_values import CHOICE_MODES, HOSTED_KINDS, Mode, custom_names, grammar_of
 from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import Extra, Foreign
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -16,14 +17,10 @@ _CUSTOM_KEYS = frozenset({"type", "name", "description", "format", "defer_loadin
 _NAMESPACE_KEYS = frozenset({"type", "name", "tools"})
 
 _HOSTED = {
-    "code_interpreter": "code_execution",
+    **HOSTED_KINDS,
     "computer": "computer",
     "computer_use_preview": "computer",
-    "file_search": "file_search",
-    "image_generation": "image_generation",
-    "mcp": "mcp",
     "tool_search": "tool_search",
-    "web_search": "web_search",
     "web_search_2025_08_26": "web_search",
     "web_search_preview": "web_search",
     "web_search_preview_2025_03_11": "web_search",
@@ -33,9 +30,6 @@ _NATIVE: dict[str, dict[str, Any]] = {
     "code_execution": {"type": "code_interpreter", "container": {"type": "auto"}},
 }
 """What stands for a tool another provider runs."""
-
-Mode = Literal["auto", "none", "required"]
-_MODES: dict[str, Mode] = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
 
 _EMPTY_SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
 
@@ -109,7 +103,7 @@ def _parse_custom(tool: Fields, namespace: str, form: dict[str, Any]) -> Tool:
     grammar: Grammar | None = None
     if raw is not None:
         form["format"] = raw.value
-        grammar = _grammar(raw.value)
+        grammar = grammar_of(raw.value)
     return Tool(
         tool.text("name"),
         tool.text_or_none("description"),
@@ -119,15 +113,6 @@ def _parse_custom(tool: Fields, namespace: str, form: dict[str, Any]) -> Tool:
         deferred=bool(deferred),
         extra=keep(tool.value, _CUSTOM_KEYS, form, always=("type",)),
     )
-
-
-def _grammar(value: dict[str, Any]) -> Grammar | None:
-    inner = value.get("grammar")
-    source = inner if type(inner) is dict else value
-    syntax, definition = source.get("syntax"), source.get("definition")
-    if value.get("type") == "grammar" and type(syntax) is str and type(definition) is str:
-        return Grammar(syntax, definition)
-    return None
 
 
 def render_tools(tools: tuple[AnyTool, ...], losses: list[Loss]) -> list[dict[str, Any]]:
@@ -178,7 +163,7 @@ def _render_tool(tool: Tool, path: str, losses: list[Loss]) -> dict[str, Any]:
         value["description"] = tool.description
     if tool.kind == "custom":
         raw = form.get("format")
-        if raw is not None and _grammar(raw) == tool.grammar:
+        if raw is not None and grammar_of(raw) == tool.grammar:
             value["format"] = raw
         elif tool.grammar is not None:
             grammar = tool.grammar
@@ -221,7 +206,7 @@ def parse_tool_choice(value: Any, path: str) -> ToolChoice:
 def _read_choice(value: Any, path: str) -> tuple[Mode, tuple[str, ...], dict[str, Any]]:
     """Mode, names, and what the IR has no name for."""
     if type(value) is str:
-        mode = _MODES.get(value)
+        mode = CHOICE_MODES.get(value)
         return ("auto", (), {"mode": value}) if mode is None else (mode, (), {})
     choice = Fields(value, path)
     kind = choice.text_or("type")
@@ -232,8 +217,8 @@ def _read_choice(value: Any, path: str) -> tuple[Mode, tuple[str, ...], dict[str
     if kind == "allowed_tools":
         nested = choice.value.get("allowed_tools")
         return _read_allowed(Fields(nested, f"{path}.allowed_tools") if type(nested) is dict else choice)
-    if kind in _MODES:
-        return _MODES[kind], (), {}
+    if kind in CHOICE_MODES:
+        return CHOICE_MODES[kind], (), {}
     return "required", (), dict(choice.value)
 
 
@@ -262,7 +247,7 @@ def render_tool_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: l
         if choice.only:
             losses.append(Loss(path, "tool_choice", "approximated", "none of them, whichever were named"))
         return choice.mode
-    customs = {tool.name for tool in tools if isinstance(tool, Tool) and tool.kind == "custom"}
+    customs = custom_names(tools)
     named = [{"type": "custom" if name in customs else "function", "name": name} for name in choice.only]
     if choice.mode == "required" and len(named) == 1:
         return named[0]
