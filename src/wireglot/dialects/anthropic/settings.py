@@ -45,7 +45,7 @@ def parse_thinking_config(body: Fields) -> Thinking:
     known = _THINKING
     kind, shown = fields.text_or_none("type"), fields.text_or_none("display")
     if kind not in _MODES:
-        known = known - {"type"}  # between_tools, and what comes later
+        known = known - {"type"}  # a mode the IR does not have (`between_tools`) stays an unknown field
     if shown not in _DISPLAYS:
         known = known - {"display"}
     beside = keep(fields.value, known, None if fields.value else {"empty": True})
@@ -112,7 +112,7 @@ def _render_effort(thinking: Thinking, losses: list[Loss]) -> str | None:
 def _implied_mode(thinking: Thinking, losses: list[Loss]) -> Any:
     """A budget or a wish to see the thinking of some effort cannot be said without a mode."""
     if thinking.effort == "none":
-        return "off"  # declared with the effort
+        return "off"  # no loss here: `_render_effort` has declared it
     if thinking.budget is not None:
         losses.append(Loss("$.thinking.mode", "thinking.mode", "invented", "a budget turns thinking on"))
         return "on"

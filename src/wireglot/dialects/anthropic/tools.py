@@ -157,7 +157,7 @@ def _render_schema(
     schema = tool.schema
     if not schema:
         if "input_schema" in form or "input_schema" in form.get("blank", {}):
-            return None  # as it came
+            return None  # the source wrote none or an empty one, which `put_back` restores
         return (
             None if "input_schema" in own_fields(tool.extra, NAME) else {"type": "object", "properties": {}}
         )

@@ -69,6 +69,12 @@ class PartRenderer:
                 return None
         return put_back(rendered, part.extra)
 
+    def _lose_signature(self, part: Text | Media, path: str) -> None:
+        if part.signature is not None:
+            self.losses.append(
+                Loss(f"{path}.signature", "reasoning.signature", "dropped", "results are not signed")
+            )
+
     def _prose_losses(self, part: Text, path: str) -> None:
         out = self.losses
         losses_of_extra(part.extra, OWN, path, out)
@@ -185,15 +191,7 @@ class PartRenderer:
             match item:
                 case Text():
                     self._prose_losses(item, place)
-                    if item.signature is not None:
-                        self.losses.append(
-                            Loss(
-                                f"{place}.signature",
-                                "reasoning.signature",
-                                "dropped",
-                                "results are not signed",
-                            )
-                        )
+                    self._lose_signature(item, place)
                     if item.text:
                         misplaced = misplaced or bool(media)
                         texts.append(item.text)
@@ -201,15 +199,7 @@ class PartRenderer:
                     rendered = render_media(item, place, self.losses)
                     if rendered is None:
                         continue
-                    if item.signature is not None:
-                        self.losses.append(
-                            Loss(
-                                f"{place}.signature",
-                                "reasoning.signature",
-                                "dropped",
-                                "results are not signed",
-                            )
-                        )
+                    self._lose_signature(item, place)
                     if "text" in rendered:
                         texts.append(rendered["text"])
                     else:

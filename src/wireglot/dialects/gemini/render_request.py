@@ -97,7 +97,7 @@ def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, lis
         form = own_form(message.extra, OWN)
         empty = form.get("parts") in ("empty", "absent") and not message.content
         if not parts and not empty:
-            continue  # a content without parts is refused, mostly: a Gemini client may send what it likes
+            continue  # Gemini refuses a content without parts; one of a Gemini client goes as it is
         if not contents or contents[-1].role != role or form.get("cut") or empty:
             contents.append(_Content(role, message))
         contents[-1].messages += 1

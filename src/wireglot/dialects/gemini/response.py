@@ -112,7 +112,7 @@ def _parse_content(candidate: Fields, parser: PartParser, form: dict[str, Any]) 
     given = content.value.get("parts")
     frame = {key: item for key, item in content.value.items() if key != "parts" or not item}
     if frame != {"role": "model"} or not given:
-        form["content"] = frame  # an object without parts, a missing role: all of it has been seen
+        form["content"] = frame  # upstreams leave out the parts or the role: what they wrote comes back
     if given is not None and type(given) is not list:
         form["parts"] = "single"
     path = f"{content.path}.parts"

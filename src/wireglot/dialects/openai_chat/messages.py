@@ -36,10 +36,10 @@ class Conversation:
         self._calls: dict[str, ToolCall] = {}
         self._open: dict[str, ToolCall] = {}  # calls without an answer so far
         self._ordinal = 0
-        self._prefill = ""  # the flag of the last message, if it is one
+        self._prefill = ""  # the prefill flag of the newest message; empty if it has none
 
     def finish(self) -> tuple[Message, ...]:
-        if self._prefill:  # the place says it already: the flag is spelling
+        if self._prefill:  # an assistant message at the end is a prefill: the flag says nothing more
             last = self._messages[-1]
             extra = last.extra
             assert extra is not None
@@ -181,7 +181,7 @@ class Conversation:
             content.append(part)
         mark = None
         if content and isinstance(last := content[-1], Text) and last.cache is not None:
-            # Marks stand on parts here; what is behind the last one is behind the whole result.
+            # Chat has cache marks on parts only: one on the last part is one behind the whole result.
             mark = last.cache
             content[-1] = Text(last.text, last.refusal, extra=last.extra)
         self._open.pop(identifier, None)

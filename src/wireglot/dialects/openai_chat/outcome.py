@@ -41,7 +41,7 @@ _NAMES: dict[StopReason, str] = {
     "other": "stop",
 }
 _EXACT = frozenset({"end", "length", "tool_calls", "refused"})
-_ABSURD = 10**9
+_MAX_TOKENS_BELIEVED = 10**9
 
 # service_tier: OpenAI's word for the neutral one. The neutral names it shares stay as they are.
 _TIERS = {"default": "standard"}
@@ -98,7 +98,7 @@ def _count(value: Any) -> int:
     """A number of tokens; what is absurd counts as not told."""
     if type(value) is float and value.is_integer():
         value = int(value)
-    return value if type(value) is int and 0 <= value <= _ABSURD else 0
+    return value if type(value) is int and 0 <= value <= _MAX_TOKENS_BELIEVED else 0
 
 
 def parse_usage(raw: dict[str, Any]) -> Usage:

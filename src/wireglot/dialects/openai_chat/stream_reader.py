@@ -22,7 +22,7 @@ from wireglot.dialects.openai_chat.outcome import (
     parse_tier,
     parse_usage,
 )
-from wireglot.dialects.openai_chat.repeated_chunks import Refrain
+from wireglot.dialects.openai_chat.repeated_chunks import RepeatedChunks
 from wireglot.dialects.openai_chat.response import parse_response
 from wireglot.dialects.openai_chat.stream_parts import Assembly
 from wireglot.dialects.unknown_fields import is_hollow
@@ -58,11 +58,11 @@ class ChatReader(AnswerReader[bytes]):
         self._finish: str | None = None
         self._others: list[dict[str, Any]] = []  # fragments of further answers (`n`), told as one event
         self._parts = Assembly(context)
-        self._refrain = Refrain()
+        self._repeated = RepeatedChunks()
 
     def _read_pieces(self, pieces: list[bytes], out: list[Event]) -> None:
-        refrain = self._refrain
-        at = refrain.read(pieces, 0, out)
+        repeated = self._repeated
+        at = repeated.read(pieces, 0, out)
         while at < len(pieces):
             block, before = pieces[at], len(out)
             frame = self._sse.frame(block)
@@ -70,8 +70,8 @@ class ChatReader(AnswerReader[bytes]):
                 self._frame(frame, out)
                 if self._ended:
                     return
-                refrain.learn(block, out[before:])
-            at = refrain.read(pieces, at + 1, out)
+                repeated.learn(block, out[before:])
+            at = repeated.read(pieces, at + 1, out)
 
     def _read_end(self, out: list[Event]) -> None:
         for frame in self._sse.close():
@@ -198,7 +198,7 @@ class ChatReader(AnswerReader[bytes]):
                 error = parse_error({"choices": [choice]}, 0)
                 self._fail(error or ApiError("server", "the upstream stopped with an error"), out)
                 return False
-            # Some say it twice; a first word that tells more stays.
+            # Some servers send two finish reasons; a first one that says more than "stop" stays.
             if not self._finish or is_vague(self._finish):
                 self._finish = finish or self._finish or ""
         if not choice.keys() <= _CHOICE:

@@ -13,8 +13,10 @@ import msgspec
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.envelope import Holder, unseal
 from wireglot.dialects.fields import Fields
+from wireglot.dialects.openai_responses.output import (
+    joined,
+)
 from wireglot.dialects.openai_responses.parts import parse_part
-from wireglot.dialects.openai_responses.sections import joined
 from wireglot.dialects.openai_responses.spelling import NAME, keep
 from wireglot.ir.content import (
     Extra,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.fields import Fields, own_form
-from wireglot.dialects.openai_responses.belonging import part_extra
-from wireglot.dialects.openai_responses.cache import parse_cache, render_cache
 from wireglot.dialects.openai_responses.media import parse_media
-from wireglot.dialects.openai_responses.spelling import NAME, keep, put_back
+from wireglot.dialects.openai_responses.output import (
+    part_extra,
+)
+from wireglot.dialects.openai_responses.spelling import NAME, keep, parse_cache, put_back, render_cache
 from wireglot.dialects.openai_values import BREAKPOINT, cited_span, parse_logprob, render_logprobs
 from wireglot.ir.content import Citation, Extra, Foreign, Media, Text, TokenLogprob
 from wireglot.ir.loss import Loss, losses_of_extra

@@ -6,10 +6,12 @@ from typing import Any
 
 from wireglot.dialects.base import is_minted
 from wireglot.dialects.fields import own_form
-from wireglot.dialects.openai_responses.belonging import message_form
 from wireglot.dialects.openai_responses.media import render_media
+from wireglot.dialects.openai_responses.output import (
+    joined,
+    message_form,
+)
 from wireglot.dialects.openai_responses.parts import is_plain, render_text
-from wireglot.dialects.openai_responses.sections import joined
 from wireglot.dialects.openai_responses.spelling import NAME, put_back
 from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import Foreign, Media, Message, Reasoning, ResultPart, Text, ToolCall, ToolResult

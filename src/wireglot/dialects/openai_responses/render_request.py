@@ -6,8 +6,10 @@ from typing import Any
 
 from wireglot.dialects.base import Context, Rendered, is_minted
 from wireglot.dialects.fields import own_form
-from wireglot.dialects.openai_responses.belonging import same_message
 from wireglot.dialects.openai_responses.items import ITEM_TYPES
+from wireglot.dialects.openai_responses.output import (
+    same_message,
+)
 from wireglot.dialects.openai_responses.parts import is_plain
 from wireglot.dialects.openai_responses.render_items import (
     declare_signature,
@@ -124,7 +126,7 @@ def _render_sampling(request: Request, body: dict[str, Any], losses: list[Loss])
     for key, feature in _UNKNOWN_SAMPLING:
         value = getattr(sampling, key)
         if key == "candidates" and value == 1:
-            continue  # one answer is what everyone gives
+            continue  # one candidate is the default: nothing is lost
         if value is not None:
             losses.append(Loss(f"$.sampling.{key}", feature, "dropped", "no such setting here"))
     if sampling.logprobs is False:

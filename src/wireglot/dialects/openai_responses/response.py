@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import Fields, own_form
-from wireglot.dialects.openai_responses.belonging import ITEM, message_fields, message_form, same_message
 from wireglot.dialects.openai_responses.echo import ECHOED, echo, told
 from wireglot.dialects.openai_responses.items import (
     Carried,
@@ -28,13 +27,17 @@ from wireglot.dialects.openai_responses.outcome import (
     render_usage,
 )
 from wireglot.dialects.openai_responses.output import (
+    ITEM,
     ItemIds,
     carrier,
     declare_id,
     encrypted_content,
+    message_fields,
+    message_form,
     native_id,
     reasoning_id,
     response_id,
+    same_message,
 )
 from wireglot.dialects.openai_responses.parts import render_text
 from wireglot.dialects.openai_responses.render_items import render_call, render_foreign, render_reasoning
@@ -253,7 +256,7 @@ def respell(body: dict[str, Any], extra: Extra | None) -> dict[str, Any]:
         if key != "output" or not body["output"]:
             body.pop(key, None)
     for key in [key for key in put_back(body, extra) if key.startswith(USAGE)]:
-        del body[key]  # said by the usage itself
+        del body[key]  # `usage` has them already
     return body
 
 

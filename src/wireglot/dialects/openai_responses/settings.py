@@ -118,7 +118,7 @@ def render_output(output: OutputFormat, losses: list[Loss]) -> dict[str, Any] | 
     losses_of_extra(output.extra, NAME, "$.output", losses)
     match output.kind:
         case "text":
-            # The default; said only where the client said it.
+            # The default format: written only where the client wrote it.
             return put_back({"type": "text"}, output.extra) if own_form(output.extra, NAME) else None
         case "json":
             return put_back({"type": "json_object"}, output.extra)
