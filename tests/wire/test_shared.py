@@ -117,7 +117,7 @@ def test_the_longest_unused_goes_first_with_all_that_was_made_of_it() -> None:
 
 
 def test_there_is_only_so_much_room() -> None:
-    assert not is_shared(decode_shared(encode(["x" * shared._LONGEST])))
+    assert not is_shared(decode_shared(encode(["x" * shared._LONGEST_BYTES])))
     for number in range(40):
         decode_shared(encode([str(number) + "x" * 120_000]))
     assert sum(map(len, shared._texts)) <= shared._MOST_BYTES

@@ -86,9 +86,9 @@ _UNSEEN: Final = re.compile(
     r"<(script|style)\b.*?(?:</\1[^>]*>?|\Z)|<!--.*?(?:-->|\Z)", re.IGNORECASE | re.DOTALL
 )
 _TAG: Final = re.compile(r"<[^>]*>?")
-_PAGE_READ = 20_000  # what a page has to say stands at its top
-_PAGE_TOLD = 200
-_TEXT_TOLD = 4096
+_PAGE_READ_CHARS = 20_000  # what a page has to say stands at its top
+_PAGE_TOLD_CHARS = 200
+_TEXT_TOLD_CHARS = 4096
 
 
 def kind_of_status(status: int) -> ErrorKind:
@@ -126,7 +126,7 @@ def is_page(text: str) -> bool:
 
 def page_message(text: str) -> str:
     """A page in one line: its title, else its heading, else all text. "502" alone is no title."""
-    text = text[:_PAGE_READ]
+    text = text[:_PAGE_READ_CHARS]
     told = ""
     for pattern in _TITLES:
         found = pattern.search(text)
@@ -135,7 +135,7 @@ def page_message(text: str) -> str:
             break
     else:
         told = _plain(_UNSEEN.sub(" ", text))
-    return f"the upstream answered with a web page{f': {told[:_PAGE_TOLD]}' if told else ''}"
+    return f"the upstream answered with a web page{f': {told[:_PAGE_TOLD_CHARS]}' if told else ''}"
 
 
 def _plain(markup: str) -> str:
@@ -151,8 +151,10 @@ def bare_message(body: Any, status: int) -> str:
     if type(body) is bytes:
         body = body.decode("utf-8", "replace")
     if type(body) is str:
-        return page_message(body) if is_page(body) else body.strip()[:_TEXT_TOLD] or status_message(status)
-    return encode_text(body)[:_TEXT_TOLD] if body else status_message(status)
+        return (
+            page_message(body) if is_page(body) else body.strip()[:_TEXT_TOLD_CHARS] or status_message(status)
+        )
+    return encode_text(body)[:_TEXT_TOLD_CHARS] if body else status_message(status)
 
 
 def stated_message(error: dict[str, Any]) -> str:
@@ -165,5 +167,5 @@ def stated_message(error: dict[str, Any]) -> str:
             inner = value[0] if type(value) is list else value
             if type(inner) is dict and type(inner.get("msg")) is str:
                 return str(inner["msg"])
-            return encode_text(value)[:_TEXT_TOLD]
+            return encode_text(value)[:_TEXT_TOLD_CHARS]
     return ""

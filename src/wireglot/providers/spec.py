@@ -113,7 +113,7 @@ def names() -> tuple[str, ...]:
 def provider(name: str) -> ProviderSpec:
     if name not in names():
         raise UnknownProvider(f"unknown provider {name!r}: expected one of {', '.join(names())}")
-    import tomllib  # as above: `import wireglot` stays light
+    import tomllib  # here, so that `import wireglot` stays light
     from importlib.resources import files
 
     text = (files("wireglot.providers") / "catalog" / f"{name}.toml").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from wireglot.wire.json import decode
 
 _MOST_TEXTS = 64
 _MOST_BYTES = 2 * 1024 * 1024  # of all texts: decoded, they may take twenty times as much
-_LONGEST = 128 * 1024  # longer texts are decoded anew each time
+_LONGEST_BYTES = 128 * 1024  # longer texts are decoded anew each time
 _MOST_MADE = 32
 """How much is kept of one value: one for each kind of endpoint it goes to."""
 
@@ -37,7 +37,7 @@ _known: dict[int, _Shared] = {}
 
 def decode_shared(text: bytes | memoryview) -> Any:
     """As `decode`, but an array or an object that was decoded lately is the same one."""
-    if len(text) > _LONGEST:
+    if len(text) > _LONGEST_BYTES:
         return decode(text)
     key = bytes(text)
     value = _texts.pop(key, None)

@@ -94,7 +94,7 @@ def _compact_spans(readable: bytes, values: Mapping[str, msgspec.Raw]) -> dict[s
         start = at + len(key) + len('"":')
         end = start + len(raw)
         spans[key] = (start, end)
-        at = end + len(",")  # or the last brace
+        at = end + len(",")  # behind the last value it is the closing brace, of the same length
     return spans if spans and at == len(readable) else None
 
 

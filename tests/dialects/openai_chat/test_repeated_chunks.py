@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wireglot.dialects.base import Context
-from wireglot.dialects.openai_chat.repeated_chunks import Refrain
+from wireglot.dialects.openai_chat.repeated_chunks import RepeatedChunks
 from wireglot.dialects.openai_chat.stream_reader import ChatReader
 from wireglot.ir.stream import Delta, Event, Failure
 
 
-class _Forgetful(Refrain):
+class _Forgetful(RepeatedChunks):
     """Learns nothing: every chunk is read in full."""
 
     def learn(self, block: bytes, said: list[Event]) -> None:
@@ -22,7 +22,7 @@ class _Forgetful(Refrain):
 
 def _in_full() -> ChatReader:
     reader = ChatReader(Context(seed="s"))
-    reader._refrain = _Forgetful()
+    reader._repeated = _Forgetful()
     return reader
 
 

@@ -66,7 +66,7 @@ _TOO_LONG = "prompt is too long"
 
 
 def parse_error(body: Any, status: int = 0) -> ApiError | None:
-    """The error a body reports; None if it is none and the status does not say so."""
+    """The error a body reports; None where neither the body nor the status (0: unknown) reports one."""
     if type(body) is list and len(body) == 1:
         body = body[0]
     if type(body) is bytes:

@@ -35,7 +35,7 @@ def parse_media(fields: Fields, kind: Literal["image", "document"]) -> Media | F
         return _parse_content_document(fields, source)
     if type(way) is not str or way not in _SOURCES or (way == "text" and kind == "image"):
         return Foreign(NAME, kind, fields.value)
-    extra = _with_source(keep(fields, _KNOWN[kind]), source.rest(_SOURCES[way], NAME))
+    extra = _with_source(keep(fields.value, _KNOWN[kind]), source.rest(_SOURCES[way], NAME))
     return Media(
         kind,
         mime=source.text_or("media_type"),
@@ -64,7 +64,7 @@ def _parse_content_document(fields: Fields, source: Fields) -> Media | Foreign:
     text = _joined(source.value.get("content"))
     if text is None or source.value.keys() != {"type", "content"}:
         return Foreign(NAME, "document", fields.value)
-    extra = keep(fields, _KNOWN["document"], form={"content": source.value})
+    extra = keep(fields.value, _KNOWN["document"], {"content": source.value})
     return Media(
         "document", _PLAIN, text=text, name=fields.text_or("title"), cache=parse_cache(fields), extra=extra
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.fields import Fields
+from wireglot.dialects.unknown_fields import UnknownFields
 from wireglot.ir.content import CacheMark, Extra
-from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.loss import Loss
 
 NAME = "anthropic"
 
@@ -19,29 +20,8 @@ def is_own(extra: Extra | None) -> bool:
     return extra is not None and extra.dialect == NAME
 
 
-def keep(
-    fields: Fields, known: frozenset[str], blanks: tuple[str, ...] = (), form: dict[str, Any] | None = None
-) -> Extra | None:
-    """What stands beside the known fields. `blanks` are known fields whose empty value says nothing, but
-    is there: an empty `citations` list, `is_error: false`."""
-    empty = {key: fields.value[key] for key in blanks if key in fields.value and _is_empty(fields.value[key])}
-    if empty:
-        form = {**(form or {}), "blank": empty}
-    return fields.rest(known, NAME, form)
-
-
-def put_back(block: dict[str, Any], extra: Extra | None, path: str, losses: list[Loss]) -> dict[str, Any]:
-    """Give a wire object the fields it came with; declare those another dialect left there."""
-    if extra is None:
-        return block
-    if extra.dialect != NAME:
-        losses_of_extra(extra, NAME, path, losses)
-        return block
-    for key, value in extra.fields.items():
-        block.setdefault(key, value)
-    for key, value in extra.form.get("blank", {}).items():
-        block.setdefault(key, value)
-    return block
+_UNKNOWN = UnknownFields(NAME)
+keep, put_back = _UNKNOWN.keep, _UNKNOWN.put_back
 
 
 def parse_cache(fields: Fields, key: str = "cache_control") -> CacheMark | None:
@@ -65,7 +45,3 @@ def render_cache(mark: CacheMark, path: str, losses: list[Loss]) -> dict[str, An
     if mark.ttl:
         block["ttl"] = _TTL_WRITTEN[mark.ttl]
     return put_back(block, mark.extra, f"{path}.cache", losses)
-
-
-def _is_empty(value: Any) -> bool:
-    return value is False or value == "" or value == [] or value == {}

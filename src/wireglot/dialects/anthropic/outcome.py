@@ -40,7 +40,7 @@ def render_stop(stop: Stop, path: str, losses: list[Loss]) -> dict[str, Any]:
     if stop.dialect == NAME and stop.raw:
         raw: str | None = stop.raw
     elif stop.dialect == NAME and stop.reason == "other":
-        raw = None  # that is how it was said
+        raw = None  # the source had no stop reason either
     else:
         raw = SPELT.get(stop.reason, "end_turn")
         if stop.reason not in SPELT:

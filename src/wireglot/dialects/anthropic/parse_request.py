@@ -109,7 +109,7 @@ def _parse_messages(body: Fields, blocks: BlockParser) -> list[Message]:
             raise ClientFault(
                 f"expected a string or an array, got {describe(content)}", f"{fields.path}.content"
             )
-        messages.append(Message(role, parts, extra=keep(fields, _MESSAGE, form=form)))
+        messages.append(Message(role, parts, extra=keep(fields.value, _MESSAGE, form)))
     return messages
 
 
@@ -137,7 +137,7 @@ def _parse_extra(
         known = known | {"output_format"}
     if tier == "fast" and "service_tier" not in form:
         known = known | {"speed"}
-    rest = keep(fields, known, ("stop_sequences", "tools", "metadata", "output_config"), form)
+    rest = keep(fields.value, known, form, blanks=("stop_sequences", "tools", "metadata", "output_config"))
     information = dict(rest.fields) if rest is not None else {}
     config = config_rest(fields, output)
     if config:

@@ -164,7 +164,9 @@ class BlockParser:
             parts,
             fields.boolean("is_error") or False,
             cache=parse_cache(fields),
-            extra=keep(fields, _RESULT, ("is_error",) if content else ("is_error", "content"), form),
+            extra=keep(
+                fields.value, _RESULT, form, blanks=("is_error",) if content else ("is_error", "content")
+            ),
         )
 
     def _result_part(self, fields: Fields) -> ResultPart:
@@ -185,7 +187,7 @@ def parse_text(fields: Fields) -> Text:
         fields.text("text"),
         citations=parse_citations(fields),
         cache=parse_cache(fields),
-        extra=keep(fields, known, ("citations",)),
+        extra=keep(fields.value, known, blanks=("citations",)),
     )
 
 

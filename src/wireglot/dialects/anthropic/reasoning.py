@@ -35,17 +35,17 @@ def parse_thinking(fields: Fields, context: Context, origin: Origin) -> Reasonin
     raw = fields.text_or("signature")
     if not raw:
         spelling = "empty" if "signature" in fields.value else "absent"
-        return Reasoning(text, extra=keep(fields, _THINKING, form={"signature": spelling}))
+        return Reasoning(text, extra=keep(fields.value, _THINKING, {"signature": spelling}))
     sealed = open_signature(raw, context, origin)
     if sealed.holder in ("call", "text", "media") and not text:
         return sealed
     signature = sealed.signature if sealed.holder == "reasoning" else None
-    return Reasoning(text, signature, extra=keep(fields, _THINKING))
+    return Reasoning(text, signature, extra=keep(fields.value, _THINKING))
 
 
 def parse_redacted(fields: Fields, context: Context, origin: Origin) -> Reasoning:
     sealed = open_signature(fields.text("data"), context, origin)
-    return Reasoning("", sealed.signature, redacted=True, extra=keep(fields, _REDACTED))
+    return Reasoning("", sealed.signature, redacted=True, extra=keep(fields.value, _REDACTED))
 
 
 def belongs(sealed: Sealed, part: Part) -> bool:

@@ -45,10 +45,10 @@ def parse_thinking_config(body: Fields) -> Thinking:
     known = _THINKING
     kind, shown = fields.text_or_none("type"), fields.text_or_none("display")
     if kind not in _MODES:
-        known = known - {"type"}  # between_tools, and what comes later
+        known = known - {"type"}  # a mode the IR does not have (`between_tools`) stays an unknown field
     if shown not in _DISPLAYS:
         known = known - {"display"}
-    beside = keep(fields, known, form=None if fields.value else {"empty": True})
+    beside = keep(fields.value, known, None if fields.value else {"empty": True})
     if extra is not None:
         beside = Extra(NAME, {**(beside.fields if beside is not None else {}), **extra.fields})
     mode = _MODES.get(kind or "")
@@ -112,7 +112,7 @@ def _render_effort(thinking: Thinking, losses: list[Loss]) -> str | None:
 def _implied_mode(thinking: Thinking, losses: list[Loss]) -> Any:
     """A budget or a wish to see the thinking of some effort cannot be said without a mode."""
     if thinking.effort == "none":
-        return "off"  # declared with the effort
+        return "off"  # no loss here: `_render_effort` has declared it
     if thinking.budget is not None:
         losses.append(Loss("$.thinking.mode", "thinking.mode", "invented", "a budget turns thinking on"))
         return "on"
@@ -135,7 +135,7 @@ def parse_format(body: Fields) -> OutputFormat | None:
                 "schema",
                 fields.dict_or_none("schema"),
                 strict=True,
-                extra=keep(fields, _FORMAT, form=spelling),
+                extra=keep(fields.value, _FORMAT, spelling),
             )
     return None
 

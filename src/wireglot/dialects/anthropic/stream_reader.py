@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from wireglot.dialects.answer_reader import AnswerReader, json_or_text
 from wireglot.dialects.anthropic.errors import parse_error
 from wireglot.dialects.anthropic.names import NAME, keep
 from wireglot.dialects.anthropic.open_blocks import (
@@ -26,14 +27,13 @@ from wireglot.dialects.anthropic.parts import call_extra
 from wireglot.dialects.anthropic.reasoning import parse_redacted
 from wireglot.dialects.anthropic.response import KNOWN, parse_response
 from wireglot.dialects.base import Context
-from wireglot.dialects.faults import TRUNCATED, broken
 from wireglot.dialects.fields import Fields
 from wireglot.ir.content import Extra, Text, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.outcome import Stop
-from wireglot.ir.stream import Delta, Event, Failure, Finish, ForeignEvent, Start, UsageReport, unfold
+from wireglot.ir.stream import Delta, Event, Finish, ForeignEvent, Start, UsageReport, unfold
 from wireglot.wire.json import BadJson, decode, encode_text
-from wireglot.wire.sse import MAX_FRAME, Frame, FrameTooLarge, SseDecoder
+from wireglot.wire.sse import Frame, SseDecoder
 
 _TEXT = frozenset({"type", "text", "citations"})
 _THINKING = frozenset({"type", "thinking", "signature"})
@@ -42,7 +42,7 @@ _MESSAGE_DELTA = frozenset({"type", "delta", "usage"})
 _MESSAGE_STOP = frozenset({"type"})
 
 
-class MessageReader:
+class MessageReader(AnswerReader[Frame]):
     __slots__ = (
         "_blocks",
         "_decoder",
@@ -50,13 +50,10 @@ class MessageReader:
         "_events",
         "_extra",
         "_form",
-        "_over",
         "_parts",
-        "_plain",
         "_preset",
         "_reason",
         "_sequence",
-        "_sniffed",
         "_started",
         "_stopped",
         "_tier",
@@ -65,6 +62,7 @@ class MessageReader:
 
     def __init__(self, context: Context) -> None:
         self._decoder = SseDecoder(context.max_frame)
+        super().__init__(self._decoder.feed)
         self._parts = Parts(context)
         self._blocks: dict[Any, OpenBlock] = {}  # by wire index, in order of their start
         self._preset: list[Any] = []  # blocks that message_start gave, until it shows what they are
@@ -77,9 +75,6 @@ class MessageReader:
         self._details: dict[str, Any] = {}
         self._started = False
         self._stopped = False  # message_delta told why it stops
-        self._over = False
-        self._sniffed: bytes | None = b""  # the first bytes, until they tell a stream from a plain document
-        self._plain: bytearray | None = None
         self._events = {
             "message_start": self._message_start,
             "content_block_start": self._block_start,
@@ -91,66 +86,16 @@ class MessageReader:
             "ping": self._ping,
         }
 
-    def read(self, data: bytes) -> list[Event]:
-        out: list[Event] = []
-        if self._over:
-            return out
-        if self._sniffed is not None:
-            data = self._sniff(self._sniffed + data)
-        if self._plain is not None:
-            self._plain += data
-            if len(self._plain) > MAX_FRAME:
-                self._fail(broken("the answer is too large"), out)
-            return out
-        try:
-            frames = self._decoder.feed(data)
-        except FrameTooLarge as fault:
-            self._fail(broken(fault), out)
-            return out
-        self._read_frames(frames, out)
-        return out
-
-    def end(self) -> list[Event]:
-        out: list[Event] = []
-        if self._over:
-            return out
-        if self._plain is not None:
-            self._read_document(bytes(self._plain), out)
-        else:
-            try:
-                frames = self._decoder.feed(self._sniffed or b"") + self._decoder.close()
-            except FrameTooLarge as fault:
-                self._fail(broken(fault), out)
-                return out
-            self._read_frames(frames, out)
-        if not self._over:
-            if self._stopped:
-                self._take("message_stop", {}, out)
-            else:
-                self._fail(TRUNCATED, out)
-        return out
-
-    def _sniff(self, data: bytes) -> bytes:
-        """A plain document begins with a bracket, which no line of an event stream does."""
-        shown = data.removeprefix(b"\xef\xbb\xbf").lstrip()
-        if not shown or (len(data) < 3 and b"\xef\xbb\xbf".startswith(data)):
-            self._sniffed = data
-            return b""
-        self._sniffed = None
-        if shown[:1] in b"{[<":
-            self._plain = bytearray()
-        return data
-
-    def _read_frames(self, frames: list[Frame], out: list[Event]) -> None:
+    def _read_pieces(self, pieces: list[Frame], out: list[Event]) -> None:
         blocks = self._blocks
-        for frame in frames:
-            if self._over:
+        for frame in pieces:
+            if self._ended:
                 return
             try:
                 event = decode(frame.data)
-            except BadJson as problem:
+            except BadJson:
                 if frame.data.strip() not in (b"[DONE]", b""):
-                    self._fail(broken(problem), out)
+                    raise
                 continue
             if type(event) is not dict:
                 continue
@@ -166,18 +111,37 @@ class MessageReader:
                     continue
             self._take(kind if type(kind) is str else frame.event, event, out)
 
+    def _read_end(self, out: list[Event]) -> None:
+        self._read_pieces(self._decoder.close(), out)
+        if self._stopped and not self._ended:
+            self._message_stop({}, out)
+
+    def _read_document(self, document: bytes, out: list[Event]) -> None:
+        """What came is no stream: an error, a whole answer, or a list of events."""
+        body = json_or_text(document)
+        error = parse_error(body)
+        if error is not None:
+            self._fail(error, out)
+        elif type(body) is list and all(type(item) is dict for item in body):
+            for event in body:
+                if not self._ended:
+                    self._take(str(event.get("type")), event, out)
+            if self._stopped and not self._ended:
+                self._message_stop({}, out)
+        elif type(body) is dict and body.get("type") == "message":
+            response = parse_response(body, self._parts.context)
+            self._ended = True
+            out.extend(unfold(response))
+
     def _take(self, kind: str, event: dict[str, Any], out: list[Event]) -> None:
         known = self._events.get(kind)
-        try:
-            if known is not None:
-                known(event, out)
-            elif not kind and type(event.get("error")) in (dict, str):
-                self._error(event, out)
-            else:
-                self._start(event, out)
-                out.append(ForeignEvent(NAME, kind, event))
-        except UpstreamFault as fault:
-            self._fail(broken(fault), out)
+        if known is not None:
+            known(event, out)
+        elif not kind and type(event.get("error")) in (dict, str):
+            self._error(event, out)
+        else:
+            self._start(event, out)
+            out.append(ForeignEvent(NAME, kind, event))
 
     def _start(self, event: dict[str, Any], out: list[Event]) -> None:
         """Some hosts send no message_start; everything else needs one before it."""
@@ -236,7 +200,7 @@ class MessageReader:
                 return OpenText(part, fields.text_or("text"), parts, out)
             case "thinking":
                 said = fields.text_or_none("signature")
-                extra = keep(fields, _THINKING)
+                extra = keep(fields.value, _THINKING)
                 if extra is not None and not (extra.fields.keys() - _THINKING):
                     extra = None
                 return OpenThinking(extra, fields.text_or("thinking"), said, parts, out)
@@ -332,7 +296,7 @@ class MessageReader:
         for block in self._blocks.values():
             block.stop(out)
         self._blocks.clear()
-        self._over = True
+        self._ended = True
         calls = self._parts.calls > 0
         stop = parse_stop(self._reason, self._sequence, self._details, calls)
         if stop.reason == "tool_calls" and stop.raw != "tool_use":
@@ -342,11 +306,7 @@ class MessageReader:
         out.append(Finish(stop, usage, self._tier, Extra(NAME, self._extra, self._form)))
 
     def _error(self, event: dict[str, Any], out: list[Event]) -> None:
-        error = parse_error(event)
-        self._over = True
-        out.append(
-            Failure(error if error is not None else ApiError("server", "the upstream reported an error"))
-        )
+        self._fail(parse_error(event) or ApiError("server", "the upstream reported an error"), out)
 
     def _ping(self, event: dict[str, Any], out: list[Event]) -> None:
         pass
@@ -363,33 +323,6 @@ class MessageReader:
             self._sequence = value["stop_sequence"]
         if "stop_details" in value and (value["stop_details"] is not None or not self._details):
             self._details = {"stop_details": value["stop_details"]}
-
-    def _read_document(self, data: bytes, out: list[Event]) -> None:
-        """What came is no stream: an error, a whole answer, or a list of events."""
-        try:
-            body = decode(data)
-        except BadJson:
-            body = data.decode("utf-8", "replace")
-        error = parse_error(body)
-        if error is not None:
-            self._over = True
-            out.append(Failure(error))
-        elif type(body) is list and all(type(item) is dict for item in body):
-            for event in body:
-                if not self._over:
-                    self._take(str(event.get("type")), event, out)
-        elif type(body) is dict and body.get("type") == "message":
-            self._over = True
-            try:
-                response = parse_response(body, self._parts.context)
-            except UpstreamFault as fault:
-                self._fail(broken(fault), out)
-                return
-            out.extend(unfold(response))
-
-    def _fail(self, error: ApiError, out: list[Event]) -> None:
-        self._over = True
-        out.append(Failure(error))
 
 
 def _index(value: Any) -> Any:

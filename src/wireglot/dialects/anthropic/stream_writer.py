@@ -18,12 +18,11 @@ from wireglot.dialects.anthropic.names import NAME, is_own, put_back
 from wireglot.dialects.anthropic.outcome import overwrite_estimate, render_stop, render_usage
 from wireglot.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
 from wireglot.dialects.anthropic.response import malformed_call, model_name, render_final_usage
-from wireglot.dialects.anthropic.waiting import Waiting
 from wireglot.dialects.arguments import WRAPPED
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.foreign import ForeignEvents
-from wireglot.ir.content import Foreign, Media, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Usage
@@ -44,6 +43,25 @@ from wireglot.wire.json import encode
 from wireglot.wire.sse import frame
 
 _DELTA_END = b"}}\n\n"
+
+
+class _Waiting:
+    """A part that is not written to its end: only one block is open at a time, so others wait behind it."""
+
+    __slots__ = ("arguments", "end", "index", "opened", "part", "pieces", "scored")
+
+    def __init__(self, index: int, part: Part) -> None:
+        self.index = index
+        self.part = part
+        self.pieces: list[str] = []  # what came before its turn
+        self.end: PartEnd | None = None
+        self.opened = False
+        self.scored = False  # whether its logprobs were declared
+        self.arguments: ArgumentStream | None = None
+
+    @property
+    def path(self) -> str:
+        return f"$.content[{self.index}]"
 
 
 class MessageWriter:
@@ -70,8 +88,8 @@ class MessageWriter:
         self._start: Start | None = None
         self._usage: Usage | None = None
         self._next = 0  # the wire index of the next block
-        self._head: Waiting | None = None  # the part whose turn it is
-        self._waiting: dict[int, Waiting] = {}  # the others that have started, in order
+        self._head: _Waiting | None = None  # the part whose turn it is
+        self._waiting: dict[int, _Waiting] = {}  # the others that have started, in order
         self._live = -1  # the part whose text goes straight through
         self._prefix = b""  # of a delta of that part
         self._foreign_events = ForeignEvents(self.losses)
@@ -91,7 +109,7 @@ class MessageWriter:
             case Delta():
                 self._delta(event, out)
             case PartStart():
-                part = Waiting(event.index, event.part)
+                part = _Waiting(event.index, event.part)
                 if self._head is None:
                     self._head = part
                     self._begin(part, out)
@@ -212,7 +230,7 @@ class MessageWriter:
             self._end(part, part.end, out)
             self._head = None
 
-    def _begin(self, waiting: Waiting, out: list[bytes]) -> None:
+    def _begin(self, waiting: _Waiting, out: list[bytes]) -> None:
         part = waiting.part
         match part:
             case Text():
@@ -239,7 +257,7 @@ class MessageWriter:
             case _:
                 assert_never(part)
 
-    def _begin_call(self, waiting: Waiting, part: ToolCall, out: list[bytes]) -> None:
+    def _begin_call(self, waiting: _Waiting, part: ToolCall, out: list[bytes]) -> None:
         if part.signature is not None:
             self._carry(carrier(part.signature, "call", self._context), out)
         bare = ToolCall(part.id, part.name, "", namespace=part.namespace, extra=part.extra)
@@ -251,7 +269,7 @@ class MessageWriter:
         if part.arguments:
             self._more(waiting, part.arguments, out)
 
-    def _more(self, waiting: Waiting, text: str, out: list[bytes]) -> None:
+    def _more(self, waiting: _Waiting, text: str, out: list[bytes]) -> None:
         part = waiting.part
         match part:
             case Text():
@@ -275,14 +293,14 @@ class MessageWriter:
             case _:
                 pass
 
-    def _open_thinking(self, waiting: Waiting, part: Reasoning, out: list[bytes]) -> None:
+    def _open_thinking(self, waiting: _Waiting, part: Reasoning, out: list[bytes]) -> None:
         if waiting.opened:
             return
         block: dict[str, Any] = {"type": "thinking", "thinking": "", "signature": ""}
         self._open(waiting, put_back(block, part.extra if is_own(part.extra) else None, "", []), out)
         self._go_live(waiting, "thinking_delta", "thinking")
 
-    def _end(self, waiting: Waiting, end: PartEnd, out: list[bytes]) -> None:
+    def _end(self, waiting: _Waiting, end: PartEnd, out: list[bytes]) -> None:
         part = waiting.part
         self._live = -1
         match part:
@@ -299,7 +317,7 @@ class MessageWriter:
         if waiting.opened:
             self._event("content_block_stop", {"type": "content_block_stop", "index": self._next - 1}, out)
 
-    def _end_text(self, waiting: Waiting, part: Text, end: PartEnd, out: list[bytes]) -> None:
+    def _end_text(self, waiting: _Waiting, part: Text, end: PartEnd, out: list[bytes]) -> None:
         if end.signature is not None or (part.signature is not None and not waiting.opened):
             detail = (
                 "it came after the text it belongs to" if waiting.opened else "there is no text to carry it"
@@ -314,7 +332,7 @@ class MessageWriter:
         for citation in render_citations(citations, waiting.path, self.losses, echoable=False):
             self._block_delta({"type": "citations_delta", "citation": citation}, out)
 
-    def _end_reasoning(self, waiting: Waiting, part: Reasoning, end: PartEnd, out: list[bytes]) -> None:
+    def _end_reasoning(self, waiting: _Waiting, part: Reasoning, end: PartEnd, out: list[bytes]) -> None:
         whole = finish_part(part, "", (), end)
         assert isinstance(whole, Reasoning)
         if part.redacted:
@@ -332,7 +350,7 @@ class MessageWriter:
         if signature:
             self._block_delta({"type": "signature_delta", "signature": signature}, out)
 
-    def _end_call(self, waiting: Waiting, part: ToolCall, end: PartEnd, out: list[bytes]) -> None:
+    def _end_call(self, waiting: _Waiting, part: ToolCall, end: PartEnd, out: list[bytes]) -> None:
         if end.signature is not None and end.signature != part.signature:
             detail = "it came after the call it belongs to"
             self.losses.append(Loss(f"{waiting.path}.signature", "reasoning.signature", "dropped", detail))
@@ -350,7 +368,7 @@ class MessageWriter:
         if rest:
             self._block_delta({"type": "input_json_delta", "partial_json": rest}, out)
 
-    def _redacted(self, part: Reasoning, waiting: Waiting) -> dict[str, Any]:
+    def _redacted(self, part: Reasoning, waiting: _Waiting) -> dict[str, Any]:
         assert part.signature is not None
         block: dict[str, Any] = {
             "type": "redacted_thinking",
@@ -370,13 +388,13 @@ class MessageWriter:
         self._block_delta({"type": "signature_delta", "signature": signature}, out)
         self._event("content_block_stop", {"type": "content_block_stop", "index": index}, out)
 
-    def _open(self, waiting: Waiting, block: dict[str, Any], out: list[bytes]) -> None:
+    def _open(self, waiting: _Waiting, block: dict[str, Any], out: list[bytes]) -> None:
         start = {"type": "content_block_start", "index": self._next, "content_block": block}
         waiting.opened = True
         self._next += 1
         self._event("content_block_start", start, out)
 
-    def _go_live(self, waiting: Waiting, kind: str, key: str) -> None:
+    def _go_live(self, waiting: _Waiting, kind: str, key: str) -> None:
         self._live = waiting.index
         self._prefix = (
             b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,'

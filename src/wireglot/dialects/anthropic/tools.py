@@ -62,7 +62,7 @@ def _parse_tool(fields: Fields) -> AnyTool:
         fields.boolean("strict"),
         deferred=fields.boolean("defer_loading") or False,
         cache=parse_cache(fields),
-        extra=keep(fields, _TOOL, blanks, form),
+        extra=keep(fields.value, _TOOL, form, blanks=blanks),
     )
 
 
@@ -80,7 +80,7 @@ def parse_choice(body: Fields) -> tuple[ToolChoice | None, bool | None]:
         return None, None
     disabled = fields.boolean("disable_parallel_tool_use")
     parallel = None if disabled is None else not disabled
-    extra = keep(fields, _CHOICE, ("disable_parallel_tool_use",))
+    extra = keep(fields.value, _CHOICE, blanks=("disable_parallel_tool_use",))
     match fields.text("type"):
         case "auto":
             return ToolChoice("auto", extra=extra), parallel
@@ -91,7 +91,7 @@ def parse_choice(body: Fields) -> tuple[ToolChoice | None, bool | None]:
         case "tool":
             return ToolChoice("required", (fields.text("name"),), extra), parallel
         case _:
-            return ToolChoice("auto", extra=keep(fields, _CHOICE - {"type", "name"})), parallel
+            return ToolChoice("auto", extra=keep(fields.value, _CHOICE - {"type", "name"})), parallel
 
 
 def render_tools(request: Request, losses: list[Loss]) -> list[dict[str, Any]]:
@@ -157,7 +157,7 @@ def _render_schema(
     schema = tool.schema
     if not schema:
         if "input_schema" in form or "input_schema" in form.get("blank", {}):
-            return None  # as it came
+            return None  # the source wrote none or an empty one, which `put_back` restores
         return (
             None if "input_schema" in own_fields(tool.extra, NAME) else {"type": "object", "properties": {}}
         )

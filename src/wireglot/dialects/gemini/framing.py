@@ -8,28 +8,22 @@ from __future__ import annotations
 
 from typing import Literal
 
-from wireglot.ir.errors import UpstreamFault
+from wireglot.dialects.answer_reader import MAX_DOCUMENT_BYTES, first_byte
 from wireglot.wire.json_array import ArrayDecoder
-from wireglot.wire.sse import MAX_FRAME, SseDecoder
-
-MAX_OBJECT = 64 * 1024 * 1024
-
-_SPACE = b" \t\r\n"
-_BOM = b"\xef\xbb\xbf"
+from wireglot.wire.sse import MAX_FRAME, FrameTooLarge, SseDecoder
 
 
 class Framing:
     """`kind` is known with the first byte that is no space. Any cutting gives the same documents."""
 
-    __slots__ = ("_array", "_pending", "_skipped", "_sse", "cut", "kind")
+    __slots__ = ("_array", "_pending", "_sse", "cut", "kind")
 
     def __init__(self, max_frame: int = MAX_FRAME) -> None:
         self.kind: Literal["unknown", "sse", "array", "object"] = "unknown"
         self.cut = False  # after `close`: the bytes ended inside a frame or inside the array
         self._sse = SseDecoder(max_frame)
         self._array = ArrayDecoder(max_frame)
-        self._skipped = 0  # spaces and such before the first document
-        self._pending = bytearray()  # the object so far, or what may be the start of a byte-order mark
+        self._pending = bytearray()  # the object so far, or the blanks before anything
 
     def feed(self, data: bytes) -> list[bytes]:
         """The documents that `data` completes."""
@@ -41,14 +35,14 @@ class Framing:
             return self._array.feed(data)
         if self.kind == "object":
             self._pending += data
-            if len(self._pending) > MAX_OBJECT:
-                raise UpstreamFault(f"a body larger than {MAX_OBJECT} bytes")
+            if len(self._pending) > MAX_DOCUMENT_BYTES:
+                raise FrameTooLarge("the answer is too large")
         return []
 
     @property
     def settled(self) -> int:
         """How many bytes of an array, from its start on, are whole elements (or all of it)."""
-        return self._skipped + self._array.settled
+        return self._array.settled
 
     @property
     def whole(self) -> bool:
@@ -67,13 +61,11 @@ class Framing:
         return [bytes(self._pending)] if self.kind == "object" else []
 
     def _sniff(self, data: bytes) -> bytes:
-        data = bytes(self._pending) + data
+        self._pending += data
+        data = bytes(self._pending)
+        first = first_byte(data)
+        if not first:
+            return b""
         self._pending.clear()
-        start = data.removeprefix(_BOM).lstrip(_SPACE)
-        if not start or _BOM.startswith(start):
-            self._skipped += len(data) - len(start)
-            self._pending += start
-        elif start:
-            self._skipped += len(data) - len(start)
-            self.kind = "array" if start[:1] == b"[" else "object" if start[:1] == b"{" else "sse"
-        return start
+        self.kind = "array" if first == b"[" else "object" if first == b"{" else "sse"
+        return data[data.index(first) :] if self.kind == "sse" else data

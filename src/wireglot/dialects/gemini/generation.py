@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.gemini import names
-from wireglot.dialects.gemini.names import OWN, integer, overlay
+from wireglot.dialects.gemini.names import OWN, integer, put_back
 from wireglot.dialects.gemini.schema import is_openapi, json_schema
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -278,5 +278,5 @@ def _render_thinking(thinking: Thinking, out: list[Loss]) -> dict[str, Any] | No
     stated = form.get("thinkingLevel")
     if stated is not None and names.enum_name(stated, _LEVEL_NUMBERS) == config.get("thinkingLevel"):
         config["thinkingLevel"] = stated
-    overlay(config, own_fields(thinking.extra, OWN))
+    put_back(config, thinking.extra)
     return config if config or form.get("thinkingConfig") == "empty" else None

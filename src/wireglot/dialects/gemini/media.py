@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.fields import Fields, own_form
 from wireglot.dialects.gemini import names
-from wireglot.dialects.gemini.names import OWN, overlay
+from wireglot.dialects.gemini.names import OWN, put_back
 from wireglot.ir.content import Extra, Media, Signature
 from wireglot.ir.loss import Loss, losses_of_extra
 
@@ -150,7 +150,7 @@ def render_media(media: Media, path: str, out: list[Loss]) -> dict[str, Any] | N
             out.append(
                 Loss(f"{path}.detail", "image.detail", "dropped", f"no resolution is called {media.detail}")
             )
-    return overlay(part, own_fields(media.extra, OWN))
+    return put_back(part, media.extra)
 
 
 def _mime(media: Media, path: str, out: list[Loss]) -> dict[str, str]:

@@ -13,9 +13,12 @@ import re
 from typing import Any
 
 from wireglot.dialects.fields import Fields
+from wireglot.dialects.unknown_fields import UnknownFields
 from wireglot.ir.errors import WireglotError
 
 OWN = "gemini"
+
+put_back = UnknownFields(OWN).put_back
 
 
 class Names:
@@ -226,15 +229,3 @@ def listed(value: Any) -> list[Any]:
     if value is None:
         return []
     return value if type(value) is list else [value]
-
-
-def overlay(base: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
-    """`base` with the fields we kept put back, objects joined. What `base` says wins."""
-    if not kept:
-        return base
-    for key, item in kept.items():
-        if key not in base:
-            base[key] = item
-        elif type(item) is dict and type(base[key]) is dict:
-            base[key] = overlay(dict(base[key]), item)
-    return base

@@ -7,11 +7,11 @@ from typing import Any, Literal, assert_never
 from wireglot.dialects.arguments import WRAPPED, arguments_object, is_wrapped
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.envelope import Holder
-from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.fields import own_form
 from wireglot.dialects.gemini.media import render_media
-from wireglot.dialects.gemini.names import OWN, overlay
+from wireglot.dialects.gemini.names import OWN, put_back
 from wireglot.dialects.gemini.parts import plain_name
-from wireglot.dialects.gemini.results import put_back, response_object
+from wireglot.dialects.gemini.results import response_object
 from wireglot.dialects.gemini.signatures import signature_for_client, signature_for_upstream
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, Signature, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -67,7 +67,13 @@ class PartRenderer:
             rendered = self.signed(rendered, part.signature, "text", path)
             if not part.text and "thoughtSignature" not in rendered:
                 return None
-        return overlay(rendered, own_fields(part.extra, OWN))
+        return put_back(rendered, part.extra)
+
+    def _lose_signature(self, part: Text | Media, path: str) -> None:
+        if part.signature is not None:
+            self.losses.append(
+                Loss(f"{path}.signature", "reasoning.signature", "dropped", "results are not signed")
+            )
 
     def _prose_losses(self, part: Text, path: str) -> None:
         out = self.losses
@@ -95,7 +101,7 @@ class PartRenderer:
                 )
             if own_form(part.extra, OWN).get("part") == "bare" and not part.text:
                 del rendered["text"]
-            return overlay(self.signed(rendered, part.signature, holder, path), own_fields(part.extra, OWN))
+            return put_back(self.signed(rendered, part.signature, holder, path), part.extra)
         if part.redacted:
             self.losses.append(
                 Loss(path, "reasoning.redacted", "dropped", "opaque reasoning of another provider")
@@ -117,7 +123,7 @@ class PartRenderer:
         )
         if signature:
             rendered["thoughtSignature"] = signature
-        return overlay(rendered, own_fields(part.extra, OWN))
+        return put_back(rendered, part.extra)
 
     def call(self, part: ToolCall, path: str) -> dict[str, Any]:
         out = self.losses
@@ -143,7 +149,7 @@ class PartRenderer:
                 out.append(Loss(f"{path}.arguments", "tool_call.arguments", "emulated", WRAPPED))
         self.names[part.id] = call["name"]
         rendered = self.signed({"functionCall": call}, part.signature, "call", path)
-        return overlay(rendered, own_fields(part.extra, OWN))
+        return put_back(rendered, part.extra)
 
     def _hides_id(self, identifier: str, absent: bool) -> bool:
         """An id we made up means nothing to Google; a client is told it, so that it can answer by it."""
@@ -174,7 +180,7 @@ class PartRenderer:
             answer["response"] = response
         if media or form.get("parts") == "empty":
             answer["parts"] = media[0] if form.get("parts") == "single" and len(media) == 1 else media
-        return put_back({"functionResponse": answer}, part)
+        return put_back({"functionResponse": answer}, part.extra)
 
     def _result_content(self, part: ToolResult, path: str) -> tuple[list[str], list[dict[str, Any]]]:
         texts: list[str] = []
@@ -185,15 +191,7 @@ class PartRenderer:
             match item:
                 case Text():
                     self._prose_losses(item, place)
-                    if item.signature is not None:
-                        self.losses.append(
-                            Loss(
-                                f"{place}.signature",
-                                "reasoning.signature",
-                                "dropped",
-                                "results are not signed",
-                            )
-                        )
+                    self._lose_signature(item, place)
                     if item.text:
                         misplaced = misplaced or bool(media)
                         texts.append(item.text)
@@ -201,15 +199,7 @@ class PartRenderer:
                     rendered = render_media(item, place, self.losses)
                     if rendered is None:
                         continue
-                    if item.signature is not None:
-                        self.losses.append(
-                            Loss(
-                                f"{place}.signature",
-                                "reasoning.signature",
-                                "dropped",
-                                "results are not signed",
-                            )
-                        )
+                    self._lose_signature(item, place)
                     if "text" in rendered:
                         texts.append(rendered["text"])
                     else:

@@ -8,10 +8,11 @@ from typing import Any
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini.generation import GENERATION, render_generation
-from wireglot.dialects.gemini.names import OWN, overlay
+from wireglot.dialects.gemini.names import OWN, put_back
 from wireglot.dialects.gemini.parse_request import TIERS, bare_model, read_tier
 from wireglot.dialects.gemini.render_parts import PartRenderer
 from wireglot.dialects.gemini.tools import render_choice, render_tools
+from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Request
@@ -44,7 +45,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         body["generationConfig"] = generation
     _render_rest(request, body, form, out)
     losses_of_extra(request.extra, OWN, "$", out)
-    return Rendered(overlay(body, _kept(request)), tuple(out))
+    return Rendered(merge(body, _kept(request)), tuple(out))
 
 
 def _kept(request: Request) -> dict[str, Any]:
@@ -96,7 +97,7 @@ def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, lis
         form = own_form(message.extra, OWN)
         empty = form.get("parts") in ("empty", "absent") and not message.content
         if not parts and not empty:
-            continue  # a content without parts is refused, mostly: a Gemini client may send what it likes
+            continue  # Gemini refuses a content without parts; one of a Gemini client goes as it is
         if not contents or contents[-1].role != role or form.get("cut") or empty:
             contents.append(_Content(role, message))
         contents[-1].messages += 1
@@ -172,7 +173,7 @@ def _system(instruction: list[dict[str, Any]], leading: Message | None) -> Any:
         content["parts"] = (
             instruction[0] if form.get("parts") == "single" and len(instruction) == 1 else instruction
         )
-    return overlay(content, own_fields(leading.extra, OWN))
+    return put_back(content, leading.extra)
 
 
 def _finish(content: _Content) -> dict[str, Any]:
@@ -185,7 +186,7 @@ def _finish(content: _Content) -> dict[str, Any]:
         finished["role"] = role
     if parts or form.get("parts") != "absent":
         finished["parts"] = parts[0] if form.get("parts") == "single" and len(parts) == 1 else parts
-    return overlay(finished, own_fields(extra, OWN))
+    return put_back(finished, extra)
 
 
 def _render_rest(request: Request, body: dict[str, Any], form: dict[str, Any], out: list[Loss]) -> None:

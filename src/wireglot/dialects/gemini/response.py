@@ -11,7 +11,7 @@ from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.citations import grounding_metadata, read_logprobs, read_spans, write_logprobs
-from wireglot.dialects.gemini.names import OWN, overlay
+from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.outcome import (
     FINISH_NUMBERS,
     read_stop,
@@ -23,6 +23,7 @@ from wireglot.dialects.gemini.outcome import (
 )
 from wireglot.dialects.gemini.parts import PartParser
 from wireglot.dialects.gemini.render_parts import PartRenderer
+from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import Citation, Extra, Part, Text, ToolCall
 from wireglot.ir.errors import UpstreamFault
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -111,7 +112,7 @@ def _parse_content(candidate: Fields, parser: PartParser, form: dict[str, Any]) 
     given = content.value.get("parts")
     frame = {key: item for key, item in content.value.items() if key != "parts" or not item}
     if frame != {"role": "model"} or not given:
-        form["content"] = frame  # an object without parts, a missing role: all of it has been seen
+        form["content"] = frame  # upstreams leave out the parts or the role: what they wrote comes back
     if given is not None and type(given) is not list:
         form["parts"] = "single"
     path = f"{content.path}.parts"
@@ -198,7 +199,7 @@ def render_response(
     if unix_seconds(form.get("createTime")) == response.created and "createTime" in form:
         body["createTime"] = form["createTime"]
     kept = {key: item for key, item in fields.items() if not key.startswith(FIRST)}
-    return Rendered(overlay(body, kept), tuple(out))
+    return Rendered(merge(body, kept), tuple(out))
 
 
 def _render_candidate(
@@ -237,7 +238,7 @@ def _render_candidate(
         frame = form.get("content")
         listed: Any = parts or [{"text": ""}]
         single = form.get("parts") == "single" and len(parts) == 1
-        candidate["content"] = overlay(
+        candidate["content"] = merge(
             {"parts": listed[0] if single else listed}, {"role": "model"} if frame is None else frame
         )
     candidate.update(
@@ -255,4 +256,4 @@ def _render_candidate(
     candidate.update(spelled)
     if "index" in form or stop.dialect != OWN:
         candidate["index"] = index
-    return overlay(candidate, fields)
+    return merge(candidate, fields)

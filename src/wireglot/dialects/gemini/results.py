@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.base import Context
-from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.fields import Fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.media import parse_blob, parse_file
-from wireglot.dialects.gemini.names import OWN, overlay
+from wireglot.dialects.gemini.names import OWN
 from wireglot.ir.content import Extra, Foreign, ResultPart, Text, ToolCall, ToolResult
 from wireglot.ir.errors import WireglotError
 from wireglot.wire.json import BadJson, decode, encode_text
@@ -128,7 +128,3 @@ def response_object(text: str, result: ToolResult) -> dict[str, Any] | None:
         if form == "object" and type(value) is dict and not result.is_error:
             return value
     return {key: text}
-
-
-def put_back(part: dict[str, Any], result: ToolResult) -> dict[str, Any]:
-    return overlay(part, own_fields(result.extra, OWN))

@@ -12,13 +12,14 @@ from typing import Any
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.gemini import errors, names, response
-from wireglot.dialects.gemini.names import integer, overlay
+from wireglot.dialects.gemini.names import integer
 from wireglot.dialects.gemini.parse_request import parse_tool_config
 from wireglot.dialects.gemini.parts import PartParser
 from wireglot.dialects.gemini.render_parts import PartRenderer
 from wireglot.dialects.gemini.stream_reader import GeminiReader
 from wireglot.dialects.gemini.stream_writer import GeminiWriter
 from wireglot.dialects.gemini.tools import parse_tools, render_choice, render_tools
+from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import Extra, Media, Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError, ClientFault
 from wireglot.ir.loss import Feature, Loss, losses_of_extra
@@ -109,7 +110,7 @@ class GeminiSimpleDialect:
         _declare_rest(request, out)
         losses_of_extra(request.extra, NAME, "$", out)
         camel = form.get("camel", [])
-        body = overlay(body, own_fields(request.extra, NAME))
+        body = merge(body, own_fields(request.extra, NAME))
         spelled = {
             key if key in camel or key not in _SPELLED else names.snake_case(key): item
             for key, item in body.items()
@@ -195,7 +196,7 @@ def _render_part(
         results.append(rendered)
     elif type(part) is Text:
         texts.append(part.text)
-        # A string has no fields beside it.
+        # The simple form has a bare string here: unknown fields have no place beside it.
         if part.extra is not None and part.extra.dialect == names.OWN:
             losses_of_extra(part.extra, NAME, path, out)
         if "thoughtSignature" in rendered:

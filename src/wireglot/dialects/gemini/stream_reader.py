@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
+from wireglot.dialects.answer_reader import AnswerReader
 from wireglot.dialects.arguments import arguments_text
 from wireglot.dialects.base import Context
 from wireglot.dialects.envelope import is_sealed
-from wireglot.dialects.faults import TRUNCATED, broken
+from wireglot.dialects.faults import TRUNCATED
 from wireglot.dialects.foreign import CANDIDATE
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.citations import Span, read_logprobs, read_spans
@@ -42,7 +43,6 @@ from wireglot.ir.loss import is_blank
 from wireglot.ir.stream import (
     Delta,
     Event,
-    Failure,
     Finish,
     ForeignEvent,
     PartEnd,
@@ -52,7 +52,6 @@ from wireglot.ir.stream import (
     unfold,
 )
 from wireglot.wire.json import BadJson, decode
-from wireglot.wire.sse import FrameTooLarge
 
 Unwrap = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -62,12 +61,14 @@ _LEFT_OUT = frozenset(
 _TAKEN = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
 
 
-class GeminiReader:
+class GeminiReader(AnswerReader[bytes]):
+    document_starts = b"{"  # an array is a stream here
+
     def __init__(self, context: Context, unwrap: Unwrap | None = None) -> None:
         self._context = context
         self._unwrap = unwrap
         self._framing = Framing(context.max_frame)
-        self._done = False
+        super().__init__(self._framing.feed)
         self._started = False
         self._parser = PartParser(context, UpstreamFault, context.origin(OWN))
         self._parts = 0
@@ -80,47 +81,26 @@ class GeminiReader:
         self._rest: dict[str, Any] = {}
         self._form: dict[str, Any] = {}
 
-    def read(self, data: bytes) -> list[Event]:
-        if self._done:
-            return []
-        events: list[Event] = []
-        try:
-            for document in self._framing.feed(data):
-                self._document(document, events)
-        except (BadJson, FrameTooLarge, UpstreamFault) as problem:
-            self._fail(broken(problem), events)
-        return events
+    def _read_pieces(self, pieces: list[bytes], out: list[Event]) -> None:
+        for document in pieces:
+            self._document(document, out)
 
-    def end(self) -> list[Event]:
-        if self._done:
-            return []
-        events: list[Event] = []
-        try:
-            self._end(events)
-        except (BadJson, FrameTooLarge, UpstreamFault) as problem:
-            self._fail(broken(problem), events)
-        if not self._done:
-            self._finished(events)
-        self._done = True
-        return events
-
-    def _end(self, events: list[Event]) -> None:
-        for document in self._framing.close():
-            if self._framing.kind == "object":
-                self._whole(decode(document), events)
-                return
+    def _read_end(self, out: list[Event]) -> None:
+        framing = self._framing
+        for document in framing.close():
             try:
-                self._document(document, events)
+                self._document(document, out)
             except BadJson:
-                self._fail(TRUNCATED, events)  # a frame without its blank line may be cut, not broken
-        if self._framing.cut and not self._done:
-            self._fail(TRUNCATED, events)
+                self._fail(TRUNCATED, out)  # a frame without its blank line may be cut, not broken
+        if not framing.cut and not self._ended:
+            self._finished(out)
 
-    def _whole(self, body: Any, events: list[Event]) -> None:
+    def _read_document(self, document: bytes, out: list[Event]) -> None:
         """An answer, or an error, that came in one piece."""
+        body = decode(document)
         error = parse_error(body)
         if error is not None:
-            self._fail(error, events)
+            self._fail(error, out)
             return
         if type(body) is dict and self._unwrap is not None:
             body = self._unwrap(body)
@@ -132,11 +112,11 @@ class GeminiReader:
             and response.usage is None
         ):
             return  # some other object: no answer to speak of
-        events.extend(unfold(response))
-        self._done = True
+        out.extend(unfold(response))
+        self._ended = True
 
     def _document(self, data: bytes, events: list[Event]) -> None:
-        if self._done:
+        if self._ended:
             return
         if not data or data.isspace() or data.strip() == b"[DONE]":
             return
@@ -145,7 +125,7 @@ class GeminiReader:
             self._chunk(chunk, events)
         elif type(chunk) is list:  # errors come wrapped in a list of one
             for item in chunk:
-                if not self._done:
+                if not self._ended:
                     self._chunk(item, events)
         else:
             raise UpstreamFault("expected a chunk object")
@@ -342,10 +322,9 @@ class GeminiReader:
         )
 
     def _finished(self, events: list[Event]) -> None:
-        """The bytes are over: the answer is complete, was refused, or was cut off."""
+        """The bytes are over: the answer is complete or was refused; else it was cut off."""
         blocked = blocked_stop(self._rest)
         if self._finish is None and not (self._started and blocked.reason == "refused" and not self._parts):
-            self._fail(TRUNCATED, events)
             return
         if names.enum_name(self._finish, FINISH_NUMBERS) != "MAX_TOKENS":
             self._end_partial(events)  # a call that was cut off by the limit is no call
@@ -365,7 +344,7 @@ class GeminiReader:
         usage = read_usage(self._usage) if self._usage is not None else None
         extra = Extra(OWN, kept, form) if kept or form else None
         events.append(Finish(stop, usage, usage_tier(self._usage or {}), extra))
-        self._done = True
+        self._ended = True
 
     def _citations(self) -> tuple[Citation, ...]:
         if self._open != "text":
@@ -377,8 +356,7 @@ class GeminiReader:
     def _fail(self, error: ApiError, events: list[Event]) -> None:
         if self._usage is not None and self._started:
             events.append(UsageReport(read_usage(self._usage)))
-        events.append(Failure(error))
-        self._done = True
+        super()._fail(error, events)
 
 
 def _tells(extra: Extra | None) -> bool:

@@ -15,10 +15,11 @@ from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.foreign import CANDIDATE, ForeignEvents
 from wireglot.dialects.gemini.citations import grounding_metadata, write_logprobs
 from wireglot.dialects.gemini.errors import render_stream_error
-from wireglot.dialects.gemini.names import OWN, overlay
+from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.outcome import write_stop, write_usage
 from wireglot.dialects.gemini.render_parts import PartRenderer
 from wireglot.dialects.gemini.response import FIRST
+from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import Citation, Part, Reasoning, Text, TokenLogprob, ToolCall
 from wireglot.ir.loss import Loss, is_blank, losses_of_extra
 from wireglot.ir.outcome import Usage
@@ -274,7 +275,7 @@ class GeminiWriter:
                 grounding = grounding_metadata(self._cited, self.losses)
                 if grounding:
                     last["groundingMetadata"] = grounding
-            overlay(
+            merge(
                 last, {key.removeprefix(FIRST): item for key, item in fields.items() if key.startswith(FIRST)}
             )
             last.pop("index", None)
@@ -289,7 +290,7 @@ class GeminiWriter:
             self.losses.append(
                 Loss("$.service_tier", "service_tier", "dropped", "told only beside the usage")
             )
-        overlay(chunk, {key: item for key, item in fields.items() if not key.startswith(FIRST)})
+        merge(chunk, {key: item for key, item in fields.items() if not key.startswith(FIRST)})
         out.append(self._framed(chunk, form))
         if self._array is not None:
             out.append(self._array.close())

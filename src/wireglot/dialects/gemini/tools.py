@@ -6,7 +6,7 @@ from typing import Any, Literal, assert_never
 
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.gemini import names
-from wireglot.dialects.gemini.names import OWN, overlay
+from wireglot.dialects.gemini.names import OWN, put_back
 from wireglot.dialects.gemini.schema import is_openapi, is_trivial, json_schema
 from wireglot.ir.content import Extra, Foreign
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -174,7 +174,7 @@ def _render_function(tool: Tool, path: str, out: list[Loss]) -> dict[str, Any] |
         form.get("parametersJsonSchema") == "stated" and tool.schema is not None
     ):
         declaration["parameters" if is_openapi(tool.schema) else "parametersJsonSchema"] = tool.schema
-    return overlay(declaration, own_fields(tool.extra, OWN))
+    return put_back(declaration, tool.extra)
 
 
 def _render_hosted(tool: HostedTool, path: str, out: list[Loss]) -> dict[str, Any] | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.fields import own_form
-from wireglot.dialects.openai_chat.extras import NAME, put_back, rest
+from wireglot.dialects.openai_chat.extras import NAME, keep, put_back
+from wireglot.dialects.openai_values import cited_span
 from wireglot.ir.content import Citation, Foreign
 from wireglot.ir.loss import Loss, losses_of_extra
 
@@ -28,11 +29,11 @@ def parse_citation(value: Any) -> Citation:
         _text_or_empty(nested.get("title")),
         start=start if type(start) is int else None,
         end=end if type(end) is int else None,
-        extra=rest(
+        extra=keep(
             {key: item for key, item in value.items() if key != "index"},
             {"type", "url_citation"},
             {"raw": value},
-            url_citation=(nested, _CITATION),
+            nested={"url_citation": (nested, _CITATION)},
         ),
     )
 
@@ -60,11 +61,7 @@ def render_citation(
     losses_of_extra(citation.extra, NAME, path, losses)
     if citation.quote:
         losses.append(Loss(f"{path}.quote", "citations", "dropped", "Chat does not quote"))
-    start, end = citation.start, citation.end
-    if raw is None and (start is None or end is None):
-        # Clients insist on both offsets: the whole text is what such a citation means.
-        losses.append(Loss(path, "citations", "invented", "offsets: the whole text"))
-        start, end = start or 0, length if end is None else end
+    start, end = cited_span(citation, length, raw is not None, path, losses)
     nested: dict[str, Any] = {"url": citation.url, "title": citation.title}
     if start is not None:
         nested["start_index"] = start + shift

@@ -14,7 +14,7 @@ from wireglot.wire.json import encode_text
 
 
 def parse_error(body: Any, status: int = 0) -> ApiError | None:
-    """The error a body reports; None if it is none and the status does not say so."""
+    """The error a body reports; None where neither the body nor the status (0: unknown) reports one."""
     found = _find(body, status)
     if found is None:
         return None

@@ -6,7 +6,7 @@ from typing import Any
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, describe
-from wireglot.dialects.openai_chat.extras import NAME, rest
+from wireglot.dialects.openai_chat.extras import NAME, keep
 from wireglot.dialects.openai_chat.parts import parse_part
 from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoning, parse_states
 from wireglot.dialects.openai_chat.tools import is_legacy, parse_call, parse_function_call
@@ -36,10 +36,10 @@ class Conversation:
         self._calls: dict[str, ToolCall] = {}
         self._open: dict[str, ToolCall] = {}  # calls without an answer so far
         self._ordinal = 0
-        self._prefill = ""  # the flag of the last message, if it is one
+        self._prefill = ""  # the prefill flag of the newest message; empty if it has none
 
     def finish(self) -> tuple[Message, ...]:
-        if self._prefill:  # the place says it already: the flag is spelling
+        if self._prefill:  # an assistant message at the end is a prefill: the flag says nothing more
             last = self._messages[-1]
             extra = last.extra
             assert extra is not None
@@ -76,7 +76,7 @@ class Conversation:
             taken.add("tools")
             content.append(Foreign(NAME, "system.tools", {"tools": tools}))
         name = self._name(message, taken)
-        self._messages.append(Message(role, tuple(content), name, rest(value, taken, form)))
+        self._messages.append(Message(role, tuple(content), name, keep(value, taken, form)))
 
     def _name(self, message: Fields, taken: set[str]) -> str:
         name = message.text_or("name")
@@ -132,7 +132,7 @@ class Conversation:
                 taken.add("function_call")
                 self._call(only, parts)
         name = self._name(message, taken)
-        extra = rest(value, taken, form)
+        extra = keep(value, taken, form)
         self._prefill = next((key for key in _PREFILLS if value.get(key) is True), "")
         self._messages.append(Message("assistant", tuple(parts), name, extra))
 
@@ -181,7 +181,7 @@ class Conversation:
             content.append(part)
         mark = None
         if content and isinstance(last := content[-1], Text) and last.cache is not None:
-            # Marks stand on parts here; what is behind the last one is behind the whole result.
+            # Chat has cache marks on parts only: one on the last part is one behind the whole result.
             mark = last.cache
             content[-1] = Text(last.text, last.refusal, extra=last.extra)
         self._open.pop(identifier, None)
@@ -192,6 +192,6 @@ class Conversation:
             name=self._name(message, taken),
             kind=call.kind if call is not None else "function",
             cache=mark,
-            extra=rest(message.value, taken, form),
+            extra=keep(message.value, taken, form),
         )
         self._messages.append(Message("user", (result,)))

@@ -6,6 +6,7 @@ from typing import Any
 
 from wireglot.dialects.fields import own_fields
 from wireglot.dialects.openai_chat.extras import NAME
+from wireglot.dialects.openai_values import parse_logprob
 from wireglot.ir.content import Extra, TokenLogprob
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage
@@ -40,7 +41,7 @@ _NAMES: dict[StopReason, str] = {
     "other": "stop",
 }
 _EXACT = frozenset({"end", "length", "tool_calls", "refused"})
-_ABSURD = 10**9
+_MAX_TOKENS_BELIEVED = 10**9
 
 # service_tier: OpenAI's word for the neutral one. The neutral names it shares stay as they are.
 _TIERS = {"default": "standard"}
@@ -97,7 +98,7 @@ def _count(value: Any) -> int:
     """A number of tokens; what is absurd counts as not told."""
     if type(value) is float and value.is_integer():
         value = int(value)
-    return value if type(value) is int and 0 <= value <= _ABSURD else 0
+    return value if type(value) is int and 0 <= value <= _MAX_TOKENS_BELIEVED else 0
 
 
 def parse_usage(raw: dict[str, Any]) -> Usage:
@@ -166,35 +167,10 @@ def parse_logprobs(value: Any) -> tuple[TokenLogprob, ...] | None:
     """The tokens of `logprobs.content`; None if they are not told in OpenAI's form."""
     if type(value) is not list or not value:
         return None
-    out = []
-    for item in value:
-        token = _token(item)
+    tokens = []
+    for entry in value:
+        token = parse_logprob(entry)
         if token is None:
             return None
-        alternatives = item.get("top_logprobs")
-        top = [_token(other) for other in alternatives] if type(alternatives) is list else []
-        out.append(TokenLogprob(*token, tuple(other for other in top if other is not None)))
-    return tuple(out)
-
-
-def _token(item: Any) -> tuple[str, float] | None:
-    if type(item) is not dict:
-        return None
-    token, logprob = item.get("token"), item.get("logprob")
-    if type(token) is not str or not isinstance(logprob, int | float):
-        return None
-    return token, logprob
-
-
-def render_logprobs(tokens: tuple[TokenLogprob, ...]) -> list[dict[str, Any]]:
-    return [
-        {
-            **_token_out(token.token, token.logprob),
-            "top_logprobs": [_token_out(*other) for other in token.top],
-        }
-        for token in tokens
-    ]
-
-
-def _token_out(token: str, logprob: float) -> dict[str, Any]:
-    return {"token": token, "logprob": logprob, "bytes": list(token.encode("utf-8", "replace"))}
+        tokens.append(token)
+    return tuple(tokens)

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot.dialects.openai_chat.extras import NAME, is_hollow
+from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_chat.outcome import parse_stop, parse_usage
+from wireglot.dialects.unknown_fields import is_hollow
 from wireglot.ir.content import Extra, Text
 from wireglot.ir.outcome import Response
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields
-from wireglot.dialects.openai_chat.extras import NAME, rest
+from wireglot.dialects.openai_chat.extras import NAME, keep
 from wireglot.dialects.openai_chat.messages import Conversation
 from wireglot.dialects.openai_chat.outcome import parse_tier, render_tier
 from wireglot.dialects.openai_chat.tools import WEB_SEARCH, parse_choice, parse_function, parse_tool
@@ -162,8 +162,11 @@ class _Body:
         return Thinking(
             mode=modes.get(switch["type"], "auto"),
             budget=budget if type(budget) is int else None,
-            extra=rest(
-                {}, frozenset(), {"control": "thinking", "raw": switch}, thinking=(switch, frozenset(taken))
+            extra=keep(
+                {},
+                frozenset(),
+                {"control": "thinking", "raw": switch},
+                nested={"thinking": (switch, frozenset(taken))},
             ),
         )
 
@@ -188,8 +191,11 @@ class _Body:
             effort=effort,
             budget=budget,
             display="omitted" if exclude is True else None,
-            extra=rest(
-                {}, frozenset(), {"control": "reasoning", "raw": router}, reasoning=(router, frozenset(taken))
+            extra=keep(
+                {},
+                frozenset(),
+                {"control": "reasoning", "raw": router},
+                nested={"reasoning": (router, frozenset(taken))},
             ),
         )
 
@@ -199,17 +205,17 @@ class _Body:
             return None
         match shape.value.get("type"):
             case "text":
-                output = OutputFormat("text", extra=rest(shape.value, {"type"}))
+                output = OutputFormat("text", extra=keep(shape.value, {"type"}))
             case "json_object":
-                output = OutputFormat("json", extra=rest(shape.value, {"type"}))
+                output = OutputFormat("json", extra=keep(shape.value, {"type"}))
             case "json_schema":
                 schema = shape.object("json_schema")
                 named = bool(schema.value.get("name"))
-                extra = rest(
+                extra = keep(
                     shape.value,
                     {"type", "json_schema"},
                     None if named else {"name": "absent"},
-                    json_schema=(schema.value, _SCHEMA if named else _NAMELESS),
+                    nested={"json_schema": (schema.value, _SCHEMA if named else _NAMELESS)},
                 )
                 output = OutputFormat(
                     "schema",
@@ -297,4 +303,4 @@ def _rest(read: _Body) -> Extra | None:
         read.form["model"] = "absent"
     if read.value.get("stream_options") is None and "stream_options" in read.value:
         read.taken.discard("stream_options")
-    return rest(read.value, read.taken, read.form)
+    return keep(read.value, read.taken, read.form)

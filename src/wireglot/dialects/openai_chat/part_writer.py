@@ -8,10 +8,8 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.openai_chat.chunks import Chunks
 from wireglot.dialects.openai_chat.citations import render_citation
 from wireglot.dialects.openai_chat.extras import NAME, lose_cache
-from wireglot.dialects.openai_chat.outcome import render_logprobs
 from wireglot.dialects.openai_chat.parts import media_part
 from wireglot.dialects.openai_chat.reasoning import (
     CARRIER,
@@ -26,10 +24,46 @@ from wireglot.dialects.openai_chat.reasoning import (
     text_key,
 )
 from wireglot.dialects.openai_chat.tools import is_legacy
+from wireglot.dialects.openai_values import render_logprobs
 from wireglot.ir.content import Extra, Foreign, Media, Part, Reasoning, Signature, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Feature, Loss, is_blank, losses_of_extra
 from wireglot.ir.stream import Delta, PartEnd
 from wireglot.wire.json import encode, encode_text
+from wireglot.wire.sse import frame
+
+
+class Chunks:
+    """The chunks of one stream: everything about them that does not change is encoded once."""
+
+    def __init__(self, envelope: dict[str, Any], with_usage: bool) -> None:
+        self.envelope = envelope
+        self._with_usage = with_usage
+        usage = b',"usage":null' if with_usage else b""
+        # What stands before and behind a delta.
+        self.head = b'data: %b,"choices":[{"index":0,"delta":' % encode(envelope)[:-1]
+        self.tail = b',"logprobs":null,"finish_reason":null}]%b}\n\n' % usage
+
+    def chunk(
+        self,
+        delta: dict[str, Any],
+        *,
+        finish: str | None = None,
+        logprobs: Any = None,
+        choice: dict[str, Any] | None = None,
+        top: dict[str, Any] | None = None,
+    ) -> bytes:
+        """A whole chunk; unknown fields of the choice and of the chunk never replace known ones."""
+        only = {**(choice or {}), "index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
+        chunk = {**self.envelope, "choices": [only]}
+        if self._with_usage:
+            chunk["usage"] = None
+        for key, value in (top or {}).items():
+            chunk.setdefault(key, value)
+        return frame(encode(chunk))
+
+    def plain(self, fields: dict[str, Any]) -> bytes:
+        """A chunk with other choices than the one that is being told."""
+        return frame(encode({**self.envelope, **fields}))
 
 
 class _Sink:

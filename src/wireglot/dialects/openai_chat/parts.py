@@ -8,11 +8,11 @@ from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.openai_chat.extras import (
     NAME,
     cache_key,
+    keep,
     lose_cache,
     parse_cache,
     put_back,
     put_cache,
-    rest,
 )
 from wireglot.ir.content import Extra, Foreign, Media, Reasoning, Text
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -42,9 +42,9 @@ def parse_part(item: Any, path: str, fault: type[Any]) -> Text | Media | Reasoni
             if item.keys() == _PLAIN_TEXT:
                 return Text(text)
             mark = parse_cache(item)
-            return Text(text, cache=mark, extra=rest(item, {"type", "text", cache_key(mark)}))
+            return Text(text, cache=mark, extra=keep(item, {"type", "text", cache_key(mark)}))
         case "refusal":
-            extra = rest(item, {"type", "refusal"}, {"part": True})
+            extra = keep(item, {"type", "refusal"}, {"part": True})
             return Text(part.text("refusal"), refusal=True, extra=extra)
         case "image_url":
             return _parse_linked(part, "image_url", "image")
@@ -73,8 +73,8 @@ def _parse_linked(part: Fields, key: str, kind: Literal["image", "video"]) -> Me
     detail = nested.text_or("detail")
     if detail not in _DETAILS:
         form["detail"] = detail
-    extra = rest(
-        item, {"type", key, cache_key(mark)}, form, **{key: (nested.value, _IMAGE if detail else _LINK)}
+    extra = keep(
+        item, {"type", key, cache_key(mark)}, form, nested={key: (nested.value, _IMAGE if detail else _LINK)}
     )
     return Media(kind, mime, data, None, url, detail=detail, cache=mark, extra=extra)
 
@@ -103,11 +103,11 @@ def _parse_audio(part: Fields) -> Media:
     if not spoken and not form:
         form["format"] = "absent"
     mark = parse_cache(item)
-    extra = rest(
+    extra = keep(
         item,
         {"type", "input_audio", cache_key(mark)},
         form,
-        input_audio=(audio.value, _AUDIO if spoken else _SOUND),
+        nested={"input_audio": (audio.value, _AUDIO if spoken else _SOUND)},
     )
     mime = _AUDIO_MIMES.get(spoken or "wav", f"audio/{spoken or 'wav'}")
     return Media("audio", mime, audio.text("data"), cache=mark, extra=extra)
@@ -135,7 +135,9 @@ def _parse_file(part: Fields) -> Media | Foreign:
     if data is not None and not mime:
         form["mime"] = "absent"
     mark = parse_cache(part.value)
-    extra = rest(part.value, {"type", "file", cache_key(mark)}, form, file=(file.value, frozenset(taken)))
+    extra = keep(
+        part.value, {"type", "file", cache_key(mark)}, form, nested={"file": (file.value, frozenset(taken))}
+    )
     return Media(
         "document", mime, data, None, url, file_id, file.text_or("filename"), cache=mark, extra=extra
     )
@@ -151,7 +153,7 @@ def _parse_thinking(item: dict[str, Any]) -> Reasoning | Foreign:
     if text is None:
         return Foreign(NAME, "thinking", item)
     form = {"field": "content", "thinking": item["thinking"]}
-    return Reasoning(text, extra=rest(item, {"type", "thinking"}, form))
+    return Reasoning(text, extra=keep(item, {"type", "thinking"}, form))
 
 
 def thinking_text(value: Any) -> str | None:

@@ -28,7 +28,7 @@ from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.wire.json import BadJson, decode
 
 _ORDER = "the message has one place for each kind"
-# The order in which a message is read back; what stands otherwise has been moved.
+# The order in which a Chat message is read back: a part in another order is declared as moved.
 _REASONING, _TEXT, _REFUSAL, _AUDIO, _IMAGE, _CALL = range(6)
 
 
@@ -147,7 +147,7 @@ class Answer:
             if not spoken:
                 self._audio = {**form["audio"], "transcript": self._transcript}
             return
-        # Texts of a list stay apart, but a state goes to the first of them.
+        # Texts of a content list stay apart, but reading them back gives the signature to the first of them.
         self._place(_TEXT, path, bool(self._texts) and (not listed or part.signature is not None))
         if listed:
             self._listed.append(text_part(part, path, []))
@@ -164,12 +164,12 @@ class Answer:
         if listed and own_form(part.extra, NAME).get("field") == "content":
             self._listed.append(thinking_part(part))
             return
-        # Behind a thought whose own state marks the place, a redacted one keeps its place too.
+        # A redacted thought behind one whose own state was written is read back in the same place.
         again = bool(self._thoughts) and not (part.redacted and self._marked)
         self._place(_REASONING, path, again or (self._bare and not part.redacted))
         signed = self._sign(part, part.signature)
         self._marked = signed == "state"
-        # A state without text is given to the next text that has none of its own.
+        # Reading back gives a state without text to the next thought that has no state of its own.
         self._bare = self._bare or (self._marked and not part.text and not part.redacted)
         if part.text or signed == "details":
             self._thoughts.append(part)

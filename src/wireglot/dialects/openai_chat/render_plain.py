@@ -107,7 +107,7 @@ def _content(texts: list[Text]) -> str | list[dict[str, Any]] | None:
     parts: list[dict[str, Any]] = []
     for text in texts:
         part: dict[str, Any] = {"type": "text", "text": text.text}
-        put_cache(part, text.cache, "", [])  # a mark of nobody's making loses nothing
+        put_cache(part, text.cache, "", [])  # plain requests have no marks with an Extra, so nothing is lost
         parts.append(part)
     return parts or None
 

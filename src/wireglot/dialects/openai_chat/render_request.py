@@ -43,7 +43,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
 def _put_tools(out: dict[str, Any], request: Request, native: bool, losses: list[Loss]) -> None:
     rendered, lost = remembered(request.tools, NAME, lambda: _render_tools(request.tools))
     for key, entries in rendered.items():
-        out[key] = entries.copy()  # others may hold them too
+        out[key] = entries.copy()  # `remembered` shares the list with other requests
     losses += lost
     declared = native or "tools" in out or "functions" in out
     choice = request.tool_choice
@@ -204,7 +204,8 @@ def _output(output: OutputFormat, losses: list[Loss]) -> dict[str, Any]:
 def _put_stream(out: dict[str, Any], request: Request, form: dict[str, Any], native: bool) -> None:
     if request.stream is not None:
         out["stream"] = request.stream
-    # Asked one way and sent the other: the options of a stream go and come with the stream.
+    # `stream_options` are refused without a stream: whoever turned streaming on or off since the request was
+    # read also changes them.
     turned = native and bool(request.stream) != ("stream" in form)
     if "stream_options" in form and not turned:
         out["stream_options"] = form["stream_options"]

@@ -21,13 +21,14 @@ _PLACES: Final = {
 }
 _PROBE: Final = "?"
 _TRIES: Final = 4
-"""A server whose chunks always differ elsewhere, too, is not learned for ever."""
+"""How many chunks in a row are learned in vain: some servers number or time each one."""
 
 _decode_text = msgspec.json.Decoder(str).decode
 
 
-class Refrain:
-    """What stands before and behind the text of the chunk that was read last, if that was all it said."""
+class RepeatedChunks:
+    """The bytes before and behind the text of the last chunk, where that text was all it said: a chunk that
+    begins and ends with the same bytes repeats it."""
 
     __slots__ = ("_after", "_before", "_cut", "_index", "_start", "_tries")
 
@@ -40,7 +41,7 @@ class Refrain:
         self._tries = _TRIES
 
     def read(self, blocks: list[bytes], at: int, out: list[Event]) -> int:
-        """Take frames from `at` on for as long as they fit; tells where that ended."""
+        """Read the chunks from `at` on that repeat the last one; the place of the first that does not."""
         index = self._index
         if index < 0:
             return at
@@ -61,7 +62,7 @@ class Refrain:
         return at
 
     def learn(self, block: bytes, said: list[Event]) -> None:
-        """A frame was read in full, and this is what it said."""
+        """Remember a chunk that was read in full and gave the events `said`."""
         self._index = -1
         if len(said) != 1 or not self._tries or not block.startswith(_LINE):
             return
@@ -73,7 +74,7 @@ class Refrain:
         if place is not None:
             self._start, end = place
             self._cut = len(block) - end
-            # With the quotes: what is cut out between the two must be one string.
+            # The quotes belong to both ends, so that what stands between them is one string.
             self._before, self._after = block[: self._start + 1], block[end - 1 :]
             self._index = event.index
 
@@ -93,7 +94,7 @@ def _place(block: bytes) -> tuple[int, int] | None:
     if found is None:
         return None
     start, end = found.span(1)
-    # The name may stand elsewhere too: a text put there must be the text that comes out.
+    # The key may stand elsewhere in the chunk, too: another text at this place must change this delta only.
     changed: Any = decode(b'%b"%b"%b' % (block[len(_LINE) : start], _PROBE.encode(), block[end:]))
     delta[told[0]] = _PROBE
     return (start, end) if changed == chunk else None

@@ -12,13 +12,12 @@ from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.openai_chat.citations import parse_citation
 from wireglot.dialects.openai_chat.errors import render_error
-from wireglot.dialects.openai_chat.extras import NAME, is_hollow
+from wireglot.dialects.openai_chat.extras import NAME, UNKNOWN
 from wireglot.dialects.openai_chat.outcome import (
     parse_logprobs,
     parse_stop,
     parse_tier,
     parse_usage,
-    render_logprobs,
     render_stop,
     render_tier,
     render_usage,
@@ -28,6 +27,8 @@ from wireglot.dialects.openai_chat.parts import parse_part
 from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoning, parse_states
 from wireglot.dialects.openai_chat.render_answer import Answer
 from wireglot.dialects.openai_chat.tools import parse_call, parse_function_call
+from wireglot.dialects.openai_values import render_logprobs
+from wireglot.dialects.unknown_fields import HOLLOW
 from wireglot.ir.content import Extra, Media, Origin, Part, Text, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -82,14 +83,12 @@ def parse_thoroughly(body: dict[str, Any], context: Context) -> Response:
     first, *others = [read.choice(choice, index) for index, choice in enumerate(choices)] or [_NOTHING]
     fields: dict[str, Any] = {}
     hollow: dict[str, Any] = {}
-    for key, value in body.items():
-        if key not in taken or value is None:
-            (hollow if value and is_hollow(value) else fields)[key] = value
+    UNKNOWN.sift(body, taken, fields, hollow)
     extra = first.extra
     assert extra is not None
     form.update(extra.form)
     if hollow:
-        form["rest"] = {**form.get("rest", {}), **hollow}
+        form[HOLLOW] = {**form.get(HOLLOW, {}), **hollow}
     return Response(
         identifier,
         model,
@@ -154,12 +153,10 @@ class _ChoiceReader:
         )
         fields: dict[str, Any] = {}
         hollow: dict[str, Any] = {}
-        for prefix, source, known in (("choice.", value, taken), ("message.", message.value, spoken)):
-            for name, item in source.items():
-                if name not in known or item is None:
-                    (hollow if item and is_hollow(item) else fields)[prefix + name] = item
+        UNKNOWN.sift(value, taken, fields, hollow, "choice.")
+        UNKNOWN.sift(message.value, spoken, fields, hollow, "message.")
         if hollow:
-            form["rest"] = hollow
+            form[HOLLOW] = hollow
         return Candidate(tuple(content), stop, Extra(NAME, fields, form))
 
     def _message(self, message: Fields, taken: set[str], form: dict[str, Any]) -> list[Part]:
@@ -306,7 +303,7 @@ def render_response(
     native = bool(form.get("native"))
     absent = form.get("absent", ())
     fields = own_fields(response.extra, NAME)
-    odd = {**fields, **form.get("rest", {})}
+    odd = {**fields, **form.get(HOLLOW, {})}
     out: dict[str, Any] = {}
     for key, value in (
         ("id", response_id(response.id, native, context, response.model, str(response.created))),
@@ -352,7 +349,7 @@ def _choice(
     losses: list[Loss],
 ) -> dict[str, Any]:
     form = own_form(extra, NAME)
-    fields = {**own_fields(extra, NAME), **form.get("rest", {})}
+    fields = {**own_fields(extra, NAME), **form.get(HOLLOW, {})}
     native = bool(form.get("native"))
     rendered = Answer(form, fields, context, losses)
     message = rendered.message(answer.content, path)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.openai_chat.citations import parse_citation
-from wireglot.dialects.openai_chat.extras import NAME, is_hollow
+from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_chat.parts import parse_part, thinking_text
 from wireglot.dialects.openai_chat.reasoning import (
     CARRIER,
@@ -22,6 +22,7 @@ from wireglot.dialects.openai_chat.reasoning import (
     is_opaque,
     parse_states,
 )
+from wireglot.dialects.unknown_fields import is_hollow
 from wireglot.ir.content import (
     Citation,
     Extra,

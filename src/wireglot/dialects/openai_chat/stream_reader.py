@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from wireglot.dialects.answer_reader import AnswerReader, json_or_text
 from wireglot.dialects.base import Context
 from wireglot.dialects.faults import TRUNCATED, broken
 from wireglot.dialects.foreign import CANDIDATE
 from wireglot.dialects.openai_chat.errors import parse_error
-from wireglot.dialects.openai_chat.extras import NAME, is_hollow
+from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_chat.outcome import (
     is_vague,
     parse_logprobs,
@@ -21,15 +22,16 @@ from wireglot.dialects.openai_chat.outcome import (
     parse_tier,
     parse_usage,
 )
-from wireglot.dialects.openai_chat.repeated_chunks import Refrain
+from wireglot.dialects.openai_chat.repeated_chunks import RepeatedChunks
 from wireglot.dialects.openai_chat.response import parse_response
 from wireglot.dialects.openai_chat.stream_parts import Assembly
+from wireglot.dialects.unknown_fields import is_hollow
 from wireglot.ir.content import Extra, TokenLogprob
-from wireglot.ir.errors import ApiError, UpstreamFault
+from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Usage
-from wireglot.ir.stream import Event, Failure, Finish, ForeignEvent, Start, UsageReport, unfold
-from wireglot.wire.json import BadJson, decode
-from wireglot.wire.sse import Frame, FrameTooLarge, SseDecoder
+from wireglot.ir.stream import Event, Finish, ForeignEvent, Start, UsageReport, unfold
+from wireglot.wire.json import decode
+from wireglot.wire.sse import Frame, SseDecoder
 
 _CHUNK = frozenset(
     {"id", "object", "created", "model", "choices", "usage", "service_tier", "obfuscation", "p"}
@@ -38,17 +40,13 @@ _CHOICE = frozenset(
     {"index", "delta", "finish_reason", "logprobs", "message", "usage", "text", "obfuscation"}
 )
 _DONE = b"[DONE]"
-_MAX_BODY = 64 * 1024 * 1024
 
 
-class ChatReader:
+class ChatReader(AnswerReader[bytes]):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._sse = SseDecoder(context.max_frame)
-        self._body: bytearray | None = (
-            bytearray()
-        )  # the start, then a body that is no stream; None: it is one
-        self._ended = False
+        super().__init__(self._sse.cut)
         self._started = False
         self._id = ""
         self._model = ""
@@ -60,93 +58,36 @@ class ChatReader:
         self._finish: str | None = None
         self._others: list[dict[str, Any]] = []  # fragments of further answers (`n`), told as one event
         self._parts = Assembly(context)
-        self._refrain = Refrain()
+        self._repeated = RepeatedChunks()
 
-    def read(self, data: bytes) -> list[Event]:
-        out: list[Event] = []
-        if self._ended:
-            return out
-        if self._body is not None:
-            data = self._open(data, out)
-        if data:
-            self._frames(data, out)
-        return out
-
-    def end(self) -> list[Event]:
-        out: list[Event] = []
-        if self._ended:
-            return out
-        if self._body is not None:
-            self._whole(bytes(self._body), out)
-            return out
-        try:
-            frames = self._sse.close()
-        except FrameTooLarge as fault:
-            self._fail(broken(fault), out)
-            return out
-        for frame in frames:
-            self._frame(frame, out)
-        if not self._ended:
-            if self._finish is None:
-                self._fail(TRUNCATED, out)
-            else:
-                self._close(out)
-        return out
-
-    # Bytes
-
-    def _open(self, data: bytes, out: list[Event]) -> bytes:
-        """Tell a stream from a whole body by its first byte: no line of a stream starts with a bracket."""
-        body = self._body
-        assert body is not None
-        body += data
-        start = body.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-        if not start or (len(body) < 3 and b"\xef\xbb\xbf".startswith(body)):
-            return b""
-        if start in b"{[<":
-            if len(body) > _MAX_BODY:
-                self._fail(broken("it is too large"), out)
-            return b""
-        self._body = None
-        return bytes(body)
-
-    def _frames(self, data: bytes, out: list[Event]) -> None:
-        try:
-            blocks = self._sse.cut(data)
-        except FrameTooLarge as fault:
-            self._fail(broken(fault), out)
-            return
-        refrain = self._refrain
-        at = refrain.read(blocks, 0, out)
-        while at < len(blocks):
-            block, before = blocks[at], len(out)
+    def _read_pieces(self, pieces: list[bytes], out: list[Event]) -> None:
+        repeated = self._repeated
+        at = repeated.read(pieces, 0, out)
+        while at < len(pieces):
+            block, before = pieces[at], len(out)
             frame = self._sse.frame(block)
             if frame is not None:
                 self._frame(frame, out)
                 if self._ended:
                     return
-                refrain.learn(block, out[before:])
-            at = refrain.read(blocks, at + 1, out)
+                repeated.learn(block, out[before:])
+            at = repeated.read(pieces, at + 1, out)
 
-    def _whole(self, body: bytes, out: list[Event]) -> None:
+    def _read_end(self, out: list[Event]) -> None:
+        for frame in self._sse.close():
+            self._frame(frame, out)
+        if self._finish is not None and not self._ended:
+            self._close(out)
+
+    def _read_document(self, document: bytes, out: list[Event]) -> None:
         """A body without frames: an error, or an answer that was not streamed after all."""
-        text = body.decode("utf-8", "replace").strip()
-        if not text:
-            self._fail(TRUNCATED, out)
-            return
-        try:
-            value = decode(body.strip())
-        except BadJson:
-            value = text
-        error = parse_error(value, 0)
-        if error is None and type(value) is dict:
-            try:
-                out += unfold(parse_response(value, self._context))
-                self._ended = True
-                return
-            except UpstreamFault as fault:
-                error = broken(fault)
-        self._fail(error or broken("no stream"), out)
+        body = json_or_text(document)
+        error = parse_error(body, 0)
+        if error is None and type(body) is dict:
+            out += unfold(parse_response(body, self._context))
+            self._ended = True
+        else:
+            self._fail(error or broken("no stream"), out)
 
     # Frames
 
@@ -162,19 +103,11 @@ class ChatReader:
                 return
             if not data:
                 return
-        try:
-            chunk = decode(data)
-        except BadJson as fault:
-            self._fail(broken(fault), out)
-            return
-        if type(chunk) is not dict:
-            if chunk is not None:
-                self._fail(broken("expected an object"), out)
-            return
-        try:
+        chunk = decode(data)
+        if type(chunk) is dict:
             self._chunk(chunk, frame.event, out)
-        except UpstreamFault as fault:
-            self._fail(broken(fault), out)
+        elif chunk is not None:
+            self._fail(broken("expected an object"), out)
 
     def _chunk(self, chunk: dict[str, Any], event: str, out: list[Event]) -> None:
         choices = chunk.get("choices")
@@ -265,7 +198,7 @@ class ChatReader:
                 error = parse_error({"choices": [choice]}, 0)
                 self._fail(error or ApiError("server", "the upstream stopped with an error"), out)
                 return False
-            # Some say it twice; a first word that tells more stays.
+            # Some servers send two finish reasons; a first one that says more than "stop" stays.
             if not self._finish or is_vague(self._finish):
                 self._finish = finish or self._finish or ""
         if not choice.keys() <= _CHOICE:
@@ -294,10 +227,6 @@ class ChatReader:
                 out.append(UsageReport(parse_usage(merged)))
 
     # Ends
-
-    def _fail(self, error: ApiError, out: list[Event]) -> None:
-        self._ended = True
-        out.append(Failure(error))
 
     def _close(self, out: list[Event]) -> None:
         self._ended = True

@@ -13,11 +13,10 @@ from typing import Any, assert_never
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.foreign import CANDIDATE, ForeignEvents
-from wireglot.dialects.openai_chat.chunks import Chunks
 from wireglot.dialects.openai_chat.errors import render_error
 from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_chat.outcome import render_stop, render_tier, render_usage
-from wireglot.dialects.openai_chat.part_writer import PartWriter, lose_late
+from wireglot.dialects.openai_chat.part_writer import Chunks, PartWriter, lose_late
 from wireglot.dialects.openai_chat.response import MALFORMED, response_id
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, own_form
 from wireglot.dialects.openai_chat.extras import (
     NAME,
     cache_key,
+    keep,
     lose_cache,
     parse_cache,
     put_back,
     put_cache,
-    rest,
 )
 from wireglot.dialects.openai_chat.reasoning import CARRIER, call_signature
+from wireglot.dialects.openai_values import CHOICE_MODES, HOSTED_KINDS, custom_names, grammar_of
 from wireglot.ir.content import Extra, Foreign, Origin, ToolCall
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -27,22 +28,8 @@ from wireglot.wire.json import BadJson, decode, encode_text
 WEB_SEARCH = "web_search_options"
 
 _FUNCTION = frozenset({"name", "description", "parameters", "strict"})
-_MODES: dict[str, Literal["auto", "none", "required"]] = {
-    "auto": "auto",
-    "none": "none",
-    "required": "required",
-    "any": "required",
-}
 # Declarations of other servers' hosted tools that mean a shared concept.
-_HOSTED = {
-    "web_search": "web_search",
-    "openrouter:web_search": "web_search",
-    "code_interpreter": "code_execution",
-    "browser_search": "web_search",
-    "file_search": "file_search",
-    "mcp": "mcp",
-    "image_generation": "image_generation",
-}
+_HOSTED = {**HOSTED_KINDS, "openrouter:web_search": "web_search", "browser_search": "web_search"}
 
 
 # Declarations
@@ -58,7 +45,7 @@ def parse_tool(tool: Fields) -> AnyTool:
         mark = parse_cache(value)
         form = {"type": "absent"} if kind is None else {}
         taken = {"type", "function", cache_key(mark)}
-        extra = rest(value, taken, form, function=(function.value, _FUNCTION))
+        extra = keep(value, taken, form, nested={"function": (function.value, _FUNCTION)})
         return Tool(
             function.text("name"),
             function.text_or_none("description"),
@@ -94,7 +81,7 @@ def _parse_flat(tool: Fields, form: dict[str, Any], taken: set[str]) -> Tool:
         tool.text_or_none("description"),
         tool.dict_or_none("parameters"),
         tool.boolean("strict"),
-        extra=rest(tool.value, taken | _FUNCTION, form),
+        extra=keep(tool.value, taken | _FUNCTION, form),
     )
 
 
@@ -114,11 +101,11 @@ def _parse_custom(tool: Fields) -> Tool:
         custom.text_or_none("description"),
         kind="custom",
         grammar=grammar,
-        extra=rest(
+        extra=keep(
             tool.value,
             {"type", "custom"},
             form,
-            custom=(custom.value, frozenset({"name", "description", "format"})),
+            nested={"custom": (custom.value, frozenset({"name", "description", "format"}))},
         ),
     )
 
@@ -190,19 +177,12 @@ def _custom_out(tool: Tool, form: dict[str, Any], path: str, losses: list[Loss])
     if tool.strict:
         losses.append(Loss(f"{path}.strict", "tool.strict", "dropped", "custom tools are never strict"))
     shape = form.get("format")
-    if shape is not None and _grammar_of(shape) == tool.grammar:
+    if shape is not None and grammar_of(shape, "") == tool.grammar:
         custom["format"] = shape
     elif tool.grammar is not None:
         nested = {"syntax": tool.grammar.syntax, "definition": tool.grammar.definition}
         custom["format"] = {"type": "grammar", "grammar": nested}
     return {"type": "custom", "custom": custom}
-
-
-def _grammar_of(shape: dict[str, Any]) -> Grammar | None:
-    if shape.get("type") != "grammar":
-        return None
-    source = shape.get("grammar", shape)
-    return Grammar(source.get("syntax") or "", source.get("definition") or "")
 
 
 def render_hosted(tool: HostedTool, path: str, losses: list[Loss]) -> tuple[str, dict[str, Any]] | None:
@@ -224,8 +204,8 @@ def render_hosted(tool: HostedTool, path: str, losses: list[Loss]) -> tuple[str,
 def parse_choice(value: Any) -> ToolChoice | None:
     """A tool choice in any spelling; None for one that is not known."""
     mode = value if type(value) is str else value.get("type") if type(value) is dict else None
-    if type(mode) is str and mode in _MODES:
-        plain = ToolChoice(_MODES[mode])
+    if type(mode) is str and mode in CHOICE_MODES:
+        plain = ToolChoice(CHOICE_MODES[mode])
         return plain if type(value) is str and mode != "any" else _spelled(plain, value)
     if type(value) is not dict:
         return None
@@ -266,7 +246,7 @@ def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[L
         if choice.only:
             losses.append(Loss("$.tool_choice.only", "tool_choice", "dropped", "none allows no tool anyway"))
         return choice.mode
-    custom = {tool.name for tool in tools if isinstance(tool, Tool) and tool.kind == "custom"}
+    custom = custom_names(tools)
     entries = [_named_choice(name, "custom" if name in custom else "function") for name in choice.only]
     if choice.mode == "required" and len(entries) == 1:
         return entries[0]
@@ -317,7 +297,7 @@ def parse_call(call: Fields, mint: Callable[[str], str], context: Context, googl
     known = frozenset({"name", "input" if custom else "arguments"})
     extra = None
     if form or value.keys() - taken or inner.value.keys() != known or None in value.values():
-        extra = rest(value, taken, form, **{key: (inner.value, known)})
+        extra = keep(value, taken, form, nested={key: (inner.value, known)})
     return ToolCall(
         identifier, name, arguments, "custom" if custom else "function", "", signature, mark, extra
     )
@@ -342,7 +322,7 @@ def parse_function_call(value: dict[str, Any], mint: Callable[[str], str]) -> To
         return None
     form: dict[str, Any] = {"legacy": True}
     arguments = _arguments(value.get("arguments"), form)
-    extra = rest({}, frozenset(), form, function_call=(value, frozenset({"name", "arguments"})))
+    extra = keep({}, frozenset(), form, nested={"function_call": (value, frozenset({"name", "arguments"}))})
     return ToolCall(mint(name), name, arguments, extra=extra)
 
 

@@ -86,7 +86,7 @@ def echo(request: Request | None) -> dict[str, Any]:
     value = dict(_DEFAULTS)
     if request is None:
         return value
-    ignored: list[Loss] = []  # it was not lost: the client sent it itself
+    ignored: list[Loss] = []  # an echo loses nothing: the client sent it itself
     form, fields = own_form(request.extra, NAME), own_fields(request.extra, NAME)
     first = request.messages[0] if request.messages else None
     if first is not None and "instructions" in own_form(first.extra, NAME):

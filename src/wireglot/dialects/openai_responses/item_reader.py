@@ -13,9 +13,14 @@ from msgspec.structs import replace
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, own_form
 from wireglot.dialects.openai_responses.items import Carried, identity, light_form
+from wireglot.dialects.openai_responses.output import (
+    SEAM,
+    joined,
+    pieces,
+    spoken,
+)
 from wireglot.dialects.openai_responses.parts import parse_citation, parse_logprobs
 from wireglot.dialects.openai_responses.response import parse_output_item
-from wireglot.dialects.openai_responses.sections import SEAM, joined, pieces, spoken
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.content import Citation, Extra, Foreign, Media, Part, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.errors import UpstreamFault
@@ -54,7 +59,7 @@ class _Item:
 
 
 class ItemReader:
-    """Collects events in `out`. The owner sets `response` and `model` and takes what is there."""
+    """Adds events to `out`, which its owner sets, as it does `response` and `model`."""
 
     def __init__(self, context: Context) -> None:
         self.out: list[Event] = []

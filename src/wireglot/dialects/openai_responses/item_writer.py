@@ -13,10 +13,16 @@ from msgspec.structs import replace
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_form
 from wireglot.dialects.foreign import ForeignEvents
-from wireglot.dialects.openai_responses.belonging import message_fields, message_form, same_message
 from wireglot.dialects.openai_responses.item_frames import TAIL, Item, OpenPart
-from wireglot.dialects.openai_responses.output import carrier
-from wireglot.dialects.openai_responses.parts import render_logprobs
+from wireglot.dialects.openai_responses.output import (
+    SEAM,
+    carrier,
+    joined,
+    message_fields,
+    message_form,
+    pieces,
+    same_message,
+)
 from wireglot.dialects.openai_responses.reasoning_writer import ReasoningWriter
 from wireglot.dialects.openai_responses.render_items import no_arguments, render_call, render_foreign
 from wireglot.dialects.openai_responses.response import (
@@ -24,8 +30,8 @@ from wireglot.dialects.openai_responses.response import (
     render_output_media,
     render_output_text,
 )
-from wireglot.dialects.openai_responses.sections import SEAM, joined, pieces
 from wireglot.dialects.openai_responses.spelling import NAME
+from wireglot.dialects.openai_values import render_logprobs
 from wireglot.ir.content import (
     Extra,
     Foreign,

@@ -13,9 +13,11 @@ import msgspec
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.envelope import Holder, unseal
 from wireglot.dialects.fields import Fields
+from wireglot.dialects.openai_responses.output import (
+    joined,
+)
 from wireglot.dialects.openai_responses.parts import parse_part
-from wireglot.dialects.openai_responses.sections import joined
-from wireglot.dialects.openai_responses.spelling import NAME, kept
+from wireglot.dialects.openai_responses.spelling import NAME, keep
 from wireglot.ir.content import (
     Extra,
     Foreign,
@@ -219,7 +221,7 @@ def parse_call(item: Fields, context: Context, *material: str) -> ToolCall:
         arguments,
         "custom" if custom else "function",
         item.text_or("namespace"),
-        extra=kept(item, known, (key,), form),
+        extra=keep(item.value, known, form, always=(key,)),
     )
 
 
@@ -246,7 +248,7 @@ def parse_result(item: Fields) -> ToolResult:
         content,
         name=item.text_or("name"),
         kind="custom" if custom else "function",
-        extra=kept(item, _RESULT_KEYS, (), {"native": True, **form}),
+        extra=keep(item.value, _RESULT_KEYS, {"native": True, **form}),
     )
 
 

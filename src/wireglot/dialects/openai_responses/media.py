@@ -6,8 +6,8 @@ import base64
 from typing import Any, Literal
 
 from wireglot.dialects.fields import Fields, own_form
-from wireglot.dialects.openai_responses.cache import BREAKPOINT, parse_cache, render_cache
-from wireglot.dialects.openai_responses.spelling import NAME, spell
+from wireglot.dialects.openai_responses.spelling import NAME, parse_cache, put_back, render_cache
+from wireglot.dialects.openai_values import BREAKPOINT
 from wireglot.ir.content import Media
 from wireglot.ir.loss import Feature, Loss, losses_of_extra
 
@@ -146,7 +146,7 @@ def render_media(media: Media, path: str, losses: list[Loss]) -> dict[str, Any] 
     losses_of_extra(media.extra, NAME, path, losses)
     if media.cache is not None:
         value[BREAKPOINT] = render_cache(media.cache, path, losses)
-    return spell(value, media.extra)
+    return put_back(value, media.extra)
 
 
 def _render_image(media: Media, form: dict[str, Any], path: str, losses: list[Loss]) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""The parts of an answer as output items with their ids, the same in a stream and in the whole response."""
+"""Parts of an answer and the output items they stand in, the same in a stream and in the whole response."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.envelope import Holder, seal
-from wireglot.dialects.fields import own_form
+from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.content import Extra, Media, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.loss import Loss
@@ -83,7 +83,7 @@ def carrier(
 
 
 def declare_id(native: Any, taken: str, path: str, losses: list[Loss]) -> None:
-    """An id that binds a signature was taken already, or came when the item had another."""
+    """Declare that a signature is bound to an id that another item has, or that came too late."""
     if type(native) is str and native and native != taken:
         losses.append(
             Loss(
@@ -93,3 +93,75 @@ def declare_id(native: Any, taken: str, path: str, losses: list[Loss]) -> None:
                 "bound to an item id that could not be used",
             )
         )
+
+
+# Message items: an answer is one list of parts, and each text remembers the item it stood in.
+
+ITEM = "item."
+"""Unknown fields of a text's message item stand in the text's extra under this prefix."""
+
+
+def message_form(part: Text) -> dict[str, Any]:
+    """Form of the message item a text stood in."""
+    form = own_form(part.extra, NAME).get("item")
+    return form if type(form) is dict else {}
+
+
+def message_fields(part: Text) -> dict[str, Any]:
+    fields = own_fields(part.extra, NAME)
+    return {key.removeprefix(ITEM): value for key, value in fields.items() if key.startswith(ITEM)}
+
+
+def part_extra(part: Text) -> Extra | None:
+    """The extra of the content part alone, without what belongs to its item."""
+    extra = part.extra
+    if extra is None or extra.dialect != NAME:
+        return extra
+    fields = {key: value for key, value in extra.fields.items() if not key.startswith(ITEM)}
+    form = {key: value for key, value in extra.form.items() if key != "item"}
+    return Extra(NAME, fields, form) if fields or form else None
+
+
+def same_message(before: Text, part: Text) -> bool:
+    """Whether two neighbouring texts stand in one message item. Other dialects' neighbours do."""
+    one, other = message_form(before), message_form(part)
+    return one.get("number") == other.get("number") and one.get("id") == other.get("id")
+
+
+# Reasoning items list their parts; the IR has one text: the parts that say something, joined by a blank line.
+# In a stream of this dialect a delta that is nothing but that blank line is the seam between two parts. One
+# that the model wrote itself never stands alone in a delta: `spoken` cuts it in two.
+
+SEAM = "\n\n"
+
+
+def texts_of(entries: Any) -> list[str]:
+    """The texts of a summary or content list."""
+    if type(entries) is not list:
+        return []
+    return [entry["text"] for entry in entries if type(entry) is dict and type(entry.get("text")) is str]
+
+
+def joined(entries: Any) -> str:
+    """The whole text of a list; empty parts leave no blank lines."""
+    return SEAM.join(filter(None, texts_of(entries)))
+
+
+def spoken(text: str) -> tuple[str, ...]:
+    """The deltas for text of one part."""
+    return ("\n", "\n") if text == SEAM else (text,)
+
+
+def pieces(entries: Any, sent: str = "") -> list[str]:
+    """The deltas for all parts of a list behind what was sent of it; nothing if that was other text."""
+    if not joined(entries).startswith(sent):
+        return []
+    out: list[str] = []
+    end = 0
+    for number, text in enumerate(filter(None, texts_of(entries))):
+        for piece, is_seam in ((SEAM, True), (text, False)) if number else ((text, False),):
+            new = piece[max(len(sent) - end, 0) :]
+            end += len(piece)
+            if new:
+                out += (new,) if is_seam else spoken(new)
+    return out

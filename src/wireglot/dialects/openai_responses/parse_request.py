@@ -18,8 +18,9 @@ from wireglot.dialects.openai_responses.items import (
     parse_result,
 )
 from wireglot.dialects.openai_responses.settings import parse_output, parse_thinking, parse_tier
-from wireglot.dialects.openai_responses.spelling import NAME, split_blank
+from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.dialects.openai_responses.tools import parse_tool_choice, parse_tools
+from wireglot.dialects.unknown_fields import split_blank
 from wireglot.ir.content import Extra, Foreign, Media, Message, Origin, Part, Signature, Text, ToolCall
 from wireglot.ir.request import AnyTool, OutputFormat, Request, Sampling, Thinking, Tool
 

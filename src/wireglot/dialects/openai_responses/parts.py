@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.fields import Fields, own_form
-from wireglot.dialects.openai_responses.belonging import part_extra
-from wireglot.dialects.openai_responses.cache import BREAKPOINT, parse_cache, render_cache
 from wireglot.dialects.openai_responses.media import parse_media
-from wireglot.dialects.openai_responses.spelling import NAME, kept, spell
+from wireglot.dialects.openai_responses.output import (
+    part_extra,
+)
+from wireglot.dialects.openai_responses.spelling import NAME, keep, parse_cache, put_back, render_cache
+from wireglot.dialects.openai_values import BREAKPOINT, cited_span, parse_logprob, render_logprobs
 from wireglot.ir.content import Citation, Extra, Foreign, Media, Text, TokenLogprob
 from wireglot.ir.loss import Loss, losses_of_extra
 
@@ -26,7 +28,7 @@ def parse_part(part: Fields, usual: str) -> Text | Media | Foreign:
     if kind in _TEXT_TYPES:
         return _parse_text(part, kind, usual)
     if kind == "refusal":
-        return Text(part.text("refusal"), refusal=True, extra=kept(part, _REFUSAL_KEYS))
+        return Text(part.text("refusal"), refusal=True, extra=keep(part.value, _REFUSAL_KEYS))
     return parse_media(part, kind) or Foreign(NAME, kind, part.value)
 
 
@@ -58,7 +60,7 @@ def render_text(part: Text, kind: str, path: str, losses: list[Loss], whole: boo
     if part.refusal:
         if kind == "output_text":
             _declare_marks(part, path, losses, "a refusal")
-            return spell({"type": "refusal", "refusal": part.text}, extra)
+            return put_back({"type": "refusal", "refusal": part.text}, extra)
         losses.append(Loss(path, "refusal", "approximated", "sent as plain text: only an answer can refuse"))
     value: dict[str, Any] = {"type": kind, "text": part.text}
     if kind == "output_text":
@@ -70,14 +72,14 @@ def render_text(part: Text, kind: str, path: str, losses: list[Loss], whole: boo
             value["annotations"] = annotations
         if part.logprobs or "logprobs" in keys:
             value["logprobs"] = _render_logprobs(part, form)
-        return spell(value, extra)
+        return put_back(value, extra)
     if part.cache is not None:
         value[BREAKPOINT] = render_cache(part.cache, path, losses)
     if part.citations:
         losses.append(Loss(f"{path}.citations", "citations", "dropped", "only answers cite"))
     if part.logprobs:
         losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "only answers have them"))
-    return spell(value, extra)
+    return put_back(value, extra)
 
 
 def _declare_marks(part: Text, path: str, losses: list[Loss], what: str) -> None:
@@ -100,7 +102,7 @@ def parse_citation(note: Fields) -> Citation:
         note.text_or("title"),
         start=note.integer("start_index"),
         end=note.integer("end_index"),
-        extra=kept(note, _CITATION_KEYS, _CITATION_ALWAYS),
+        extra=keep(note.value, _CITATION_KEYS, always=_CITATION_ALWAYS),
     )
 
 
@@ -128,20 +130,16 @@ def _render_citation(citation: Citation, length: int, path: str, losses: list[Lo
     losses_of_extra(citation.extra, NAME, path, losses, "citations")
     if citation.quote:
         losses.append(Loss(f"{path}.quote", "citations", "dropped", "a citation has no quote here"))
-    note: dict[str, Any] = {
+    own = citation.extra is not None and citation.extra.dialect == NAME
+    start, end = cited_span(citation, length, own, path, losses)
+    note = {
         "type": "url_citation",
-        "start_index": citation.start,
-        "end_index": citation.end,
+        "start_index": start,
+        "end_index": end,
         "url": citation.url,
         "title": citation.title,
     }
-    own = citation.extra is not None and citation.extra.dialect == NAME
-    if not own and (citation.start is None or citation.end is None):
-        # Clients insist on both offsets: the whole text is what such a citation means.
-        losses.append(Loss(path, "citations", "invented", "offsets: the whole text"))
-        note["start_index"] = citation.start or 0
-        note["end_index"] = length if citation.end is None else citation.end
-    return spell(note, citation.extra)
+    return put_back(note, citation.extra)
 
 
 # Log probabilities
@@ -151,37 +149,7 @@ def parse_logprobs(raw: Any) -> tuple[TokenLogprob, ...]:
     """Tolerant: they are a by-product, and no reason to refuse an answer."""
     if type(raw) is not list:
         return ()
-    tokens: list[TokenLogprob] = []
-    for entry in raw:
-        pair = _token(entry)
-        if pair is not None:
-            top = entry.get("top_logprobs")
-            tops = [_token(other) for other in top] if type(top) is list else []
-            tokens.append(TokenLogprob(*pair, tuple(other for other in tops if other is not None)))
-    return tuple(tokens)
-
-
-def _token(entry: Any) -> tuple[str, float] | None:
-    if type(entry) is not dict:
-        return None
-    token, logprob = entry.get("token"), entry.get("logprob")
-    if type(token) is str and isinstance(logprob, int | float):
-        return token, logprob
-    return None
-
-
-def render_logprobs(logprobs: tuple[TokenLogprob, ...]) -> list[dict[str, Any]]:
-    return [
-        {
-            "token": entry.token,
-            "logprob": entry.logprob,
-            "bytes": _bytes(entry.token),
-            "top_logprobs": [
-                {"token": token, "logprob": logprob, "bytes": _bytes(token)} for token, logprob in entry.top
-            ],
-        }
-        for entry in logprobs
-    ]
+    return tuple(token for token in map(parse_logprob, raw) if token is not None)
 
 
 def _render_logprobs(part: Text, form: dict[str, Any]) -> list[dict[str, Any]]:
@@ -189,10 +157,6 @@ def _render_logprobs(part: Text, form: dict[str, Any]) -> list[dict[str, Any]]:
     if type(raw) is list and parse_logprobs(raw) == part.logprobs:
         return raw
     return render_logprobs(part.logprobs)
-
-
-def _bytes(token: str) -> list[int]:
-    return list(token.encode("utf-8", "replace"))
 
 
 def is_plain(part: Any) -> bool:

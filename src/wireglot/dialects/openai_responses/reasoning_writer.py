@@ -8,9 +8,14 @@ from msgspec.structs import replace
 
 from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_responses.item_frames import ItemFrames, OpenPart
-from wireglot.dialects.openai_responses.output import declare_id, encrypted_content, reasoning_id
+from wireglot.dialects.openai_responses.output import (
+    SEAM,
+    declare_id,
+    encrypted_content,
+    reasoning_id,
+    texts_of,
+)
 from wireglot.dialects.openai_responses.render_items import render_reasoning
-from wireglot.dialects.openai_responses.sections import SEAM, texts_of
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.content import Extra, Reasoning
 from wireglot.ir.loss import losses_of_extra

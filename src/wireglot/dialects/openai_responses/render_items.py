@@ -6,11 +6,14 @@ from typing import Any
 
 from wireglot.dialects.base import is_minted
 from wireglot.dialects.fields import own_form
-from wireglot.dialects.openai_responses.belonging import message_form
 from wireglot.dialects.openai_responses.media import render_media
+from wireglot.dialects.openai_responses.output import (
+    joined,
+    message_form,
+)
 from wireglot.dialects.openai_responses.parts import is_plain, render_text
-from wireglot.dialects.openai_responses.sections import joined
-from wireglot.dialects.openai_responses.spelling import NAME, WITHOUT, spell
+from wireglot.dialects.openai_responses.spelling import NAME, put_back
+from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import Foreign, Media, Message, Reasoning, ResultPart, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.wire.json import BadJson, decode
@@ -34,7 +37,7 @@ def render_reasoning(part: Reasoning, identifier: str | None, encrypted: str | N
         item["encrypted_content"] = encrypted
     if "status" in form:
         item["status"] = form["status"]
-    return spell(item, part.extra)
+    return put_back(item, part.extra)
 
 
 def _entries(text: str, kind: str, shown: Any) -> Any:
@@ -64,7 +67,7 @@ def render_call(call: ToolCall, identifier: str | None, status: str | None) -> d
         item["status"] = status
     if "call_id" in form and (is_minted(call.id) or call.id == form.get("id")):
         del item["call_id"]
-    return spell(item, call.extra)
+    return put_back(item, call.extra)
 
 
 def no_arguments(call: ToolCall) -> str:
@@ -109,7 +112,7 @@ def render_result(result: ToolResult, path: str, losses: list[Loss], called: str
     item["output"] = _render_output(result, content, bool(form.get("list")), path, losses)
     if "status" in form:
         item["status"] = form["status"]
-    return spell(item, result.extra)
+    return put_back(item, result.extra)
 
 
 def _marked(content: tuple[ResultPart, ...]) -> tuple[ResultPart, ...]:
@@ -219,7 +222,7 @@ def render_message(
     item["content"] = values
     if form.get("string") and len(content) == 1 and is_plain(content[0][1]) and len(values) == 1:
         item["content"] = values[0]["text"]
-    return spell(item, message.extra)
+    return put_back(item, message.extra)
 
 
 _ROLE_NAMES = {"user": "user", "assistant": "assistant", "system": "developer"}

@@ -6,8 +6,10 @@ from typing import Any
 
 from wireglot.dialects.base import Context, Rendered, is_minted
 from wireglot.dialects.fields import own_form
-from wireglot.dialects.openai_responses.belonging import same_message
 from wireglot.dialects.openai_responses.items import ITEM_TYPES
+from wireglot.dialects.openai_responses.output import (
+    same_message,
+)
 from wireglot.dialects.openai_responses.parts import is_plain
 from wireglot.dialects.openai_responses.render_items import (
     declare_signature,
@@ -18,8 +20,9 @@ from wireglot.dialects.openai_responses.render_items import (
     render_result,
 )
 from wireglot.dialects.openai_responses.settings import render_output, render_thinking, render_tier
-from wireglot.dialects.openai_responses.spelling import NAME, WITHOUT, spell
+from wireglot.dialects.openai_responses.spelling import NAME, put_back
 from wireglot.dialects.openai_responses.tools import render_tool_choice, render_tools
+from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import Foreign, Media, Message, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Feature, Loss, losses_of_extra
 from wireglot.ir.request import AnyTool, Request, Tool
@@ -80,7 +83,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
             body["include"] = include
     losses_of_extra(request.extra, NAME, "$", losses)
     extra_text = body.get("text")
-    spell(body, request.extra)
+    put_back(body, request.extra)
     if text is not None:
         body["text"] = extra_text
     for key in form.get(WITHOUT, ()):
@@ -123,7 +126,7 @@ def _render_sampling(request: Request, body: dict[str, Any], losses: list[Loss])
     for key, feature in _UNKNOWN_SAMPLING:
         value = getattr(sampling, key)
         if key == "candidates" and value == 1:
-            continue  # one answer is what everyone gives
+            continue  # one candidate is the default: nothing is lost
         if value is not None:
             losses.append(Loss(f"$.sampling.{key}", feature, "dropped", "no such setting here"))
     if sampling.logprobs is False:
@@ -330,7 +333,7 @@ def render_image_call(media: Media, identifier: str | None) -> dict[str, Any]:
         item["output_format"] = form["output_format"]
     elif not form:
         item["output_format"] = media.mime.removeprefix("image/") or "png"
-    return spell(item, media.extra)
+    return put_back(item, media.extra)
 
 
 def _usable(identifier: Any) -> str | None:

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import Fields, own_form
-from wireglot.dialects.openai_responses.belonging import ITEM, message_fields, message_form, same_message
 from wireglot.dialects.openai_responses.echo import ECHOED, echo, told
 from wireglot.dialects.openai_responses.items import (
     Carried,
@@ -28,19 +27,24 @@ from wireglot.dialects.openai_responses.outcome import (
     render_usage,
 )
 from wireglot.dialects.openai_responses.output import (
+    ITEM,
     ItemIds,
     carrier,
     declare_id,
     encrypted_content,
+    message_fields,
+    message_form,
     native_id,
     reasoning_id,
     response_id,
+    same_message,
 )
 from wireglot.dialects.openai_responses.parts import render_text
 from wireglot.dialects.openai_responses.render_items import render_call, render_foreign, render_reasoning
 from wireglot.dialects.openai_responses.render_request import render_image_call
 from wireglot.dialects.openai_responses.settings import parse_tier, render_tier
-from wireglot.dialects.openai_responses.spelling import NAME, WITHOUT, spell, split_blank
+from wireglot.dialects.openai_responses.spelling import NAME, put_back
+from wireglot.dialects.unknown_fields import WITHOUT, split_blank
 from wireglot.ir.content import (
     Extra,
     Foreign,
@@ -251,8 +255,8 @@ def respell(body: dict[str, Any], extra: Extra | None) -> dict[str, Any]:
     for key in form.get(WITHOUT, ()):
         if key != "output" or not body["output"]:
             body.pop(key, None)
-    for key in [key for key in spell(body, extra) if key.startswith(USAGE)]:
-        del body[key]  # said by the usage itself
+    for key in [key for key in put_back(body, extra) if key.startswith(USAGE)]:
+        del body[key]  # `usage` has them already
     return body
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.fields import Fields, own_fields, own_form
-from wireglot.dialects.openai_responses.spelling import NAME, kept, spell, split_blank
+from wireglot.dialects.openai_responses.spelling import NAME, keep, put_back
+from wireglot.dialects.unknown_fields import split_blank
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import EFFORTS, Effort, OutputFormat, Thinking
@@ -90,9 +91,9 @@ def parse_output(text: Fields) -> OutputFormat | None:
     place = Fields(value, f"{text.path}.format", text.fault)
     match value["type"]:
         case "text":
-            return OutputFormat("text", extra=kept(place, frozenset({"type"}), (), {"native": True}))
+            return OutputFormat("text", extra=keep(place.value, frozenset({"type"}), {"native": True}))
         case "json_object":
-            return OutputFormat("json", extra=kept(place, frozenset({"type"})))
+            return OutputFormat("json", extra=keep(place.value, frozenset({"type"})))
         case _:
             return _parse_schema(place)
 
@@ -109,7 +110,7 @@ def _parse_schema(place: Fields) -> OutputFormat:
         inner.text_or("name"),
         inner.text_or_none("description"),
         inner.boolean("strict"),
-        kept(inner, _FORMAT_KEYS, ("name", "schema"), form),
+        keep(inner.value, _FORMAT_KEYS, form, always=("name", "schema")),
     )
 
 
@@ -117,10 +118,10 @@ def render_output(output: OutputFormat, losses: list[Loss]) -> dict[str, Any] | 
     losses_of_extra(output.extra, NAME, "$.output", losses)
     match output.kind:
         case "text":
-            # The default; said only where the client said it.
-            return spell({"type": "text"}, output.extra) if own_form(output.extra, NAME) else None
+            # The default format: written only where the client wrote it.
+            return put_back({"type": "text"}, output.extra) if own_form(output.extra, NAME) else None
         case "json":
-            return spell({"type": "json_object"}, output.extra)
+            return put_back({"type": "json_object"}, output.extra)
         case "schema":
             return _render_schema(output)
 
@@ -137,7 +138,7 @@ def _render_schema(output: OutputFormat) -> dict[str, Any]:
         value["description"] = output.description
     if output.strict is not None:
         value["strict"] = output.strict
-    spell(value, output.extra)
+    put_back(value, output.extra)
     if "nested" in form:
         del value["type"]
         return {**form["nested"], "json_schema": value}

@@ -1,48 +1,40 @@
-"""How this dialect spelled a value, remembered in `Extra` and used again when it is rendered back."""
+"""The name of this dialect, its unknown fields, and its cache marks: how values are spelled as they came."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from wireglot.dialects.fields import Fields
-from wireglot.ir.content import Extra
-from wireglot.ir.loss import is_blank
+from wireglot.dialects.fields import Fields, own_form
+from wireglot.dialects.openai_values import BREAKPOINT, TTLS, breakpoint_value
+from wireglot.dialects.unknown_fields import WITHOUT, UnknownFields
+from wireglot.ir.content import CacheMark
+from wireglot.ir.loss import Loss, losses_of_extra
 
 NAME = "openai-responses"
 
-WITHOUT = "without"
-"""Form key: names the renderer would write and the source left out."""
+_UNKNOWN = UnknownFields(NAME, over_blanks=True)
+keep, put_back = _UNKNOWN.keep, _UNKNOWN.put_back
+
+_MODE = frozenset({"mode"})
+_KEYS = _MODE | {"ttl"}
 
 
-def kept(
-    fields: Fields, known: frozenset[str], always: tuple[str, ...] = (), form: dict[str, Any] | None = None
-) -> Extra | None:
-    """What stands beside the known fields, and which of the `always` written ones do not stand there."""
-    missing = [key for key in always if key not in fields.value]
-    if missing:
-        form = {**(form or {}), WITHOUT: missing}
-    return fields.rest(known, NAME, form)
+def parse_cache(part: Fields) -> CacheMark | None:
+    mark = part.object_or_none(BREAKPOINT)
+    if mark is None:
+        return None
+    form: dict[str, Any] = {}
+    if mark.value.get("mode") != "explicit":
+        form["mode"] = mark.value.get("mode")
+    stated = mark.value.get("ttl")
+    ttl = TTLS.get(stated, "") if type(stated) is str else ""
+    return CacheMark(ttl, keep(mark.value, _KEYS if ttl else _MODE, form, always=("mode",)))
 
 
-def spell(value: dict[str, Any], extra: Extra | None) -> dict[str, Any]:
-    """Bring back what the source had beside the IR, if it was of this dialect. Changes and returns `value`.
-
-    A key the source left out is taken away only while it says nothing new, and a null of the source gives way
-    to a value someone filled in since.
-    """
-    if extra is None or extra.dialect != NAME:
-        return value
-    for key in extra.form.get(WITHOUT, ()):
-        if key == "type" or is_blank(value.get(key)):
-            value.pop(key, None)
-    for key, item in extra.fields.items():
-        if item is not None or is_blank(value.get(key)):
-            value[key] = item
-    return value
-
-
-def split_blank(fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Leftovers of a nested object: those that say something, and those that are only spelling."""
-    telling = {key: value for key, value in fields.items() if not is_blank(value)}
-    blank = {key: value for key, value in fields.items() if is_blank(value)}
-    return telling, blank
+def render_cache(mark: CacheMark, path: str, losses: list[Loss]) -> dict[str, Any]:
+    losses_of_extra(mark.extra, NAME, f"{path}.cache", losses)
+    form = own_form(mark.extra, NAME)
+    value = breakpoint_value(mark.ttl, form.get("mode", "explicit"))
+    if "mode" in form.get(WITHOUT, ()):
+        del value["mode"]
+    return put_back(value, mark.extra)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from wireglot.dialects.answer_reader import AnswerReader, json_or_text
 from wireglot.dialects.base import Context
-from wireglot.dialects.faults import TRUNCATED, broken
 from wireglot.dialects.openai_responses.errors import parse_error
 from wireglot.dialects.openai_responses.item_reader import ItemReader
 from wireglot.dialects.openai_responses.outcome import parse_stop, parse_usage
@@ -14,10 +14,10 @@ from wireglot.dialects.openai_responses.response import body_extra, created_of, 
 from wireglot.dialects.openai_responses.settings import parse_tier
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.content import Extra
-from wireglot.ir.errors import ApiError, UpstreamFault
-from wireglot.ir.stream import Event, Failure, Finish, ForeignEvent, Start, unfold
+from wireglot.ir.errors import ApiError
+from wireglot.ir.stream import Event, Finish, ForeignEvent, Start, unfold
 from wireglot.wire.json import BadJson, decode
-from wireglot.wire.sse import Frame, FrameTooLarge, SseDecoder
+from wireglot.wire.sse import Frame, SseDecoder
 
 _TEXT_DELTA = "response.output_text.delta"
 _READERS: dict[str, Callable[[ItemReader, dict[str, Any]], None]] = {
@@ -54,110 +54,43 @@ _LAST = frozenset({"response.completed", "response.incomplete", "response.done",
 _FAILED = frozenset({"response.failed", "error"})
 _SILENT = frozenset({"ping", "keepalive", "response.keepalive", "response.heartbeat"})
 
-_MAX_BODY = 64 * 1024 * 1024
 
-
-class ResponsesReader:
+class ResponsesReader(AnswerReader[Frame]):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._sse = SseDecoder(context.max_frame)
-        self._streaming = False
-        self._opening = b""  # blanks, while it is not known whether a stream or a document follows
-        self._body: bytearray | None = None  # a whole document instead of a stream
+        super().__init__(self._sse.feed)
         self._items = ItemReader(context)
         self._early: list[ForeignEvent] = []  # events that came before the response did
         self._started = False
-        self._ended = False
 
     # Bytes
 
-    def read(self, data: bytes) -> list[Event]:
-        if self._ended:
-            return []
-        if self._body is not None:
-            self._collect(data)
-        elif self._streaming or self._is_stream(data):
-            self._feed(data)
-        return self._take()
-
-    def end(self) -> list[Event]:
-        if self._ended:
-            return []
-        if self._body is not None:
-            self._read_body(bytes(self._body))
-        else:
-            self._feed(self._opening, last=True)
-        if not self._ended:
-            self._fail(TRUNCATED)
-        return self._take()
-
-    def _take(self) -> list[Event]:
-        items = self._items
-        out, items.out = items.out, []
-        return out
-
-    def _feed(self, data: bytes, last: bool = False) -> None:
-        try:
-            frames = self._sse.feed(data)
-            if last:
-                frames += self._sse.close()
-        except FrameTooLarge as problem:
-            self._fail(broken(problem))
-        else:
-            self._read_frames(frames)
-
-    def _is_stream(self, data: bytes) -> bool:
-        """Whether it is SSE: only a document (or a page) begins with these characters."""
-        whole = self._opening + data
-        first = whole.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-        if not first:
-            self._opening = whole
-        elif first in b"{[<":
-            self._body = bytearray(whole)
-        else:
-            self._streaming = True
-            if self._opening:
-                self._sse.feed(self._opening)
-                self._opening = b""
-        return self._streaming
-
-    def _collect(self, data: bytes) -> None:
-        assert self._body is not None
-        self._body += data
-        if len(self._body) > _MAX_BODY:
-            self._body.clear()
-            self._fail(broken("the answer is too large"))
-
-    def _read_body(self, data: bytes) -> None:
-        try:
-            body = decode(data)
-        except BadJson:
-            body = data.decode("utf-8", "replace")
-        error = parse_error(body) if type(body) is dict else parse_error(body, 502)
-        if error is not None:
-            self._fail(error)
-            return
-        try:
-            self._items.out += unfold(parse_response(body, self._context))
-            self._ended = True
-        except UpstreamFault as problem:
-            self._fail(broken(problem))
-
-    def _read_frames(self, frames: list[Frame]) -> None:
-        for frame in frames:
+    def _read_pieces(self, pieces: list[Frame], out: list[Event]) -> None:
+        self._items.out = out
+        for frame in pieces:
             if self._ended:
                 return
             try:
                 event = decode(frame.data)
-            except BadJson as problem:
+            except BadJson:
                 if frame.data.strip() not in (b"[DONE]", b""):
-                    self._fail(broken(problem))
+                    raise
                 continue
             if type(event) is dict:
-                try:
-                    self._read_event(event, frame.event)
-                except UpstreamFault as problem:
-                    self._fail(broken(problem))
+                self._read_event(event, frame.event)
+
+    def _read_end(self, out: list[Event]) -> None:
+        self._read_pieces(self._sse.close(), out)
+
+    def _read_document(self, document: bytes, out: list[Event]) -> None:
+        body = json_or_text(document)
+        error = parse_error(body) if type(body) is dict else parse_error(body, 502)
+        if error is not None:
+            self._fail(error, out)
+            return
+        out += unfold(parse_response(body, self._context))
+        self._ended = True
 
     # Events
 
@@ -169,7 +102,7 @@ class ResponsesReader:
         if type(kind) is not str:
             kind = "error" if event.get("error") else name
         if kind in _FAILED:
-            self._fail(parse_error(event) or ApiError("server", "the response failed"))
+            self._fail(parse_error(event) or ApiError("server", "the response failed"), self._items.out)
         elif kind in _SILENT or not kind:
             return
         elif kind in _READERS:
@@ -216,12 +149,10 @@ class ResponsesReader:
         items.out.append(Finish(stop, usage, tier, body_extra(body, usage is None)))
         self._ended = True
 
-    def _fail(self, error: ApiError) -> None:
-        """Once: OpenAI sends `error` and then `response.failed`."""
-        if not self._ended:
-            self._items.release()
-            self._items.out.append(Failure(error))
-            self._ended = True
+    def _fail(self, error: ApiError, out: list[Event]) -> None:
+        self._items.out = out
+        self._items.release()
+        super()._fail(error, out)
 
 
 def _object(event: dict[str, Any], key: str) -> dict[str, Any]:

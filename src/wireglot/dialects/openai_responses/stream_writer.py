@@ -11,9 +11,12 @@ from wireglot.dialects.openai_responses.echo import told
 from wireglot.dialects.openai_responses.errors import error_object, failed_code
 from wireglot.dialects.openai_responses.item_writer import ItemWriter
 from wireglot.dialects.openai_responses.outcome import render_stop, render_usage
-from wireglot.dialects.openai_responses.output import ItemIds, response_id
+from wireglot.dialects.openai_responses.output import (
+    SEAM,
+    ItemIds,
+    response_id,
+)
 from wireglot.dialects.openai_responses.response import finish_body, render_body_tier, respell, shell
-from wireglot.dialects.openai_responses.sections import SEAM
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import losses_of_extra

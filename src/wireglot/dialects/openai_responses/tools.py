@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from wireglot.dialects.fields import Fields, own_fields, own_form
-from wireglot.dialects.openai_responses.spelling import NAME, WITHOUT, kept, spell
+from wireglot.dialects.openai_responses.spelling import NAME, keep, put_back
+from wireglot.dialects.openai_values import CHOICE_MODES, HOSTED_KINDS, Mode, custom_names, grammar_of
+from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import Extra, Foreign
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import AnyTool, Grammar, HostedTool, Tool, ToolChoice
@@ -15,14 +17,10 @@ _CUSTOM_KEYS = frozenset({"type", "name", "description", "format", "defer_loadin
 _NAMESPACE_KEYS = frozenset({"type", "name", "tools"})
 
 _HOSTED = {
-    "code_interpreter": "code_execution",
+    **HOSTED_KINDS,
     "computer": "computer",
     "computer_use_preview": "computer",
-    "file_search": "file_search",
-    "image_generation": "image_generation",
-    "mcp": "mcp",
     "tool_search": "tool_search",
-    "web_search": "web_search",
     "web_search_2025_08_26": "web_search",
     "web_search_preview": "web_search",
     "web_search_preview_2025_03_11": "web_search",
@@ -32,9 +30,6 @@ _NATIVE: dict[str, dict[str, Any]] = {
     "code_execution": {"type": "code_interpreter", "container": {"type": "auto"}},
 }
 """What stands for a tool another provider runs."""
-
-Mode = Literal["auto", "none", "required"]
-_MODES: dict[str, Mode] = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
 
 _EMPTY_SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
 
@@ -96,7 +91,7 @@ def _parse_function(tool: Fields, namespace: str, form: dict[str, Any]) -> Tool:
         tool.boolean("strict"),
         namespace=namespace,
         deferred=bool(deferred),
-        extra=kept(tool, _FUNCTION_KEYS, ("type", "parameters", "strict"), form),
+        extra=keep(tool.value, _FUNCTION_KEYS, form, always=("type", "parameters", "strict")),
     )
 
 
@@ -108,7 +103,7 @@ def _parse_custom(tool: Fields, namespace: str, form: dict[str, Any]) -> Tool:
     grammar: Grammar | None = None
     if raw is not None:
         form["format"] = raw.value
-        grammar = _grammar(raw.value)
+        grammar = grammar_of(raw.value)
     return Tool(
         tool.text("name"),
         tool.text_or_none("description"),
@@ -116,17 +111,8 @@ def _parse_custom(tool: Fields, namespace: str, form: dict[str, Any]) -> Tool:
         grammar=grammar,
         namespace=namespace,
         deferred=bool(deferred),
-        extra=kept(tool, _CUSTOM_KEYS, ("type",), form),
+        extra=keep(tool.value, _CUSTOM_KEYS, form, always=("type",)),
     )
-
-
-def _grammar(value: dict[str, Any]) -> Grammar | None:
-    inner = value.get("grammar")
-    source = inner if type(inner) is dict else value
-    syntax, definition = source.get("syntax"), source.get("definition")
-    if value.get("type") == "grammar" and type(syntax) is str and type(definition) is str:
-        return Grammar(syntax, definition)
-    return None
 
 
 def render_tools(tools: tuple[AnyTool, ...], losses: list[Loss]) -> list[dict[str, Any]]:
@@ -177,7 +163,7 @@ def _render_tool(tool: Tool, path: str, losses: list[Loss]) -> dict[str, Any]:
         value["description"] = tool.description
     if tool.kind == "custom":
         raw = form.get("format")
-        if raw is not None and _grammar(raw) == tool.grammar:
+        if raw is not None and grammar_of(raw) == tool.grammar:
             value["format"] = raw
         elif tool.grammar is not None:
             grammar = tool.grammar
@@ -195,10 +181,10 @@ def _render_tool(tool: Tool, path: str, losses: list[Loss]) -> dict[str, Any]:
     elif "defer_loading" in form:
         value["defer_loading"] = form["defer_loading"]
     if "outer" in form:
-        inner = spell(value, tool.extra)
+        inner = put_back(value, tool.extra)
         inner.pop("type", None)
         return {**form["outer"], form["key"]: inner}
-    return spell(value, tool.extra)
+    return put_back(value, tool.extra)
 
 
 def _parameters(tool: Tool, form: dict[str, Any]) -> dict[str, Any] | None:
@@ -220,7 +206,7 @@ def parse_tool_choice(value: Any, path: str) -> ToolChoice:
 def _read_choice(value: Any, path: str) -> tuple[Mode, tuple[str, ...], dict[str, Any]]:
     """Mode, names, and what the IR has no name for."""
     if type(value) is str:
-        mode = _MODES.get(value)
+        mode = CHOICE_MODES.get(value)
         return ("auto", (), {"mode": value}) if mode is None else (mode, (), {})
     choice = Fields(value, path)
     kind = choice.text_or("type")
@@ -231,8 +217,8 @@ def _read_choice(value: Any, path: str) -> tuple[Mode, tuple[str, ...], dict[str
     if kind == "allowed_tools":
         nested = choice.value.get("allowed_tools")
         return _read_allowed(Fields(nested, f"{path}.allowed_tools") if type(nested) is dict else choice)
-    if kind in _MODES:
-        return _MODES[kind], (), {}
+    if kind in CHOICE_MODES:
+        return CHOICE_MODES[kind], (), {}
     return "required", (), dict(choice.value)
 
 
@@ -261,7 +247,7 @@ def render_tool_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: l
         if choice.only:
             losses.append(Loss(path, "tool_choice", "approximated", "none of them, whichever were named"))
         return choice.mode
-    customs = {tool.name for tool in tools if isinstance(tool, Tool) and tool.kind == "custom"}
+    customs = custom_names(tools)
     named = [{"type": "custom" if name in customs else "function", "name": name} for name in choice.only]
     if choice.mode == "required" and len(named) == 1:
         return named[0]

@@ -5,10 +5,10 @@ from typing import Any
 from .keywords import APPLIES_TO
 from .values import TYPES, Node, common_type, json_type, type_names
 
-_LOOK = 8  # how far into nested anyOf/oneOf/allOf a guess is worth making
+_GUESS_DEPTH = 8  # how far into nested anyOf/oneOf/allOf a guess is worth making
 
 
-def infer_type(node: Any, look: int = _LOOK) -> str | None:
+def infer_type(node: Any, look: int = _GUESS_DEPTH) -> str | None:
     """The single JSON type of the values `node` describes (null aside), or None when there is no one type."""
     if not isinstance(node, dict) or look == 0:
         return None

@@ -25,14 +25,15 @@ STRING_KEYWORDS = words(
 )
 FLAG_KEYWORDS = words("uniqueItems nullable deprecated readOnly writeOnly")
 
-# Says nothing about values; no one misses it.
+# These say nothing about values, so dropping them is no loss.
 SILENT = words(
     "$schema $id id $anchor $dynamicAnchor $recursiveAnchor $comment $vocabulary $defs definitions"
 )
 ANNOTATIONS = words(
     "title description default example examples deprecated readOnly writeOnly propertyOrdering"
 )
-# Worth a reader's time when the target has no place for it. Unknown keywords (x-...) are noted, not told.
+# Put into the description where the target has no place for them. Unknown keywords (x-...) are declared lost
+# but not described: the model could do nothing with them.
 TELLING = (
     (SCHEMA_KEYWORDS | LIST_KEYWORDS | MAP_KEYWORDS | COUNT_KEYWORDS | NUMBER_KEYWORDS | FLAG_KEYWORDS)
     | words(

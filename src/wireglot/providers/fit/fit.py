@@ -46,7 +46,7 @@ def fit(
     trail = Trail(request)
     seen = survey(request.messages)
     if not regroup and not limits.media_urls:
-        # Where it stands is what its own dialect means: nothing to tell.
+        # Nothing is translated, so a media URL goes to the provider as its own dialect wrote it.
         limits = msgspec.structs.replace(limits, media_urls=True)
     if regroup:
         request = without_state(request, losses, trail, Foreign in seen.kinds)

@@ -205,7 +205,7 @@ class _PartFitter:
         if not calls or any(type(part) is Reasoning for part in content):
             return content
         if not self.invented_reasoning:
-            # Once is enough: every turn with calls gets the same.
+            # Declared once: every turn with calls gets the same invention.
             self.invented_reasoning = True
             detail = "this provider demands reasoning on turns with calls; an empty one was put there"
             self._lose(self.trail.of(message), "reasoning.text", "invented", detail)
@@ -226,7 +226,7 @@ def sign_calls(request: Request, context: Context, losses: list[Loss], trail: Tr
     messages = list(request.messages)
     current = 0
     for index, message in enumerate(messages):
-        # Text behind the results of a step does not begin a new turn.
+        # A user message with tool results belongs to the current turn, even if text stands behind them.
         if message.role == "user" and not any(type(part) is ToolResult for part in message.content):
             current = index
     changed = False

@@ -70,7 +70,7 @@ def fit_thinking(
     if limits.thinking == "toggle" and dialect in _SWITCHES:
         fitted = _by_switch(fitted, _SWITCHES[dialect], losses)
     elif _says_nothing(fitted) and not _says_nothing(thinking):
-        # A spelling without a word in it would still be a field, and an empty one.
+        # With nothing left to say, the kept spelling would still write an empty `thinking` field.
         losses_of_extra(fitted.extra, "", "$.thinking", losses)
         fitted = Thinking()
     if fitted == thinking:
@@ -269,7 +269,7 @@ def _as_toggle(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
 
 def _as_fixed(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
     if thinking.mode in ("on", "auto"):
-        thinking = msgspec.structs.replace(thinking, mode=None)  # that it does anyway
+        thinking = msgspec.structs.replace(thinking, mode=None)  # the model thinks anyway: nothing to ask for
     return _silenced(thinking, losses, "this model always thinks, in its own measure")
 
 

@@ -1,0 +1,110 @@
+"""The shell of every stream reader: a stream or one document, a byte-order mark, too much, an early end.
+
+Upstreams that were asked for a stream may answer with one JSON document (an error, a whole answer) or with a
+web page. No line of an event stream starts with a bracket, so the first byte that is no blank tells.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from wireglot.dialects.faults import TRUNCATED, broken
+from wireglot.ir.errors import ApiError, UpstreamFault
+from wireglot.ir.stream import Event, Failure
+from wireglot.wire.json import BadJson, decode
+from wireglot.wire.sse import FrameTooLarge
+
+MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+
+_BOM = b"\xef\xbb\xbf"
+_FAULTS = (BadJson, FrameTooLarge, UpstreamFault)
+
+Piece = TypeVar("Piece")
+
+
+def first_byte(opening: bytes) -> bytes:
+    """The first byte that is no blank; empty while there is none or a byte-order mark may yet come."""
+    if len(opening) < len(_BOM) and _BOM.startswith(opening):
+        return b""
+    return opening.removeprefix(_BOM).lstrip()[:1]
+
+
+def json_or_text(document: bytes) -> Any:
+    """The JSON value of a document, or its text where it is none: a page of some proxy."""
+    try:
+        return decode(document)
+    except BadJson:
+        return document.decode("utf-8", "replace")
+
+
+class AnswerReader(ABC, Generic[Piece]):
+    """Hands the pieces of a stream to `_read_pieces`, as `cut` finds them in the bytes, or a document to
+    `_read_document`. What cannot be read and what ends too early becomes a Failure; nothing follows it."""
+
+    __slots__ = ("_cut", "_ended", "_first", "_opening")
+
+    document_starts = b"{[<"
+    """What a document begins with that is held until it is whole."""
+
+    def __init__(self, cut: Callable[[bytes], list[Piece]]) -> None:
+        self._cut = cut
+        self._ended = False
+        self._first = b""
+        self._opening: bytearray | None = bytearray()  # or the document; None: a stream has begun
+
+    def read(self, data: bytes) -> list[Event]:
+        out: list[Event] = []
+        if self._ended:
+            return out
+        try:
+            if self._opening is not None:
+                data = self._sniff(self._opening, data)
+            if data:
+                self._read_pieces(self._cut(data), out)
+        except _FAULTS as problem:
+            self._fail(broken(problem), out)
+        return out
+
+    def end(self) -> list[Event]:
+        out: list[Event] = []
+        if self._ended:
+            return out
+        try:
+            if self._opening is None:
+                self._read_end(out)
+            elif self._first:
+                self._read_document(bytes(self._opening), out)
+        except _FAULTS as problem:
+            self._fail(broken(problem), out)
+        if not self._ended:
+            self._fail(TRUNCATED, out)
+        return out
+
+    def _sniff(self, opening: bytearray, data: bytes) -> bytes:
+        """All bytes so far, once they are known to be a stream."""
+        opening += data
+        if not self._first:
+            self._first = first_byte(bytes(opening))
+        if self._first in self.document_starts:  # empty bytes, too: nothing has told yet
+            if len(opening) > MAX_DOCUMENT_BYTES:
+                opening.clear()
+                raise FrameTooLarge("the answer is too large")
+            return b""
+        self._opening = None
+        return bytes(opening)
+
+    @abstractmethod
+    def _read_pieces(self, pieces: list[Piece], out: list[Event]) -> None: ...
+
+    @abstractmethod
+    def _read_end(self, out: list[Event]) -> None:
+        """The bytes of the stream are over. A stream that is not ended by this was cut off."""
+
+    @abstractmethod
+    def _read_document(self, document: bytes, out: list[Event]) -> None: ...
+
+    def _fail(self, error: ApiError, out: list[Event]) -> None:
+        self._ended = True
+        out.append(Failure(error))

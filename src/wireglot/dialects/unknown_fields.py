@@ -1,0 +1,146 @@
+"""Fields the IR has no name for: kept beside the value they came with, put back by their own dialect.
+
+What says something stands in `Extra.fields`, where any other dialect declares it lost. What does not (an
+empty list, a field that is left out) is spelling and stands in `Extra.form` under one of the keys below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from wireglot.ir.content import Extra
+from wireglot.ir.loss import Loss, is_blank, losses_of_extra
+
+WITHOUT = "without"
+"""Form key: names the renderer would write and the source left out."""
+HOLLOW = "rest"
+"""Form key: unknown fields with nothing in them."""
+_BLANK = "blank"
+
+
+class UnknownFields:
+    """Of the objects of one dialect.
+
+    `deep`: a key with a dot stands for a field of a nested object (`image_url.x_new`), and what holds nothing
+    at any depth says nothing: some servers print every field of their schema. `over_blanks`: the renderer
+    writes empty values of its own, which give way to what the source had there.
+    """
+
+    __slots__ = ("_deep", "_dialect", "_over_blanks")
+
+    def __init__(self, dialect: str, *, deep: bool = False, over_blanks: bool = False) -> None:
+        self._dialect = dialect
+        self._deep = deep
+        self._over_blanks = over_blanks
+
+    def keep(
+        self,
+        value: dict[str, Any],
+        known: frozenset[str] | set[str],
+        form: dict[str, Any] | None = None,
+        *,
+        blanks: tuple[str, ...] = (),
+        always: tuple[str, ...] = (),
+        nested: Mapping[str, tuple[dict[str, Any], frozenset[str]]] | None = None,
+    ) -> Extra | None:
+        """What stands in an object, and in the objects inside it, beside the known fields; and nulls of known
+        ones. `blanks` are known fields whose empty value would not be written again, `always` those that are
+        written even where the source left them out."""
+        if blanks:
+            empty = {key: value[key] for key in blanks if key in value and _is_empty(value[key])}
+            if empty:
+                form = {**(form or {}), _BLANK: empty}
+        if always:
+            missing = [key for key in always if key not in value]
+            if missing:
+                form = {**(form or {}), WITHOUT: missing}
+        if not form and not nested and value.keys() <= known and None not in value.values():
+            return None
+        fields: dict[str, Any] = {}
+        hollow: dict[str, Any] = {}
+        self.sift(value, known, fields, hollow)
+        if nested:
+            for key, (inner, inner_known) in nested.items():
+                self.sift(inner, inner_known, fields, hollow, f"{key}.")
+        if hollow:
+            form = {**(form or {}), HOLLOW: hollow}
+        return Extra(self._dialect, fields, form or {}) if fields or form else None
+
+    def sift(
+        self,
+        value: dict[str, Any],
+        known: frozenset[str] | set[str],
+        fields: dict[str, Any],
+        hollow: dict[str, Any],
+        prefix: str = "",
+    ) -> None:
+        """Add what is not known to those that say something, or to those that do not."""
+        deep = self._deep
+        for key, item in value.items():
+            if key not in known or item is None:
+                (hollow if deep and item and is_hollow(item) else fields)[prefix + key] = item
+
+    def put_back(
+        self, out: dict[str, Any], extra: Extra | None, path: str = "", losses: list[Loss] | None = None
+    ) -> dict[str, Any]:
+        """Give a wire object the fields it came with; declare those another dialect left there. Changes and
+        returns `out`. What the source left out is taken away only while it says nothing new."""
+        if extra is None:
+            return out
+        if extra.dialect != self._dialect:
+            if losses is not None:
+                losses_of_extra(extra, self._dialect, path, losses)
+            return out
+        form = extra.form
+        for key in form.get(WITHOUT, ()):
+            if key == "type" or is_blank(out.get(key)):
+                out.pop(key, None)
+        for kept in (extra.fields, form.get(_BLANK), form.get(HOLLOW)):
+            if kept and type(kept) is dict:
+                self._put(out, kept)
+        return out
+
+    def _put(self, out: dict[str, Any], kept: dict[str, Any]) -> None:
+        deep, over_blanks = self._deep, self._over_blanks
+        for key, item in kept.items():
+            here = out
+            if deep:
+                head, dot, tail = key.partition(".")
+                while dot and type(here.get(head)) is dict:
+                    here, key = here[head], tail
+                    head, dot, tail = key.partition(".")
+            if key not in here or (over_blanks and is_blank(here[key])):
+                here[key] = item
+            elif type(item) is dict and type(here[key]) is dict:
+                here[key] = merge(dict(here[key]), item)
+
+
+def merge(out: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
+    """`out` with the kept fields, objects joined. What `out` says stays. Changes and returns `out`."""
+    for key, item in kept.items():
+        if key not in out:
+            out[key] = item
+        elif type(item) is dict and type(out[key]) is dict:
+            out[key] = merge(dict(out[key]), item)
+    return out
+
+
+def is_hollow(value: Any) -> bool:
+    """Whether there is nothing in it at any depth."""
+    if type(value) is dict:
+        return all(is_hollow(item) for item in value.values())
+    if type(value) is list:
+        return all(is_hollow(item) for item in value)
+    return is_blank(value)
+
+
+def split_blank(fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Leftovers of a nested object: those that say something, and those that are only spelling."""
+    telling = {key: value for key, value in fields.items() if not is_blank(value)}
+    blank = {key: value for key, value in fields.items() if is_blank(value)}
+    return telling, blank
+
+
+def _is_empty(value: Any) -> bool:
+    return value is False or value == "" or value == [] or value == {}
