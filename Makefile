@@ -2,12 +2,17 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --root-user-action=ignore
+# Exact versions of everything that is installed; empty for the newest there are.
+CONSTRAINTS := constraints.txt
+# As variables and not as `-c`, because only these reach the environment that pip builds the package in; which of
+# the two does depends on pip's age.
+PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) \
+	$(BIN)/python -m pip install -q --disable-pip-version-check --root-user-action=ignore
 # Worker processes of pytest; two is what a small CI machine has.
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test servers test-fleet lint format types contracts docs docs-check bench bench-core soak lab clients clean
+.PHONY: help setup demo test newest pins servers test-fleet lint format types contracts docs docs-check bench bench-core soak lab clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -19,12 +24,12 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # The package alone, for `make demo`.
-$(VENV)/.package: $(BIN)/python pyproject.toml
+$(VENV)/.package: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) -e .
 	@touch $@
 
 # The package with everything that tests and checks it.
-$(VENV)/.dev: $(BIN)/python pyproject.toml
+$(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) -e '.[dev]'
 	@touch $(VENV)/.package $@
 
@@ -35,6 +40,24 @@ demo: $(VENV)/.package ## Translate a bundled example between all dialects and s
 
 test: $(VENV)/.dev ## Run all tests
 	$(BIN)/python -m pytest -q -n $(JOBS)
+
+newest: ## Run all tests with the newest versions of everything, in .venv-newest
+	rm -rf .venv-newest
+	$(MAKE) VENV=.venv-newest CONSTRAINTS= test
+
+# With the oldest Python: what is released for it is released for the newer ones too, but not the other way round.
+pins: ## Write constraints.txt anew with the newest versions (PYTHON=python3.11)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "make pins needs Python 3.11: PYTHON=python3.11")'
+	rm -rf .venv-pins
+	$(MAKE) VENV=.venv-pins CONSTRAINTS= .venv-pins/.pins
+	{ sed '/^[^#]/,$$d' constraints.txt; cat .venv-pins/.pins; } > .venv-pins/constraints.txt
+	cp .venv-pins/constraints.txt constraints.txt
+	rm -rf .venv-pins
+
+# The build backend is no dependency of the package, and `editables` is what it asks for at `pip install -e`.
+$(VENV)/.pins: $(VENV)/.dev
+	$(PIP) hatchling editables
+	$(BIN)/python -m pip freeze --exclude-editable --exclude setuptools | LC_ALL=C sort -f > $@
 
 # The tests start private servers of their own; this only sees to it that there is something to start.
 servers: ## Install PostgreSQL and Redis where they are missing (on Debian, as root)
@@ -85,5 +108,5 @@ clients: $(VENV)/.package ## Run Claude Code, Codex, Gemini CLI and others throu
 	$(BIN)/python -m clients.run $(ARGS)
 
 clean: ## Remove the environment, caches and build output
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-newest .venv-pins build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
