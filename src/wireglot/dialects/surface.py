@@ -148,8 +148,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What is written while an upstream is silent, in each framing that clients may ask for."""
     words: re.Pattern[bytes] | None = None
     """Finds the words of an answer in its bytes, for those who must guess how long it was."""
-    call_prefix: str = "call"
-    """How ids of calls begin, where they are made up."""
+    call_prefix: str = ""
+    """How ids of calls begin that are made up, where clients expect a certain beginning."""
     identity_headers: tuple[str, ...] = ()
     """Further headers in which clients look for the id of their request."""
     spent_quota: ErrorKind = "rate_limit"
@@ -265,6 +265,8 @@ class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     was minted behind the text that it signs (see `signs_texts`)."""
     drops_thoughts: bool = False
     """Clients often send an answer back without its reasoning."""
+    returns_pieces: bool = False
+    """Clients send thoughts back as a stream has cut them."""
     bare_signatures: bool = False
     """What others minted comes back without the name of who did."""
 
@@ -290,8 +292,8 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     client: ClientSide
     upstream: UpstreamSide | None
     """None: nobody serves it but a gateway, which asks in the dialect of its family."""
-    model_in_path: bool = False
-    """The path names the model, and the body does not."""
+    model_field: str = "model"
+    """Where the body names the model; "": the path does."""
     sse_query: str = ""
     """Streams are JSON arrays unless the query holds this; "": they are always SSE."""
     status: Callable[[ApiError], int]
@@ -307,6 +309,10 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What in a provider's own numbers does not add up; the argument is `Usage.raw`."""
     assist: Assist | None = None
     stored: Stored | None = None
+
+    @property
+    def model_in_path(self) -> bool:
+        return not self.model_field
 
     def framing(self, query: str) -> Framing:
         return "sse" if not self.sse_query or self.sse_query in query else "json-array"

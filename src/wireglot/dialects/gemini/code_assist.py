@@ -136,7 +136,7 @@ SURFACE: Final = replace(
         body_variables={"project": "project"},
         telemetry_operation="generate_content",
     ),
-    model_in_path=False,
+    model_field="model",
     tap=wrapped_tap,
     glance=wrapped_glance,
     counts=WRAPPED_COUNTS,

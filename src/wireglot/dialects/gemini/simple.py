@@ -239,10 +239,10 @@ SURFACE: Final = replace(
         pings={"sse": b"\n"},
     ),
     upstream=None,
-    model_in_path=False,
+    model_field="model",
     sse_query="",
     # Its clients bring no history: whoever keeps the conversation keeps its state.
-    reasoning=ReasoningState(returns="all"),
+    reasoning=ReasoningState(returns="all", returns_pieces=True),
     counts=None,
 )
 

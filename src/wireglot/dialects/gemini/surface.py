@@ -151,14 +151,19 @@ SURFACE: Final = Surface(
         request_id_headers=("x-goog-request-id",),
         telemetry_operation="generate_content",
     ),
-    model_in_path=True,
+    model_field="",
     sse_query="alt=sse",
     status=status,
     tap=GeminiTap,
     glance=glance,
     # Gemini's command line leaves thoughts out.
     reasoning=ReasoningState(
-        returns="own", drops_thoughts=True, signs_texts=True, takes_bypass=True, is_refusal=is_refusal
+        returns="own",
+        drops_thoughts=True,
+        returns_pieces=True,
+        signs_texts=True,
+        takes_bypass=True,
+        is_refusal=is_refusal,
     ),
     models=MODELS,
     counts=COUNTS,
