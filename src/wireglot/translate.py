@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from wireglot.dialects.base import Context, Dialect, Rendered
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.registry import dialect, surface
 from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response
@@ -25,9 +25,6 @@ Body = dict[str, Any] | bytes | str
 
 NO_MODEL = "unknown"
 """The model name where neither the body nor the caller gives one and the dialect demands it."""
-
-_MODEL_ELSEWHERE = frozenset({"gemini"})
-"""Dialects whose body names no model: the path does."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -62,9 +59,10 @@ def plan(
     `limits` are those of a provider the catalog need not know.
     """
     context = context or Context()
+    client, server = surface(source), surface(target)
     name = model or request.model
     losses: list[Loss] = []
-    if not name and source != target and target not in _MODEL_ELSEWHERE:
+    if not name and source != target and not server.model_in_path:
         name = NO_MODEL
         losses.append(Loss("$.model", "model", "invented", "no model was named"))
     # Minters are compared only as far as the caller says who answers: a guess must not drop a signature.
@@ -74,11 +72,11 @@ def plan(
     if limits is None:
         limits = limits_for(target, name, provider or context.provider)
     # A model that demands its signatures must be told where they are another's, even in its own dialect.
-    bent = limits.call_signatures and _carries_foreign_state(request, _family(target))
+    bent = limits.call_signatures and _carries_foreign_state(request, server.family)
     if source == target and not stated and not bent:
         return Plan(request, upstream, Aliases(), context, tuple(losses))
-    in_pieces = _family(source) == "gemini" != _family(target)
-    fitted = fit(upstream, limits, context, _family(target), regroup=source != target, in_pieces=in_pieces)
+    in_pieces = client.reasoning.returns_pieces and client.family != server.family
+    fitted = fit(upstream, limits, context, server.family, regroup=source != target, in_pieces=in_pieces)
     return Plan(request, fitted.request, fitted.aliases, context, (*losses, *fitted.losses), fitted.trail)
 
 
@@ -91,11 +89,6 @@ def _carries_foreign_state(request: Request, dialect: str) -> bool:
                 if signature is not None and signature.origin.dialect != dialect:
                     return True
     return False
-
-
-def _family(name: str) -> str:
-    """The dialect whose signatures and extras a wrapper form shares."""
-    return "gemini" if name in ("code-assist", "gemini-simple") else name
 
 
 def translate_request(
@@ -228,7 +221,7 @@ def _way_back(
     context: Context | None,
 ) -> _WayBack:
     context = context or Context()
-    prefix = "toolu" if client.name == "anthropic" else context.call_prefix
+    prefix = client.surface.client.call_prefix or context.call_prefix
     context = msgspec.structs.replace(
         context, call_prefix=prefix, provider=provider or context.provider, model=model or context.model
     )

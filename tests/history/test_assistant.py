@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from tests.corpus import fixtures
 from tests.history.support import FIXTURES, anthropic_call, anthropic_events, gemini_chunk, heard, stream
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect as codec
@@ -13,6 +12,7 @@ from wireglot.ir.content import Reasoning
 from wireglot.ir.outcome import Stop
 from wireglot.ir.stream import BrokenGrammar, Delta, Event, Failure, Finish, PartStart, Start, fold
 from wireglot.testing.chunking import every_cut
+from wireglot.testing.fixtures import fixtures
 from wireglot.testing.laws import read_stream
 
 STREAMS = [

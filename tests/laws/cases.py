@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import Case, fixtures, recordings
+from tests.recordings import recordings
 from wireglot.dialects.registry import NAMES
+from wireglot.testing.fixtures import Case, fixtures
 from wireglot.wire.json import encode
 
 ROOT = Path(__file__).parents[2]

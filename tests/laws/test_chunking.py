@@ -3,14 +3,13 @@
 import pytest
 from hypothesis import given
 
-from tests.corpus import Case
 from tests.laws.cases import MAIN, all_hold, every_dialect, of_kind, recorded
 from wireglot import StreamTranslator
-from wireglot.dialects.base import Context
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.stream import Event
+from wireglot.testing import codec_laws
 from wireglot.testing.chunking import every_cut
-from wireglot.testing.laws import read_stream
+from wireglot.testing.fixtures import Case
 from wireglot.testing.strategies import event_streams
 
 
@@ -35,11 +34,7 @@ def test_the_cutting_of_a_stream_does_not_show(case, target):
 
 @pytest.mark.parametrize("case", of_kind("streams"))
 def test_the_cutting_of_a_stream_does_not_change_its_events(case):
-    codec = dialect(case.dialect)
-    whole, *others = every_cut(case.data, 4)
-    expected = read_stream(codec, whole)
-    for pieces in others:
-        assert read_stream(codec, pieces) == expected
+    codec_laws.cutting_does_not_change_events(dialect(case.dialect), case.data)
 
 
 @every_dialect
@@ -56,6 +51,4 @@ def test_the_cutting_of_a_recorded_stream_does_not_show(name):
 @every_dialect
 @given(events=event_streams(failing=True))
 def test_a_writer_gives_the_same_bytes_for_events_one_by_one(name, events: list[Event]):
-    at_once, one_by_one = (dialect(name).stream_writer(Context()) for _ in range(2))
-    assert b"".join(one_by_one.write([event]) for event in events) == at_once.write(events)
-    assert one_by_one.losses == at_once.losses
+    codec_laws.events_one_by_one_are_the_same_bytes(dialect(name), events)

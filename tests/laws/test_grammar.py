@@ -5,11 +5,11 @@ from zlib import crc32
 import pytest
 
 from tests.laws.cases import DEEP, all_hold, every_dialect, of_kind, recorded
-from tests.laws.mutations import bent_streams
 from tests.laws.wires import ends_in
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.stream import Failure
 from wireglot.testing.laws import ending, read_stream, write_stream
+from wireglot.testing.mutations import bent_streams
 
 
 def streams_again(events):

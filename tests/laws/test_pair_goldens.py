@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import fixtures
 from tests.laws.cases import FIXTURES, MAIN, MAIN_PAIRS
 from wireglot import Rendered, StreamTranslator, translate_request, translate_response
+from wireglot.testing.fixtures import fixtures
 
 GOLDENS = FIXTURES / "pairs"
 UPDATE = bool(os.environ.get("WIREGLOT_UPDATE"))

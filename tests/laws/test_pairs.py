@@ -6,7 +6,6 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
-from tests.corpus import Case
 from tests.laws.cases import all_hold, every_pair, of_kind, recorded
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
@@ -18,6 +17,7 @@ from wireglot.ir.stream import Finish, fold
 from wireglot.providers.limits import DEFAULT_SAMPLING
 from wireglot.testing.canonical import canonical_request
 from wireglot.testing.conservation import lost
+from wireglot.testing.fixtures import Case
 from wireglot.testing.laws import differences, ending, opened, read_stream
 
 CONTEXT = Context()

@@ -4,7 +4,6 @@ from base64 import b64decode
 
 import pytest
 
-from tests.corpus import Case
 from tests.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.laws.sdks import RESPONSES, STREAMS, Failed, Understood, understood
 from wireglot import StreamTranslator, translate_response
@@ -14,6 +13,7 @@ from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.content import Media
 from wireglot.ir.outcome import Response
 from wireglot.ir.stream import Failure, fold
+from wireglot.testing.fixtures import Case
 from wireglot.testing.laws import ending, opened, read_stream
 
 pytestmark = pytest.mark.filterwarnings("ignore")

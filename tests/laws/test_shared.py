@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.corpus import Case
 from tests.laws.cases import all_hold, of_kind, recorded
 from wireglot import Unsupported, translate_request
 from wireglot.dialects.base import Context
@@ -12,6 +11,7 @@ from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.request import Request
 from wireglot.providers.fit.fit import fit
 from wireglot.providers.limits import BASE, Limits
+from wireglot.testing.fixtures import Case
 from wireglot.testing.strategies import requests
 from wireglot.wire import shared
 from wireglot.wire.json import decode, encode

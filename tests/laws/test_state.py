@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from tests.corpus import Case
 from tests.laws.cases import MAIN, of_kind
 from tools.fidelity.matrix import said_back
 from wireglot import StreamTranslator, translate_request, translate_response
@@ -17,6 +16,7 @@ from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Finish, fold
 from wireglot.testing.canonical import canonical_arguments
+from wireglot.testing.fixtures import Case
 from wireglot.testing.laws import ending, opened, read_stream
 
 CONTEXT = Context()

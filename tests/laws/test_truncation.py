@@ -1,46 +1,23 @@
 """Truncation: a stream cut anywhere ends in an error or is complete; never a silent stop."""
 
-from collections.abc import Iterator
 from random import Random
 
 import pytest
 
-from tests.corpus import Case
 from tests.laws.cases import all_hold, every_dialect, of_kind, recorded
 from tests.laws.wires import ends_in
 from wireglot import StreamTranslator
 from wireglot.dialects.registry import NAMES, dialect
-from wireglot.ir.stream import Failure, Finish, StreamFailed, fold
-from wireglot.testing.laws import differences, ending, read_stream
-
-_SHORT = 700
-
-
-def places(data: bytes, more: int) -> Iterator[int]:
-    """Every byte of a short stream and of the last part of a long one, and some places in between."""
-    yield from range(max(0, len(data) - _SHORT), len(data))
-    random = Random(len(data))
-    for _ in range(more):
-        yield random.randrange(len(data))
-
-
-def cut_is_noticed(case: Case, more: int) -> None:
-    codec = dialect(case.dialect)
-    try:
-        whole = fold(read_stream(codec, [case.data])).content
-    except StreamFailed:
-        whole = None
-    for at in places(case.data, more):
-        events = read_stream(codec, [case.data[:at]])
-        if ending(events) is Finish:
-            assert whole is not None, f"cut at {at}: finished, though the whole stream fails"
-            assert not differences(fold(events).content, whole), f"cut at {at}"
+from wireglot.ir.stream import Failure
+from wireglot.testing import codec_laws
+from wireglot.testing.fixtures import Case
+from wireglot.testing.laws import ending, read_stream
 
 
 @pytest.mark.parametrize("case", of_kind("streams"))
 def test_a_cut_stream_is_an_error_or_complete(case):
     """R-DC-07"""
-    cut_is_noticed(case, 60)
+    codec_laws.cut_is_noticed(dialect(case.dialect), case.data)
 
 
 @every_dialect

@@ -4,10 +4,10 @@ from copy import deepcopy
 
 import pytest
 
-from tests.corpus import Case
 from tests.laws.cases import all_hold, of_kind, recorded
 from wireglot import Unsupported, translate_request, translate_response
 from wireglot.dialects.registry import NAMES
+from wireglot.testing.fixtures import Case
 from wireglot.wire.json import encode
 
 

@@ -1,90 +1,73 @@
-"""The contract every dialect fulfils, and what a codec may not make up itself."""
+"""The contract every dialect fulfils: eight functions for its documents and streams, and its surface."""
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Iterable
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
 import msgspec
 
-from wireglot.ir.content import Origin, Signature
+from wireglot.dialects.capabilities import Assist, Compaction, StateOptions, Stored
+from wireglot.dialects.context import Context, Framing, Rendered, is_minted
+from wireglot.dialects.surface import (
+    AnswerGlance,
+    BadField,
+    Body,
+    ClientSide,
+    Counts,
+    ListedModel,
+    ModelLists,
+    Operation,
+    Probe,
+    ReasoningState,
+    RequestGlance,
+    Route,
+    RouteMatch,
+    StreamUsage,
+    Surface,
+    Tap,
+    Thread,
+    UpstreamOperation,
+    UpstreamSide,
+)
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Event
-from wireglot.wire.sse import MAX_FRAME
 
-T = TypeVar("T")
-
-_MINT_BYTES = 11
-_MINT_MARK = "wg"
-
-
-class Rendered(msgspec.Struct, Generic[T], frozen=True):
-    """A wire document and everything it could not say."""
-
-    value: T
-    losses: tuple[Loss, ...] = ()
-
-
-class Context(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What reaches a codec from outside: who is on the other end, the time, the secret, the seed of ids.
-
-    `provider`, `model`, `account` name the upstream: readers stamp them on signatures, renderers compare
-    them before they replay one. `seed` makes minted ids unique to a conversation or process.
-    """
-
-    provider: str = ""
-    model: str = ""
-    account: str = ""
-    secret: bytes = b"wireglot"
-    seed: str = ""
-    now: int = 0
-    call_prefix: str = "call"
-    framing: Literal["sse", "json-array"] = "sse"
-    max_frame: int = MAX_FRAME
-    """How much of one event of a stream is held before the stream is given up."""
-    first_event: int = 0
-    """The number of the first event, in a stream that others began (Responses counts its events)."""
-
-    def new_id(self, prefix: str, *material: str) -> str:
-        """An id that is the same for the same material, and recognisable as ours (see `is_minted`)."""
-        text = "\x1f".join((self.seed, prefix, *material)).encode("utf-8", "replace")
-        return f"{prefix}_{_MINT_MARK}{hashlib.blake2b(text, digest_size=_MINT_BYTES).hexdigest()}"
-
-    def origin(self, dialect: str, model: str = "") -> Origin:
-        """The stamp for opaque values read from the upstream of this context."""
-        return Origin(dialect, self.provider, self.model or model, self.account)
-
-    def may_replay(self, signature: Signature, dialect: str) -> bool:
-        """Whether this upstream minted the signature, as far as both sides say who they are."""
-        origin = signature.origin
-        return (
-            origin.dialect == dialect
-            and _agree(origin.provider, self.provider)
-            and _agree(origin.account, self.account)
-            and _same_family(origin.model, self.model)
-        )
-
-
-def _agree(one: str, other: str) -> bool:
-    return not one or not other or one == other
-
-
-def _same_family(one: str, other: str) -> bool:
-    """Providers answer with dated names for the alias that was asked: a common prefix is the same model."""
-    return not one or not other or one.startswith(other) or other.startswith(one)
-
-
-_MINTED = re.compile(rf"[A-Za-z]+_{_MINT_MARK}[0-9a-f]{{{2 * _MINT_BYTES}}}")
-
-
-def is_minted(identifier: str) -> bool:
-    """Whether Wireglot made this id up (no provider ever saw it)."""
-    return _MINTED.fullmatch(identifier) is not None
+__all__ = [
+    "AnswerGlance",
+    "Assist",
+    "BadField",
+    "Body",
+    "ClientSide",
+    "Compaction",
+    "Context",
+    "Counts",
+    "Dialect",
+    "Framing",
+    "ListedModel",
+    "ModelLists",
+    "Operation",
+    "Probe",
+    "ReasoningState",
+    "Rendered",
+    "RequestGlance",
+    "Route",
+    "RouteMatch",
+    "StateOptions",
+    "Stored",
+    "StreamReader",
+    "StreamUsage",
+    "StreamWriter",
+    "Surface",
+    "Tap",
+    "Thread",
+    "UpstreamOperation",
+    "UpstreamSide",
+    "is_minted",
+]
 
 
 class StreamReader(Protocol):
@@ -107,27 +90,43 @@ class StreamWriter(Protocol):
     def write(self, events: Iterable[Event]) -> bytes: ...
 
 
-class Dialect(Protocol):
-    """One wire format, both ways: the client side (parse_request .. stream_writer) and the upstream side."""
-
-    name: str
-
-    def parse_request(self, body: dict[str, Any], context: Context) -> Request: ...
-
-    def render_response(
-        self, response: Response, context: Context, request: Request | None = None
+class RenderResponse(Protocol):
+    def __call__(
+        self, response: Response, context: Context, request: Request | None = None, /
     ) -> Rendered[dict[str, Any]]: ...
 
-    def render_error(self, error: ApiError, context: Context) -> Rendered[dict[str, Any]]: ...
 
-    def stream_writer(self, context: Context, request: Request | None = None) -> StreamWriter: ...
+class OpenWriter(Protocol):
+    def __call__(self, context: Context, request: Request | None = None, /) -> StreamWriter: ...
 
-    def render_request(self, request: Request, context: Context) -> Rendered[dict[str, Any]]: ...
 
-    def parse_response(self, body: dict[str, Any], context: Context) -> Response: ...
-
-    def parse_error(self, body: Any, status: int = 0) -> ApiError | None:
-        """The error a body reports; None if it is none and the status (0: unknown) does not say so."""
+class ParseError(Protocol):
+    def __call__(self, body: Any, status: int = 0, /) -> ApiError | None:
+        """The error a body reports; None where it reports none and the status (0: unknown) does not say that
+        it is one."""
         ...
 
-    def stream_reader(self, context: Context) -> StreamReader: ...
+
+class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """One wire format, both ways: what a client of it sends and reads, and what an upstream does.
+
+    A dialect that differs from another in little is `msgspec.structs.replace(OTHER, ...)`.
+    """
+
+    surface: Surface
+
+    # The client's side.
+    parse_request: Callable[[dict[str, Any], Context], Request]
+    render_response: RenderResponse
+    render_error: Callable[[ApiError, Context], Rendered[dict[str, Any]]]
+    stream_writer: OpenWriter
+
+    # The upstream's side.
+    render_request: Callable[[Request, Context], Rendered[dict[str, Any]]]
+    parse_response: Callable[[dict[str, Any], Context], Response]
+    parse_error: ParseError
+    stream_reader: Callable[[Context], StreamReader]
+
+    @property
+    def name(self) -> str:
+        return self.surface.name

@@ -29,6 +29,8 @@ UNREADABLE = "unreadable"
 
 _MAGIC = b"WG1"
 _PREFIX = base64.b64encode(_MAGIC).decode()
+BODY_MARK = b'"' + _PREFIX.encode()
+"""How an envelope shows in the bytes of a body that nobody has decoded."""
 _TAG_LENGTH = 16
 
 

@@ -1,14 +1,13 @@
-"""The dialects by name, loaded when first asked for."""
+"""The dialects by name: our own, loaded when first asked for, and those that somebody has registered."""
 
 from __future__ import annotations
 
-from functools import cache
 from importlib import import_module
-from typing import cast
+from typing import Final, cast
 
-from wireglot.dialects.base import Dialect
+from wireglot.dialects.base import Dialect, Surface
 
-_HOMES = {
+_HOMES: Final = {
     "anthropic": "wireglot.dialects.anthropic",
     "openai-chat": "wireglot.dialects.openai_chat",
     "openai-responses": "wireglot.dialects.openai_responses",
@@ -16,18 +15,73 @@ _HOMES = {
     "code-assist": "wireglot.dialects.gemini.code_assist",
     "gemini-simple": "wireglot.dialects.gemini.simple",
 }
-"""Name -> module with a `DIALECT`. A new dialect is one package and one line here."""
+"""Name -> module with a `DIALECT`. A new dialect of our own is one package and one line here."""
 
-NAMES = tuple(_HOMES)
+NAMES: Final = tuple(_HOMES)
+"""Our own. `names` has the registered ones too."""
+
+COMMON: Final = "openai-chat"
+"""The dialect of answers to callers of whom nothing tells which one they speak: most can read its errors."""
+
+_loaded: Final[dict[str, Dialect]] = {}
+_registered: Final[dict[str, Dialect]] = {}
 
 
 class UnknownDialect(ValueError):
     pass
 
 
-@cache
+class NameTaken(ValueError):
+    """Two dialects cannot have one name: nobody could say which of them a request means."""
+
+
 def dialect(name: str) -> Dialect:
-    home = _HOMES.get(name.replace("_", "-"))
-    if home is None:
-        raise UnknownDialect(f"unknown dialect {name!r}: expected one of {', '.join(NAMES)}")
-    return cast(Dialect, import_module(home).DIALECT)
+    found = _loaded.get(name)
+    return found if found is not None else _load(name)
+
+
+def surface(name: str) -> Surface:
+    return dialect(name).surface
+
+
+def names() -> tuple[str, ...]:
+    return (*NAMES, *_registered)
+
+
+def surfaces() -> tuple[Surface, ...]:
+    """Those of all dialects there are, our own first. Loads them."""
+    return tuple(surface(name) for name in names())
+
+
+def register(new: Dialect) -> None:
+    """Make a dialect known under its name, everywhere that takes a dialect by name. The same one may be
+    registered again. To be known to a gateway it must be there before the gateway is built."""
+    name = new.name
+    if name != _plain(name) or not name:
+        raise ValueError(f"{name!r} is no name for a dialect: expected words with hyphens between them")
+    if _registered.get(name) is new:
+        return
+    if name in _HOMES or name in _registered:
+        raise NameTaken(f"there is a dialect {name!r} already")
+    _registered[name] = _loaded[name] = new
+
+
+def unregister(name: str) -> None:
+    """Forget a dialect that was registered, as tests do. Our own stay."""
+    del _registered[name]
+    _loaded.pop(name, None)
+
+
+def _load(name: str) -> Dialect:
+    plain = _plain(name)
+    found = _loaded.get(plain)
+    if found is None:
+        home = _HOMES.get(plain)
+        if home is None:
+            raise UnknownDialect(f"unknown dialect {name!r}: expected one of {', '.join(names())}")
+        found = _loaded[plain] = cast(Dialect, import_module(home).DIALECT)
+    return found
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "-")

@@ -1,42 +1,16 @@
-"""Where a provider takes which request: the paths of each dialect behind its base URL."""
+"""Where a provider takes which request: the paths of a dialect behind its base URL."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final
 
+from wireglot.dialects.base import UpstreamOperation as Operation
+from wireglot.dialects.registry import surface
 from wireglot.providers.spec import ProviderSpec
 
-Operation = Literal["generate", "stream", "compact", "count", "models"]
-
-_PATHS: Final[dict[str, dict[Operation, str]]] = {
-    "anthropic": {
-        "generate": "/v1/messages",
-        "stream": "/v1/messages",
-        "count": "/v1/messages/count_tokens",
-        "models": "/v1/models",
-    },
-    "openai-chat": {"generate": "/chat/completions", "stream": "/chat/completions", "models": "/models"},
-    "openai-responses": {
-        "generate": "/responses",
-        "stream": "/responses",
-        "compact": "/responses/compact",
-        "count": "/responses/input_tokens",
-        "models": "/models",
-    },
-    "gemini": {
-        "generate": "/models/{model}:generateContent",
-        "stream": "/models/{model}:streamGenerateContent?alt=sse",
-        "count": "/models/{model}:countTokens",
-        "models": "/models",
-    },
-    "code-assist": {
-        "generate": "/v1internal:generateContent",
-        "stream": "/v1internal:streamGenerateContent?alt=sse",
-        "count": "/v1internal:countTokens",
-    },
-}
+__all__ = ["NoEndpoint", "Operation", "endpoint", "placeholders"]
 
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._~@/-]")
@@ -55,7 +29,8 @@ def endpoint(
     spec: ProviderSpec, dialect: str, operation: Operation, model: str = "", variables: Mapping[str, str] = {}
 ) -> str:
     """The URL for one request. A name that could leave its place in the path is refused."""
-    path = _PATHS[dialect].get(operation)
+    upstream = surface(dialect).upstream
+    path = upstream.paths.get(operation) if upstream is not None else None
     if path is None:
         raise NoEndpoint(f"{dialect} has no endpoint to {operation}")
     base = spec.base_urls.get(dialect, spec.base_url).rstrip("/")

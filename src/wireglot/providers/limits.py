@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from wireglot.dialects.registry import surface
 from wireglot.ir.request import EFFORTS, Effort
 
 ThinkingStyle = Literal["adaptive", "budget", "effort", "level", "toggle", "fixed", "none"]
@@ -216,6 +217,18 @@ BASE["gemini-simple"] = BASE["gemini"]
 
 
 _FORM_OF_THINKING = frozenset({"thinking", "efforts", "thinking_off", "budget_min", "budget_max"})
+
+
+def base_limits(dialect: str) -> Limits:
+    """Of any model of a dialect. Those that others register tell their own, or are like their family."""
+    found = BASE.get(dialect)
+    if found is not None:
+        return found
+    about = surface(dialect)
+    demands = about.upstream.limits if about.upstream is not None else {}
+    if not demands and about.family != dialect:
+        return base_limits(about.family)
+    return narrowed(Limits(), dict(demands))
 
 
 def narrowed(limits: Limits, overrides: dict[str, Any]) -> Limits:

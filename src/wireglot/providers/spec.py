@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from wireglot.providers.limits import BASE, Limits, narrowed
+from wireglot.providers.limits import Limits, base_limits, narrowed
 
 
 def plain_name(model: str) -> str:
@@ -136,7 +136,7 @@ def provider_for(dialect: str, model: str) -> ProviderSpec | None:
 def limits_for(dialect: str, model: str, provider_name: str = "") -> Limits:
     """What a dialect demands, narrowed by the provider's file and its entries for the model."""
     spec = provider(provider_name) if provider_name else provider_for(dialect, model)
-    return BASE[dialect] if spec is None else limits_of(spec, dialect, model)
+    return base_limits(dialect) if spec is None else limits_of(spec, dialect, model)
 
 
 def limits_of(spec: ProviderSpec, dialect: str, model: str) -> Limits:
@@ -165,7 +165,7 @@ def _resold(spec: ProviderSpec, dialect: str, model: str) -> Limits:
     """What any model of a dialect demands; of a Claude at a reseller, how it thinks is known from its
     vendor's file. What a client says in the dialect itself stays its own. A server of which nothing is known
     stays one: its requests need no fitting."""
-    base = BASE[dialect]
+    base = base_limits(dialect)
     if dialect != "anthropic" or spec.home or not (spec.limits or spec.dialect_limits):
         return base
     if not plain_name(model).startswith("claude"):

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.corpus import Case
 from tests.laws.cases import all_hold, of_kind, recorded
 from wireglot.dialects.base import Context
 from wireglot.dialects.openai_chat.parse_plain import parse_plain
 from wireglot.dialects.openai_chat.response import parse_response, parse_thoroughly
+from wireglot.testing.fixtures import Case
 from wireglot.wire.json import encode
 
 _CONTEXT = Context(seed="s", provider="p", model="m")

@@ -7,23 +7,26 @@ name no call, so their ids are made up: whoever keeps the conversation pairs the
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from wireglot.dialects.base import Context, Rendered
+from msgspec.structs import replace
+
+from wireglot.dialects.base import Context, ReasoningState, Rendered, Route
+from wireglot.dialects.body import Body, glance_body, one_answer, whole_number
 from wireglot.dialects.fields import Fields, own_fields, own_form
-from wireglot.dialects.gemini import errors, names, response
+from wireglot.dialects.gemini import names
+from wireglot.dialects.gemini.dialect import DIALECT as GEMINI
 from wireglot.dialects.gemini.names import integer
 from wireglot.dialects.gemini.parse_request import parse_tool_config
 from wireglot.dialects.gemini.parts import PartParser
 from wireglot.dialects.gemini.render_parts import PartRenderer
+from wireglot.dialects.gemini.response import parse_response
 from wireglot.dialects.gemini.stream_reader import GeminiReader
-from wireglot.dialects.gemini.stream_writer import GeminiWriter
 from wireglot.dialects.gemini.tools import parse_tools, render_choice, render_tools
 from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import Extra, Media, Message, Part, Text, ToolCall, ToolResult
-from wireglot.ir.errors import ApiError, ClientFault
+from wireglot.ir.errors import ClientFault
 from wireglot.ir.loss import Feature, Loss, losses_of_extra
-from wireglot.ir.outcome import Response
 from wireglot.ir.request import OutputFormat, Request, Sampling, Thinking
 
 NAME = "gemini-simple"
@@ -46,85 +49,60 @@ _KEPT = frozenset({"conversation", "timeout"})
 _SPELLED = ("toolConfig", "toolResults", "topP", "topK", "maxOutputTokens", "stopSequences")
 
 
-class GeminiSimpleDialect:
-    name = NAME
+def parse_request(body: dict[str, Any], context: Context) -> Request:
+    fields = _NAMES.read(body, "$", ClientFault)
+    form: dict[str, Any] = {"camel": [key for key in _SPELLED if key in body]}
+    kept = {
+        key: item
+        for key, item in fields.value.items()
+        if key not in _NAMES.known or key in _KEPT or item is None or (key == "stopSequences" and not item)
+    }
+    tools, layout = parse_tools(fields)
+    if layout is not None:
+        form["tools"] = layout
+    return Request(
+        fields.text_or("model"),
+        (Message("user", _parse_turn(fields, context, form)),),
+        tools,
+        parse_tool_config(fields, kept),
+        max_tokens=integer(fields, "maxOutputTokens"),
+        stop=fields.texts("stopSequences"),
+        sampling=Sampling(fields.number("temperature"), fields.number("topP"), fields.number("topK")),
+        stream=fields.boolean("stream"),
+        extra=Extra(NAME, kept, form),
+    )
 
-    def parse_request(self, body: dict[str, Any], context: Context) -> Request:
-        fields = _NAMES.read(body, "$", ClientFault)
-        form: dict[str, Any] = {"camel": [key for key in _SPELLED if key in body]}
-        kept = {
-            key: item
-            for key, item in fields.value.items()
-            if key not in _NAMES.known
-            or key in _KEPT
-            or item is None
-            or (key == "stopSequences" and not item)
-        }
-        tools, layout = parse_tools(fields)
-        if layout is not None:
-            form["tools"] = layout
-        return Request(
-            fields.text_or("model"),
-            (Message("user", _parse_turn(fields, context, form)),),
-            tools,
-            parse_tool_config(fields, kept),
-            max_tokens=integer(fields, "maxOutputTokens"),
-            stop=fields.texts("stopSequences"),
-            sampling=Sampling(fields.number("temperature"), fields.number("topP"), fields.number("topK")),
-            stream=fields.boolean("stream"),
-            extra=Extra(NAME, kept, form),
-        )
 
-    def render_response(
-        self, answer: Response, context: Context, request: Request | None = None
-    ) -> Rendered[dict[str, Any]]:
-        return response.render_response(answer, context, request)
-
-    def render_error(self, error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
-        return errors.render_error(error, context)
-
-    def stream_writer(self, context: Context, request: Request | None = None) -> GeminiWriter:
-        return GeminiWriter(context)
-
-    def render_request(self, request: Request, context: Context) -> Rendered[dict[str, Any]]:
-        renderer = PartRenderer(context, "upstream")
-        out = renderer.losses
-        form = own_form(request.extra, NAME)
-        body: dict[str, Any] = {"model": request.model} if request.model else {}
-        body.update(_render_turn(request, renderer, form))
-        tools = render_tools(request.tools, form.get("tools"), out)
-        if tools:
-            body["tools"] = tools
-        if request.tool_choice is not None:
-            body["toolConfig"] = {"functionCallingConfig": render_choice(request.tool_choice, out)}
-        for key, value in (
-            ("stream", request.stream),
-            ("temperature", request.sampling.temperature),
-            ("topP", request.sampling.top_p),
-            ("topK", request.sampling.top_k),
-            ("maxOutputTokens", request.max_tokens),
-            ("stopSequences", list(request.stop) or None),
-        ):
-            if value is not None:
-                body[key] = value
-        _declare_rest(request, out)
-        losses_of_extra(request.extra, NAME, "$", out)
-        camel = form.get("camel", [])
-        body = merge(body, own_fields(request.extra, NAME))
-        spelled = {
-            key if key in camel or key not in _SPELLED else names.snake_case(key): item
-            for key, item in body.items()
-        }
-        return Rendered(spelled, tuple(out))
-
-    def parse_response(self, body: dict[str, Any], context: Context) -> Response:
-        return response.parse_response(body, context)
-
-    def parse_error(self, body: Any, status: int = 0) -> ApiError | None:
-        return errors.parse_error(body, status)
-
-    def stream_reader(self, context: Context) -> GeminiReader:
-        return GeminiReader(context)
+def render_request(request: Request, context: Context) -> Rendered[dict[str, Any]]:
+    renderer = PartRenderer(context, "upstream")
+    out = renderer.losses
+    form = own_form(request.extra, NAME)
+    body: dict[str, Any] = {"model": request.model} if request.model else {}
+    body.update(_render_turn(request, renderer, form))
+    tools = render_tools(request.tools, form.get("tools"), out)
+    if tools:
+        body["tools"] = tools
+    if request.tool_choice is not None:
+        body["toolConfig"] = {"functionCallingConfig": render_choice(request.tool_choice, out)}
+    for key, value in (
+        ("stream", request.stream),
+        ("temperature", request.sampling.temperature),
+        ("topP", request.sampling.top_p),
+        ("topK", request.sampling.top_k),
+        ("maxOutputTokens", request.max_tokens),
+        ("stopSequences", list(request.stop) or None),
+    ):
+        if value is not None:
+            body[key] = value
+    _declare_rest(request, out)
+    losses_of_extra(request.extra, NAME, "$", out)
+    camel = form.get("camel", [])
+    body = merge(body, own_fields(request.extra, NAME))
+    spelled = {
+        key if key in camel or key not in _SPELLED else names.snake_case(key): item
+        for key, item in body.items()
+    }
+    return Rendered(spelled, tuple(out))
 
 
 def _parse_turn(fields: Fields, context: Context, form: dict[str, Any]) -> tuple[Part, ...]:
@@ -235,4 +213,45 @@ def _declare_rest(request: Request, out: list[Loss]) -> None:
         losses_of_extra(request.thinking.extra, NAME, "$.thinking", out)
 
 
-DIALECT = GeminiSimpleDialect()
+# --- over HTTP
+
+
+def asked_output(body: Body) -> int:
+    return whole_number(body.outline.get("maxOutputTokens"))
+
+
+SURFACE: Final = replace(
+    GEMINI.surface,
+    name=NAME,
+    client=replace(
+        GEMINI.surface.client,
+        routes=(Route("POST", "/v1/gemini", "generate"),),
+        find=None,
+        lists=(),
+        endpoints=("POST /v1/gemini",),
+        prefixes=(),
+        vendor_headers=(),
+        glance=glance_body,
+        asked_output=asked_output,
+        asked_answers=one_answer,
+        timeout_field="timeout",
+        gateway_fields=frozenset({"conversation", "timeout"}),
+        results_without_calls=True,
+        pings={"sse": b"\n"},
+    ),
+    upstream=None,
+    model_field="model",
+    sse_query="",
+    # Its clients bring no history: whoever keeps the conversation keeps its state.
+    reasoning=ReasoningState(returns="all", returns_pieces=True),
+    counts=None,
+)
+
+DIALECT: Final = replace(
+    GEMINI,
+    surface=SURFACE,
+    parse_request=parse_request,
+    render_request=render_request,
+    parse_response=parse_response,
+    stream_reader=GeminiReader,
+)

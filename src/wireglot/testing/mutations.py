@@ -1,5 +1,7 @@
 """Bad streams and bad documents, made from good ones. The same each time."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from copy import deepcopy
 from random import Random

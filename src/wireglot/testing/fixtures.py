@@ -1,15 +1,11 @@
-"""Test material on disk: fixture directories, and recordings of real traffic.
+"""Test material of a dialect on disk, read by its folder.
 
-Fixtures of a dialect:  requests/*.json  responses/*.json  streams/*.sse|json  errors/<name>.<status>.json
+requests/*.json  responses/*.json  streams/*.sse|json  errors/<name>.<status>.json
 A stream and a response of the same name are twins: the same answer, streamed and whole.
-
-Recordings are gzipped JSON lines, one exchange each, with at least `id`, `request`, `status`, `response`.
 """
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +37,3 @@ def fixtures(root: Path, dialect: str, kind: str) -> list[Case]:
             status = int(path.stem.rpartition(".")[2]) if kind == "errors" else 200
             cases.append(Case(name, dialect, body=decode(raw), status=status))
     return cases
-
-
-def recordings(path: Path, limit: int | None = None) -> Iterator[dict[str, Any]]:
-    """The exchanges of one file; with a limit, evenly spread over it, the same each time."""
-    with gzip.open(path, "rb") as lines:
-        rows = lines.readlines()
-    step = max(1, len(rows) // limit) if limit else 1
-    for row in rows[::step][:limit]:
-        yield decode(row)

@@ -1,0 +1,100 @@
+"""`GET /v1/models` as Anthropic has it: pages by the ids of their ends, and what each model can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from wireglot.dialects.anthropic.names import NAME
+from wireglot.dialects.listed_model import ListedModel, Query, page_size, position
+from wireglot.dialects.surface import ModelLists
+
+_PAGE: Final = 20
+_UNKNOWN_DATE: Final = "1970-01-01T00:00:00Z"
+"""Anthropic's own way to say that a release date is not known."""
+
+
+def render_list(listing: Sequence[ListedModel], query: Query) -> dict[str, Any]:
+    limit = page_size(query, "limit", _PAGE)
+    if "before_id" in query:
+        end = position(listing, query["before_id"][-1], "before_id")
+        start = max(0, end - limit)
+        more = start > 0
+    else:
+        start = position(listing, query["after_id"][-1], "after_id") + 1 if "after_id" in query else 0
+        end = min(len(listing), start + limit)
+        more = end < len(listing)
+    page = listing[start:end]
+    return {
+        "data": [render_model(model) for model in page],
+        "has_more": more,
+        "first_id": page[0].id if page else None,
+        "last_id": page[-1].id if page else None,
+    }
+
+
+def render_model(model: ListedModel) -> dict[str, Any]:
+    return {
+        "type": "model",
+        "id": model.id,
+        "display_name": model.title or model.id,
+        "created_at": _UNKNOWN_DATE,
+        "lifecycle": "active",
+        "line": None,
+        "deprecated_at": None,
+        "retires_at": None,
+        "max_input_tokens": model.context or None,
+        "max_tokens": model.output or None,
+        "capabilities": _capabilities(model),
+    }
+
+
+def _capabilities(model: ListedModel) -> dict[str, Any]:
+    """What a Messages request to this model may ask for here. Batches have no route in a gateway; what only
+    Anthropic's own servers do is offered where the upstream speaks their dialect."""
+    native = NAME in model.dialects
+    hosted = native and model.hosted_tools
+    words = model.thinking in ("adaptive", "effort", "level")
+    return {
+        "batch": _support(False),
+        "citations": _support(native),
+        "code_execution": _support(hosted),
+        "context_management": {
+            "supported": native,
+            "clear_thinking_20251015": _support(native),
+            "clear_tool_uses_20250919": _support(native),
+            "compact_20260112": _support(native),
+        },
+        "effort": {
+            "supported": words,
+            **{
+                level: _support(words and level in model.efforts)
+                for level in ("low", "medium", "high", "xhigh", "max")
+            },
+        },
+        "image_input": _support("image" in model.media),
+        "pdf_input": _support("document" in model.media),
+        "server_tools": {
+            "supported": hosted,
+            "code_execution": _support(hosted),
+            "web_search": _support(hosted),
+        },
+        "structured_outputs": _support("schema" in model.output_formats),
+        "thinking": {
+            "supported": model.thinks,
+            "types": {
+                # Elsewhere both are bent to the model's own knob; Anthropic's older models know one only.
+                "adaptive": _support(model.thinks and not (native and model.thinking == "budget")),
+                "between_tools": _support(False),
+                "disabled": _support(model.thinking_off and model.thinking != "fixed"),
+                "enabled": _support(model.thinks),
+            },
+        },
+    }
+
+
+def _support(supported: bool) -> dict[str, bool]:
+    return {"supported": supported}
+
+
+MODELS: Final = ModelLists(render_list=render_list, render_model=render_model)

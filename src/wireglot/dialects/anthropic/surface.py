@@ -1,0 +1,143 @@
+"""Anthropic Messages over HTTP."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from wireglot.dialects.anthropic.counts import COUNTS
+from wireglot.dialects.anthropic.models import MODELS
+from wireglot.dialects.anthropic.names import NAME
+from wireglot.dialects.anthropic.tap import MessageTap, glance
+from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, one_answer, whole_number
+from wireglot.dialects.envelope import BODY_MARK
+from wireglot.dialects.passthrough import WORDS
+from wireglot.dialects.statuses import UPSTREAM_AUTH, own_status
+from wireglot.dialects.surface import ClientSide, Probe, ReasoningState, Route, Surface, Thread, UpstreamSide
+from wireglot.dialects.usage_checks import REASONING, WRITTEN, Numbers, UsageFields
+from wireglot.ir.errors import ApiError
+
+VERSION: Final = "2023-06-01"
+
+_NO_THREAD: Final = ApiError(
+    "invalid_request",
+    "thread: this model keeps no conversation on the server; send the whole history",
+    code="thread_unsupported_request",
+)
+_STATE_REFUSED: Final = re.compile(
+    r"invalid `?(?:signature|data)`? in `?(?:redacted_)?thinking"
+    r"|thinking.{0,80}(?:cannot be modified|bound to a different)"
+    r"|bound to a different (?:conversation|account|model|organi[sz]ation)"
+    r"|expected `?thinking`? or `?redacted_thinking`?"
+    r"|cannot contain `?(?:redacted_)?thinking"
+    r"|thinking\.(?:signature|data)\b|redacted_thinking\.data\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def status(error: ApiError) -> int:
+    if error.kind == "overloaded":
+        return 529
+    return 500 if error.code == UPSTREAM_AUTH else own_status(error)
+
+
+def asked_output(body: Body) -> int:
+    return whole_number(body.outline.get("max_tokens"))
+
+
+def is_refusal(error: ApiError) -> bool:
+    return error.code == "invalid_thinking_signature" or _STATE_REFUSED.search(error.message) is not None
+
+
+def _check_numbers(told: Numbers) -> list[str]:
+    """Its input holds nothing cached, and there is no total."""
+    found = []
+    if told.get("reasoning", 0) > told.get("output", 0):
+        found.append(REASONING)
+    # A stream may tell the sum anew and not its parts, so parts that fall short mean nothing.
+    if "written" in told and told.get("short", 0) + told.get("long", 0) > told["written"]:
+        found.append(WRITTEN)
+    return found
+
+
+_USAGE: Final = UsageFields(
+    (
+        ("input", "input_tokens"),
+        ("output", "output_tokens"),
+        ("read", "cache_read_input_tokens"),
+        ("written", "cache_creation_input_tokens"),
+    ),
+    (
+        ("cache_creation", (("short", "ephemeral_5m_input_tokens"), ("long", "ephemeral_1h_input_tokens"))),
+        ("output_tokens_details", (("reasoning", "thinking_tokens"),)),
+    ),
+    _check_numbers,
+)
+
+SURFACE: Final = Surface(
+    name=NAME,
+    family=NAME,
+    client=ClientSide(
+        routes=(
+            Route("POST", "/v1/messages", "generate"),
+            Route("POST", "/anthropic/v1/messages", "generate"),
+            Route("POST", "/v1/messages/count_tokens", "count"),
+            Route("POST", "/anthropic/v1/messages/count_tokens", "count"),
+        ),
+        lists=("/v1/models", "/anthropic/v1/models"),
+        endpoints=("POST /v1/messages", "POST /v1/messages/count_tokens"),
+        probes={
+            # Claude Code 2.1.325 warms its connection with HEAD here.
+            "/api/hello": Probe(("GET", "HEAD"), {"message": "hello"}),
+            # Claude Code's own usage events, where its base URL is a gateway: taken, and thrown away unread.
+            "/api/event_logging/batch": Probe(("POST",), {}),
+            "/api/event_logging/v2/batch": Probe(("POST",), {}),
+        },
+        headers=("anthropic-version",),
+        prefixes=("/anthropic/", "/v1/messages"),
+        key_headers=(("authorization", "bearer "), ("x-api-key", "")),
+        glance=glance_body,
+        asked_output=asked_output,
+        asked_answers=one_answer,
+        conversation_field="conversation",
+        gateway_fields=frozenset({"conversation"}),
+        sealed_marks=(BODY_MARK,),
+        media_marks=MEDIA_MARKS,
+        thread=Thread(
+            "thread",
+            _NO_THREAD,
+            {
+                "type": "error",
+                "error": {
+                    "type": "invalid_request_error",
+                    "message": _NO_THREAD.message,
+                    "details": {"error_code": "thread_unsupported_request", "unsupported": ["thread"]},
+                },
+            },
+        ),
+        pings={"sse": b'event: ping\ndata: {"type": "ping"}\n\n'},
+        words=WORDS,
+        call_prefix="toolu",
+        identity_headers=("request-id",),
+    ),
+    upstream=UpstreamSide(
+        paths={
+            "generate": "/v1/messages",
+            "stream": "/v1/messages",
+            "count": "/v1/messages/count_tokens",
+            "models": "/v1/models",
+        },
+        passed_headers=("anthropic-version", "anthropic-beta"),
+        fixed_headers=(("anthropic-version", VERSION),),
+        returned_headers=("anthropic-ratelimit-",),
+        request_id_headers=("request-id",),
+    ),
+    status=status,
+    tap=MessageTap,
+    glance=glance,
+    # Clients send the blocks before their calls back; only the end of an answer has no place.
+    reasoning=ReasoningState(returns="leading", thinks_only_with_state=True, is_refusal=is_refusal),
+    models=MODELS,
+    counts=COUNTS,
+    check_usage=_USAGE.problems,
+)

@@ -1,0 +1,63 @@
+"""Listening to Messages answers that pass through untouched."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.dialects.anthropic.errors import parse_error
+from wireglot.dialects.anthropic.outcome import merge_usage, parse_stop, parse_usage
+from wireglot.dialects.passthrough import SseTap, object_of, shaped
+from wireglot.dialects.surface import AnswerGlance
+from wireglot.wire.sse import Frame
+
+
+class MessageTap(SseTap):
+    def __init__(self, max_frame: int) -> None:
+        super().__init__(max_frame)
+        self._account: dict[str, Any] = {}
+
+    def _frame(self, frame: Frame) -> None:
+        name = frame.event
+        if name == "message_delta":
+            document = object_of(frame.data)
+            self._merge(document.get("usage"))
+            delta = document.get("delta")
+            if type(delta) is dict:
+                self.stop = _stop(delta.get("stop_reason")) or self.stop
+        elif name == "message_stop":
+            self.complete = self.ended = True
+        elif name == "message_start":
+            message = object_of(frame.data).get("message")
+            if type(message) is dict:
+                self._merge(message.get("usage"))
+        elif name == "error":
+            self._failed(parse_error(object_of(frame.data)))
+
+    def _merge(self, usage: Any) -> None:
+        self._account = merge_usage(self._account, usage)
+        self.usage = parse_usage(self._account)
+
+
+class _Message(msgspec.Struct):
+    """The few fields worth decoding; msgspec skips the rest and still checks its syntax."""
+
+    usage: Any = None
+    stop_reason: Any = None
+
+
+_read: Final = msgspec.json.Decoder(_Message).decode
+
+
+def glance(body: bytes) -> AnswerGlance:
+    message = shaped(body, _read)
+    if message is None:
+        return AnswerGlance()
+    usage = message.usage
+    return AnswerGlance(parse_usage(usage) if type(usage) is dict else None, _stop(message.stop_reason))
+
+
+def _stop(raw: Any) -> str:
+    """Why an answer ended, in the words that logs use for every dialect."""
+    return parse_stop(raw, None, {}, False).reason if raw else ""

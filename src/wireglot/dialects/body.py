@@ -1,0 +1,69 @@
+"""A client's body, looked at before it is parsed: its model, its stream flag, how much may be answered."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from wireglot.ir.errors import ClientFault
+from wireglot.wire.splice import Outline
+
+MEDIA_MARKS: Final = (b"base64", b"inlineData", b"inline_data")
+"""What stands in a body that carries pictures or files: their letters are not their tokens."""
+
+
+class Body(Protocol):
+    """As far as anybody has looked at it; `document` decodes all of it, once."""
+
+    @property
+    def body(self) -> bytes: ...
+
+    @property
+    def outline(self) -> Outline: ...
+
+    def document(self) -> dict[str, Any]: ...
+
+
+class BadField(ClientFault):
+    """A field that is wrong before the body is parsed. The message is told as it is, under this code."""
+
+    def __init__(self, message: str, path: str, code: str = "invalid_type") -> None:
+        super().__init__(message, path)
+        self.code = code
+
+
+class RequestGlance(msgspec.Struct, frozen=True):
+    """What of a request decides where it goes. `stream` None: the body does not say."""
+
+    model: str = ""
+    stream: bool | None = None
+
+
+def glance_body(body: Body) -> RequestGlance:
+    """For dialects that name both in the body."""
+    return RequestGlance(stated_model(body.outline), stated_stream(body.outline))
+
+
+def stated_model(outline: Outline) -> str:
+    model = outline.get("model")
+    if model is not None and type(model) is not str:
+        raise BadField("model: expected a string", "$.model")
+    return model or ""
+
+
+def stated_stream(outline: Outline) -> bool | None:
+    stream = outline.get("stream")
+    if stream is not None and type(stream) is not bool:
+        raise BadField("stream: expected true or false", "$.stream")
+    return stream
+
+
+def whole_number(value: object) -> int:
+    """A count that a body states, 0 where it states none."""
+    return value if type(value) is int and value > 0 else 0
+
+
+def one_answer(body: Body) -> int:
+    """For dialects in which a request has one answer."""
+    return 1

@@ -1,0 +1,98 @@
+"""Endpoints that only some dialects have: what is asked of such a dialect in order to serve them.
+
+A dialect has a capability where its surface holds one of these. A connection of another kind (Responses over
+a WebSocket) will be one more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from wireglot.dialects.body import Body
+from wireglot.dialects.context import Context
+from wireglot.dialects.listed_model import ListedModel
+from wireglot.ir.content import Extra, Message, Part
+from wireglot.ir.request import Request
+
+Document = dict[str, Any]
+
+
+class Assist(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What a vendor's own client asks beside its requests to a model (Code Assist's tiers and quotas)."""
+
+    answer: Callable[[str, Document, Iterable[ListedModel]], Document | None]
+    """The answer to a verb, with its body and the models that the caller may ask for; None: no such verb."""
+    operation: Callable[[str], Document | None]
+    """How a long-running operation stands, by its name; None: there is none of that name."""
+
+
+class StateOptions(msgspec.Struct, frozen=True):
+    """What a request says of state. `store` None: it does not say, and then it is stored."""
+
+    store: bool | None
+    previous: str
+    holding: str
+    """The conversation that it goes on with."""
+    background: bool
+    refers: bool
+    """Some of its items only name others."""
+
+    @property
+    def stateful(self) -> bool:
+        return self.store is not False or self.needs_state
+
+    @property
+    def needs_state(self) -> bool:
+        return bool(self.previous or self.holding or self.background or self.refers)
+
+
+class Compaction(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A conversation made short: the item that stands for it, and the answer that brings it."""
+
+    kind: str
+    """The item's type."""
+    is_item: Callable[[Part], bool]
+    render_item: Callable[[str, str], Document]
+    """The item, from its id and its sealed text."""
+    sealed_text: Callable[[Part], str]
+    """What such an item holds, "" where that is no text."""
+    render_kept: Callable[[list[Message], Callable[[], str], Context], list[Document]]
+    """Messages that stay beside it, as items; ids for them are asked for one by one."""
+    render_answer: Callable[[str, list[Document], Document | None, Context], Document]
+    """The whole answer: its id, its items, the usage that the summary cost."""
+    texts: Callable[[Document], Iterator[str]]
+    """The words of the answer that was asked for as a summary."""
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Answers and conversations that outlive their request, in the items of this dialect."""
+
+    options: Callable[[Body, str], StateOptions]
+    """What a request says of state; the second is the conversation that its headers or body name."""
+    fields: frozenset[str]
+    """Those of a body that say it. They are the server's to answer, and no upstream's."""
+    is_reference: Callable[[Any], bool]
+    """Whether an item only names another."""
+    whole_items: Callable[[Any, Callable[[str, int], str]], list[Document]]
+    """The input of a request as items, each with all that a client may look for. An id is made of a prefix
+    and the item's place."""
+    cut: Callable[[Message], Iterator[tuple[str, tuple[Part, ...]]]]
+    """A neutral message as the contents of the items it would be, each behind the prefix of its id."""
+    render_item: Callable[[Message, str, Context], Document]
+    """A piece of a message as an item of this id."""
+    parse_items: Callable[[list[Document], Context], Request]
+    """Items in neutral terms, with the tools that they bring along."""
+    without_state: Callable[[Request], Request]
+    """The request without what it says of state."""
+    told: Callable[[Request, Document, bool], Request]
+    """The request, whose answer says this of itself (its id, whether it is stored). True: its history holds
+    state that the upstream must be asked for again."""
+    instructions: Callable[[str], Message]
+    is_instructions: Callable[[Message], bool]
+    """Instructions are those of one request alone: they are not part of its history."""
+    unstored: Extra
+    """Of a request that is made up here and must not be stored upstream."""
+    compaction: Compaction | None = None

@@ -1,0 +1,85 @@
+"""What a codec may not make up itself, and what a renderer gives back."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Generic, Literal, TypeVar
+
+import msgspec
+
+from wireglot.ir.content import Origin, Signature
+from wireglot.ir.loss import Loss
+from wireglot.wire.sse import MAX_FRAME
+
+T = TypeVar("T")
+
+Framing = Literal["sse", "json-array"]
+"""How a stream is cut into events."""
+
+_MINT_BYTES = 11
+_MINT_MARK = "wg"
+
+
+class Rendered(msgspec.Struct, Generic[T], frozen=True):
+    """A wire document and everything it could not say."""
+
+    value: T
+    losses: tuple[Loss, ...] = ()
+
+
+class Context(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What reaches a codec from outside: who is on the other end, the time, the secret, the seed of ids.
+
+    `provider`, `model`, `account` name the upstream: readers stamp them on signatures, renderers compare
+    them before they replay one. `seed` makes minted ids unique to a conversation or process.
+    """
+
+    provider: str = ""
+    model: str = ""
+    account: str = ""
+    secret: bytes = b"wireglot"
+    seed: str = ""
+    now: int = 0
+    call_prefix: str = "call"
+    framing: Framing = "sse"
+    max_frame: int = MAX_FRAME
+    """How much of one event of a stream is held before the stream is given up."""
+    first_event: int = 0
+    """The number of the first event, in a stream that others began (Responses counts its events)."""
+
+    def new_id(self, prefix: str, *material: str) -> str:
+        """An id that is the same for the same material, and recognisable as ours (see `is_minted`)."""
+        text = "\x1f".join((self.seed, prefix, *material)).encode("utf-8", "replace")
+        return f"{prefix}_{_MINT_MARK}{hashlib.blake2b(text, digest_size=_MINT_BYTES).hexdigest()}"
+
+    def origin(self, dialect: str, model: str = "") -> Origin:
+        """The stamp for opaque values read from the upstream of this context."""
+        return Origin(dialect, self.provider, self.model or model, self.account)
+
+    def may_replay(self, signature: Signature, dialect: str) -> bool:
+        """Whether this upstream minted the signature, as far as both sides say who they are."""
+        origin = signature.origin
+        return (
+            origin.dialect == dialect
+            and _agree(origin.provider, self.provider)
+            and _agree(origin.account, self.account)
+            and _same_family(origin.model, self.model)
+        )
+
+
+def _agree(one: str, other: str) -> bool:
+    return not one or not other or one == other
+
+
+def _same_family(one: str, other: str) -> bool:
+    """Providers answer with dated names for the alias that was asked: a common prefix is the same model."""
+    return not one or not other or one.startswith(other) or other.startswith(one)
+
+
+_MINTED = re.compile(rf"[A-Za-z]+_{_MINT_MARK}[0-9a-f]{{{2 * _MINT_BYTES}}}")
+
+
+def is_minted(identifier: str) -> bool:
+    """Whether Wireglot made this id up (no provider ever saw it)."""
+    return _MINTED.fullmatch(identifier) is not None

@@ -1,0 +1,46 @@
+"""Counting tokens by a provider's own endpoint: what the dialects that have one share."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+import msgspec
+
+from wireglot.dialects.context import Rendered
+from wireglot.ir.errors import UpstreamFault
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request, Sampling
+
+
+def without_settings(request: Request) -> Request:
+    """How to answer does not matter to a count, and must not be reported as lost."""
+    return msgspec.structs.replace(
+        request,
+        max_tokens=None,
+        stop=(),
+        sampling=Sampling(),
+        verbosity="",
+        stream=None,
+        user="",
+        metadata={},
+        service_tier="",
+        cache_key="",
+    )
+
+
+def counted(body: dict[str, Any], losses: tuple[Loss, ...]) -> Rendered[dict[str, Any]]:
+    """A question for a count, which needs no limit for an answer."""
+    return Rendered(body, tuple(loss for loss in losses if loss.feature != "max_tokens"))
+
+
+def only(body: dict[str, Any], names: Container[str]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if name in names}
+
+
+def tokens_in(body: Any, name: str) -> int:
+    """The count that an answer has in the field `name`."""
+    tokens = body.get(name) if type(body) is dict else None
+    if type(tokens) is not int or tokens < 0:
+        raise UpstreamFault("expected a count of tokens", f"$.{name}")
+    return tokens

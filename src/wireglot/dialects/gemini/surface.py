@@ -1,0 +1,171 @@
+"""Gemini over HTTP."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from wireglot.dialects.body import MEDIA_MARKS, Body, whole_number
+from wireglot.dialects.envelope import BODY_MARK
+from wireglot.dialects.gemini.counts import COUNTS
+from wireglot.dialects.gemini.models import MODELS
+from wireglot.dialects.gemini.names import OWN
+from wireglot.dialects.gemini.tap import GeminiTap, glance
+from wireglot.dialects.passthrough import WORDS
+from wireglot.dialects.statuses import UPSTREAM_AUTH, plain_status
+from wireglot.dialects.surface import (
+    ClientSide,
+    Operation,
+    ReasoningState,
+    RouteMatch,
+    Surface,
+    UpstreamSide,
+)
+from wireglot.dialects.usage_checks import CACHED, TOTAL, Numbers, UsageFields
+from wireglot.ir.content import Extra
+from wireglot.ir.errors import ApiError
+
+VERBS: Final[dict[str, tuple[Operation, bool | None]]] = {
+    "generateContent": ("generate", False),
+    "streamGenerateContent": ("generate", True),
+    "countTokens": ("count", None),
+}
+_VERSIONS: Final = ("/v1/", "/v1beta/", "/v1alpha/", "/v1beta1/")
+_SAID_BY_HTTP: Final = frozenset({405, 408, 415, 426})
+_STATE_REFUSED: Final = re.compile(r"thought.?signature", re.IGNORECASE)  # missing, corrupted, not base64
+_UNDERSCORED: Final = re.compile("_([a-z])")
+
+
+def find(method: str, path: str) -> RouteMatch | None:
+    """`/v1beta/models/x:generateContent`, also without `models/` (the AI SDK, for names with a slash) and in
+    Vertex's long form."""
+    before, colon, verb = path.rpartition(":")
+    known = VERBS.get(verb)
+    if method != "POST" or not colon or known is None or not before.startswith(_VERSIONS):
+        return None
+    name = before.partition("/models/")[2] or before.split("/", 2)[2]
+    return RouteMatch(known[0], name, known[1])
+
+
+def status(error: ApiError) -> int:
+    if error.kind == "auth":
+        return 400
+    if error.kind == "billing":
+        return 429
+    usual = plain_status(error)
+    if error.kind == "invalid_request" and usual not in _SAID_BY_HTTP:
+        return 400  # Google has no other, and repeats it in the body
+    return 500 if error.code == UPSTREAM_AUTH else usual
+
+
+def asked_output(body: Body) -> int:
+    return output_of(generation(body.outline))
+
+
+def asked_answers(body: Body) -> int:
+    return answers_of(generation(body.outline))
+
+
+def generation(request: Any) -> dict[str, Any]:
+    """The `generationConfig` of a request or of its outline."""
+    for name in ("generationConfig", "generation_config"):
+        found = request.get(name)
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def output_of(config: dict[str, Any]) -> int:
+    return whole_number(config.get("maxOutputTokens", config.get("max_output_tokens")))
+
+
+def answers_of(config: dict[str, Any]) -> int:
+    return whole_number(config.get("candidateCount", config.get("candidate_count")))
+
+
+def is_refusal(error: ApiError) -> bool:
+    return _STATE_REFUSED.search(error.message) is not None
+
+
+def _check_numbers(told: Numbers) -> list[str]:
+    """Thoughts and the prompts of built-in tools stand beside prompt and answer; what is cached is within."""
+    found = []
+    if told.get("read", 0) > told.get("input", 0):
+        found.append(CACHED)
+    parts = sum(told.get(name, 0) for name in ("input", "output", "reasoning", "tools"))
+    if "total" in told and told["total"] != parts:
+        found.append(TOTAL)
+    return found
+
+
+_USAGE: Final = UsageFields(
+    (
+        ("input", "promptTokenCount"),
+        ("output", "candidatesTokenCount"),
+        ("reasoning", "thoughtsTokenCount"),
+        ("tools", "toolUsePromptTokenCount"),
+        ("read", "cachedContentTokenCount"),
+        ("total", "totalTokenCount"),
+    ),
+    (),
+    _check_numbers,
+)
+
+
+def check_usage(raw: Extra) -> tuple[str, ...]:
+    """Gemini's servers may write their names either way."""
+    document = raw.fields
+    if "prompt_token_count" in document or "total_token_count" in document:
+        document = {_UNDERSCORED.sub(lambda found: found[1].upper(), name): n for name, n in document.items()}
+    return _USAGE.problems_of(document)
+
+
+SURFACE: Final = Surface(
+    name=OWN,
+    family=OWN,
+    client=ClientSide(
+        find=find,
+        lists=("/v1/models", "/v1beta/models", "/v1alpha/models", "/v1beta1/models"),
+        endpoints=tuple(f"POST /v1beta/models/{{model}}:{verb}" for verb in VERBS),
+        prefixes=("/v1beta/", "/v1alpha/", "/v1beta1/"),
+        vendor_headers=("x-goog-api-key", "x-goog-api-client"),
+        key_headers=(("x-goog-api-key", ""),),
+        key_query="key",
+        glance=None,
+        asked_output=asked_output,
+        asked_answers=asked_answers,
+        conversation_field="conversation",
+        gateway_fields=frozenset({"conversation"}),
+        sealed_marks=(BODY_MARK,),
+        media_marks=MEDIA_MARKS,
+        pings={"sse": b"\n", "json-array": b" "},  # its readers take a comment for data
+        words=WORDS,
+    ),
+    upstream=UpstreamSide(
+        paths={
+            "generate": "/models/{model}:generateContent",
+            "stream": "/models/{model}:streamGenerateContent?alt=sse",
+            "count": "/models/{model}:countTokens",
+            "models": "/models",
+        },
+        request_id_headers=("x-goog-request-id",),
+        telemetry_operation="generate_content",
+    ),
+    model_field="",
+    sse_query="alt=sse",
+    status=status,
+    tap=GeminiTap,
+    glance=glance,
+    # Gemini's command line leaves thoughts out.
+    reasoning=ReasoningState(
+        returns="own",
+        drops_thoughts=True,
+        returns_pieces=True,
+        signs_texts=True,
+        takes_bypass=True,
+        is_refusal=is_refusal,
+    ),
+    models=MODELS,
+    counts=COUNTS,
+    check_usage=check_usage,
+)

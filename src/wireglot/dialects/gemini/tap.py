@@ -1,0 +1,131 @@
+"""Listening to Gemini's answers that pass through untouched, bare or in Code Assist's envelope."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.dialects.gemini.errors import parse_error
+from wireglot.dialects.gemini.framing import Framing
+from wireglot.dialects.gemini.outcome import read_stop, read_usage
+from wireglot.dialects.passthrough import object_of, shaped
+from wireglot.dialects.surface import AnswerGlance
+from wireglot.ir.errors import ApiError
+from wireglot.ir.outcome import Usage
+
+_TELLING: Final = re.compile(rb'"(?:finishReason|finish_reason|blockReason|error)"\s*:')
+_CALL: Final = b'"functionCall"'
+
+
+class GeminiTap:
+    """Each chunk carries the whole account so far: the last one is kept and decoded when asked for."""
+
+    def __init__(self, max_frame: int, wrapped: bool = False) -> None:
+        self.stop = ""
+        self.complete = False
+        self.ended = False  # a chunk with usage may follow the one with the finish reason
+        self.error: ApiError | None = None
+        self._framing = Framing(max_frame)
+        self._last = b""
+        self._wrapped = wrapped
+        self._calls = False
+
+    @property
+    def usage(self) -> Usage | None:
+        if not self._last:
+            return None
+        usage = self._inner(object_of(self._last)).get("usageMetadata")
+        return read_usage(usage) if type(usage) is dict else None
+
+    @property
+    def next_event(self) -> int:
+        return 0
+
+    @property
+    def settled(self) -> int:
+        return self._framing.settled
+
+    def feed(self, data: bytes) -> None:
+        self._read(self._framing.feed(data))
+
+    def close(self) -> None:
+        self._read(self._framing.close())
+
+    def _read(self, documents: list[bytes]) -> None:
+        for document in documents:
+            if b"usageMetadata" in document:
+                self._last = document
+            if not self._calls:
+                self._calls = _CALL in document
+            if _TELLING.search(document) is not None:
+                self._end(self._inner(object_of(document)))
+
+    def _inner(self, document: dict[str, Any]) -> dict[str, Any]:
+        inner = document.get("response") if self._wrapped else None
+        return inner if type(inner) is dict else document
+
+    def _end(self, document: dict[str, Any]) -> None:
+        if type(document.get("error")) is dict:
+            self.error = parse_error(document)
+            self.complete = True
+            return
+        stop = _stated_stop(document)
+        if stop:
+            self.stop = read_stop(stop, self._calls).reason
+            self.complete = True
+
+
+def wrapped_tap(max_frame: int) -> GeminiTap:
+    return GeminiTap(max_frame, wrapped=True)
+
+
+def _stated_stop(document: dict[str, Any]) -> str:
+    candidates = document.get("candidates")
+    first = candidates[0] if type(candidates) is list and candidates and type(candidates[0]) is dict else {}
+    stop = first.get("finishReason") or first.get("finish_reason")
+    feedback = document.get("promptFeedback")
+    if not stop and type(feedback) is dict:
+        stop = feedback.get("blockReason")
+    return str(stop or "")
+
+
+class _Candidate(msgspec.Struct, rename="camel"):
+    finish_reason: Any = None
+
+
+class _Answer(msgspec.Struct, rename="camel"):
+    """The few fields worth decoding; msgspec skips the rest and still checks its syntax."""
+
+    usage_metadata: Any = None
+    candidates: list[_Candidate] | None = None
+    prompt_feedback: Any = None
+
+
+class _Wrapper(msgspec.Struct):
+    response: _Answer | None = None
+
+
+_read: Final = msgspec.json.Decoder(_Answer).decode
+_read_wrapper: Final = msgspec.json.Decoder(_Wrapper).decode
+
+
+def glance(body: bytes) -> AnswerGlance:
+    return _told(shaped(body, _read), body)
+
+
+def wrapped_glance(body: bytes) -> AnswerGlance:
+    wrapper = shaped(body, _read_wrapper)
+    return _told(wrapper.response if wrapper is not None else None, body)
+
+
+def _told(answer: _Answer | None, body: bytes) -> AnswerGlance:
+    if answer is None:
+        return AnswerGlance()
+    usage = answer.usage_metadata
+    stop = answer.candidates[0].finish_reason if answer.candidates else None
+    if stop is None and type(answer.prompt_feedback) is dict:
+        stop = answer.prompt_feedback.get("blockReason")
+    reason = read_stop(stop, _CALL in body).reason if stop else ""
+    return AnswerGlance(read_usage(usage) if type(usage) is dict else None, reason)

@@ -1,0 +1,82 @@
+"""OpenAI's Chat Completions over HTTP."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, whole_number
+from wireglot.dialects.envelope import BODY_MARK
+from wireglot.dialects.openai_chat.extras import NAME
+from wireglot.dialects.openai_chat.tap import STREAM_USAGE, ChatTap, glance
+from wireglot.dialects.openai_models import MODELS
+from wireglot.dialects.openai_usage import check_numbers
+from wireglot.dialects.passthrough import WORDS
+from wireglot.dialects.statuses import plain_status
+from wireglot.dialects.surface import ClientSide, ReasoningState, Route, Surface, UpstreamSide
+from wireglot.dialects.usage_checks import UsageFields
+
+
+def asked_output(body: Body) -> int:
+    outline = body.outline
+    return whole_number(outline.get("max_completion_tokens")) or whole_number(outline.get("max_tokens"))
+
+
+def asked_answers(body: Body) -> int:
+    return whole_number(body.outline.get("n"))
+
+
+_USAGE: Final = UsageFields(
+    (
+        ("input", "prompt_tokens"),
+        ("output", "completion_tokens"),
+        ("total", "total_tokens"),
+        ("read", "cached_tokens"),  # Kimi
+        ("read", "prompt_cache_hit_tokens"),  # DeepSeek
+    ),
+    (
+        ("prompt_tokens_details", (("read", "cached_tokens"), ("written", "cache_write_tokens"))),
+        ("completion_tokens_details", (("reasoning", "reasoning_tokens"),)),
+    ),
+    check_numbers,
+)
+
+SURFACE: Final = Surface(
+    name=NAME,
+    family=NAME,
+    client=ClientSide(
+        routes=(
+            Route("POST", "/v1/chat/completions", "generate"),
+            Route("POST", "/openai/v1/chat/completions", "generate"),
+            Route("POST", "/v1beta/openai/chat/completions", "generate"),
+        ),
+        lists=("/v1/models", "/openai/v1/models", "/v1beta/openai/models"),
+        endpoints=("POST /v1/chat/completions",),
+        prefixes=("/v1beta/openai/",),
+        key_headers=(("authorization", "bearer "),),
+        glance=glance_body,
+        asked_output=asked_output,
+        asked_answers=asked_answers,
+        conversation_field="conversation",
+        gateway_fields=frozenset({"conversation"}),
+        sealed_marks=(BODY_MARK,),
+        media_marks=MEDIA_MARKS,
+        pings={"sse": b": ping\n\n"},
+        words=WORDS,
+        spent_quota="billing",
+    ),
+    upstream=UpstreamSide(
+        paths={"generate": "/chat/completions", "stream": "/chat/completions", "models": "/models"},
+        passed_headers=("openai-beta",),
+        returned_headers=("openai-processing-ms",),
+        request_id_headers=("x-request-id",),
+        stream_usage=STREAM_USAGE,
+    ),
+    status=plain_status,
+    tap=ChatTap,
+    glance=glance,
+    # Chat has no field for reasoning; the one for Gemini's signatures does not say who minted them, and
+    # another model or account would be asked with them, in vain.
+    reasoning=ReasoningState(returns="own", drops_thoughts=True, bare_signatures=True),
+    models=MODELS,
+    check_usage=_USAGE.problems,
+)

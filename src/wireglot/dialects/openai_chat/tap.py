@@ -1,0 +1,113 @@
+"""Listening to Chat answers that pass through untouched, and asking their streams for the usage."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.dialects.openai_chat.errors import parse_error
+from wireglot.dialects.openai_chat.outcome import parse_stop, parse_usage
+from wireglot.dialects.passthrough import SseTap, object_of, shaped
+from wireglot.dialects.surface import AnswerGlance, StreamUsage
+from wireglot.wire.sse import Frame
+
+_TELLING: Final = re.compile(rb'"(?:finish_reason|usage|error)"\s*:\s*[{"]')
+_NO_CHOICE: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
+_USAGE_ONLY: Final = re.compile(rb'^data:(?=.*"choices"\s*:\s*\[\s*\])(?=.*"usage"\s*:\s*\{)', re.MULTILINE)
+_FRAMES: Final = re.compile(rb"(\r\n\r\n|\n\n|\r\r)")
+
+
+class ChatTap(SseTap):
+    def __init__(self, max_frame: int) -> None:
+        super().__init__(max_frame)
+        self._max_frame = max_frame
+        self._between = True  # whether the last read ended with a frame
+
+    def feed(self, data: bytes) -> None:
+        if self._between and len(data) <= self._max_frame:
+            data = _from_first_that_tells(data)
+        if data:
+            super().feed(data)
+        self._between = not data or data.endswith(b"\n\n")
+
+    def _frame(self, frame: Frame) -> None:
+        data = frame.data
+        if _TELLING.search(data) is None:
+            if data == b"[DONE]":
+                self.complete = self.ended = True
+            return
+        document = object_of(data)
+        if type(document.get("error")) in (dict, str) and not document.get("choices"):
+            self._failed(parse_error(document))
+            return
+        choices = document.get("choices")
+        first = choices[0] if type(choices) is list and choices and type(choices[0]) is dict else {}
+        if type(first.get("finish_reason")) is str:
+            self.stop = _stop(first["finish_reason"])
+            self.complete = True
+        usage = document.get("usage") or first.get("usage")
+        if type(usage) is dict:
+            self.usage = parse_usage(usage)
+
+
+def _from_first_that_tells(data: bytes) -> bytes:
+    """What is left once the frames are skipped, not even cut, that stand before the first telling one."""
+    found = _TELLING.search(data)
+    first = found.start() if found is not None else len(data)
+    done = data.find(b"[DONE]", 0, first)
+    start = data.rfind(b"\n\n", 0, done if done >= 0 else first)
+    return data[start + 2 :] if start >= 0 else data
+
+
+class _Choice(msgspec.Struct):
+    finish_reason: Any = None
+    usage: Any = None
+
+
+class _Completion(msgspec.Struct):
+    """The few fields worth decoding; msgspec skips the rest and still checks its syntax."""
+
+    usage: Any = None
+    choices: list[_Choice] | None = None
+
+
+_read: Final = msgspec.json.Decoder(_Completion).decode
+
+
+def glance(body: bytes) -> AnswerGlance:
+    completion = shaped(body, _read)
+    if completion is None:
+        return AnswerGlance()
+    first = completion.choices[0] if completion.choices else _Choice()
+    usage = completion.usage or first.usage
+    return AnswerGlance(parse_usage(usage) if type(usage) is dict else None, _stop(first.finish_reason))
+
+
+def _stop(raw: Any) -> str:
+    """Why an answer ended, in the words that logs use for every dialect."""
+    return parse_stop(raw, raw in ("tool_calls", "function_call"), False).reason if raw else ""
+
+
+# --- the usage of a stream
+
+
+def _is_asked(options: Any) -> bool:
+    return isinstance(options, dict) and bool(options.get("include_usage"))
+
+
+def _asking(options: Any) -> dict[str, Any]:
+    return {**(options if isinstance(options, dict) else {}), "include_usage": True}
+
+
+def _hide(data: bytes) -> bytes:
+    """Without the frame that tells only the usage."""
+    if _NO_CHOICE.search(data) is None:
+        return data
+    frames = _FRAMES.split(data)  # each followed by its gap
+    whole = zip(frames[::2], [*frames[1::2], b""], strict=True)
+    return b"".join(frame + gap for frame, gap in whole if not _USAGE_ONLY.search(frame))
+
+
+STREAM_USAGE: Final = StreamUsage("stream_options", _is_asked, _asking, _hide)

@@ -1,0 +1,81 @@
+"""`POST /v1/responses/compact`: the item that stands for a conversation, and the answer that brings it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from wireglot.dialects.capabilities import Compaction
+from wireglot.dialects.context import Context
+from wireglot.dialects.openai_responses.render_request import render_request
+from wireglot.dialects.openai_responses.spelling import NAME
+from wireglot.ir.content import Extra, Foreign, Message, Part
+from wireglot.ir.request import Request
+
+KIND: Final = "compaction"
+
+_NO_USAGE: Final[dict[str, Any]] = {
+    "input_tokens": 0,
+    "input_tokens_details": {"cached_tokens": 0},
+    "output_tokens": 0,
+    "output_tokens_details": {"reasoning_tokens": 0},
+    "total_tokens": 0,
+}
+
+
+def is_item(part: Part) -> bool:
+    return isinstance(part, Foreign) and part.type == KIND and part.dialect == NAME
+
+
+def render_item(id: str, sealed: str) -> dict[str, Any]:
+    return {"type": KIND, "id": id, "encrypted_content": sealed}
+
+
+def sealed_text(part: Part) -> str:
+    value = part.value.get("encrypted_content") if isinstance(part, Foreign) else None
+    return value if isinstance(value, str) else ""
+
+
+def render_kept(messages: list[Message], new_id: Callable[[], str], context: Context) -> list[dict[str, Any]]:
+    """In the form of output, which has ids and no shorthand."""
+    alone = Request("", tuple(messages), extra=Extra(NAME))
+    rendered = render_request(alone, context).value["input"]
+    return [_named(item, new_id()) for item in rendered] if isinstance(rendered, list) else []
+
+
+def _named(item: dict[str, Any], id: str) -> dict[str, Any]:
+    content = item.get("content")
+    if isinstance(content, str):
+        content = [{"type": "input_text", "text": content}]
+    return {"type": "message", "id": id, "status": "completed", **item, "content": content}
+
+
+def render_answer(
+    id: str, output: list[dict[str, Any]], usage: dict[str, Any] | None, context: Context
+) -> dict[str, Any]:
+    return {
+        "id": id,
+        "object": "response.compaction",
+        "created_at": context.now,
+        "output": output,
+        "usage": usage or _NO_USAGE,
+    }
+
+
+def texts(answer: dict[str, Any]) -> Iterator[str]:
+    for item in answer.get("output", ()):
+        if item.get("type") == "message":
+            for part in item.get("content", ()):
+                if part.get("type") == "output_text":
+                    yield part.get("text", "")
+
+
+COMPACTION: Final = Compaction(
+    kind=KIND,
+    is_item=is_item,
+    render_item=render_item,
+    sealed_text=sealed_text,
+    render_kept=render_kept,
+    render_answer=render_answer,
+    texts=texts,
+)

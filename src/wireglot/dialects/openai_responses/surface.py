@@ -1,0 +1,125 @@
+"""OpenAI Responses over HTTP."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, one_answer, whole_number
+from wireglot.dialects.envelope import BODY_MARK
+from wireglot.dialects.openai_models import MODELS
+from wireglot.dialects.openai_responses.counts import COUNTS
+from wireglot.dialects.openai_responses.spelling import NAME
+from wireglot.dialects.openai_responses.stored import STORED
+from wireglot.dialects.openai_responses.tap import ResponsesTap, glance
+from wireglot.dialects.openai_usage import check_numbers
+from wireglot.dialects.passthrough import WORDS
+from wireglot.dialects.statuses import plain_status
+from wireglot.dialects.surface import ClientSide, ReasoningState, Route, Surface, UpstreamSide
+from wireglot.dialects.usage_checks import UsageFields
+from wireglot.ir.content import Extra
+from wireglot.ir.errors import ApiError
+
+_UNSIGNED: Final = b'"rs_wg'
+"""Reasoning that nobody signed, under an id that only we know."""
+
+_STATE_REFUSED: Final = re.compile(
+    r"encrypted.?content.{0,60}(?:could not be|cannot be|invalid|verif|decrypt|did not match)"
+    r"|invalid_encrypted_content"
+    r"|without its required '?(?:reasoning'? item|following item)"
+    r"|item (?:with id )?'rs_[^']*' .{0,40}not found",
+    re.IGNORECASE | re.DOTALL,
+)
+
+_OWN_PATHS: Final = (
+    Route("POST", "/v1/responses", "generate"),
+    Route("POST", "/v1/responses/input_tokens", "count"),
+    Route("POST", "/v1/responses/compact", "compact", "compact"),
+    Route("GET", "/v1/responses/*", "state", "responses.get"),
+    Route("DELETE", "/v1/responses/*", "state", "responses.delete"),
+    Route("POST", "/v1/responses/*/cancel", "state", "responses.cancel"),
+    Route("GET", "/v1/responses/*/input_items", "state", "responses.input_items"),
+    Route("POST", "/v1/conversations", "state", "conversations.create"),
+    Route("GET", "/v1/conversations/*", "state", "conversations.get"),
+    Route("POST", "/v1/conversations/*", "state", "conversations.update"),
+    Route("DELETE", "/v1/conversations/*", "state", "conversations.delete"),
+    Route("POST", "/v1/conversations/*/items", "state", "items.create"),
+    Route("GET", "/v1/conversations/*/items", "state", "items.list"),
+    Route("GET", "/v1/conversations/*/items/*", "state", "items.get"),
+    Route("DELETE", "/v1/conversations/*/items/*", "state", "items.delete"),
+)
+_ROOTS: Final = ("", "/openai")
+
+
+def asked_output(body: Body) -> int:
+    return whole_number(body.outline.get("max_output_tokens"))
+
+
+def is_refusal(error: ApiError) -> bool:
+    return error.code == "invalid_encrypted_content" or _STATE_REFUSED.search(error.message) is not None
+
+
+def without_ids(extra: Extra) -> Extra:
+    """OpenAI demands the reasoning that an item was made with, by the item's id: without one it is text."""
+    form = {key: value for key, value in extra.form.items() if key != "id"}
+    item = form.get("item")
+    if type(item) is dict and "id" in item:
+        form["item"] = {key: value for key, value in item.items() if key != "id"}
+    return extra if form == extra.form else Extra(extra.dialect, extra.fields, form)
+
+
+_USAGE: Final = UsageFields(
+    (("input", "input_tokens"), ("output", "output_tokens"), ("total", "total_tokens")),
+    (
+        ("input_tokens_details", (("read", "cached_tokens"), ("written", "cache_write_tokens"))),
+        ("output_tokens_details", (("reasoning", "reasoning_tokens"),)),
+    ),
+    check_numbers,
+)
+
+SURFACE: Final = Surface(
+    name=NAME,
+    family=NAME,
+    client=ClientSide(
+        routes=tuple(
+            Route(route.method, root + route.path, route.operation, route.verb)
+            for root in _ROOTS
+            for route in _OWN_PATHS
+        ),
+        lists=("/v1/models", "/openai/v1/models"),
+        endpoints=("POST /v1/responses", "POST /v1/responses/input_tokens"),
+        # Codex tries a WebSocket here, and speaks plain HTTP at once where it gets a 426.
+        websocket_paths=("/v1/responses",),
+        prefixes=tuple(root + path for root in _ROOTS for path in ("/v1/responses", "/v1/conversations")),
+        key_headers=(("authorization", "bearer "),),
+        glance=glance_body,
+        asked_output=asked_output,
+        asked_answers=one_answer,
+        conversation_field="conversation",  # a field of its own, so it is not the gateway's
+        sealed_marks=(BODY_MARK, _UNSIGNED),
+        media_marks=MEDIA_MARKS,
+        pings={"sse": b": ping\n\n"},
+        words=WORDS,
+        spent_quota="billing",
+    ),
+    upstream=UpstreamSide(
+        paths={
+            "generate": "/responses",
+            "stream": "/responses",
+            "compact": "/responses/compact",
+            "count": "/responses/input_tokens",
+            "models": "/models",
+        },
+        passed_headers=("openai-beta",),
+        returned_headers=("openai-processing-ms",),
+        request_id_headers=("x-request-id",),
+    ),
+    status=plain_status,
+    tap=ResponsesTap,
+    glance=glance,
+    reasoning=ReasoningState(returns="all", is_refusal=is_refusal, without_state=without_ids),
+    models=MODELS,
+    counts=COUNTS,
+    check_usage=_USAGE.problems,
+    stored=STORED,
+)

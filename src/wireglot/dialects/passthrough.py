@@ -1,0 +1,83 @@
+"""Listening to an answer that passes through untouched: what the taps and glances of the dialects share.
+
+Decoding every event would cost more than forwarding it, so only the few that can tell something are decoded:
+a pattern over the raw frame finds them.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from wireglot.ir.errors import ApiError
+from wireglot.ir.outcome import Usage
+from wireglot.wire.json import BadJson, decode
+from wireglot.wire.sse import Frame, SseDecoder
+
+T = TypeVar("T")
+
+WORDS: Final = re.compile(
+    rb'"(?:text|content|delta|thinking|partial_json|arguments|reasoning_content|refusal)"'
+    rb'\s*:\s*"((?:[^"\\]|\\.)*)'
+)
+"""The words of an answer, in any of the dialects here."""
+
+
+class SseTap(ABC):
+    """A `Tap` for streams of server-sent events."""
+
+    def __init__(self, max_frame: int) -> None:
+        self.usage: Usage | None = None
+        self.stop = ""
+        self.complete = False
+        self.ended = False
+        self.error: ApiError | None = None
+        self._decoder = SseDecoder(max_frame)
+
+    def feed(self, data: bytes) -> None:
+        for frame in self._decoder.feed(data):
+            self._frame(frame)
+
+    def close(self) -> None:
+        for frame in self._decoder.close():
+            self._frame(frame)
+
+    @property
+    def next_event(self) -> int:
+        return 0
+
+    @property
+    def settled(self) -> int:
+        return 0
+
+    @abstractmethod
+    def _frame(self, frame: Frame) -> None: ...
+
+    def _failed(self, error: ApiError | None) -> None:
+        self.error = error
+        self.complete = self.ended = True  # an error is an end, and it has been told
+
+
+def object_of(data: bytes) -> dict[str, Any]:
+    """A frame that cannot be read tells nothing; the client's own reader will say so."""
+    try:
+        value = decode(data)
+    except BadJson:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def shaped(body: bytes, read: Callable[[bytes], T]) -> T | None:
+    """The few fields of an answer that `read` takes; None where they are of another shape. Raises BadJson
+    where the body is no JSON object at all."""
+    try:
+        return read(body)
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # `decode` mends what can be mended and tells what cannot.
+        if not isinstance(decode(body), dict):
+            raise BadJson("expected a JSON object") from None
+        return None

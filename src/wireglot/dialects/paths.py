@@ -1,0 +1,131 @@
+"""The paths of all dialects as one table: what a path means, and whose client a request comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable
+from typing import Final
+
+import msgspec
+
+from wireglot.dialects.surface import Probe, Route, RouteMatch, Surface
+
+STAR: Final = "*"
+
+
+class PathTaken(ValueError):
+    """Two dialects claim one path: a request there could be either's."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    surface: Surface
+    match: RouteMatch
+
+
+class Paths:
+    """Built once from the surfaces that there are."""
+
+    def __init__(self, surfaces: Iterable[Surface]) -> None:
+        self._exact: dict[str, dict[str, Found]] = {}
+        self._patterns: list[tuple[Surface, Route, list[str]]] = []
+        self._finders: list[tuple[Surface, Callable[[str, str], RouteMatch | None]]] = []
+        self._owners: dict[str, Surface] = {}
+        self._prefixes: list[tuple[str, Surface]] = []
+        self._surfaces = tuple(surfaces)
+        self._lists: tuple[str, ...] = ()
+        self._probes: dict[str, Probe] = {}
+        for surface in self._surfaces:
+            self._add(surface)
+        self._prefixes.sort(key=lambda entry: -len(entry[0]))
+
+    def _add(self, surface: Surface) -> None:
+        client = surface.client
+        for route in client.routes:
+            if STAR in route.path:
+                self._patterns.append((surface, route, route.path.split("/")))
+                continue
+            known = self._exact.setdefault(route.method, {})
+            if route.path in known:
+                owner = known[route.path].surface.name
+                raise PathTaken(f"{route.method} {route.path} of {surface.name} is a path of {owner} already")
+            known[route.path] = Found(surface, RouteMatch(route.operation, verb=route.verb))
+            self._owners.setdefault(route.path, surface)
+        if client.find is not None:
+            self._finders.append((surface, client.find))
+        self._lists = tuple(dict.fromkeys((*self._lists, *client.lists)))
+        self._prefixes += ((prefix, surface) for prefix in client.prefixes)
+        for path, probe in client.probes.items():
+            self._probes.setdefault(path, probe)
+
+    def find(self, method: str, path: str) -> Found | None:
+        """What a path means. Lists of models are apart (see `listed`): dialects share their paths."""
+        exact = self._exact.get(method)
+        found = exact.get(path) if exact is not None else None
+        if found is not None:
+            return found
+        for surface, find in self._finders:
+            match = find(method, path)
+            if match is not None:
+                return Found(surface, match)
+        return self._by_pattern(method, path)
+
+    def listed(self, path: str) -> RouteMatch | None:
+        """A list of models, or one of them. In whose shape it is told, its caller's headers say."""
+        for root in self._lists:
+            if path == root:
+                return RouteMatch("models")
+            if path.startswith(root + "/"):
+                return RouteMatch("model", path[len(root) + 1 :])
+        return None
+
+    def probe(self, method: str, path: str) -> Probe | None:
+        found = self._probes.get(path)
+        return found if found is not None and method in found.methods else None
+
+    def methods(self, path: str) -> tuple[str, ...]:
+        """Those under which the path is known, lists of models aside."""
+        found = [route.method for _, route, pieces in self._patterns if ids_in(path, pieces) is not None]
+        found += (method for method, known in self._exact.items() if path in known)
+        if any(find("POST", path) is not None for _, find in self._finders):
+            found.append("POST")
+        return tuple(dict.fromkeys(found))
+
+    def speaker(self, path: str, headers: Container[str], query: Callable[[str], str]) -> Surface | None:
+        """Whose errors the caller can read; None where nothing tells. `query` gives the value of a name in
+        the query, "" where there is none."""
+        owner = self._owners.get(path)
+        if owner is not None:
+            return owner
+        for surface in self._surfaces:
+            if any(name in headers for name in surface.client.headers):
+                return surface
+        for prefix, surface in self._prefixes:
+            if path.startswith(prefix):
+                return surface
+        for surface in self._surfaces:
+            if any(name in headers for name in surface.client.vendor_headers):
+                return surface
+        for surface in self._surfaces:
+            if surface.client.key_query and query(surface.client.key_query):
+                return surface
+        return None
+
+    def _by_pattern(self, method: str, path: str) -> Found | None:
+        for surface, route, pieces in self._patterns:
+            ids = ids_in(path, pieces) if route.method == method else None
+            if ids is not None:
+                return Found(surface, RouteMatch(route.operation, verb=route.verb, ids=ids))
+        return None
+
+
+def ids_in(path: str, pattern: list[str]) -> tuple[str, ...] | None:
+    """What stands in a path where a pattern, cut at its slashes, has its stars; None where they differ."""
+    given = path.split("/")
+    if len(given) != len(pattern):
+        return None
+    ids = []
+    for piece, expected in zip(given, pattern, strict=True):
+        if expected == STAR and piece:
+            ids.append(piece)
+        elif piece != expected:
+            return None
+    return tuple(ids)

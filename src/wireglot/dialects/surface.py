@@ -1,0 +1,318 @@
+"""What a dialect is over HTTP: paths, headers, pings, counts, lists and habits, as data and pure functions.
+
+Whoever serves a dialect or asks in it takes everything from its surface and knows no dialect by name. What a
+dialect does not have is None, or empty: nothing here falls back to another dialect.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from wireglot.dialects.body import BadField, Body, RequestGlance
+from wireglot.dialects.capabilities import Assist, Stored
+from wireglot.dialects.context import Context, Framing, Rendered
+from wireglot.dialects.listed_model import ListedModel, Query
+from wireglot.ir.content import Extra
+from wireglot.ir.errors import ApiError, ErrorKind
+from wireglot.ir.outcome import Usage
+from wireglot.ir.request import Request
+
+__all__ = [
+    "AnswerGlance",
+    "BadField",
+    "Body",
+    "ClientSide",
+    "Counts",
+    "ListedModel",
+    "ModelLists",
+    "Operation",
+    "Probe",
+    "ReasoningState",
+    "RequestGlance",
+    "Route",
+    "RouteMatch",
+    "StreamUsage",
+    "Surface",
+    "Tap",
+    "Thread",
+    "UpstreamOperation",
+    "UpstreamSide",
+]
+
+Operation = Literal["generate", "compact", "count", "models", "model", "assist", "operation", "state"]
+"""What a client can ask for. `assist`, `operation`, `state` and `compact` need a capability."""
+
+UpstreamOperation = Literal["generate", "stream", "compact", "count", "models"]
+
+
+# --- paths
+
+
+class RouteMatch(msgspec.Struct, frozen=True):
+    """What a path means. `model` and `stream` where the path tells them; names and ids as they stand there,
+    with their percent escapes."""
+
+    operation: Operation
+    model: str = ""
+    stream: bool | None = None
+    verb: str = ""
+    """Which of several pages or questions, where the operation has several."""
+    ids: tuple[str, ...] = ()
+
+
+class Route(msgspec.Struct, frozen=True):
+    """A path of the dialect's clients; `*` stands for an id. Of two that fit, the first holds."""
+
+    method: str
+    path: str
+    operation: Operation
+    verb: str = ""
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """A small answer to what the dialect's own clients ask beside the API; a 404 would fill logs. It tells
+    nothing and changes nothing, so it needs no key."""
+
+    methods: tuple[str, ...]
+    body: dict[str, Any]
+
+
+# --- a client
+
+
+class Thread(msgspec.Struct, frozen=True):
+    """Turns that only the dialect's vendor keeps. Where they cannot be had, clients go on without them if
+    they are told so in exactly these words."""
+
+    field: str
+    """Of the body: there where a client wants it."""
+    error: ApiError
+    body: dict[str, Any]
+
+
+class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What the dialect's clients send and expect."""
+
+    # Paths.
+    routes: tuple[Route, ...] = ()
+    find: Callable[[str, str], RouteMatch | None] | None = None
+    """Method and path -> what is asked, for paths that no table can list."""
+    lists: tuple[str, ...] = ()
+    """Where models are listed (and below it each by its name). Dialects may share a path."""
+    endpoints: tuple[str, ...] = ()
+    """The paths as the documentation tells them."""
+    websocket_paths: tuple[str, ...] = ()
+    """Beginnings of paths at which clients try a WebSocket first, and POST after a 426."""
+    probes: Mapping[str, Probe] = {}
+
+    # Whose client this is, where the path is nobody's.
+    headers: tuple[str, ...] = ()
+    """Only clients of this dialect send them."""
+    prefixes: tuple[str, ...] = ()
+    """Beginnings of its paths. The longest one that fits tells, where no header of `headers` has told."""
+    vendor_headers: tuple[str, ...] = ()
+    """The vendor's clients send them in other dialects too: they tell where nothing else does."""
+
+    # Keys.
+    key_headers: tuple[tuple[str, str], ...] = ()
+    """Header, and what stands before the key in it, in lower case."""
+    key_query: str = ""
+    """The parameter of the query that may hold the key."""
+
+    # The body.
+    glance: Callable[[Body], RequestGlance] | None
+    """Model and stream flag; None where the path tells both. Raises BadField."""
+    asked_output: Callable[[Body], int]
+    """The most tokens that an answer may have, 0 where the request does not say."""
+    asked_answers: Callable[[Body], int]
+    """How many answers it asks for, 0 where it does not say."""
+    conversation_field: str = ""
+    """Where the body may name a conversation that the server holds."""
+    timeout_field: str = ""
+    """Where the body may say how long the answer may take."""
+    gateway_fields: frozenset[str] = frozenset()
+    """Fields that are for the gateway, and unknown to every provider."""
+    sealed_marks: tuple[bytes, ...] = ()
+    """What stands in a body that carries state which other providers minted."""
+    media_marks: tuple[bytes, ...] = ()
+    results_without_calls: bool = False
+    """A request may bring the results of calls that only the server knows."""
+    thread: Thread | None = None
+
+    # The answer.
+    pings: Mapping[Framing, bytes]
+    """What is written while an upstream is silent, in each framing that clients may ask for."""
+    words: re.Pattern[bytes] | None = None
+    """Finds the words of an answer in its bytes, for those who must guess how long it was."""
+    call_prefix: str = ""
+    """How ids of calls begin that are made up, where clients expect a certain beginning."""
+    identity_headers: tuple[str, ...] = ()
+    """Further headers in which clients look for the id of their request."""
+    spent_quota: ErrorKind = "rate_limit"
+    """What a budget that is spent is called."""
+
+
+# --- an upstream
+
+
+class StreamUsage(msgspec.Struct, frozen=True):
+    """A stream tells what it cost only where it is asked to."""
+
+    field: str
+    is_asked: Callable[[Any], bool]
+    """Whether that field asks already."""
+    asking: Callable[[Any], Any]
+    """The field's value, with the question in it."""
+    hide: Callable[[bytes], bytes]
+    """Whole frames without those that only the question brought."""
+
+
+class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What the dialect's servers take and tell."""
+
+    paths: Mapping[UpstreamOperation, str]
+    """Behind a provider's base URL; `{model}` stands for the model's name."""
+    passed_headers: tuple[str, ...] = ()
+    """Client headers that belong to the dialect and go on with it. No other header of a client does."""
+    fixed_headers: tuple[tuple[str, str], ...] = ()
+    """Sent with every request, unless the client's own has gone on."""
+    returned_headers: tuple[str, ...] = ()
+    """Beginnings of the names of headers that a client may see."""
+    request_id_headers: tuple[str, ...] = ()
+    """Where servers tell under which id they have a request in their logs."""
+    body_variables: Mapping[str, str] = {}
+    """Fields of the body that a provider's variables fill: field -> variable."""
+    stream_usage: StreamUsage | None = None
+    telemetry_operation: str = "chat"
+    """`gen_ai.operation.name` of OpenTelemetry's conventions."""
+    limits: Mapping[str, Any] = {}
+    """What the wire demands of any model, in the words of a provider's table `limits`."""
+
+
+# --- both
+
+
+class Tap(Protocol):
+    """Listens to a stream that passes through untouched. A tap that understands nothing harms nothing."""
+
+    stop: str
+    complete: bool
+    """Whether the answer is whole; a stream that ends before is broken."""
+    ended: bool
+    """Whether the last frame was seen, so that nothing need be waited for."""
+    error: ApiError | None
+
+    @property
+    def usage(self) -> Usage | None: ...
+
+    @property
+    def next_event(self) -> int:
+        """The number of the event that would come next, where the dialect counts them."""
+        ...
+
+    @property
+    def settled(self) -> int:
+        """How many bytes of a JSON array are whole elements."""
+        ...
+
+    def feed(self, data: bytes) -> None: ...
+
+    def close(self) -> None:
+        """The end of the bytes: it also ends a last frame that has no blank line behind it."""
+        ...
+
+
+class AnswerGlance(msgspec.Struct, frozen=True):
+    """What a whole answer that passes through tells."""
+
+    usage: Usage | None = None
+    stop: str = ""
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Counting the tokens of a request, without an answer to it."""
+
+    parse_request: Callable[[dict[str, Any], Context], Request]
+    render_answer: Callable[[int], dict[str, Any]]
+    render_request: Callable[[Request, Context, str], Rendered[dict[str, Any]]]
+    """The last is the base URL: one vendor's hosts may want the question in different forms."""
+    parse_answer: Callable[[Any], int]
+    same_body: bool
+    """Whether a count has the body of a request, so that what is put before the one can be put before the
+    other."""
+    model_inside: bool = False
+    """Whether the body may name the model inside, where it cannot be replaced without being read."""
+
+
+class ModelLists(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """The models a client may ask for. A cursor or number that is none raises ClientFault."""
+
+    render_list: Callable[[Sequence[ListedModel], Query], dict[str, Any]]
+    """One page, as the query asks for it."""
+    render_model: Callable[[ListedModel], dict[str, Any]]
+
+
+class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What becomes of the state that models leave in their answers and want back with the next question."""
+
+    # Of clients.
+    returns: Literal["all", "own", "leading"]
+    """What clients send back: all that they were given; what the dialect's own family minted; or all but what
+    was minted behind the text that it signs (see `signs_texts`)."""
+    drops_thoughts: bool = False
+    """Clients often send an answer back without its reasoning."""
+    returns_pieces: bool = False
+    """Clients send thoughts back as a stream has cut them."""
+    bare_signatures: bool = False
+    """What others minted comes back without the name of who did."""
+
+    # Of upstreams.
+    signs_texts: bool = False
+    """State may come behind the text that it signs."""
+    takes_bypass: bool = False
+    """A call whose signature is missing may be sent with a bypass in its place."""
+    thinks_only_with_state: bool = False
+    """Within a turn of calls the model cannot think on without the state of that turn."""
+    is_refusal: Callable[[ApiError], bool] | None = None
+    """Whether an upstream complains of state that it did not mint, or no longer knows. Hosts pass on the
+    words of the vendors whose models they sell, in any dialect."""
+    without_state: Callable[[Extra], Extra] | None = None
+    """This dialect's extra of a part or message, without what ties it to state."""
+
+
+class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """`family` names the dialect whose signatures and extras this one shares: mostly its own name."""
+
+    name: str
+    family: str
+    client: ClientSide
+    upstream: UpstreamSide | None
+    """None: nobody serves it but a gateway, which asks in the dialect of its family."""
+    model_field: str = "model"
+    """Where the body names the model; "": the path does."""
+    sse_query: str = ""
+    """Streams are JSON arrays unless the query holds this; "": they are always SSE."""
+    status: Callable[[ApiError], int]
+    """The HTTP status under which an error is reported."""
+    tap: Callable[[int], Tap]
+    """Takes the most bytes of one event that are held."""
+    glance: Callable[[bytes], AnswerGlance]
+    """Of a whole answer. Raises BadJson where the body is no JSON object."""
+    reasoning: ReasoningState
+    models: ModelLists
+    counts: Counts | None = None
+    check_usage: Callable[[Extra], tuple[str, ...]] | None = None
+    """What in a provider's own numbers does not add up; the argument is `Usage.raw`."""
+    assist: Assist | None = None
+    stored: Stored | None = None
+
+    @property
+    def model_in_path(self) -> bool:
+        return not self.model_field
+
+    def framing(self, query: str) -> Framing:
+        return "sse" if not self.sse_query or self.sse_query in query else "json-array"

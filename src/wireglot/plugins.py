@@ -1,0 +1,43 @@
+"""Dialects that other packages bring: found by their entry points, and registered."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from wireglot.dialects.base import Dialect
+from wireglot.dialects.registry import register
+
+GROUP: Final = "wireglot.dialects"
+
+
+class BadPlugin(Exception):
+    """A package promises a dialect and has none, or one whose name is taken."""
+
+
+@cache
+def load_dialects() -> tuple[str, ...]:
+    """Register the dialects of all installed packages, and tell their names. Raises BadPlugin: whoever has
+    installed one wants it, and would be surprised to go on without."""
+    return tuple(_load(entry) for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name))
+
+
+def _load(entry: EntryPoint) -> str:
+    try:
+        found = entry.load()
+    except (ImportError, AttributeError) as problem:
+        raise BadPlugin(f"{_told(entry)} cannot be loaded: {type(problem).__name__}: {problem}") from problem
+    if not isinstance(found, Dialect):
+        raise BadPlugin(f"{_told(entry)} is no wireglot.dialects.base.Dialect")
+    if found.name != entry.name:
+        raise BadPlugin(f"{_told(entry)} is a dialect of another name: {found.name!r}")
+    try:
+        register(found)
+    except ValueError as problem:
+        raise BadPlugin(f"{_told(entry)}: {problem}") from None
+    return found.name
+
+
+def _told(entry: EntryPoint) -> str:
+    return f"the entry point {entry.name!r} of {GROUP} ({entry.value})"
