@@ -59,7 +59,7 @@ def test_pieces_get_each_number_once_and_a_new_document_has_one_writer() -> None
         engine = await PostgresEngine.open(url)
         pieces = await engine.documents.pieces("a", "k", "p")
         assert [piece.number for piece in pieces] == [*range(1, 2 * 2 * 4 * 20 + 1)]
-        assert (await engine.ledger.totals(UsageQuery()))[0].input == 40
+        assert (await engine.ledger.totals(UsageQuery()))[0].tokens["input"] == 40
         await engine.close()
 
     asyncio.run(test())

@@ -33,7 +33,14 @@ class Job:
 
     def __init__(self, number: int, settings: Settings, **more: Any) -> None:
         self.settings = settings
-        self.record = Record(f"req_{number}", time.monotonic(), "anthropic", "generate", "alice", "fast")
+        self.record = Record(
+            f"req_{number}",
+            time.monotonic(),
+            dialect="anthropic",
+            operation="generate",
+            caller="alice",
+            model="fast",
+        )
         for name, value in more.items():
             setattr(self.record, name, value)
         self.dialect = "anthropic"

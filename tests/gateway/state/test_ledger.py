@@ -51,10 +51,30 @@ def test_a_request_is_one_row_with_all_that_is_known_of_it(tmp_path: Path) -> No
         await kept.flush()
         row = ledger.rows["req_1"]
         assert row == UsageRow(
-            "req_1", "alice", row.started, "one", "generate", "anthropic", "s1", "fast", "mine", "fast-1",
-            "openai-chat", False, "ok", row.finished, 200, "", 1, 7, 1000, 100, 0, 0, 0, 20, 5, "provider",
-            1000 + 100 + 40 + 10, ("user",), (),
-        )  # fmt: skip
+            id="req_1",
+            caller="alice",
+            started=row.started,
+            instance="one",
+            operation="generate",
+            dialect="anthropic",
+            session="s1",
+            model="fast",
+            provider="mine",
+            upstream_model="fast-1",
+            upstream_dialect="openai-chat",
+            outcome="ok",
+            finished=row.finished,
+            status=200,
+            attempts=1,
+            first_byte=7,
+            input=1000,
+            cache_read=100,
+            output=20,
+            reasoning=5,
+            source="provider",
+            cost=1000 + 100 + 40 + 10,
+            losses=("user",),
+        )
         assert row.finished >= row.started > 1_700_000_000_000
         await kept.close()
 

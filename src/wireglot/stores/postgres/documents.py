@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from wireglot.stores.postgres.link import Connection, Link, touched
 from wireglot.stores.records import Document
-from wireglot.stores.text import from_text, to_text
+from wireglot.stores.sql import from_text, to_text
 
 NOW: Final = "(extract(epoch FROM now()) * 1000)::bigint"
 """The server's clock: the whole fleet agrees on what has expired."""

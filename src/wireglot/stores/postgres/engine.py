@@ -31,7 +31,7 @@ from wireglot.stores.records import (
     UsageRow,
     VaultEntry,
 )
-from wireglot.stores.text import from_text, to_text
+from wireglot.stores.sql import from_text, to_text
 
 _STATS = """
 SELECT kind, count(*), sum(octet_length(body)), min(created), max(created) FROM documents GROUP BY kind

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from wireglot.stores.key_rows import read_key
 from wireglot.stores.postgres.link import Connection, Link, touched
-from wireglot.stores.records import KeyRow
-from wireglot.stores.text import from_text, to_text
+from wireglot.stores.records import KeyRow, read_key
+from wireglot.stores.sql import from_text, to_text
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(KeyRow)

@@ -7,14 +7,14 @@ from typing import Final
 
 from wireglot.stores.postgres.documents import NOW
 from wireglot.stores.postgres.link import LONG_SECONDS, Link
-from wireglot.stores.postgres.rows import COLUMNS, INSERT, NAMES, columns, usage_row
-from wireglot.stores.postgres.totals import SESSIONS, TOKENS, conditions, session, total, totals_query
+from wireglot.stores.postgres.rows import INSERT, columns, usage_row
+from wireglot.stores.postgres.totals import SESSIONS, conditions, session, totals_query
 from wireglot.stores.records import Session, UsageQuery, UsageRow, UsageTotal, gives_way
-from wireglot.stores.text import to_text
+from wireglot.stores.sql import TOKENS, USAGE_COLUMNS, USAGE_NAMES, from_text, to_text, usage_total
 
 _COMPLETE: Final = (
     "ON CONFLICT (id) DO UPDATE SET "
-    + ", ".join(f"{name} = excluded.{name}" for name in NAMES if name != "id")
+    + ", ".join(f"{name} = excluded.{name}" for name in USAGE_NAMES if name != "id")
     + " WHERE usage.outcome IN ('', 'crash') AND excluded.outcome NOT IN ('', usage.outcome)"
 )
 
@@ -30,13 +30,17 @@ class PostgresLedger:
     async def totals(self, query: UsageQuery) -> list[UsageTotal]:
         statement, values = totals_query(query)
         records = await self._link.fetch(statement, *values, seconds=LONG_SECONDS)
-        return sorted((total(record, query.groups) for record in records), key=lambda one: one.group)
+        count = len(query.groups)
+        totals = [
+            usage_total(tuple(map(from_text, found[:count])), found[count:]) for found in map(tuple, records)
+        ]
+        return sorted(totals, key=lambda total: total.group)
 
     async def rows(self, query: UsageQuery, *, limit: int, newest_first: bool = True) -> list[UsageRow]:
         where, values = conditions(query)
         order = "DESC" if newest_first else "ASC"
         records = await self._link.fetch(
-            f"SELECT {COLUMNS} FROM usage {where} "
+            f"SELECT {USAGE_COLUMNS} FROM usage {where} "
             f"ORDER BY started {order}, id {order} LIMIT ${len(values) + 1}",
             *values,
             limit,

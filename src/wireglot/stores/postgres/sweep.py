@@ -9,7 +9,7 @@ from typing import Final
 from wireglot.stores.postgres.documents import NOW
 from wireglot.stores.postgres.link import LONG_SECONDS, Connection, Link
 from wireglot.stores.records import KindLimits, Swept
-from wireglot.stores.text import from_text, to_text
+from wireglot.stores.sql import from_text, to_text
 
 BATCH: Final = 500
 

@@ -8,7 +8,7 @@ from wireglot.stores.postgres import documents, rows
 from wireglot.stores.postgres.keys import key_row, load_keys
 from wireglot.stores.postgres.link import LONG_SECONDS, Connection, Link
 from wireglot.stores.records import Document, KeyRow, UsageRow, VaultEntry
-from wireglot.stores.text import from_text, to_text
+from wireglot.stores.sql import USAGE_COLUMNS, from_text, to_text
 
 Record = Document | UsageRow | KeyRow | VaultEntry
 
@@ -32,7 +32,7 @@ async def everything(link: Link) -> AsyncIterator[Record]:
                 body=record["body"],
                 expires=record["expires"],
             )
-        async for record in connection.cursor(f"SELECT {rows.COLUMNS} FROM usage", timeout=LONG_SECONDS):
+        async for record in connection.cursor(f"SELECT {USAGE_COLUMNS} FROM usage", timeout=LONG_SECONDS):
             yield rows.usage_row(record)
 
 

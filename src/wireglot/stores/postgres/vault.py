@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from wireglot.stores.postgres.documents import NOW
 from wireglot.stores.postgres.link import Link
-from wireglot.stores.text import from_text, to_text
+from wireglot.stores.sql import from_text, to_text
 
 
 class PostgresVault:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -28,6 +28,8 @@ class Format(msgspec.Struct, frozen=True):
     application_id: int
     steps: Sequence[str]
     synchronous: Literal["FULL", "NORMAL"] = "FULL"
+    columns: Mapping[str, Mapping[str, str]] = {}
+    """By table and name, the definitions of columns that are added where a table lacks them."""
 
 
 def open_file(
@@ -187,6 +189,17 @@ def _migrate(connection: apsw.Connection, path: Path, form: Format) -> None:
             connection.pragma("user_version", version + 1)
         connection.execute("COMMIT")
     _refuse_newer(connection.pragma("user_version"), path, form)
+    for table, columns in form.columns.items():
+        if _lacking(connection, table, columns):
+            connection.execute("BEGIN IMMEDIATE")
+            for definition in _lacking(connection, table, columns):
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN {definition}")
+            connection.execute("COMMIT")
+
+
+def _lacking(connection: apsw.Connection, table: str, columns: Mapping[str, str]) -> list[str]:
+    there = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+    return [definition for name, definition in columns.items() if name not in there]
 
 
 def _tighten(path: Path) -> None:

@@ -9,9 +9,9 @@ from typing import Any, Final
 import apsw
 
 from wireglot.stores.records import KindLimits, Swept
+from wireglot.stores.sql import from_text, to_text
 from wireglot.stores.sqlite.database import Database
 from wireglot.stores.sqlite.ledger import crash
-from wireglot.stores.text import from_text, to_text
 
 STEP: Final = 500
 BODIES: Final = 100
