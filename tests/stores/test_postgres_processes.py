@@ -92,7 +92,7 @@ asyncio.run(main())
 
     async def test() -> None:
         engine = await PostgresEngine.open(url)
-        await engine._link.execute("UPDATE instances SET heard = heard - 3600000")  # an hour ago
+        await engine._pool.execute("UPDATE instances SET heard = heard - 3600000")  # an hour ago
         await engine.ledger.beat("alive")
         await engine.ledger.apply([UsageRow("mine", "a", 1000, instance="alive")])
         rows = await engine.ledger.rows(UsageQuery(), limit=10**6)

@@ -10,6 +10,7 @@ from typing import Any
 from tests.gateway.kit import catalogued, own, settings
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.settings import Settings, StoreSettings
+from wireglot.gateway.state.ledger.drain import Pace
 from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
 from wireglot.ir.outcome import Usage
 from wireglot.providers.prices import Price
@@ -18,6 +19,7 @@ from wireglot.stores import StoreDown
 from wireglot.stores.memory.ledger import MemoryLedger
 from wireglot.stores.records import UsageRow
 
+HURRIED = Pace(gather=0.001, retry=0.001, retry_max=0.002, close=0.05)
 PRICE = Price(1_000_000, 2_000_000)
 
 
@@ -101,9 +103,19 @@ def bookish(folder: Path | None, **store: Any) -> Settings:
 
 
 def books(
-    ledger: Ledger, settings: Settings, instance: str = "one", notes: Notes | None = None
+    ledger: Ledger,
+    settings: Settings,
+    instance: str = "one",
+    notes: Notes | None = None,
+    pace: Pace = HURRIED,
 ) -> UsageLedger:
-    return UsageLedger(ledger, settings, instance, notes if notes is not None else Notes())  # type: ignore[arg-type]  # as much of a ledger as books need
+    return UsageLedger(
+        ledger,  # type: ignore[arg-type]  # as much of a ledger as this one needs
+        settings,
+        instance,
+        notes if notes is not None else Notes(),
+        pace=pace,
+    )
 
 
 def begin(kept: UsageLedger, job: Job, where: Any) -> None:

@@ -13,22 +13,13 @@ import pytest
 from tests.gateway.state.ledger_kit import Job, Ledger, Notes, answered, begin, bookish, books, target
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics
-from wireglot.gateway.state.ledger import drain as books_drain
-from wireglot.gateway.state.ledger import usage_ledger as books_module
+from wireglot.gateway.state.ledger.drain import Pace
 from wireglot.gateway.state.ledger.rows import collapsed
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 from wireglot.stores import StoreDown
 from wireglot.stores.memory.ledger import MemoryLedger
 from wireglot.stores.records import UsageRow
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(books_module, "_LAST", 0.05)
-    monkeypatch.setattr(books_drain, "_GATHER", 0.001)
-    monkeypatch.setattr(books_drain, "_BACKOFF", 0.001)
-    monkeypatch.setattr(books_drain, "_BACKOFF_MAX", 0.002)
 
 
 def test_a_request_is_one_row_with_all_that_is_known_of_it(tmp_path: Path) -> None:
@@ -76,6 +67,24 @@ def test_a_request_is_one_row_with_all_that_is_known_of_it(tmp_path: Path) -> No
             losses=("user",),
         )
         assert row.finished >= row.started > 1_700_000_000_000
+        await kept.close()
+
+    asyncio.run(work())
+
+
+def test_whoever_asks_does_not_wait_for_the_next_try_of_a_store_that_was_down(tmp_path: Path) -> None:
+    async def work() -> None:
+        settings, ledger, notes = bookish(tmp_path), Ledger(), Notes()
+        kept = books(ledger, settings, notes=notes, pace=Pace(gather=0.0, retry=3600.0, close=0.05))
+        await kept.start()
+        ledger.down = True
+        begin(kept, Job(1, settings), target(settings))
+        async with asyncio.timeout(10):
+            while "usage spooled" not in notes.events():
+                await asyncio.sleep(0.001)
+        ledger.down = False
+        assert await kept.flush(10)
+        assert list(ledger.rows) == ["req_1"]
         await kept.close()
 
     asyncio.run(work())

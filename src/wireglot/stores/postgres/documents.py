@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from wireglot.stores.postgres.link import Connection, Link, touched
+from wireglot.stores.postgres.pool import Connection, PostgresPool, touched
 from wireglot.stores.records import Document
 from wireglot.stores.sql import from_text, to_text
 
@@ -33,8 +33,8 @@ class _AlreadyThere(Exception):
 
 
 class PostgresDocuments:
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, pool: PostgresPool) -> None:
+        self._pool = pool
 
     async def put(self, documents: Sequence[Document], *, new: bool = False) -> bool:
         values = columns(documents)
@@ -51,11 +51,11 @@ class PostgresDocuments:
                 return turn > 0 and await _are_ours(connection, values)
             return True
 
-        return await self._link.run(work) if documents else True
+        return await self._pool.run(work) if documents else True
 
     async def replace(self, document: Document) -> bool:
         return bool(
-            await self._link.execute(
+            await self._pool.execute(
                 "UPDATE documents SET parent = $4, number = $5, created = $6, expires = $7, body = $8 "
                 f"WHERE tenant = $1 AND kind = $2 AND id = $3 AND {LIVE}",
                 *(column[0] for column in columns([document])),
@@ -64,7 +64,7 @@ class PostgresDocuments:
 
     async def touch(self, caller: str, kind: str, id: str, *, created: int, expires: int) -> bool:
         return bool(
-            await self._link.execute(
+            await self._pool.execute(
                 "UPDATE documents SET created = $4, expires = $5 "
                 f"WHERE tenant = $1 AND kind = $2 AND id = $3 AND {LIVE}",
                 to_text(caller),
@@ -76,7 +76,7 @@ class PostgresDocuments:
         )
 
     async def touch_pieces(self, caller: str, kind: str, parent: str, *, expires: int) -> None:
-        await self._link.execute(
+        await self._pool.execute(
             "UPDATE documents SET expires = $4 "
             f"WHERE tenant = $1 AND kind = $2 AND parent = $3 AND parent <> '' AND {LIVE}",
             to_text(caller),
@@ -108,7 +108,7 @@ class PostgresDocuments:
                 await connection.execute(_INSERT + _REPLACE, *values[:4], numbers, *values[5:])
                 return int(numbers[0])
 
-        return await self._link.run(work)
+        return await self._pool.run(work)
 
     async def get(self, caller: str, kind: str, ids: Sequence[str]) -> list[Document]:
         return await self._select(
@@ -172,12 +172,12 @@ class PostgresDocuments:
         )
 
     async def _select(self, query: str, *values: object) -> list[Document]:
-        return [document(row) for row in await self._link.fetch(query, *values)]
+        return [document(row) for row in await self._pool.fetch(query, *values)]
 
     async def _delete(self, where: str, *values: object) -> int:
         """What had expired goes too, and does not count."""
         # The command's count is that of the last part: the rows it selects.
-        return await self._link.change(
+        return await self._pool.change(
             f"WITH gone AS (DELETE FROM documents {where} RETURNING {LIVE} AS live) "
             "SELECT FROM gone WHERE live",
             *values,

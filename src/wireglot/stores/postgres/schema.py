@@ -8,7 +8,7 @@ import asyncpg  # type: ignore[import-untyped]  # it ships no types
 
 from wireglot.stores.base import StoreUnusable
 from wireglot.stores.postgres.address import Address
-from wireglot.stores.postgres.link import LONG_SECONDS, Connection, Link
+from wireglot.stores.postgres.pool import LONG_SECONDS, Connection, PostgresPool
 from wireglot.stores.sql import Sort, added_columns
 
 # COLLATE "C": names are compared as bytes, the same on every server, whatever its locale.
@@ -99,7 +99,7 @@ _TYPES: Final[dict[Sort, str]] = {
 _ADDED: Final = added_columns(_TYPES, empty_list="[]")
 
 
-async def migrate(link: Link, address: Address, migrations: tuple[str, ...] = MIGRATIONS) -> None:
+async def migrate(pool: PostgresPool, address: Address, migrations: tuple[str, ...] = MIGRATIONS) -> None:
     """All steps in one transaction: it has happened or it has not, whenever the process dies. The lock makes
     a second process wait, and then find nothing left to do."""
 
@@ -137,7 +137,7 @@ async def migrate(link: Link, address: Address, migrations: tuple[str, ...] = MI
         except (asyncpg.InvalidSchemaNameError, asyncpg.ReservedNameError):
             raise StoreUnusable(f"store.url: {address.schema} cannot be the name of a schema") from None
 
-    await link.run(careful)
+    await pool.run(careful)
 
 
 async def _add_columns(connection: Connection) -> None:

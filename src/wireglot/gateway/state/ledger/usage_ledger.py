@@ -16,7 +16,7 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.ledger.drain import Drain
+from wireglot.gateway.state.ledger.drain import PACE, Drain, Pace
 from wireglot.gateway.state.ledger.rows import completed, intent, legible
 from wireglot.gateway.state.ledger.usage_checks import usage_checks
 from wireglot.gateway.targets.routing import Target
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 FOLDER: Final = "journal"
 _PROMISED: Final = 1024
 """Bytes of the journal that each open row has a right to: what was begun can be completed."""
-_LAST: Final = 2.0
-"""Seconds for the store to take the last rows when the process ends."""
 _PRICES: Final = 4096
 _TOLD: Final = 3600.0
 """Seconds between two notes about the same flaw of the same provider."""
 
 
 class UsageLedger:
-    def __init__(self, ledger: Ledger, settings: Settings, instance: str, note: Any) -> None:
+    def __init__(
+        self, ledger: Ledger, settings: Settings, instance: str, note: Any, *, pace: Pace = PACE
+    ) -> None:
         store = settings.store
         self.journal = Journal(
             Path(store.folder) / FOLDER if store.folder else None,
@@ -51,7 +51,7 @@ class UsageLedger:
         self.dropped = 0
         """Requests of which no account was kept."""
         self.usage_checks: dict[tuple[str, ...], float] = {}
-        self._drain = Drain(self.journal, ledger, instance, note)
+        self._drain = Drain(self.journal, ledger, instance, note, pace=pace)
         self._settings = settings
         self._instance = instance
         self._note = note
@@ -72,7 +72,7 @@ class UsageLedger:
         for _, job in list(self._open.values()):
             job.record.outcome = "gateway_abort"
             self.finish(job.record)
-        await self._drain.close(_LAST)
+        await self._drain.close()
         await self.journal.close()
 
     def publish(self, metrics: Metrics) -> None:

@@ -36,7 +36,7 @@ class Script:
         self.digest = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
 
 
-class Link:
+class RedisPool:
     def __init__(self, url: str, *, connect_seconds: float, call_seconds: float) -> None:
         """Raises ValueError or TypeError where the URL makes no sense."""
         self._pool = BlockingConnectionPool.from_url(

@@ -53,7 +53,7 @@ _CONFIGURATION: Final = ("28", "3D000", "42501", "0A000")
 """What waiting does not mend."""
 
 
-class Link:
+class PostgresPool:
     """Runs pieces of work on a connection; again, where it is known to help."""
 
     def __init__(self, pool: Any, connect_seconds: float) -> None:
@@ -67,7 +67,7 @@ class Link:
         *,
         connect_seconds: float = CONNECT_SECONDS,
         command_seconds: float = COMMAND_SECONDS,
-    ) -> Link:
+    ) -> PostgresPool:
         """Raises StoreUnusable where waiting would not help."""
         settings = {"search_path": address.quoted_schema, "application_name": "wireglot", "jit": "off"}
         try:
