@@ -132,8 +132,9 @@ def test_after_kill_9_everything_acknowledged_is_there(server: PostgresServer, u
     async def hurt(load: Load) -> None:
         for _ in range(2):
             await asyncio.to_thread(server.kill)
-            while not load.refused:
-                await asyncio.sleep(0.01)
+            async with asyncio.timeout(60):
+                while not load.refused:
+                    await asyncio.sleep(0.01)
             load.refused = 0
             await asyncio.to_thread(server.start)
             await load.goes_on()
@@ -237,8 +238,9 @@ def test_a_server_that_only_reads_is_down_for_writers_and_in_the_check(
         admin = await asyncpg.connect(server.url)
         await admin.execute("ALTER SYSTEM SET default_transaction_read_only = on")
         await admin.execute("SELECT pg_reload_conf()")
-        while await admin.fetchval("SHOW default_transaction_read_only") != "on":
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(30):
+            while await admin.fetchval("SHOW default_transaction_read_only") != "on":
+                await asyncio.sleep(0.01)
         for asked in (engine.check(), engine.ledger.apply([UsageRow("u", "a", 1)])):
             with pytest.raises(StoreDown, match="read-only"):
                 await asked

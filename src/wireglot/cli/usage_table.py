@@ -15,9 +15,9 @@ _NUMBERS: Final = (
     ("failed", "failed"),
     *((f"{kind}_tokens", about.heading) for kind, about in KINDS.items()),
 )
-_DAYS: Final = 60
+_CHART_DAYS: Final = 60
 _BLOCKS: Final = " ▏▎▍▌▋▊▉█"
-_NARROWEST: Final = 10
+_BAR_MIN_LETTERS: Final = 10
 _SMALLEST: Final = Decimal("0.0001")
 
 
@@ -88,7 +88,7 @@ def chart_lines(report: dict[str, Any], stream: TextIO) -> list[str]:
     values = [by_day.get(day, 0) for day in days]
     figures = [f"{value:,}" for value in values]
     right = max(map(len, figures))
-    width = max(_NARROWEST, shutil.get_terminal_size((80, 24)).columns - len(days[0]) - right - 4)
+    width = max(_BAR_MIN_LETTERS, shutil.get_terminal_size((80, 24)).columns - len(days[0]) - right - 4)
     bar = _blocks if _can_show(stream) else _hashes
     most = max(values)
     lines = [paint("tokens a day", "bold")]
@@ -100,7 +100,7 @@ def chart_lines(report: dict[str, Any], stream: TextIO) -> list[str]:
 
 def _days(first: str, last: str) -> list[str]:
     end = date.fromisoformat(last)
-    begin = max(date.fromisoformat(first), end - timedelta(days=_DAYS - 1))
+    begin = max(date.fromisoformat(first), end - timedelta(days=_CHART_DAYS - 1))
     return [(begin + timedelta(days=n)).isoformat() for n in range((end - begin).days + 1)]
 
 

@@ -16,6 +16,7 @@ from wireglot.ir.outcome import Usage
 from wireglot.providers.prices import Price
 from wireglot.providers.spec import ModelSpec
 from wireglot.stores import StoreDown
+from wireglot.stores.journal.disk import DISK, Disk
 from wireglot.stores.memory.ledger import MemoryLedger
 from wireglot.stores.records import UsageRow
 
@@ -108,6 +109,7 @@ def books(
     instance: str = "one",
     notes: Notes | None = None,
     pace: Pace = HURRIED,
+    disk: Disk = DISK,
 ) -> UsageLedger:
     return UsageLedger(
         ledger,  # type: ignore[arg-type]  # as much of a ledger as this one needs
@@ -115,6 +117,7 @@ def books(
         instance,
         notes if notes is not None else Notes(),
         pace=pace,
+        disk=disk,
     )
 
 

@@ -18,6 +18,7 @@ from wireglot.gateway.state.ledger.rows import collapsed
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 from wireglot.stores import StoreDown
+from wireglot.stores.journal.disk import Disk
 from wireglot.stores.memory.ledger import MemoryLedger
 from wireglot.stores.records import UsageRow
 
@@ -283,8 +284,9 @@ def test_a_full_journal_lets_requests_go_on_and_says_so_loudly(tmp_path: Path) -
         metrics = Metrics()
         kept.publish(metrics)
         await kept.start()
-        while kept.journal.room < 40 * 1024:  # its files are being made
-            await asyncio.sleep(0.001)
+        async with asyncio.timeout(10):
+            while kept.journal.room < 40 * 1024:  # its files are being made
+                await asyncio.sleep(0.001)
         ledger.down = True
         jobs = [Job(number, settings) for number in range(600)]
         for job in jobs:
@@ -331,19 +333,16 @@ def test_where_the_ledger_is_required_a_request_without_a_row_is_refused(tmp_pat
     asyncio.run(work())
 
 
-def test_a_required_row_that_does_not_reach_the_disk_stops_the_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from wireglot.stores.journal import sync as module
-
-    def sync(fd: int) -> None:
+class Unsyncable(Disk):
+    def sync(self, fd: int) -> None:
         raise OSError(5, "Input/output error")
 
+
+def test_a_required_row_that_does_not_reach_the_disk_stops_the_request(tmp_path: Path) -> None:
     async def work() -> None:
-        monkeypatch.setattr(module, "sync_file", sync)
         for required in (True, False):
             settings = bookish(tmp_path, ledger_required=required)
-            kept = books(Ledger(), settings, f"required-{required}")
+            kept = books(Ledger(), settings, f"required-{required}", disk=Unsyncable())
             await kept.start()
             job = Job(1, settings)
             begin(kept, job, target(settings))
@@ -491,8 +490,9 @@ def test_who_stops_while_journals_are_taken_over_leaves_them_to_others(tmp_path:
         await _leave_journals(ledger, settings)
         stuck = books(ledger, settings, "stuck")
         starting = asyncio.create_task(stuck.start())
-        while not stuck.trouble:  # it has them, and waits for the store
-            await asyncio.sleep(0.001)
+        async with asyncio.timeout(10):
+            while not stuck.trouble:  # it has them, and waits for the store
+                await asyncio.sleep(0.001)
         await asyncio.gather(stuck.close(), starting)
         ledger.down = False
         heir = books(ledger, settings, "heir")

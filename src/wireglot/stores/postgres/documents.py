@@ -24,7 +24,7 @@ _REPLACE: Final = (
     "created = excluded.created, expires = excluded.expires, body = excluded.body "
 )
 INSERT_IF_NEW: Final = _INSERT + "ON CONFLICT DO NOTHING"
-_LONGEST_ID: Final = 1000
+_ID_MAX_LETTERS: Final = 1000
 """PostgreSQL's indexes hold no more than about 2,700 bytes for a row."""
 
 
@@ -189,8 +189,8 @@ def columns(documents: Sequence[Document], *, sort: bool = True) -> list[list[An
     same rows cannot then wait for each other."""
     rows = {}
     for one in documents:
-        if len(one.id) > _LONGEST_ID or len(one.parent) > _LONGEST_ID:
-            raise ValueError(f"a document's id has more than {_LONGEST_ID} characters")
+        if len(one.id) > _ID_MAX_LETTERS or len(one.parent) > _ID_MAX_LETTERS:
+            raise ValueError(f"a document's id has more than {_ID_MAX_LETTERS} characters")
         key = (to_text(one.caller), to_text(one.kind), to_text(one.id))
         rows[key] = (*key, to_text(one.parent), one.number, one.created, one.expires, one.body)
     ordered = [rows[key] for key in sorted(rows)] if sort else list(rows.values())

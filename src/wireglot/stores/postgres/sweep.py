@@ -11,7 +11,7 @@ from wireglot.stores.postgres.pool import LONG_SECONDS, Connection, PostgresPool
 from wireglot.stores.records import KindLimits, Swept
 from wireglot.stores.sql import from_text, to_text
 
-BATCH: Final = 500
+BATCH_ROWS: Final = 500
 
 # What another process is removing right now is skipped, not waited for.
 _EXPIRED_DOCUMENTS: Final = """
@@ -75,9 +75,9 @@ async def sweep(
 async def _remove(pool: PostgresPool, statement: str, until: int) -> Counter[str]:
     """By kind. Batches of their own transactions: nobody waits long for a row."""
     gone: Counter[str] = Counter()
-    while rows := await pool.fetch(statement, until, BATCH, seconds=LONG_SECONDS):
+    while rows := await pool.fetch(statement, until, BATCH_ROWS, seconds=LONG_SECONDS):
         gone.update(from_text(row[0]) for row in rows)
-        if len(rows) < BATCH:
+        if len(rows) < BATCH_ROWS:
             break
     return gone
 
@@ -98,7 +98,7 @@ async def _evict(pool: PostgresPool, kinds: Mapping[str, KindLimits]) -> dict[st
             for kind, size in sizes:
                 excess = int(size) - limits[kind]
                 while excess > 0 and (
-                    rows := await connection.fetch(_EVICT, kind, excess, BATCH, timeout=LONG_SECONDS)
+                    rows := await connection.fetch(_EVICT, kind, excess, BATCH_ROWS, timeout=LONG_SECONDS)
                 ):
                     excess -= sum(row[0] for row in rows)
                     evicted[from_text(kind)] = evicted.get(from_text(kind), 0) + len(rows)

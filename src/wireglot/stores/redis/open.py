@@ -14,7 +14,7 @@ from wireglot.stores.redis.vault import RedisVault
 
 DEFAULT_PREFIX: Final = "wireglot:"
 _SCHEMES: Final = {"redis": "redis", "rediss": "rediss", "valkey": "redis", "valkeys": "rediss"}
-_OLDEST: Final = (6, 2)
+_OLDEST_VERSION: Final = (6, 2)
 """The first with ZADD GT and SET PXAT."""
 
 
@@ -61,8 +61,8 @@ async def _meet(pool: RedisPool) -> None:
         found = await pool.run(lambda: _version(pool))
     except TypeError:
         raise StoreUnusable("store.shared: the Redis URL has an option the driver does not know") from None
-    if found and found < _OLDEST:
-        raise StoreUnusable(f"store.shared: Redis {'.'.join(map(str, _OLDEST))} or newer is needed")
+    if found and found < _OLDEST_VERSION:
+        raise StoreUnusable(f"store.shared: Redis {'.'.join(map(str, _OLDEST_VERSION))} or newer is needed")
 
 
 async def _version(pool: RedisPool) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""A file with its lanes: one that writes, one that reads, and one for reports that may take long."""
+"""A file with its threads: one that writes, one that reads, and one for reports that may take long."""
 
 from __future__ import annotations
 

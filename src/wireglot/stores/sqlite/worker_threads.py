@@ -1,7 +1,7 @@
 """Threads that do the file's work, so that the event loop never waits for a disk.
 
-A lane is one thread with one connection. Jobs are plain functions of that connection; a caller's future is
-resolved on the caller's own loop, and a caller who has gone away changes nothing for the thread.
+Each thread has one connection. Jobs are plain functions of that connection; a caller's future is resolved on
+the caller's own loop, and a caller who has gone away changes nothing for the thread.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from wireglot.stores.sqlite.file import explain
 T = TypeVar("T")
 
 GATHER_SECONDS: Final = 0.002
-BATCH: Final = 256
+"""Between two commits while many wait."""
+BATCH_JOBS: Final = 256
+"""That share one commit at most."""
 
 
 class WatchedConnection:
-    """The connection of a lane: watched, and made anew after what broke it is over."""
+    """The connection of a thread: made anew where it broke, or where its file was replaced."""
 
     def __init__(
         self, path: Path, connect: Callable[[], apsw.Connection], first: apsw.Connection | None = None
@@ -176,12 +178,12 @@ class WriterThread(WorkerThread):
 
     def _gather(self) -> list[_Job[Any] | None]:
         batch = [self._queue.get()]
-        if self._crowded and self._queue.qsize() < BATCH:
+        if self._crowded and self._queue.qsize() < BATCH_JOBS:
             rest = self._committed + GATHER_SECONDS - time.monotonic()
             if rest > 0:
                 time.sleep(rest)
         try:
-            while len(batch) < BATCH and batch[-1] is not None:
+            while len(batch) < BATCH_JOBS and batch[-1] is not None:
                 batch.append(self._queue.get_nowait())
         except Empty:
             pass

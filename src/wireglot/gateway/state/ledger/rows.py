@@ -18,7 +18,7 @@ from wireglot.stores.records import UsageRow
 if TYPE_CHECKING:
     from wireglot.gateway.request.job import Job
 
-_NAME_MAX: Final = 256
+_NAME_LETTERS: Final = 256
 """Names are clients' words: the ledger takes no more of them than a person could read."""
 _NOTHING: Final = Usage()
 
@@ -33,10 +33,10 @@ def intent(job: Job, target: Target, instance: str) -> UsageRow:
         instance=instance,
         operation=record.operation,
         dialect=job.dialect,
-        session=record.session[:_NAME_MAX],
-        model=job.model[:_NAME_MAX],
+        session=record.session[:_NAME_LETTERS],
+        model=job.model[:_NAME_LETTERS],
         provider=target.provider.name,
-        upstream_model=target.model[:_NAME_MAX],
+        upstream_model=target.model[:_NAME_LETTERS],
         upstream_dialect=target.dialect,
         stream=job.stream,
     )
@@ -63,10 +63,10 @@ def completed(
         instance=row.instance,
         operation=row.operation,
         dialect=row.dialect,
-        session=record.session[:_NAME_MAX],  # by now it may be the conversation's
+        session=record.session[:_NAME_LETTERS],  # by now it may be the conversation's
         model=row.model,
         provider=record.provider or row.provider,
-        upstream_model=record.upstream_model[:_NAME_MAX] or row.upstream_model,
+        upstream_model=record.upstream_model[:_NAME_LETTERS] or row.upstream_model,
         upstream_dialect=record.upstream_dialect or row.upstream_dialect,
         stream=row.stream,
         outcome=record.outcome,

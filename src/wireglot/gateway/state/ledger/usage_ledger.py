@@ -22,6 +22,7 @@ from wireglot.gateway.state.ledger.usage_checks import usage_checks
 from wireglot.gateway.targets.routing import Target
 from wireglot.providers.prices import Price, price_of
 from wireglot.stores.base import Ledger
+from wireglot.stores.journal.disk import DISK, Disk
 from wireglot.stores.journal.journal import Journal, JournalFull
 from wireglot.stores.records import UsageRow
 
@@ -38,7 +39,14 @@ _TOLD: Final = 3600.0
 
 class UsageLedger:
     def __init__(
-        self, ledger: Ledger, settings: Settings, instance: str, note: Any, *, pace: Pace = PACE
+        self,
+        ledger: Ledger,
+        settings: Settings,
+        instance: str,
+        note: Any,
+        *,
+        pace: Pace = PACE,
+        disk: Disk = DISK,
     ) -> None:
         store = settings.store
         self.journal = Journal(
@@ -47,6 +55,7 @@ class UsageLedger:
             limit=store.journal // max(1, settings.server.workers),
             # Where nothing outlives the process, nothing need outlive the power.
             sync=store.sync and bool(store.folder),
+            disk=disk,
         )
         self.dropped = 0
         """Requests of which no account was kept."""
