@@ -147,6 +147,14 @@ class _Caller:
             link.close()
 
 
+async def progress(callers: list[_Caller], count: int = 5) -> None:
+    """Until each of them has so many more acknowledged."""
+    wanted = [len(caller.acknowledged) + count for caller in callers]
+    async with asyncio.timeout(60):
+        while any(len(caller.acknowledged) < each for caller, each in zip(callers, wanted, strict=True)):
+            await asyncio.sleep(0.02)
+
+
 def test_nothing_acknowledged_is_lost_when_a_machine_dies_and_redis_restarts(tmp_path: Path) -> None:
     with fleet(tmp_path) as two:
         callers = [_Caller(two, number) for number in range(4)]
@@ -154,13 +162,13 @@ def test_nothing_acknowledged_is_lost_when_a_machine_dies_and_redis_restarts(tmp
         async def trial() -> None:
             stopped = asyncio.Event()
             tasks = [asyncio.create_task(caller.run(stopped)) for caller in callers]
-            await asyncio.sleep(1.0)
+            await progress(callers)
             await asyncio.to_thread(two.machines[0].kill)
-            await asyncio.sleep(0.5)
+            await progress(callers)
             await asyncio.to_thread(two.machines[0].start)
-            await asyncio.sleep(0.5)
+            await progress(callers)
             await asyncio.to_thread(two.redis.restart)
-            await asyncio.sleep(1.0)
+            await progress(callers)
             stopped.set()
             await asyncio.gather(*tasks)
 

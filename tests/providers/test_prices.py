@@ -7,15 +7,17 @@ from decimal import ROUND_HALF_EVEN, Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import convert
 
 from wireglot.ir.outcome import Usage
+from wireglot.ir.usage import COUNTS
 from wireglot.providers.prices import Price, PriceRule, cost, micro, price_of
 from wireglot.providers.spec import ModelSpec, ProviderSpec, names, provider
 
 
 def test_each_kind_of_token_has_its_own_price() -> None:
     price = Price(1_000_000, 10_000_000, 100_000, 1_250_000, 2_000_000, 20_000_000)
-    usage = Usage(1000, 1000, 1000, 1000, 1000, 1000, 1000)
+    usage = convert(dict.fromkeys(COUNTS, 1000), Usage)
     assert cost(price, usage) == 1000 + 1000 + 100 + 1250 + 2000 + 10_000 + 20_000
 
 
@@ -32,14 +34,14 @@ def test_what_has_no_price_of_its_own_costs_what_it_is_a_kind_of() -> None:
 def test_a_price_of_nothing_is_a_price() -> None:
     price = Price(3_000_000, 15_000_000, cache_read=0, reasoning=0)
     assert cost(price, Usage(cache_read=1000, reasoning=1000)) == 0
-    assert cost(Price(0, 0), Usage(1, output=1)) == 0
+    assert cost(Price(0, 0), Usage(input=1, output=1)) == 0
 
 
 def test_halves_are_rounded_to_even_once() -> None:
     price = Price(500_000, 0)
-    assert [cost(price, Usage(n)) for n in range(6)] == [0, 0, 1, 2, 2, 2]
+    assert [cost(price, Usage(input=n)) for n in range(6)] == [0, 0, 1, 2, 2, 2]
     # Two halves make a whole: the parts are added up before anything is rounded.
-    assert cost(Price(500_000, 500_000), Usage(1, output=1)) == 1
+    assert cost(Price(500_000, 500_000), Usage(input=1, output=1)) == 1
 
 
 counts = st.integers(0, 10**12)
@@ -53,7 +55,7 @@ def test_the_cost_is_what_decimal_arithmetic_says(
     exact = Decimal(fresh * input_price + read * read_price + output * output_price) / 1_000_000
     price = Price(input_price, output_price, cache_read=read_price)
     expected = int(exact.to_integral_value(ROUND_HALF_EVEN))
-    assert cost(price, Usage(fresh, read, output=output)) == expected >= 0
+    assert cost(price, Usage(input=fresh, cache_read=read, output=output)) == expected >= 0
 
 
 def test_amounts_become_millionths() -> None:

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from wireglot.stores import deferred
 from wireglot.stores.base import StoreDown, StoreUnusable
 from wireglot.stores.deferred import DeferredEngine, DeferredShared
 from wireglot.stores.memory import MemoryCounters, MemoryEngine
 
 
-def test_however_many_look_at_once_it_is_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_however_many_look_at_once_it_is_opened_once() -> None:
     opened: list[Any] = []
 
     async def open_engine(url: str) -> MemoryEngine:
@@ -28,7 +27,8 @@ def test_however_many_look_at_once_it_is_opened_once(monkeypatch: pytest.MonkeyP
         return opened[-1]
 
     async def work() -> None:
-        engine, shared = DeferredEngine("memory:", "away"), DeferredShared("memory:", "away")
+        engine = DeferredEngine("memory:", "away", open=open_engine)
+        shared = DeferredShared("memory:", "away", open=open_counters)
         with pytest.raises(StoreDown, match="away"):
             await engine.ledger.apply([])
         for check in (engine.check, shared.counters.check):
@@ -40,20 +40,18 @@ def test_however_many_look_at_once_it_is_opened_once(monkeypatch: pytest.MonkeyP
         await engine.close()
         await shared.counters.close()
 
-    monkeypatch.setattr(deferred, "open_engine", open_engine)
-    monkeypatch.setattr(deferred, "open_counters", open_counters)
     asyncio.run(work())
 
 
-def test_what_cannot_be_used_when_it_comes_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_used_when_it_comes_is_down() -> None:
     async def open_any(url: str) -> Any:
         raise StoreUnusable("a newer Wireglot has written it")
 
     async def work() -> None:
-        for check in (DeferredEngine("x", "away").check, DeferredShared("x", "away").counters.check):
+        engine = DeferredEngine("x", "away", open=open_any)
+        shared = DeferredShared("x", "away", open=open_any)
+        for check in (engine.check, shared.counters.check):
             with pytest.raises(StoreDown, match="newer"):
                 await check()
 
-    monkeypatch.setattr(deferred, "open_engine", open_any)
-    monkeypatch.setattr(deferred, "open_counters", open_any)
     asyncio.run(work())

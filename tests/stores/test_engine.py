@@ -32,7 +32,7 @@ async def age_beats(engine, milliseconds: int) -> None:
                 )
             )
         case _:
-            await engine._link.execute("UPDATE instances SET heard = heard - $1", milliseconds)
+            await engine._pool.execute("UPDATE instances SET heard = heard - $1", milliseconds)
 
 
 def exported(run, engine):

@@ -16,11 +16,14 @@ from typing import Any
 
 import pytest
 
-from wireglot.stores.journal import segment
+from wireglot.stores.journal.disk import Disk
 from wireglot.stores.journal.journal import Journal, JournalFull
 from wireglot.stores.journal.orphans import orphans
 from wireglot.stores.journal.segment import BEGIN, SUFFIX
+from wireglot.stores.journal.sync import Timing
 from wireglot.stores.records import UsageRow
+
+SOON = Timing(retry=0.01)
 
 
 def row(number: int, outcome: Any = "") -> UsageRow:
@@ -214,30 +217,45 @@ def test_a_full_journal_refuses_rows_and_takes_them_again_when_the_store_has_cau
     within(work)
 
 
-def test_a_disk_that_refuses_to_write_is_told_and_found_out_when_it_works_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """FAULTS 93: ENOSPC and EIO."""
-    broken = True
-    write = os.pwrite
+class FailingDisk(Disk):
+    """Refuses to write, to reserve beyond so many files, or to sync, while it is told to."""
 
-    def pwrite(fd: int, data: bytes, at: int) -> int:
-        if broken:
+    def __init__(self) -> None:
+        self.refuses_writes = False
+        self.refuses_syncs = False
+        self.files_left = 1000
+
+    def reserve(self, fd: int, size: int) -> None:
+        if not self.files_left:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.files_left -= 1
+        super().reserve(fd, size)
+
+    def write(self, fd: int, data: bytes | bytearray, at: int) -> None:
+        if self.refuses_writes:
             raise OSError(errno.EIO, "Input/output error")
-        return write(fd, data, at)
+        super().write(fd, data, at)
+
+    def sync(self, fd: int) -> None:
+        if self.refuses_syncs:
+            raise OSError(errno.EIO, "Input/output error")
+        super().sync(fd)
+
+
+def test_a_disk_that_refuses_to_write_is_told_and_found_out_when_it_works_again(tmp_path: Path) -> None:
+    """FAULTS 93: ENOSPC and EIO."""
+    disk = FailingDisk()
 
     async def work() -> None:
-        nonlocal broken
-        monkeypatch.setattr(segment, "_pwrite", write)
-        journal = Journal(tmp_path, "one", limit=64 * 1024)
+        journal = Journal(tmp_path, "one", limit=64 * 1024, disk=disk, timing=SOON)
         await journal.start()
         journal.append(row(1))
-        monkeypatch.setattr(segment, "_pwrite", pwrite)
+        disk.refuses_writes = True
         with pytest.raises(JournalFull, match="Input/output error"):
             journal.append(row(2))
         assert not journal.takes()
         await journal.synced(journal.appended)  # nobody waits for a disk that is gone
-        broken = False
+        disk.refuses_writes = False
         await until(lambda: not journal.trouble)
         journal.append(row(3))
         assert read_all(journal) == [row(1), row(3)]
@@ -246,32 +264,22 @@ def test_a_disk_that_refuses_to_write_is_told_and_found_out_when_it_works_again(
     within(work)
 
 
-def test_a_disk_that_fills_up_takes_none_of_the_room_that_was_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """FAULTS 93: the spool is there before it is needed; what could not be made is made when there is space."""
-    reserve, left = os.posix_fallocate, 2
-
-    def fallocate(fd: int, start: int, length: int) -> None:
-        nonlocal left
-        if not left:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        left -= 1
-        reserve(fd, start, length)
+def test_a_disk_that_fills_up_takes_none_of_the_room_that_was_made(tmp_path: Path) -> None:
+    """FAULTS 93: the room is there before it is needed; what could not be made is made when there is space."""
+    disk = FailingDisk()
+    disk.files_left = 2
 
     async def work() -> None:
-        nonlocal left
-        monkeypatch.setattr(segment, "_reserve", fallocate)
-        journal = Journal(tmp_path, "one", limit=64 * 1024, segment=16 * 1024)
+        journal = Journal(tmp_path, "one", limit=64 * 1024, segment=16 * 1024, disk=disk, timing=SOON)
         await journal.start()
-        await until(lambda: left == 0 and journal.room > 20 * 1024)
+        await until(lambda: disk.files_left == 0 and journal.room > 20 * 1024)
         assert not journal.trouble
         number = 0
         while journal.takes():
             number += 1
             journal.append(row(number))
         assert number > 200
-        left = 2
+        disk.files_left = 2
         await until(journal.takes)
         journal.append(row(number + 1))
         assert read_all(journal) == [row(n) for n in range(1, number + 2)]
@@ -280,26 +288,17 @@ def test_a_disk_that_fills_up_takes_none_of_the_room_that_was_made(
     within(work)
 
 
-def test_a_sync_that_fails_lets_those_who_wait_go_on_and_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from wireglot.stores.journal import sync as module
-
-    failing = True
-
-    def sync(fd: int) -> None:
-        if failing:
-            raise OSError(errno.EIO, "Input/output error")
+def test_a_sync_that_fails_lets_those_who_wait_go_on_and_says_why(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    disk.refuses_syncs = True
 
     async def work() -> None:
-        nonlocal failing
-        monkeypatch.setattr(module, "sync_file", sync)
-        journal = Journal(tmp_path, "one", limit=64 * 1024)
+        journal = Journal(tmp_path, "one", limit=64 * 1024, disk=disk, timing=SOON)
         await journal.start()
         sequence = journal.append(row(1))
         await journal.synced(sequence)
         assert journal.trouble == "Input/output error"
-        failing = False
+        disk.refuses_syncs = False
         await until(lambda: not journal.trouble)
         await journal.synced(journal.append(row(2)))
         assert read_all(journal) == [row(1), row(2)]
@@ -308,17 +307,16 @@ def test_a_sync_that_fails_lets_those_who_wait_go_on_and_says_why(
     within(work)
 
 
-def test_a_row_is_synced_when_it_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_is_synced_when_it_is_said_to_be(tmp_path: Path) -> None:
     """FAULTS 98: no one is told that a row is on the disk before a sync that began after it was written."""
-    from wireglot.stores.journal import sync as module
-
     synced: list[int] = []
     journal: Journal
 
-    def sync(fd: int) -> None:
-        before = journal.appended  # what this sync covers
-        os.fdatasync(fd)
-        synced.append(before)
+    class Watched(Disk):
+        def sync(self, fd: int) -> None:
+            before = journal.appended  # what this sync covers
+            super().sync(fd)
+            synced.append(before)
 
     async def wait(sequence: int) -> None:
         await journal.synced(sequence)
@@ -326,8 +324,7 @@ def test_a_row_is_synced_when_it_is_said_to_be(tmp_path: Path, monkeypatch: pyte
 
     async def work() -> None:
         nonlocal journal
-        monkeypatch.setattr(module, "sync_file", sync)
-        journal = Journal(tmp_path, "one", limit=1024 * 1024, segment=8 * 1024)
+        journal = Journal(tmp_path, "one", limit=1024 * 1024, segment=8 * 1024, disk=Watched())
         await journal.start()
         waiting = []
         for number in range(300):
@@ -343,25 +340,20 @@ def test_a_row_is_synced_when_it_is_said_to_be(tmp_path: Path, monkeypatch: pyte
     within(work)
 
 
-class Disk:
+class Volatile(Disk):
     """What a file holds after the power has gone: the writes before a sync that succeeded. One that fails
     leaves nothing to be written by the next, as a kernel does."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from wireglot.stores.journal import sync as module
-
+    def __init__(self) -> None:
         self.failing = False
         self.held: dict[int, bytearray] = {}
         self._dirty: dict[int, list[tuple[bytes, int]]] = {}
         self.writes = 0
-        monkeypatch.setattr(segment, "_pwrite", self.write)
-        monkeypatch.setattr(module, "sync_file", self.sync)
-        monkeypatch.setattr(module, "_AGAIN", 0.01)
 
-    def write(self, fd: int, data: bytes, at: int) -> int:
+    def write(self, fd: int, data: bytes | bytearray, at: int) -> None:
         self.writes += 1
         self._dirty.setdefault(fd, []).append((bytes(data), at))
-        return os.pwrite(fd, data, at)
+        super().write(fd, data, at)
 
     def sync(self, fd: int) -> None:
         dirty = self._dirty.pop(fd, [])
@@ -376,13 +368,13 @@ class Disk:
 
 
 def test_rows_of_a_sync_that_failed_are_written_again_before_they_are_called_safe(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """FAULTS 93: after EIO the next sync has nothing to do, and says that all is well."""
-    disk = Disk(monkeypatch)
+    disk = Volatile()
 
     async def work() -> None:
-        journal = Journal(tmp_path, "one", limit=64 * 1024, segment=16 * 1024)
+        journal = Journal(tmp_path, "one", limit=64 * 1024, disk=disk, timing=SOON, segment=16 * 1024)
         await journal.start()
         await until(lambda: len(files(tmp_path)) == 4)
         number = 0
@@ -405,13 +397,13 @@ def test_rows_of_a_sync_that_failed_are_written_again_before_they_are_called_saf
 
 
 def test_rows_that_cannot_be_read_back_after_a_failed_sync_are_counted_and_never_called_safe(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """FAULTS 93"""
-    disk = Disk(monkeypatch)
+    disk = Volatile()
 
     async def work() -> None:
-        journal = Journal(tmp_path, "one", limit=64 * 1024)
+        journal = Journal(tmp_path, "one", limit=64 * 1024, disk=disk, timing=SOON)
         await journal.start()
         await journal.synced(journal.append(row(1)))
         disk.failing = True
@@ -431,12 +423,12 @@ def test_rows_that_cannot_be_read_back_after_a_failed_sync_are_counted_and_never
 
 
 def test_what_is_intended_in_one_turn_of_the_loop_is_one_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    disk = Disk(monkeypatch)
+    disk = Volatile()
 
     async def work() -> None:
-        journal = Journal(tmp_path, "one", limit=64 * 1024)
+        journal = Journal(tmp_path, "one", limit=64 * 1024, disk=disk, timing=SOON)
         await journal.start()
         await journal.synced(journal.append(row(0)))
         before = disk.writes
@@ -458,25 +450,14 @@ def test_what_is_intended_in_one_turn_of_the_loop_is_one_write(
     within(work)
 
 
-def test_intents_that_could_not_be_written_are_written_when_the_disk_is_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken = False
-    write = os.pwrite
-
-    def pwrite(fd: int, data: bytes, at: int) -> int:
-        if broken:
-            raise OSError(errno.EIO, "Input/output error")
-        return write(fd, data, at)
+def test_intents_that_could_not_be_written_are_written_when_the_disk_is_back(tmp_path: Path) -> None:
+    disk = FailingDisk()
 
     async def work() -> None:
-        nonlocal broken
-        monkeypatch.setattr(segment, "_pwrite", pwrite)
-        monkeypatch.setattr("wireglot.stores.journal.sync._AGAIN", 0.01)
-        journal = Journal(tmp_path, "one", limit=64 * 1024)
+        journal = Journal(tmp_path, "one", limit=64 * 1024, disk=disk, timing=SOON)
         await journal.start()
         journal.append(row(1))
-        broken = True
+        disk.refuses_writes = True
         sequence = journal.intend(row(2))
         await journal.synced(sequence)  # nobody waits for a disk that is gone
         assert journal.trouble
@@ -484,7 +465,7 @@ def test_intents_that_could_not_be_written_are_written_when_the_disk_is_back(
         with pytest.raises(JournalFull):
             journal.append(row(3))
         assert read_all(journal) == [row(1)]
-        broken = False
+        disk.refuses_writes = False
         await until(lambda: journal.holds(sequence))
         journal.append(row(4))
         assert read_all(journal) == [row(2), row(4)]
@@ -493,16 +474,12 @@ def test_intents_that_could_not_be_written_are_written_when_the_disk_is_back(
     within(work)
 
 
-def test_who_waits_alone_is_not_made_to_wait_for_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from wireglot.stores.journal import sync as module
-
+def test_who_waits_alone_is_not_made_to_wait_for_others(tmp_path: Path) -> None:
     slept: list[float] = []
-    monkeypatch.setattr("time.sleep", slept.append)
 
     async def work() -> None:
-        journal = Journal(tmp_path, "one", limit=64 * 1024)
+        timing = Timing(gather=1000.0, sleep=slept.append)
+        journal = Journal(tmp_path, "one", limit=64 * 1024, timing=timing)
         await journal.start()
         for number in range(20):
             await journal.synced(journal.intend(row(number)))
@@ -510,7 +487,6 @@ def test_who_waits_alone_is_not_made_to_wait_for_others(
             journal.sync_later()
         assert slept == []
         # It takes the whole window for a crowd to be gathered once more.
-        monkeypatch.setattr(module, "_GATHER", 1000.0)
         for _ in range(2):
             await asyncio.gather(*(journal.synced(journal.intend(row(number))) for number in range(5)))
         assert len(slept) == 1
@@ -519,13 +495,9 @@ def test_who_waits_alone_is_not_made_to_wait_for_others(
     within(work)
 
 
-def test_rows_are_read_back_from_the_files_where_they_are_too_many_to_be_at_hand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("wireglot.stores.journal.recent.MOST", 20)
-
+def test_rows_are_read_back_from_the_files_where_they_are_too_many_to_be_at_hand(tmp_path: Path) -> None:
     async def work() -> None:
-        journal = Journal(tmp_path, "one", limit=64 * 1024, segment=16 * 1024)
+        journal = Journal(tmp_path, "one", limit=64 * 1024, segment=16 * 1024, recent=20)
         await journal.start()
         await until(lambda: len(files(tmp_path)) == 4)
         chance, written, found = random.Random(3), 0, []

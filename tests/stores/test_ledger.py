@@ -135,13 +135,7 @@ def test_totals_of_everything_are_one_sum(run, ledger):
     )
     (total,) = run(ledger.totals(UsageQuery()))
     assert (total.requests, total.failed, total.open, total.unpriced) == (4, 2, 1, 1)
-    assert (total.input, total.cache_read, total.cache_write, total.output, total.reasoning) == (
-        10,
-        1,
-        5,
-        6,
-        5,
-    )
+    assert total.tokens == {"input": 10, "cache_read": 1, "cache_write": 5, "output": 6, "reasoning": 5}
     assert (total.cost, total.milliseconds, total.p50) == (7, 131, 30)
     assert (total.first, total.last) == (NOON, NOON + 30)
 

@@ -15,7 +15,7 @@ from tools.servers import PostgresServer
 from wireglot.stores.base import StoreDown
 from wireglot.stores.postgres import PostgresEngine
 from wireglot.stores.postgres.address import read_address
-from wireglot.stores.postgres.link import Connection, Link
+from wireglot.stores.postgres.pool import Connection, PostgresPool
 from wireglot.stores.records import Document, UsageQuery, UsageRow
 
 pytestmark = needs_own_postgres
@@ -132,8 +132,9 @@ def test_after_kill_9_everything_acknowledged_is_there(server: PostgresServer, u
     async def hurt(load: Load) -> None:
         for _ in range(2):
             await asyncio.to_thread(server.kill)
-            while not load.refused:
-                await asyncio.sleep(0.01)
+            async with asyncio.timeout(60):
+                while not load.refused:
+                    await asyncio.sleep(0.01)
             load.refused = 0
             await asyncio.to_thread(server.start)
             await load.goes_on()
@@ -200,7 +201,7 @@ def test_a_deadlock_is_resolved_by_another_try(server: PostgresServer, url: str)
     async def test() -> None:
         engine = await PostgresEngine.open(url)
         await engine.documents.put([Document("a", "k", id, b"0") for id in "xy"])
-        link = await Link.open(read_address(url))
+        pool = await PostgresPool.open(read_address(url))
         both_hold_one = asyncio.Barrier(2)
         tries = 0
 
@@ -216,12 +217,12 @@ def test_a_deadlock_is_resolved_by_another_try(server: PostgresServer, url: str)
                         if at == 0 and turn == 0:
                             await both_hold_one.wait()
 
-            await link.run(work)
+            await pool.run(work)
 
         await asyncio.gather(writes("x", "y"), writes("y", "x"))
         assert tries == 3
         assert {one.body for one in await engine.documents.get("a", "k", ["x", "y"])} == {b"011"}
-        await link.close()
+        await pool.close()
         await engine.close()
 
     asyncio.run(test())
@@ -237,8 +238,9 @@ def test_a_server_that_only_reads_is_down_for_writers_and_in_the_check(
         admin = await asyncpg.connect(server.url)
         await admin.execute("ALTER SYSTEM SET default_transaction_read_only = on")
         await admin.execute("SELECT pg_reload_conf()")
-        while await admin.fetchval("SHOW default_transaction_read_only") != "on":
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(30):
+            while await admin.fetchval("SHOW default_transaction_read_only") != "on":
+                await asyncio.sleep(0.01)
         for asked in (engine.check(), engine.ledger.apply([UsageRow("u", "a", 1)])):
             with pytest.raises(StoreDown, match="read-only"):
                 await asked
@@ -263,8 +265,8 @@ def test_a_first_try_whose_answer_was_lost_counts_as_done(server: PostgresServer
 
     async def test() -> None:
         engine = await PostgresEngine.open(url)
-        link = engine._link
-        once = link._once
+        pool = engine._pool
+        once = pool._once
 
         async def loses_the_answer(work: Callable[[Connection, int], Awaitable[object]], turn: int) -> object:
             answer = await once(work, turn)
@@ -272,7 +274,7 @@ def test_a_first_try_whose_answer_was_lost_counts_as_done(server: PostgresServer
                 raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
             return answer
 
-        link._once = loses_the_answer  # type: ignore[method-assign, assignment]  # the fault to inject
+        pool._once = loses_the_answer  # type: ignore[method-assign, assignment]  # the fault to inject
         assert await engine.documents.put([Document("a", "k", "1", b"x")], new=True)
         assert not await engine.documents.put([Document("a", "k", "1", b"y")], new=True)
         assert await engine.documents.append([Document("a", "k", id, b"x", parent="p") for id in "mn"]) == 1

@@ -15,7 +15,7 @@ from wireglot.stores import open_engine
 from wireglot.stores.base import StoreDown, StoreUnusable
 from wireglot.stores.postgres import PostgresEngine
 from wireglot.stores.postgres.address import read_address
-from wireglot.stores.postgres.link import Link
+from wireglot.stores.postgres.pool import PostgresPool
 from wireglot.stores.postgres.schema import MIGRATIONS, VERSION, migrate
 from wireglot.stores.records import Document
 
@@ -104,15 +104,15 @@ def test_a_migration_that_fails_half_way_leaves_the_store_as_it_was() -> None:
 
     async def test() -> None:
         await opens_and_works(url)
-        link = await Link.open(read_address(url))
+        pool = await PostgresPool.open(read_address(url))
         broken = (*MIGRATIONS, "CREATE TABLE more (id int); SELECT missing")
         with pytest.raises(StoreDown, match="42703"):
-            await migrate(link, read_address(url), broken)
-        await link.close()
+            await migrate(pool, read_address(url), broken)
+        await pool.close()
         await opens_and_works(url)
-        link = await Link.open(read_address(url))
-        await migrate(link, read_address(url), (*MIGRATIONS, "CREATE TABLE more (id int)"))
-        await link.close()
+        pool = await PostgresPool.open(read_address(url))
+        await migrate(pool, read_address(url), (*MIGRATIONS, "CREATE TABLE more (id int)"))
+        await pool.close()
 
     asyncio.run(test())
 

@@ -59,7 +59,7 @@ def test_pieces_get_each_number_once_and_a_new_document_has_one_writer() -> None
         engine = await PostgresEngine.open(url)
         pieces = await engine.documents.pieces("a", "k", "p")
         assert [piece.number for piece in pieces] == [*range(1, 2 * 2 * 4 * 20 + 1)]
-        assert (await engine.ledger.totals(UsageQuery()))[0].input == 40
+        assert (await engine.ledger.totals(UsageQuery()))[0].tokens["input"] == 40
         await engine.close()
 
     asyncio.run(test())
@@ -92,7 +92,7 @@ asyncio.run(main())
 
     async def test() -> None:
         engine = await PostgresEngine.open(url)
-        await engine._link.execute("UPDATE instances SET heard = heard - 3600000")  # an hour ago
+        await engine._pool.execute("UPDATE instances SET heard = heard - 3600000")  # an hour ago
         await engine.ledger.beat("alive")
         await engine.ledger.apply([UsageRow("mine", "a", 1000, instance="alive")])
         rows = await engine.ledger.rows(UsageQuery(), limit=10**6)

@@ -58,8 +58,9 @@ def test_counters_work_again_after_the_server_was_restarted_under_load(server: R
         for _ in range(2):
             if how == "kill":
                 await asyncio.to_thread(server.kill)
-                while not refused:
-                    await asyncio.sleep(0.01)
+                async with asyncio.timeout(30):
+                    while not refused:
+                        await asyncio.sleep(0.01)
                 await asyncio.to_thread(server.start)
             else:
                 await asyncio.to_thread(server.restart)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireglot.stores.seal import COMPRESSED, NONCE, TAG, VERSION, Sealer, Unreadable
+from wireglot.stores.seal import COMPRESSED, NONCE_BYTES, TAG_BYTES, VERSION, Sealer, Unreadable
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 SEALER = Sealer(SECRET)
@@ -34,14 +34,14 @@ def test_what_pays_is_compressed_and_the_rest_is_not():
     assert len(small) < 200
     noise = os.urandom(5000)
     assert SEALER.seal("t", "k", "i", noise)[0] == VERSION
-    assert len(SEALER.seal("t", "k", "i", noise)) == 1 + NONCE + 5000 + TAG
+    assert len(SEALER.seal("t", "k", "i", noise)) == 1 + NONCE_BYTES + 5000 + TAG_BYTES
 
 
 def test_nothing_of_the_value_shows_and_no_two_seals_are_alike():
     """T8"""
     sealed = [SEALER.seal("t", "k", "i", b"a secret thought") for _ in range(50)]
     assert len(set(sealed)) == 50
-    assert len({one[1 : 1 + NONCE] for one in sealed}) == 50
+    assert len({one[1 : 1 + NONCE_BYTES] for one in sealed}) == 50
     assert not any(b"secret" in one for one in sealed)
 
 

@@ -10,7 +10,7 @@ import pytest
 from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.records import Document, VaultEntry
 from wireglot.stores.seal import Sealer
-from wireglot.stores.sealed import OFF_LOOP, SealedDocuments, SealedVault
+from wireglot.stores.sealed import OFF_LOOP_BYTES, SealedDocuments, SealedVault
 
 SECRET = b"a secret of the gateway"
 
@@ -56,7 +56,7 @@ def test_everything_a_store_does_it_does_sealed(run, sealed):
 
 
 def test_large_bodies_are_sealed_beside_the_loop(run, sealed):
-    body = bytes(range(256)) * (OFF_LOOP // 128)
+    body = bytes(range(256)) * (OFF_LOOP_BYTES // 128)
 
     async def both() -> None:
         await asyncio.gather(*(sealed.documents.put([document(f"{n}", body)]) for n in range(4)))

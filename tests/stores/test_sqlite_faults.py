@@ -11,11 +11,14 @@ import threading
 from pathlib import Path
 
 import apsw
+import msgspec
 import pytest
 
 from wireglot.stores.base import StoreDown
 from wireglot.stores.records import Document, UsageQuery, UsageRow
 from wireglot.stores.sqlite import SqliteEngine
+from wireglot.stores.sqlite.database import Database
+from wireglot.stores.sqlite.engine import STORE
 
 # Not forked: a child of a process that has a file open must not inherit its connections.
 SPAWN = multiprocessing.get_context("spawn")
@@ -209,16 +212,15 @@ def test_damage_that_shows_while_running_is_down_with_a_hint(run, engine, path):
 
     async def use() -> None:
         # Opened as a large file is: without reading it through.
-        opened = await SqliteEngine.open(str(path.with_name("other.db")))
+        large = msgspec.structs.replace(STORE, checked_bytes=0)
+        opened = SqliteEngine(await Database.open(str(path.with_name("other.db")), large))
         try:
             await opened.documents.get("t", "k", ["7"])
         finally:
             await opened.close()
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wireglot.stores.sqlite.file.CHECKED_BYTES", 0)
-        with pytest.raises(StoreDown, match="recover"):
-            run(use())
+    with pytest.raises(StoreDown, match="recover"):
+        run(use())
 
 
 def test_a_caller_who_goes_away_harms_nobody(run, engine):

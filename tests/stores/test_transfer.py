@@ -109,7 +109,7 @@ def test_a_bad_line_is_named_and_nothing_of_its_batch_is_written(run, bad):
     with pytest.raises(BadTransfer, match=r"^line 602: "):
         run(import_lines(memory, lines))
     # The batch before it is whole.
-    assert len(lines_of(run, memory)) - 2 == transfer.BATCH
+    assert len(lines_of(run, memory)) - 2 == transfer.BATCH_RECORDS
 
 
 @pytest.mark.parametrize("header", [b"", b"nonsense\n", b"{}\n", b'{"document": {}}\n'])

@@ -229,9 +229,9 @@ async def _look_inside(folder: Path, told: Acknowledged) -> list[str]:
             problems.append(f"usage {identifier} is lost")
         elif mine.outcome != "ok":
             problems.append(f"usage {identifier} says {mine.outcome or 'open'}")
-        elif (mine.tokens, mine.output + mine.reasoning) != (tokens_in + tokens_out, tokens_out):
+        elif (mine.total, mine.total_output) != (tokens_in + tokens_out, tokens_out):
             problems.append(
-                f"usage {identifier}: {mine.tokens} tokens, the client was told {tokens_in + tokens_out}"
+                f"usage {identifier}: {mine.total} tokens, the client was told {tokens_in + tokens_out}"
             )
     if outcomes.get("open"):
         problems.append(f"{outcomes['open']} rows are still open")

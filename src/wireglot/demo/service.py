@@ -186,7 +186,7 @@ def small_deltas(response: Response) -> list[Event]:
     calls: set[int] = set()
     whole = response.usage or Usage()
     # What the prompt cost is known from the start, and Anthropic says so there.
-    known = Usage(whole.input, whole.cache_read, output=1)
+    known = Usage(input=whole.input, cache_read=whole.cache_read, output=1)
     for event in unfold(response):
         if isinstance(event, PartStart) and isinstance(event.part, ToolCall):
             calls.add(event.index)

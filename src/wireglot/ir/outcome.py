@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from wireglot.ir.content import Extra, Part
+from wireglot.ir.usage import TokenCounts
 
 StopReason = Literal[
     "end",
@@ -34,34 +35,10 @@ class Stop(msgspec.Struct, frozen=True, omit_defaults=True):
     extra: Extra | None = None
 
 
-class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One account whose numbers never overlap.
+class Usage(TokenCounts, frozen=True, omit_defaults=True, kw_only=True):
+    """One account. `raw` are the provider's own numbers, verbatim (spelling, returned to its own dialect)."""
 
-    total input = input + cache_read + cache_write + cache_write_long + tool_prompt
-    total output = output + (reasoning or 0); `reasoning` None: the provider did not tell it apart.
-    `raw` are the provider's own numbers, verbatim (spelling, returned to its own dialect only).
-    """
-
-    input: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-    cache_write_long: int = 0
-    tool_prompt: int = 0
-    output: int = 0
-    reasoning: int | None = None
     raw: Extra | None = None
-
-    @property
-    def total_input(self) -> int:
-        return self.input + self.cache_read + self.cache_write + self.cache_write_long + self.tool_prompt
-
-    @property
-    def total_output(self) -> int:
-        return self.output + (self.reasoning or 0)
-
-    @property
-    def total(self) -> int:
-        return self.total_input + self.total_output
 
 
 class Candidate(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from decimal import ROUND_HALF_EVEN, Decimal
 from fnmatch import fnmatchcase
+from functools import lru_cache
+from operator import mul
 from typing import Final
 
 import msgspec
 
 from wireglot.ir.outcome import Usage
+from wireglot.ir.usage import COUNTS, counts_of
 from wireglot.providers.spec import Price, ProviderSpec
 
 _MILLION: Final = 1_000_000
@@ -41,20 +44,16 @@ def price_of(rules: tuple[PriceRule, ...], spec: ProviderSpec, provider: str, mo
 
 def cost(price: Price, usage: Usage) -> int:
     """The cost of a request, rounded once, to the nearest millionth (half to even)."""
-    parts = (
-        (usage.input + usage.tool_prompt, price.input),
-        (usage.cache_read, _or(price.cache_read, price.input)),
-        (usage.cache_write, _or(price.cache_write, price.input)),
-        (usage.cache_write_long, _or(price.cache_write_long, _or(price.cache_write, price.input))),
-        (usage.output, price.output),
-        (usage.reasoning or 0, _or(price.reasoning, price.output)),
-    )
-    whole, rest = divmod(sum(tokens * each for tokens, each in parts), _MILLION)
+    spent: int = sum(map(mul, counts_of(usage), _prices(price)))
+    whole, rest = divmod(spent, _MILLION)
     return whole + (2 * rest > _MILLION or (2 * rest == _MILLION and whole % 2))
 
 
-def _or(price: int | None, other: int) -> int:
-    return other if price is None else price
+@lru_cache(4096)
+def _prices(price: Price) -> tuple[int, ...]:
+    """For each count, the first of its prices that has a value; the last one always has."""
+    known = [[getattr(price, name) for name in count.prices] for count in COUNTS.values()]
+    return tuple(next(value for value in values if value is not None) for values in known)
 
 
 __all__ = ["Price", "PriceRule", "cost", "micro", "price_of"]

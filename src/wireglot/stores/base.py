@@ -221,7 +221,7 @@ class Engine(Protocol):
 
     async def wipe(self, caller: str) -> dict[str, int]:
         """Remove every document and vault entry of a caller, by kind, and the sessions' names of its usage.
-        Usage rows are the owner's books, not the caller's data: they stay."""
+        Usage rows are the owner's account, not the caller's data: they stay."""
         ...
 
     async def stats(self) -> Stats: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
 from wireglot.stores.base import Counters, Documents, Engine, Keys, Ledger, StoreDown, StoreUnusable, Vault
@@ -16,9 +16,12 @@ T = TypeVar("T")
 class DeferredEngine:
     """`check` tries to open it. Until then it is down, for the reason it was down at first."""
 
-    def __init__(self, url: str, reason: str) -> None:
+    def __init__(
+        self, url: str, reason: str, *, open: Callable[[str], Awaitable[Engine]] = open_engine
+    ) -> None:
         self._url = url
         self._reason = reason
+        self._open = open
         self._engine: Engine | None = None
         self._opening = asyncio.Lock()
         self.documents = cast(Documents, _Part(self, "documents"))
@@ -32,9 +35,9 @@ class DeferredEngine:
         return self._engine
 
     async def check(self) -> None:
-        async with self._opening:  # once, however many look
+        async with self._opening:  # once, however many ask
             if self._engine is None:
-                self._engine = await _open(open_engine(self._url))
+                self._engine = await _usable(self._open(self._url))
         await self._engine.check()
 
     async def sweep(
@@ -62,12 +65,19 @@ class DeferredEngine:
 class DeferredShared:
     """The same for counters and the vault beside them. `counters.check` tries to open them."""
 
-    def __init__(self, url: str, reason: str) -> None:
+    def __init__(
+        self,
+        url: str,
+        reason: str,
+        *,
+        open: Callable[[str], Awaitable[tuple[Counters, Vault | None]]] = open_counters,
+    ) -> None:
         self._url = url
         self._reason = reason
+        self._open = open
         self._shared: _Shared | None = None
         self._opening = asyncio.Lock()
-        self.counters = cast(Counters, _LateCounters(self, "counters"))
+        self.counters = cast(Counters, _DeferredCounters(self, "counters"))
         self.vault = cast(Vault, _Part(self, "vault"))
 
     def opened(self) -> _Shared:
@@ -78,7 +88,7 @@ class DeferredShared:
     async def check(self) -> None:
         async with self._opening:
             if self._shared is None:
-                counters, vault = await _open(open_counters(self._url))
+                counters, vault = await _usable(self._open(self._url))
                 assert vault is not None, "only an engine of its own can be away at the start"
                 self._shared = _Shared(counters, vault)
         await self._shared.counters.check()
@@ -88,7 +98,7 @@ class DeferredShared:
             await self._shared.counters.close()
 
 
-async def _open(opening: Awaitable[T]) -> T:
+async def _usable(opening: Awaitable[T]) -> T:
     """What cannot be used while we run may be mended while we run: it is down."""
     try:
         return await opening
@@ -104,19 +114,19 @@ class _Shared(NamedTuple):
 class _Part:
     """One side of a store that may not be open: looking up a method on it is what fails."""
 
-    def __init__(self, late: DeferredEngine | DeferredShared, name: str) -> None:
-        self._late = late
+    def __init__(self, deferred: DeferredEngine | DeferredShared, name: str) -> None:
+        self._deferred = deferred
         self._name = name
 
     def __getattr__(self, method: str) -> Any:
-        return getattr(getattr(self._late.opened(), self._name), method)
+        return getattr(getattr(self._deferred.opened(), self._name), method)
 
 
-class _LateCounters(_Part):
-    _late: DeferredShared
+class _DeferredCounters(_Part):
+    _deferred: DeferredShared
 
     async def check(self) -> None:
-        await self._late.check()
+        await self._deferred.check()
 
     async def close(self) -> None:
-        await self._late.close()
+        await self._deferred.close()

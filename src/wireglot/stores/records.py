@@ -6,6 +6,8 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from wireglot.ir.usage import TokenCounts
+
 Outcome = Literal["", "ok", "error", "client_abort", "gateway_abort", "crash"]
 """How a request ended; "": it has not (its intent is all there is). `crash` is what others conclude from a
 process's silence: where that process speaks up after all, what it says holds."""
@@ -38,8 +40,18 @@ class VaultEntry(msgspec.Struct, frozen=True):
     expires: int
 
 
-class UsageRow(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One request: written as an intent before an upstream is asked, completed exactly once."""
+class _Counted(TokenCounts, frozen=True, omit_defaults=True, kw_only=True):
+    """Counts that are added up: what was not told is 0."""
+
+    reasoning: int = 0
+
+
+class UsageRow(_Counted, frozen=True, omit_defaults=True, gc=False):
+    """One request: written as an intent before an upstream is asked, completed exactly once.
+
+    A field that is added here with a default, or to `ir.usage.TokenCounts`, is all that journal and engines
+    need: the journal writes by name, and a reader leaves out what it does not know; columns: see `sql.USAGE`.
+    """
 
     id: str
     caller: str
@@ -64,13 +76,6 @@ class UsageRow(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     attempts: int = 0
     first_byte: int = 0
     """Milliseconds until the first byte of the answer."""
-    input: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-    cache_write_long: int = 0
-    tool_prompt: int = 0
-    output: int = 0
-    reasoning: int = 0
     source: Literal["provider", "partial", "estimated", "none"] = "none"
     cost: int | None = None
     """In millionths; None: nobody knows the model's price."""
@@ -78,18 +83,6 @@ class UsageRow(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The features that were bent or dropped."""
     flags: tuple[str, ...] = ()
     """What in the provider's own numbers does not add up."""
-
-    @property
-    def tokens(self) -> int:
-        return (
-            self.input
-            + self.cache_read
-            + self.cache_write
-            + self.cache_write_long
-            + self.tool_prompt
-            + self.output
-            + self.reasoning
-        )
 
 
 def gives_way(there: UsageRow, row: UsageRow) -> bool:
@@ -124,13 +117,8 @@ class UsageTotal(msgspec.Struct, frozen=True, omit_defaults=True):
     failed: int
     """Ended otherwise than ok."""
     open: int
-    input: int
-    """With what built-in tools put into prompts."""
-    cache_read: int
-    cache_write: int
-    """Short and long-lived writes together."""
-    output: int
-    reasoning: int
+    tokens: dict[str, int]
+    """By kind: see `ir.usage.KINDS`."""
     cost: int
     unpriced: int
     """Completed requests whose cost is not known: nobody knows the price, or the provider told no tokens."""
@@ -186,6 +174,18 @@ class KeyRow(msgspec.Struct, frozen=True, omit_defaults=True):
     old_digest: str = ""
     """The key before the last rotation, good until `old_until`."""
     old_until: int = 0
+
+
+_KEYS: Final = msgspec.json.Decoder(KeyRow)
+
+
+def read_key(name: str, body: bytes) -> KeyRow:
+    """A key as it lies in a store. One that cannot be read (damaged, or of a later version) has no digest: it
+    opens nothing, and the others are as good as before."""
+    try:
+        return _KEYS.decode(body)
+    except msgspec.DecodeError:
+        return KeyRow(name, "", "", 0)
 
 
 class Session(msgspec.Struct, frozen=True):

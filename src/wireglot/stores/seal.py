@@ -20,12 +20,13 @@ VERSION: Final = 0x01
 COMPRESSED: Final = 0x80
 """Set in the version's byte where the value was compressed before it was sealed."""
 
-NONCE: Final = 12
-TAG: Final = 16
-WORTH_COMPRESSING: Final = 128
+NONCE_BYTES: Final = 12
+TAG_BYTES: Final = 16
+COMPRESS_BYTES: Final = 128
+"""Shorter values are not compressed: they hardly shrink."""
 
-CIPHERS: Final = 1024
-"""So many callers' keys are at hand."""
+CIPHERS_MAX: Final = 1024
+"""Ciphers of callers that are kept: to derive one takes longer than to use it."""
 
 
 class Unreadable(Exception):
@@ -38,24 +39,24 @@ class Sealer:
         if not all((secret, *old)):
             raise ValueError("the store cannot be sealed with an empty secret")
         self._secrets = (secret, *old)
-        self._cipher = lru_cache(CIPHERS)(self._derive)
+        self._cipher = lru_cache(CIPHERS_MAX)(self._derive)
 
     def seal(self, caller: str, kind: str, id: str, value: bytes) -> bytes:
         version = VERSION
-        if len(value) >= WORTH_COMPRESSING:
+        if len(value) >= COMPRESS_BYTES:
             packed = zlib.compress(value, 1)
             if len(packed) < len(value):
                 version, value = VERSION | COMPRESSED, packed
-        nonce = os.urandom(NONCE)
+        nonce = os.urandom(NONCE_BYTES)
         sealed = self._cipher(0, caller).encrypt(nonce, value, _bound(version, caller, kind, id))
         return bytes((version,)) + nonce + sealed
 
     def open(self, caller: str, kind: str, id: str, sealed: bytes) -> bytes:
-        if len(sealed) < 1 + NONCE + TAG or sealed[0] & ~COMPRESSED != VERSION:
+        if len(sealed) < 1 + NONCE_BYTES + TAG_BYTES or sealed[0] & ~COMPRESSED != VERSION:
             raise Unreadable("not a sealed value of a version that is known here")
         from cryptography.exceptions import InvalidTag
 
-        version, nonce, body = sealed[0], sealed[1 : 1 + NONCE], sealed[1 + NONCE :]
+        version, nonce, body = sealed[0], sealed[1 : 1 + NONCE_BYTES], sealed[1 + NONCE_BYTES :]
         bound = _bound(version, caller, kind, id)
         for number in range(len(self._secrets)):
             try:

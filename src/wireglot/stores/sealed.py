@@ -12,7 +12,7 @@ from wireglot.stores.base import Documents, StoreDown, Vault
 from wireglot.stores.records import Document
 from wireglot.stores.seal import Sealer, Unreadable
 
-OFF_LOOP: Final = 64 << 10
+OFF_LOOP_BYTES: Final = 64 << 10
 """Values that are larger together are sealed and opened in a thread: the loop has others to serve."""
 
 VAULT: Final = "vault"
@@ -144,4 +144,4 @@ class SealedVault:
 
 
 def _large(bodies: Iterable[bytes]) -> bool:
-    return sum(map(len, bodies)) > OFF_LOOP
+    return sum(map(len, bodies)) > OFF_LOOP_BYTES

@@ -1,4 +1,4 @@
-"""A store as lines of JSON, to be carried to another one. Sealed values stay sealed: the secret moves apart.
+"""A store as lines of JSON, to be read into another one. Sealed values stay sealed: the secret moves apart.
 
 The first line is a header, the last one says how many records there were, so that a file that was cut short
 is not taken for a whole one.
@@ -17,7 +17,7 @@ from wireglot.stores.base import Engine
 from wireglot.stores.records import Document, KeyRow, UsageRow, VaultEntry
 
 FORMAT: Final = 1
-BATCH: Final = 500
+BATCH_RECORDS: Final = 500
 BATCH_BYTES: Final = 4 << 20
 
 
@@ -88,7 +88,7 @@ async def import_lines(engine: Engine, lines: AsyncIterable[bytes] | Iterable[by
         batch.append(record)
         count += 1
         size += len(line)
-        if len(batch) >= BATCH or size > BATCH_BYTES:
+        if len(batch) >= BATCH_RECORDS or size > BATCH_BYTES:
             await engine.load(batch)
             batch, size = [], 0
     if not number:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.dialects.anthropic.support import CONTEXT, features
@@ -169,18 +170,7 @@ def test_usage_never_overlaps(raw, usage):
     """mapping 11, PAINS A12"""
     found = DIALECT.parse_response(message(usage=raw), CONTEXT).usage
     assert found is not None
-    assert (
-        Usage(
-            found.input,
-            found.cache_read,
-            found.cache_write,
-            found.cache_write_long,
-            0,
-            found.output,
-            found.reasoning,
-        )
-        == usage
-    )
+    assert msgspec.structs.replace(found, raw=None) == usage
 
 
 def test_an_account_of_another_dialect_adds_up():

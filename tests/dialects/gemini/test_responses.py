@@ -203,7 +203,11 @@ def test_usage_is_one_account_without_overlap():
         30,
     )
     assert (usage.total_input, usage.total_output, usage.total) == (105, 37, 142)
-    rendered = render(Response("r", "m", (), Stop("end"), Usage(40, 60, 0, 0, 5, 7, 30)))
+    rendered = render(
+        Response(
+            "r", "m", (), Stop("end"), Usage(input=40, cache_read=60, tool_prompt=5, output=7, reasoning=30)
+        )
+    )
     assert rendered.value["usageMetadata"] == raw
 
 
@@ -237,7 +241,11 @@ def test_the_providers_own_numbers_come_back_unless_the_account_changed():
 
 
 def test_cache_writes_count_as_prompt_and_say_so():
-    rendered = render(Response("r", "m", (Text("x"),), Stop("end"), Usage(10, 0, 4, 2, output=1)))
+    rendered = render(
+        Response(
+            "r", "m", (Text("x"),), Stop("end"), Usage(input=10, cache_write=4, cache_write_long=2, output=1)
+        )
+    )
     assert rendered.value["usageMetadata"]["promptTokenCount"] == 16
     assert [loss.feature for loss in rendered.losses] == ["usage.detail", "usage.detail"]
 

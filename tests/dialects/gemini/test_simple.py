@@ -143,7 +143,7 @@ def test_an_answer_has_geminis_shape():
         "m",
         (Reasoning("hm"), Text("x"), ToolCall("toolu_1", "f", "{}")),
         Stop("length"),
-        Usage(5, 1, output=2, reasoning=3),
+        Usage(input=5, cache_read=1, output=2, reasoning=3),
     )
     body = DIALECT.render_response(response, CONTEXT).value
     assert body["candidates"][0]["content"]["parts"][0] == {"text": "hm", "thought": True}
@@ -165,7 +165,7 @@ def test_a_stream_ends_with_usage_and_without_a_sentinel():
         PartStart(0, Text("")),
         Delta(0, "a"),
         PartEnd(0),
-        Finish(Stop("end"), Usage(1, output=2)),
+        Finish(Stop("end"), Usage(input=1, output=2)),
     ]
     data = DIALECT.stream_writer(CONTEXT).write(events)
     frames = data.decode().replace("\r\n", "\n").split("\n\n")[:-1]

@@ -44,8 +44,8 @@ EVENTS: list[Event] = [
     PartEnd(2),
     PartStart(3, ToolCall("toolu_2", "f", "")),
     PartEnd(3),
-    UsageReport(Usage(9)),
-    Finish(Stop("tool_calls"), Usage(5, 2, output=7, reasoning=3)),
+    UsageReport(Usage(input=9)),
+    Finish(Stop("tool_calls"), Usage(input=5, cache_read=2, output=7, reasoning=3)),
 ]
 
 

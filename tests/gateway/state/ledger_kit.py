@@ -11,14 +11,17 @@ from tests.gateway.kit import catalogued, exchange, own, settings
 from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings, StoreSettings
+from wireglot.gateway.state.ledger.drain import DrainPace
 from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
 from wireglot.ir.outcome import Usage
 from wireglot.providers.prices import Price
 from wireglot.providers.spec import ModelSpec
 from wireglot.stores import StoreDown
+from wireglot.stores.journal.disk import DISK, Disk
 from wireglot.stores.memory.ledger import MemoryLedger
 from wireglot.stores.records import UsageRow
 
+HURRIED = DrainPace(gather=0.001, retry=0.001, retry_max=0.002, close=0.05)
 PRICE = Price(1_000_000, 2_000_000)
 
 
@@ -94,14 +97,20 @@ def bookish(folder: Path | None, **store: Any) -> Settings:
 
 
 def books(
-    ledger: Ledger, settings: Settings, instance: str = "one", notes: Notes | None = None
+    ledger: Ledger,
+    settings: Settings,
+    instance: str = "one",
+    notes: Notes | None = None,
+    pace: DrainPace = HURRIED,
+    disk: Disk = DISK,
 ) -> UsageLedger:
     return UsageLedger(
-        ledger,  # type: ignore[arg-type]  # as much of a ledger as is needed
+        ledger,  # type: ignore[arg-type]  # as much of a ledger as this one needs
         settings,
         instance,
         notes if notes is not None else Notes(),
-        last_seconds=0.05,
+        pace=pace,
+        disk=disk,
     )
 
 

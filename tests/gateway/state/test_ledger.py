@@ -13,20 +13,14 @@ import pytest
 from tests.gateway.state.ledger_kit import Ledger, Notes, answered, begin, bookish, books, job_of, target
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics
-from wireglot.gateway.state.ledger import drain as books_drain
+from wireglot.gateway.state.ledger.drain import DrainPace
 from wireglot.gateway.state.ledger.rows import collapsed, completed
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 from wireglot.stores import StoreDown
+from wireglot.stores.journal.disk import Disk
 from wireglot.stores.memory.ledger import MemoryLedger
 from wireglot.stores.records import UsageRow
-
-
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(books_drain, "_GATHER", 0.001)
-    monkeypatch.setattr(books_drain, "_BACKOFF", 0.001)
-    monkeypatch.setattr(books_drain, "_BACKOFF_MAX", 0.002)
 
 
 def test_a_request_is_one_row_with_all_that_is_known_of_it(tmp_path: Path) -> None:
@@ -49,10 +43,30 @@ def test_a_request_is_one_row_with_all_that_is_known_of_it(tmp_path: Path) -> No
         await kept.flush()
         row = ledger.rows["req_1"]
         assert row == UsageRow(
-            "req_1", "alice", row.started, "one", "generate", "anthropic", "s1", "fast", "mine", "fast-1",
-            "openai-chat", False, "ok", row.finished, 200, "", 1, 7, 1000, 100, 0, 0, 0, 20, 5, "provider",
-            1000 + 100 + 40 + 10, ("user",), (),
-        )  # fmt: skip
+            id="req_1",
+            caller="alice",
+            started=row.started,
+            instance="one",
+            operation="generate",
+            dialect="anthropic",
+            session="s1",
+            model="fast",
+            provider="mine",
+            upstream_model="fast-1",
+            upstream_dialect="openai-chat",
+            outcome="ok",
+            finished=row.finished,
+            status=200,
+            attempts=1,
+            first_byte=7,
+            input=1000,
+            cache_read=100,
+            output=20,
+            reasoning=5,
+            source="provider",
+            cost=1000 + 100 + 40 + 10,
+            losses=("user",),
+        )
         assert row.finished >= row.started > 1_700_000_000_000
         await kept.close()
 
@@ -68,6 +82,24 @@ def test_a_duration_does_not_depend_on_how_long_the_machine_has_been_up(uptime: 
         passed = uptime + milliseconds / 1000
         row = completed(begun, job.record, price=None, flags=(), first_byte=passed, now=passed)
         assert (row.first_byte, row.finished - row.started) == (milliseconds, milliseconds)
+
+
+def test_whoever_asks_does_not_wait_for_the_next_try_of_a_store_that_was_down(tmp_path: Path) -> None:
+    async def work() -> None:
+        settings, ledger, notes = bookish(tmp_path), Ledger(), Notes()
+        kept = books(ledger, settings, notes=notes, pace=DrainPace(gather=0.0, retry=3600.0, close=0.05))
+        await kept.start()
+        ledger.down = True
+        begin(kept, job_of(1, settings), target(settings))
+        async with asyncio.timeout(10):
+            while "usage spooled" not in notes.events():
+                await asyncio.sleep(0.001)
+        ledger.down = False
+        assert await kept.flush(10)
+        assert list(ledger.rows) == ["req_1"]
+        await kept.close()
+
+    asyncio.run(work())
 
 
 def test_the_intent_is_in_the_store_while_the_request_runs(tmp_path: Path) -> None:
@@ -263,8 +295,9 @@ def test_a_full_journal_lets_requests_go_on_and_says_so_loudly(tmp_path: Path) -
         metrics = Metrics()
         kept.publish(metrics)
         await kept.start()
-        while kept.journal.room < 40 * 1024:  # its files are being made
-            await asyncio.sleep(0.001)
+        async with asyncio.timeout(10):
+            while kept.journal.room < 40 * 1024:  # its files are being made
+                await asyncio.sleep(0.001)
         ledger.down = True
         jobs = [job_of(number, settings) for number in range(600)]
         for job in jobs:
@@ -311,19 +344,16 @@ def test_where_the_ledger_is_required_a_request_without_a_row_is_refused(tmp_pat
     asyncio.run(work())
 
 
-def test_a_required_row_that_does_not_reach_the_disk_stops_the_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from wireglot.stores.journal import sync as module
-
-    def sync(fd: int) -> None:
+class Unsyncable(Disk):
+    def sync(self, fd: int) -> None:
         raise OSError(5, "Input/output error")
 
+
+def test_a_required_row_that_does_not_reach_the_disk_stops_the_request(tmp_path: Path) -> None:
     async def work() -> None:
-        monkeypatch.setattr(module, "sync_file", sync)
         for required in (True, False):
             settings = bookish(tmp_path, ledger_required=required)
-            kept = books(Ledger(), settings, f"required-{required}")
+            kept = books(Ledger(), settings, f"required-{required}", disk=Unsyncable())
             await kept.start()
             job = job_of(1, settings)
             begin(kept, job, target(settings))
@@ -471,8 +501,9 @@ def test_who_stops_while_journals_are_taken_over_leaves_them_to_others(tmp_path:
         await _leave_journals(ledger, settings)
         stuck = books(ledger, settings, "stuck")
         starting = asyncio.create_task(stuck.start())
-        while not stuck.trouble:  # it has them, and waits for the store
-            await asyncio.sleep(0.001)
+        async with asyncio.timeout(10):
+            while not stuck.trouble:  # it has them, and waits for the store
+                await asyncio.sleep(0.001)
         await asyncio.gather(stuck.close(), starting)
         ledger.down = False
         heir = books(ledger, settings, "heir")

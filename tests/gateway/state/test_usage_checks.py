@@ -160,7 +160,7 @@ def test_no_number_of_the_account_is_ever_negative(read: Any) -> None:
 
 
 def test_numbers_of_our_own_making_are_not_a_providers() -> None:
-    assert usage_checks(None) == usage_checks(Usage(1, output=2)) == ()
+    assert usage_checks(None) == usage_checks(Usage(input=1, output=2)) == ()
 
 
 def test_a_flaw_is_in_the_row_in_the_metrics_and_once_an_hour_in_the_log(tmp_path: Path) -> None:

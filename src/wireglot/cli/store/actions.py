@@ -16,7 +16,7 @@ import msgspec
 from wireglot.cli.paint import Paint, count
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.ledger.retention import prune
+from wireglot.gateway.state.ledger.sweeper import prune
 from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
 from wireglot.stores.base import Engine
 from wireglot.stores.records import KindStats, Stats

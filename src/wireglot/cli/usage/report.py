@@ -24,7 +24,7 @@ from wireglot.wire.json import BadJson, decode
 
 FAILED = 1
 UNUSABLE = 2
-_PATIENCE: Final = 30.0
+_ANSWER_SECONDS: Final = 30.0
 _OPTIONS: Final = {"group_by": "--by", "start": "--since", "end": "--until"}
 
 Asked = dict[str, str]
@@ -121,7 +121,7 @@ def _get(url: str, secret: str, asked: Asked) -> dict[str, Any]:
     headers = {"authorization": f"Bearer {secret}"} if secret else {}
     request = urllib.request.Request(f"{url}?{urlencode(asked)}", headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=_PATIENCE) as answer:
+        with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
             document = decode(answer.read())
     except urllib.error.HTTPError as refused:
         raise _Failed(f"{url}: {_complaint(refused)}") from None

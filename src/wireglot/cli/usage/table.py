@@ -8,19 +8,16 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any, Final, TextIO
 
 from wireglot.cli.paint import Paint, count, one_line
+from wireglot.ir.usage import KINDS
 
 _NUMBERS: Final = (
     ("requests", "requests"),
     ("failed", "failed"),
-    ("input_tokens", "input"),
-    ("cache_read_tokens", "cached"),
-    ("cache_write_tokens", "written"),
-    ("output_tokens", "output"),
-    ("reasoning_tokens", "reasoning"),
+    *((f"{kind}_tokens", about.heading) for kind, about in KINDS.items()),
 )
-_DAYS: Final = 60
+_CHART_DAYS: Final = 60
 _BLOCKS: Final = " ▏▎▍▌▋▊▉█"
-_NARROWEST: Final = 10
+_BAR_MIN_LETTERS: Final = 10
 _SMALLEST: Final = Decimal("0.0001")
 
 
@@ -30,8 +27,8 @@ def table_lines(report: dict[str, Any], stream: TextIO) -> list[str]:
     if not rows:
         return ["no usage"]
     names = report["group_by"]
-    # Columns that hold nothing but zeros say nothing.
-    shown = [(key, title) for key, title in _NUMBERS if key == "requests" or report["total"][key]]
+    # Columns that hold nothing but zeros say nothing, and a gateway elsewhere may count fewer kinds.
+    shown = [(key, title) for key, title in _NUMBERS if key == "requests" or report["total"].get(key)]
     head = [*names, *(title for _, title in shown), "p50 ms", f"cost {report['currency']}"]
     lines = [head, *(_cells(row, names, shown) for row in rows)]
     if names:
@@ -50,7 +47,7 @@ def _cells(row: dict[str, Any], names: list[str], shown: list[tuple[str, str]]) 
 
 
 def _cost(row: dict[str, Any]) -> str:
-    """What is not known is said; what is more than the books know has a plus."""
+    """What is not known is said; what is more than the ledger knows has a plus."""
     if row["cost"] is None:
         return "unpriced"
     cost = Decimal(row["cost"])
@@ -91,7 +88,7 @@ def chart_lines(report: dict[str, Any], stream: TextIO) -> list[str]:
     values = [by_day.get(day, 0) for day in days]
     figures = [f"{value:,}" for value in values]
     right = max(map(len, figures))
-    width = max(_NARROWEST, shutil.get_terminal_size((80, 24)).columns - len(days[0]) - right - 4)
+    width = max(_BAR_MIN_LETTERS, shutil.get_terminal_size((80, 24)).columns - len(days[0]) - right - 4)
     bar = _blocks if _can_show(stream) else _hashes
     most = max(values)
     lines = [paint("tokens a day", "bold")]
@@ -103,7 +100,7 @@ def chart_lines(report: dict[str, Any], stream: TextIO) -> list[str]:
 
 def _days(first: str, last: str) -> list[str]:
     end = date.fromisoformat(last)
-    begin = max(date.fromisoformat(first), end - timedelta(days=_DAYS - 1))
+    begin = max(date.fromisoformat(first), end - timedelta(days=_CHART_DAYS - 1))
     return [(begin + timedelta(days=n)).isoformat() for n in range((end - begin).days + 1)]
 
 

@@ -10,6 +10,7 @@ from wireglot.dialects.openai_values import parse_logprob
 from wireglot.ir.content import Extra, TokenLogprob
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage
+from wireglot.ir.usage import counts_of
 
 _REASONS: dict[str, StopReason] = {
     "stop": "end",
@@ -124,13 +125,18 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
         reasoning = min(reasoning, completion)
         output = completion - reasoning
     return Usage(
-        prompt - read - written, read, written, 0, 0, output, reasoning, Extra(NAME, raw) if raw else None
+        input=prompt - read - written,
+        cache_read=read,
+        cache_write=written,
+        output=output,
+        reasoning=reasoning,
+        raw=Extra(NAME, raw) if raw else None,
     )
 
 
 def render_usage(usage: Usage, losses: list[Loss]) -> dict[str, Any]:
     raw = own_fields(usage.raw, NAME)
-    if raw and _numbers(parse_usage(raw)) == _numbers(usage):
+    if raw and counts_of(parse_usage(raw)) == counts_of(usage):
         return dict(raw)
     if usage.cache_write_long:
         losses.append(
@@ -149,18 +155,6 @@ def render_usage(usage: Usage, losses: list[Loss]) -> dict[str, Any]:
         "prompt_tokens_details": prompt,
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning or 0},
     }
-
-
-def _numbers(usage: Usage) -> tuple[int, ...]:
-    return (
-        usage.input,
-        usage.cache_read,
-        usage.cache_write,
-        usage.cache_write_long,
-        usage.tool_prompt,
-        usage.output,
-        usage.reasoning or 0,
-    )
 
 
 def parse_logprobs(value: Any) -> tuple[TokenLogprob, ...] | None:

@@ -17,6 +17,7 @@ from wireglot.gateway.observe.record import Record
 from wireglot.http.redaction import Redactor
 from wireglot.ir.errors import legible
 from wireglot.ir.outcome import Usage
+from wireglot.ir.usage import KINDS, named_sums
 from wireglot.wire.json import mend_text
 
 Level = Literal["debug", "info", "warn", "error"]
@@ -241,15 +242,10 @@ def features_of(record: Record) -> list[str]:
     return list(dict.fromkeys([loss.feature for loss in record.losses]))
 
 
-def tokens_of(usage: Usage) -> dict[str, int]:
-    """The numbers never overlap; see `ir.outcome.Usage`."""
-    return {
-        "input": usage.input + usage.tool_prompt,
-        "output": usage.output,
-        "cache_read": usage.cache_read,
-        "cache_write": usage.cache_write + usage.cache_write_long,
-        "reasoning": usage.reasoning or 0,
-    }
+# The numbers never overlap. What everybody looks for comes first.
+tokens_of: Final = named_sums(
+    {kind: KINDS[kind].counts for kind in sorted(KINDS, key=lambda kind: kind not in ("input", "output"))}
+)
 
 
 def _tokens(usage: Usage | None, source: str) -> str:

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from wireglot.gateway.observe.record import Record, UsageSource
 from wireglot.ir.outcome import Usage
+from wireglot.ir.usage import KINDS, kinds_of
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 MODELS: Final = 200
@@ -276,10 +277,7 @@ class Metrics:
 class _Route:
     """The cells that the requests of one dialect to one model share."""
 
-    __slots__ = (
-        "cache_read", "cache_write", "first_byte", "input", "labels", "metrics", "outcomes", "output",
-        "reasoning", "seconds", "sources",
-    )  # fmt: skip
+    __slots__ = ("first_byte", "labels", "metrics", "outcomes", "seconds", "sources", "tokens")
 
     def __init__(self, metrics: Metrics, labels: Labels) -> None:
         dialect, provider, model = labels
@@ -289,12 +287,7 @@ class _Route:
         self.first_byte = metrics.first_byte.spread((dialect, provider))
         self.outcomes: dict[tuple[int, str], Cell] = {}
         self.sources: dict[str, Cell] = {}
-        tokens = metrics.tokens.cell
-        self.input = tokens((provider, model, "input"))
-        self.output = tokens((provider, model, "output"))
-        self.reasoning = tokens((provider, model, "reasoning"))
-        self.cache_read = tokens((provider, model, "cache_read"))
-        self.cache_write = tokens((provider, model, "cache_write"))
+        self.tokens = tuple(metrics.tokens.cell((provider, model, kind)) for kind in KINDS)
 
     def count(self, record: Record) -> None:
         ending = (record.status, record.outcome)
@@ -311,11 +304,8 @@ class _Route:
             self._count_tokens(record.usage, record.usage_source)
 
     def _count_tokens(self, usage: Usage, source: UsageSource) -> None:
-        self.input.value += usage.input + usage.tool_prompt
-        self.output.value += usage.output
-        self.reasoning.value += usage.reasoning or 0
-        self.cache_read.value += usage.cache_read
-        self.cache_write.value += usage.cache_write + usage.cache_write_long
+        for counted, tokens in zip(self.tokens, kinds_of(usage), strict=True):
+            counted.value += tokens
         cell = self.sources.get(source)
         if cell is None:
             cell = self.sources[source] = self.metrics.usage.cell((self.labels[1], source))

@@ -22,6 +22,7 @@ from wireglot.gateway.observe.metrics import ModelNames
 from wireglot.gateway.observe.record import Record
 from wireglot.http.redaction import Redactor
 from wireglot.ir.outcome import Usage
+from wireglot.ir.usage import KINDS, kinds_of
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -48,6 +49,13 @@ _NAMES: Final = {
 
 _OPERATIONS: Final = {"gemini": "generate_content", "code-assist": "generate_content"}
 """By the upstream's dialect; else "chat"."""
+
+_PARTS: Final = {
+    "cache_read": "gen_ai.usage.cache_read.input_tokens",
+    "cache_write": "gen_ai.usage.cache_creation.input_tokens",
+    "reasoning": "gen_ai.usage.reasoning.output_tokens",
+}
+"""Kinds of tokens for which the conventions have a name; the others are told within the whole."""
 
 _SDK_LOG: Final = logging.getLogger("opentelemetry")
 _TOKENS: Final = tuple(4**power for power in range(14))
@@ -213,11 +221,10 @@ def _usage(usage: Usage) -> Attributes:
     told: Attributes = {
         "gen_ai.usage.input_tokens": usage.total_input,
         "gen_ai.usage.output_tokens": usage.total_output,
-        "gen_ai.usage.cache_read.input_tokens": usage.cache_read,
-        "gen_ai.usage.cache_creation.input_tokens": usage.cache_write + usage.cache_write_long,
     }
-    if usage.reasoning is not None:
-        told["gen_ai.usage.reasoning.output_tokens"] = usage.reasoning
+    for kind, tokens in zip(KINDS, kinds_of(usage), strict=True):
+        if kind in _PARTS and (kind != "reasoning" or usage.reasoning is not None):
+            told[_PARTS[kind]] = tokens
     return told
 
 

@@ -18,5 +18,3 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     """After which an idempotency claim is free again whose process says nothing: it has died."""
     claim_beat_seconds: float = 10.0
     """Between two renewals of a claim."""
-    ledger_last_seconds: float = 2.0
-    """For the store to take the last rows when the process ends."""

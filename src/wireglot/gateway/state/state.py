@@ -68,9 +68,7 @@ class State:
         self.vault = SealedVault(vault, sealer, self._unreadable)
         self.vault_apart: Vault | None = vault if vault is not engine.vault else None
         """The vault, where it is not the engine's: wiping a caller must reach it too."""
-        self.ledger = UsageLedger(
-            engine.ledger, settings, self.instance, note, last_seconds=pace.ledger_last_seconds
-        )
+        self.ledger = UsageLedger(engine.ledger, settings, self.instance, note)
         self.keys = KeyTable(engine.keys, note, look_seconds=pace.keys_look_seconds)
         self.sharing = Sharing(counters, self.instance, note)
         self.quotas = Quotas(counters, engine.ledger, self.instance, note, peers=lambda: self.sharing.peers)

@@ -11,7 +11,8 @@ from collections.abc import Collection, Generator
 from pathlib import Path
 from typing import Final
 
-from wireglot.stores.journal.segment import BEGIN, SUFFIX, Segment, lock_file
+from wireglot.stores.journal.disk import Disk, lock_file
+from wireglot.stores.journal.segment import BEGIN, SUFFIX, Segment
 
 LOCK: Final = "lock"
 """In each process's directory, held by its owner; in the directory above, by whoever makes or takes one."""
@@ -31,8 +32,8 @@ def held(folder: Path) -> Generator[None, None, None]:
 class Shelf:
     """`spares` are the files that can be written from their beginning."""
 
-    def __init__(self, home: Path | None, size: int, most: int) -> None:
-        """`home`: None for files without a name, which go with the process."""
+    def __init__(self, home: Path | None, size: int, most: int, disk: Disk) -> None:
+        """`home`: None for files without a name, which go with the process. `most`: files of `size` bytes."""
         self.home = home
         self.spares: deque[Segment] = deque()
         self._size = size
@@ -40,6 +41,7 @@ class Shelf:
         # A journal that ends with its process need not be promised room.
         self._ahead = most if home is not None else 1
         self._made = 0
+        self._disk = disk
         self._making = threading.Lock()
         self._lock = -1
 
@@ -78,7 +80,7 @@ class Shelf:
             else:
                 path = self.home / f"{self._made}{SUFFIX}"
                 fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-            self.spares.append(Segment.create(fd, self._size, path))
+            self.spares.append(Segment.create(fd, self._size, path, self._disk))
             self._made += 1
 
     def leave(self, written: Collection[Segment], *, keep: bool) -> None:

@@ -18,18 +18,19 @@ from typing import Final
 
 import msgspec
 
+from wireglot.stores.journal.disk import DISK, Disk
 from wireglot.stores.journal.files import Shelf
-from wireglot.stores.journal.recent import Recent
+from wireglot.stores.journal.recent import RECENT_ROWS, Recent
 from wireglot.stores.journal.segment import BEGIN, Segment, frame
-from wireglot.stores.journal.sync import Syncer, words
+from wireglot.stores.journal.sync import TIMING, Syncer, Timing, reason_of
 from wireglot.stores.records import UsageRow
 
-SEGMENT: Final = 4 * 1024 * 1024
-LEAST: Final = 64 * 1024
+SEGMENT_BYTES: Final = 4 * 1024 * 1024
+LIMIT_MIN_BYTES: Final = 64 * 1024
 _SEGMENTS_MIN: Final = 4
-_ROW_MAX: Final = 4 * 1024
+_ROW_MAX_BYTES: Final = 4 * 1024
 """More than a row takes; what may stay empty at the end of a file."""
-_READ: Final = 256 * 1024
+_READ_BYTES: Final = 256 * 1024
 
 
 class JournalFull(Exception):
@@ -47,26 +48,36 @@ class Journal:
     """One process's own. All methods belong to one event loop."""
 
     def __init__(
-        self, folder: Path | None, instance: str, *, limit: int, sync: bool = True, segment: int = SEGMENT
+        self,
+        folder: Path | None,
+        instance: str,
+        *,
+        limit: int,
+        sync: bool = True,
+        segment: int = SEGMENT_BYTES,
+        recent: int = RECENT_ROWS,
+        timing: Timing = TIMING,
+        disk: Disk = DISK,
     ) -> None:
-        """`folder` holds a directory for each process; None: files without a name, gone with the process."""
-        limit = max(limit, LEAST)
+        """`folder` holds a directory for each process; None: files without a name, gone with the process.
+        `limit` and `segment` are bytes, of all files and of one; `recent` rows are kept at hand."""
+        limit = max(limit, LIMIT_MIN_BYTES)
         self.folder = folder
         self.damaged = 0
         """Places from which rows could not be read back."""
         size = min(segment, limit // _SEGMENTS_MIN)
-        self._shelf = Shelf(folder / instance if folder is not None else None, size, limit // size)
+        self._shelf = Shelf(folder / instance if folder is not None else None, size, limit // size, disk)
         self._numbers = 0
         self._written: deque[Segment] = deque()
         self._current: Segment | None = None
         self._read_at = BEGIN
-        self._recent = Recent()
+        self._recent = Recent(recent)
         self._sequence = 0
         self._unwritten = bytearray()
         """The last rows, framed for the current file: written with the next, or at the loop's next turn."""
         self._doubtful = range(0)
         """Rows that were damaged before they were on the disk."""
-        self._syncer = Syncer(self._shelf, sync=sync, mend=self._mend, is_well=self._put_soon)
+        self._syncer = Syncer(self._shelf, sync=sync, mend=self._mend, is_well=self._put_soon, timing=timing)
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -90,11 +101,11 @@ class Journal:
     @property
     def room(self) -> int:
         """Bytes that can be written for sure."""
-        return self._left + self._shelf.room(_ROW_MAX)
+        return self._left + self._shelf.room(_ROW_MAX_BYTES)
 
     def takes(self, leave: int = 0) -> bool:
         """Whether another row can be written, and as many bytes after it."""
-        leave += _ROW_MAX
+        leave += _ROW_MAX_BYTES
         return not self._syncer.trouble and (self._left >= leave or self.room >= leave)
 
     @property
@@ -204,7 +215,7 @@ class Journal:
             if not self._shelf.spares:
                 raise JournalFull("the journal is full")
         except OSError as problem:
-            raise JournalFull(words(problem)) from None
+            raise JournalFull(reason_of(problem)) from None
         segment = self._shelf.spares.popleft()
         try:
             segment.begin(self._numbers + 1)
@@ -222,7 +233,7 @@ class Journal:
 
     def _failed(self, problem: OSError) -> JournalFull:
         syncer = self._syncer
-        syncer.trouble = words(problem)
+        syncer.trouble = reason_of(problem)
         syncer.settle(self._sequence)
         syncer.ask()
         return JournalFull(syncer.trouble)
@@ -238,7 +249,7 @@ class Journal:
             if recent.whole:
                 rows, behind = recent.first(limit, segment.number, segment.end)
             else:
-                rows, behind = segment.rows(self._read_at, limit, _READ)
+                rows, behind = segment.rows(self._read_at, limit, _READ_BYTES)
             if rows:
                 return rows, Position(segment.number, behind)
             # Its end, or a place that can no longer be read: nothing behind such a place can be trusted.
@@ -271,7 +282,7 @@ class Journal:
         try:
             intact = [segment.rewrite() for segment in self._written if segment.safe < segment.end]
         except OSError as problem:
-            self._syncer.trouble = words(problem)
+            self._syncer.trouble = reason_of(problem)
             return False
         if not all(intact):
             self.damaged += intact.count(False)

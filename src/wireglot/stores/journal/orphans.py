@@ -7,8 +7,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from wireglot.stores.journal.disk import lock_file
 from wireglot.stores.journal.files import LOCK, held
-from wireglot.stores.journal.segment import SUFFIX, lock_file, number_of, read_segment
+from wireglot.stores.journal.segment import SUFFIX, number_of, read_segment
 from wireglot.stores.records import UsageRow
 
 

@@ -8,13 +8,14 @@ from typing import Final
 
 from wireglot.stores.records import UsageRow
 
-MOST: Final = 4096
+RECENT_ROWS: Final = 4096
 
 
 class Recent:
     """`whole`: it holds every row that was not applied. Otherwise it holds none: they had become too many."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = RECENT_ROWS) -> None:
+        self._most = most
         self.whole = True
         self._rows: deque[tuple[UsageRow, int, int]] = deque()
 
@@ -23,7 +24,7 @@ class Recent:
         if self.whole:
             rows = self._rows
             rows.append((row, segment, end))
-            if len(rows) > MOST:
+            if len(rows) > self._most:
                 self.whole = False
                 rows.clear()
 

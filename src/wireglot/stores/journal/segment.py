@@ -7,76 +7,41 @@ salt, so that rows left over from the file's last use are never taken for rows o
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import secrets
 import struct
-import sys
 import zlib
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from wireglot.stores.journal.disk import Disk
 from wireglot.stores.records import UsageRow
 
 _MAGIC: Final = b"WGJ1"
 _HEADER: Final = struct.Struct(">4sIQ")
 _FRAME: Final = struct.Struct(">II")
 BEGIN: Final = _HEADER.size
-FRAME: Final = _FRAME.size
+"""Where the rows of a file begin."""
+_FRAME_BYTES: Final = _FRAME.size
 SUFFIX: Final = ".usage"
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(UsageRow)
-
-# Neither exists everywhere. Where room cannot be reserved, a full disk shows when a row is written.
-_reserve = getattr(os, "posix_fallocate", None)
-sync_file = getattr(os, "fdatasync", os.fsync)
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def lock_file(fd: int, *, wait: bool = False) -> bool:
-        try:
-            msvcrt.locking(fd, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-    def _pwrite(fd: int, data: bytes | bytearray, at: int) -> int:
-        os.lseek(fd, at, os.SEEK_SET)
-        return os.write(fd, data)
-
-    def _pread(fd: int, amount: int, at: int) -> bytes:
-        os.lseek(fd, at, os.SEEK_SET)
-        return os.read(fd, amount)
-
-else:
-    import fcntl
-
-    _pwrite, _pread = os.pwrite, os.pread
-
-    def lock_file(fd: int, *, wait: bool = False) -> bool:
-        """Be the one holder of a file, until it is closed or the process ends, however it ends."""
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
 
 
 def frame(row: UsageRow, buffer: bytearray, salt: int) -> None:
     """Add a row to `buffer`. Raises UnicodeEncodeError, and has then added nothing."""
     at = len(buffer)
     try:
-        _ENCODER.encode_into(row, buffer, at + FRAME)
+        _ENCODER.encode_into(row, buffer, at + _FRAME_BYTES)
     except UnicodeEncodeError:
         del buffer[at:]
         raise
     with memoryview(buffer) as view:
-        checksum = zlib.crc32(view[at + FRAME :], salt)
-    _FRAME.pack_into(buffer, at, len(buffer) - at - FRAME, checksum)
+        checksum = zlib.crc32(view[at + _FRAME_BYTES :], salt)
+    _FRAME.pack_into(buffer, at, len(buffer) - at - _FRAME_BYTES, checksum)
 
 
 def unframe(data: bytes, salt: int, limit: int) -> tuple[list[UsageRow], int]:
@@ -84,25 +49,26 @@ def unframe(data: bytes, salt: int, limit: int) -> tuple[list[UsageRow], int]:
     rows: list[UsageRow] = []
     at = 0
     with memoryview(data) as view:
-        while len(rows) < limit and at + FRAME <= len(data):
+        while len(rows) < limit and at + _FRAME_BYTES <= len(data):
             length, checksum = _FRAME.unpack_from(data, at)
-            body = view[at + FRAME : at + FRAME + length]
+            body = view[at + _FRAME_BYTES : at + _FRAME_BYTES + length]
             if not length or len(body) < length or zlib.crc32(body, salt) != checksum:
                 break
             try:
                 rows.append(_DECODER.decode(body))
             except msgspec.MsgspecError:
                 break  # of a version that is not ours
-            at += FRAME + length
+            at += _FRAME_BYTES + length
     return rows, at
 
 
 class Segment:
     """Written from its beginning to its end, read behind. Its file stays as large as it was made."""
 
-    __slots__ = ("end", "fd", "number", "path", "safe", "salt", "size")
+    __slots__ = ("disk", "end", "fd", "number", "path", "safe", "salt", "size")
 
-    def __init__(self, fd: int, size: int, path: Path | None) -> None:
+    def __init__(self, fd: int, size: int, path: Path | None, disk: Disk) -> None:
+        self.disk = disk
         self.fd = fd
         self.size = size
         self.path = path
@@ -114,16 +80,15 @@ class Segment:
         """What lies before it is known to be on the disk."""
 
     @classmethod
-    def create(cls, fd: int, size: int, path: Path | None) -> Segment:
+    def create(cls, fd: int, size: int, path: Path | None, disk: Disk) -> Segment:
         try:
-            if _reserve is not None:
-                _reserve(fd, 0, size)
+            disk.reserve(fd, size)
         except OSError:
             os.close(fd)
             if path is not None:
                 path.unlink(missing_ok=True)
             raise
-        return cls(fd, size, path)
+        return cls(fd, size, path, disk)
 
     def begin(self, number: int) -> None:
         """Forget what it holds. `number` is its place among its siblings."""
@@ -134,30 +99,31 @@ class Segment:
     def forget(self) -> None:
         """Its rows are in the store: whoever finds the file need not read it."""
         with contextlib.suppress(OSError):  # then they are applied once more, which changes nothing
-            _pwrite(self.fd, bytes(BEGIN), 0)
+            self.disk.write(self.fd, bytes(BEGIN), 0)
 
     def touch(self) -> None:
         """Write the header; also to find out whether the file can be written."""
-        _write(self.fd, _HEADER.pack(_MAGIC, self.salt, self.number), 0)
+        self.disk.write(self.fd, _HEADER.pack(_MAGIC, self.salt, self.number), 0)
 
     def put(self, framed: bytes | bytearray) -> None:
-        amount = len(framed)
-        if _pwrite(self.fd, framed, self.end) != amount:
-            raise _no_space()
-        self.end += amount
+        self.disk.write(self.fd, framed, self.end)
+        self.end += len(framed)
+
+    def sync(self) -> None:
+        self.disk.sync(self.fd)
 
     def rewrite(self) -> bool:
         """Write again what may not be on the disk. False where it can no longer be read itself."""
-        data = _pread(self.fd, self.end - self.safe, self.safe)
+        data = self.disk.read(self.fd, self.end - self.safe, self.safe)
         intact = unframe(data, self.salt, len(data))[1] == self.end - self.safe
         self.touch()
         if intact:
-            _write(self.fd, data, self.safe)
+            self.disk.write(self.fd, data, self.safe)
         return intact
 
     def rows(self, at: int, limit: int, amount: int) -> tuple[list[UsageRow], int]:
         """Rows from a place on, of at most `amount` bytes, and the place behind them."""
-        data = _pread(self.fd, min(amount, self.end - at), at)
+        data = self.disk.read(self.fd, min(amount, self.end - at), at)
         rows, used = unframe(data, self.salt, limit)
         return rows, at + used
 
@@ -177,12 +143,3 @@ def read_segment(path: Path) -> list[UsageRow]:
     data = path.read_bytes()
     _, salt, _ = _HEADER.unpack_from(data)
     return unframe(data[BEGIN:], salt, len(data))[0]
-
-
-def _write(fd: int, data: bytes | bytearray, at: int) -> None:
-    if _pwrite(fd, data, at) != len(data):
-        raise _no_space()
-
-
-def _no_space() -> OSError:
-    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -8,17 +8,25 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from wireglot.stores.journal.files import Shelf
-from wireglot.stores.journal.segment import Segment, sync_file
+from wireglot.stores.journal.segment import Segment
 
-_GATHER: Final = 0.003
-"""Seconds between two syncs while many wait."""
-_LATER: Final = 0.075
-"""Seconds for which a row that nobody waits for may be without a sync."""
-_AGAIN: Final = 1.0
-"""Seconds until what failed is tried again."""
+
+class Timing(NamedTuple):
+    """Seconds."""
+
+    gather: float = 0.003
+    """Between two syncs while many wait."""
+    later: float = 0.075
+    """For which a row that nobody waits for may be without a sync."""
+    retry: float = 1.0
+    """Until what failed is tried again."""
+    sleep: Callable[[float], None] = time.sleep
+
+
+TIMING: Final = Timing()
 
 _Mark = tuple[Segment, int, int]
 """A file, its number and its end when it was synced: by now it may be used anew."""
@@ -28,7 +36,13 @@ class Syncer:
     """Its public methods belong to the loop."""
 
     def __init__(
-        self, shelf: Shelf, *, sync: bool, mend: Callable[[], bool], is_well: Callable[[], None]
+        self,
+        shelf: Shelf,
+        *,
+        sync: bool,
+        mend: Callable[[], bool],
+        is_well: Callable[[], None],
+        timing: Timing = TIMING,
     ) -> None:
         """`mend` writes again what a sync that failed may have lost, `is_well` is told when a disk works
         again; both are called on the loop."""
@@ -45,6 +59,7 @@ class Syncer:
         self._shelf = shelf
         self._mend = mend
         self._is_well = is_well
+        self._timing = timing
         self._later: asyncio.TimerHandle | None = None
         self._asked = False
         self._stopping = False
@@ -81,7 +96,7 @@ class Syncer:
     def ask_later(self) -> None:
         """There is a row that nobody waits for; it is synced with the next that is, or in a moment."""
         if self.sync and self._later is None:
-            self._later = self._loop.call_later(_LATER, self._is_later)
+            self._later = self._loop.call_later(self._timing.later, self._is_later)
 
     def wait_for(self, sequence: int) -> Awaitable[None]:
         """Until the row is on the disk, or cannot be."""
@@ -120,7 +135,7 @@ class Syncer:
             self._shelf.enter()
             self._shelf.make()
         except OSError as problem:
-            self.trouble = words(problem)
+            self.trouble = reason_of(problem)
 
     def _run(self) -> None:
         pause = 0.0
@@ -130,16 +145,16 @@ class Syncer:
             self._asked = False  # what is written from here on asks again
             stopping = self._stopping
             if self._crowded and self.appended > self.covered and not stopping:
-                rest = last + _GATHER - time.monotonic()
+                rest = last + self._timing.gather - time.monotonic()
                 if rest > 0:
-                    time.sleep(rest)
+                    self._timing.sleep(rest)
             failed = False
             if self.sync and self.appended > self.covered:
                 failed = not self._sync_all()
                 last = time.monotonic()
             if stopping:
                 return
-            pause = _AGAIN if failed else self._prepare()
+            pause = self._timing.retry if failed else self._prepare()
 
     def _sync_all(self) -> bool:
         if self._unsure:
@@ -155,7 +170,7 @@ class Syncer:
             if current is not None:
                 marks.append(_synced(current))
         except OSError as problem:
-            self.trouble = words(problem)
+            self.trouble = reason_of(problem)
             self._unsure = True
             return False
         else:
@@ -172,21 +187,21 @@ class Syncer:
             current = self.current
             if self.trouble and current is not None:
                 current.touch()
-                sync_file(current.fd)
+                current.sync()
         except OSError as problem:
-            self.trouble = words(problem)
+            self.trouble = reason_of(problem)
             self._unsure = True
-            return _AGAIN
+            return self._timing.retry
         lacking = self._shelf.lacks
         try:
             if lacking:
                 self._shelf.make()
         except OSError as problem:
             if self.current is None and not self._shelf.spares:
-                self.trouble = words(problem)
+                self.trouble = reason_of(problem)
             else:
                 self._no_trouble()
-            return _AGAIN
+            return self._timing.retry
         self._no_trouble()
         return 0.0 if lacking else -1
 
@@ -200,13 +215,13 @@ class Syncer:
             self._loop.call_soon_threadsafe(work, *given)
 
 
-def words(problem: OSError) -> str:
+def reason_of(problem: OSError) -> str:
     return problem.strerror or str(problem)
 
 
 def _synced(segment: Segment) -> _Mark:
     mark = (segment, segment.number, segment.end)
-    sync_file(segment.fd)
+    segment.sync()
     return mark
 
 

@@ -9,8 +9,8 @@ from typing import Final
 from wireglot.stores.claims import Weighed, filled
 from wireglot.stores.records import Budget, Denied, Rate
 
-CROWD: Final = 4096
-"""So many rates or budgets make it worth looking for those that are over."""
+TIDY_ABOVE: Final = 4096
+"""With more rates or budgets than this, those that are over are looked for and dropped."""
 
 
 class MemoryCounters:
@@ -41,7 +41,7 @@ class MemoryCounters:
         if weighed.denied is None:
             self._rates.update(weighed.rates)
             self._budgets.update(weighed.budgets)
-            if len(self._rates) > CROWD or len(self._budgets) > CROWD:
+            if len(self._rates) > TIDY_ABOVE or len(self._budgets) > TIDY_ABOVE:
                 self._tidy(now, wall)
         return weighed.denied
 

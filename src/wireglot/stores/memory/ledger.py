@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from wireglot.ir.usage import KINDS, kinds_of
 from wireglot.stores.records import Grouping, Session, UsageQuery, UsageRow, UsageTotal, gives_way
 
 
@@ -55,7 +56,7 @@ class MemoryLedger:
             for row in self.usage.values()
             if row.caller == caller and row.started >= since and row.outcome
         ]
-        return sum(row.tokens for row in rows), sum(row.cost or 0 for row in rows)
+        return sum(row.total for row in rows), sum(row.cost or 0 for row in rows)
 
     async def sessions(self, caller: str, *, limit: int, before: int = 0, beyond: str = "") -> list[Session]:
         named: dict[str, list[UsageRow]] = {}
@@ -112,14 +113,12 @@ def _total(group: tuple[str, ...], rows: Sequence[UsageRow]) -> UsageTotal:
         requests=len(rows),
         failed=sum(row.outcome != "ok" for row in ended),
         open=len(rows) - len(ended),
-        input=sum(row.input + row.tool_prompt for row in rows),
-        cache_read=sum(row.cache_read for row in rows),
-        cache_write=sum(row.cache_write + row.cache_write_long for row in rows),
-        output=sum(row.output for row in rows),
-        reasoning=sum(row.reasoning for row in rows),
+        tokens=dict(zip(KINDS, map(sum, zip(*map(kinds_of, rows), strict=True)), strict=True))
+        if rows
+        else dict.fromkeys(KINDS, 0),
         cost=sum(row.cost or 0 for row in rows),
         unpriced=sum(
-            row.cost is None and (row.tokens > 0 or (row.outcome == "ok" and row.source == "none"))
+            row.cost is None and (row.total > 0 or (row.outcome == "ok" and row.source == "none"))
             for row in ended
         ),
         milliseconds=sum(took),
@@ -135,7 +134,7 @@ def _session(id: str, rows: Sequence[UsageRow]) -> Session:
         id=id,
         caller=last.caller,
         requests=len(rows),
-        tokens=sum(row.tokens for row in rows),
+        tokens=sum(row.total for row in rows),
         cost=sum(row.cost or 0 for row in rows),
         model=last.model,
         dialects=tuple(sorted({row.dialect for row in rows if row.dialect})),

@@ -10,8 +10,8 @@ import msgspec
 from wireglot.stores.base import StoreUnusable
 
 DEFAULT_SCHEMA: Final = "wireglot"
-_LONGEST_NAME: Final = 63
-"""Bytes; PostgreSQL would cut a longer one silently, and two schemas could become one."""
+_NAME_MAX_BYTES: Final = 63
+"""PostgreSQL would cut a longer one silently, and two schemas could become one."""
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -28,7 +28,7 @@ def read_address(url: str) -> Address:
     base, _, query = url.partition("?")
     options = parse_qsl(query, keep_blank_values=True)
     schema = dict(options).get("schema", DEFAULT_SCHEMA)
-    if not schema or "\0" in schema or len(schema.encode("utf-8", "replace")) > _LONGEST_NAME:
-        raise StoreUnusable(f"store.url: schema must be a name of 1 to {_LONGEST_NAME} bytes")
+    if not schema or "\0" in schema or len(schema.encode("utf-8", "replace")) > _NAME_MAX_BYTES:
+        raise StoreUnusable(f"store.url: schema must be a name of 1 to {_NAME_MAX_BYTES} bytes")
     others = urlencode([(name, value) for name, value in options if name != "schema"])
     return Address(dsn=f"{base}?{others}" if others else base, schema=schema)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from wireglot.stores.postgres.link import Connection, Link, touched
+from wireglot.stores.postgres.pool import Connection, PostgresPool, touched
 from wireglot.stores.records import Document
-from wireglot.stores.text import from_text, to_text
+from wireglot.stores.sql import from_text, to_text
 
 NOW: Final = "(extract(epoch FROM now()) * 1000)::bigint"
 """The server's clock: the whole fleet agrees on what has expired."""
@@ -24,7 +24,7 @@ _REPLACE: Final = (
     "created = excluded.created, expires = excluded.expires, body = excluded.body "
 )
 INSERT_IF_NEW: Final = _INSERT + "ON CONFLICT DO NOTHING"
-_LONGEST_ID: Final = 1000
+_ID_MAX_LETTERS: Final = 1000
 """PostgreSQL's indexes hold no more than about 2,700 bytes for a row."""
 
 
@@ -33,8 +33,8 @@ class _AlreadyThere(Exception):
 
 
 class PostgresDocuments:
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, pool: PostgresPool) -> None:
+        self._pool = pool
 
     async def put(self, documents: Sequence[Document], *, new: bool = False) -> bool:
         values = columns(documents)
@@ -51,11 +51,11 @@ class PostgresDocuments:
                 return turn > 0 and await _are_ours(connection, values)
             return True
 
-        return await self._link.run(work) if documents else True
+        return await self._pool.run(work) if documents else True
 
     async def replace(self, document: Document) -> bool:
         return bool(
-            await self._link.execute(
+            await self._pool.execute(
                 "UPDATE documents SET parent = $4, number = $5, created = $6, expires = $7, body = $8 "
                 f"WHERE tenant = $1 AND kind = $2 AND id = $3 AND {LIVE}",
                 *(column[0] for column in columns([document])),
@@ -64,7 +64,7 @@ class PostgresDocuments:
 
     async def touch(self, caller: str, kind: str, id: str, *, created: int, expires: int) -> bool:
         return bool(
-            await self._link.execute(
+            await self._pool.execute(
                 "UPDATE documents SET created = $4, expires = $5 "
                 f"WHERE tenant = $1 AND kind = $2 AND id = $3 AND {LIVE}",
                 to_text(caller),
@@ -76,7 +76,7 @@ class PostgresDocuments:
         )
 
     async def touch_pieces(self, caller: str, kind: str, parent: str, *, expires: int) -> None:
-        await self._link.execute(
+        await self._pool.execute(
             "UPDATE documents SET expires = $4 "
             f"WHERE tenant = $1 AND kind = $2 AND parent = $3 AND parent <> '' AND {LIVE}",
             to_text(caller),
@@ -108,7 +108,7 @@ class PostgresDocuments:
                 await connection.execute(_INSERT + _REPLACE, *values[:4], numbers, *values[5:])
                 return int(numbers[0])
 
-        return await self._link.run(work)
+        return await self._pool.run(work)
 
     async def get(self, caller: str, kind: str, ids: Sequence[str]) -> list[Document]:
         return await self._select(
@@ -172,12 +172,12 @@ class PostgresDocuments:
         )
 
     async def _select(self, query: str, *values: object) -> list[Document]:
-        return [document(row) for row in await self._link.fetch(query, *values)]
+        return [document(row) for row in await self._pool.fetch(query, *values)]
 
     async def _delete(self, where: str, *values: object) -> int:
         """What had expired goes too, and does not count."""
         # The command's count is that of the last part: the rows it selects.
-        return await self._link.change(
+        return await self._pool.change(
             f"WITH gone AS (DELETE FROM documents {where} RETURNING {LIVE} AS live) "
             "SELECT FROM gone WHERE live",
             *values,
@@ -189,8 +189,8 @@ def columns(documents: Sequence[Document], *, sort: bool = True) -> list[list[An
     same rows cannot then wait for each other."""
     rows = {}
     for one in documents:
-        if len(one.id) > _LONGEST_ID or len(one.parent) > _LONGEST_ID:
-            raise ValueError(f"a document's id has more than {_LONGEST_ID} characters")
+        if len(one.id) > _ID_MAX_LETTERS or len(one.parent) > _ID_MAX_LETTERS:
+            raise ValueError(f"a document's id has more than {_ID_MAX_LETTERS} characters")
         key = (to_text(one.caller), to_text(one.kind), to_text(one.id))
         rows[key] = (*key, to_text(one.parent), one.number, one.created, one.expires, one.body)
     ordered = [rows[key] for key in sorted(rows)] if sort else list(rows.values())

@@ -9,12 +9,12 @@ from wireglot.stores.postgres.address import Address, read_address
 from wireglot.stores.postgres.documents import PostgresDocuments
 from wireglot.stores.postgres.keys import PostgresKeys
 from wireglot.stores.postgres.ledger import PostgresLedger
-from wireglot.stores.postgres.link import (
+from wireglot.stores.postgres.pool import (
     COMMAND_SECONDS,
     CONNECT_SECONDS,
     LONG_SECONDS,
     Connection,
-    Link,
+    PostgresPool,
     touched,
 )
 from wireglot.stores.postgres.schema import VERSION, migrate
@@ -31,7 +31,7 @@ from wireglot.stores.records import (
     UsageRow,
     VaultEntry,
 )
-from wireglot.stores.text import from_text, to_text
+from wireglot.stores.sql import from_text, to_text
 
 _STATS = """
 SELECT kind, count(*), sum(octet_length(body)), min(created), max(created) FROM documents GROUP BY kind
@@ -49,13 +49,13 @@ _SIZE = (
 class PostgresEngine:
     """Open it with `open`. A pool of up to eight connections; PgBouncer works in session mode."""
 
-    def __init__(self, link: Link, address: Address) -> None:
-        self._link = link
+    def __init__(self, pool: PostgresPool, address: Address) -> None:
+        self._pool = pool
         self._address = address
-        self.documents: Documents = PostgresDocuments(link)
-        self.vault: Vault = PostgresVault(link)
-        self.ledger: Ledger = PostgresLedger(link)
-        self.keys: Keys = PostgresKeys(link)
+        self.documents: Documents = PostgresDocuments(pool)
+        self.vault: Vault = PostgresVault(pool)
+        self.ledger: Ledger = PostgresLedger(pool)
+        self.keys: Keys = PostgresKeys(pool)
 
     @classmethod
     async def open(
@@ -63,22 +63,24 @@ class PostgresEngine:
     ) -> PostgresEngine:
         """Brings the tables up to date. `?schema=` names the schema; it is created where it is missing."""
         address = read_address(url)
-        link = await Link.open(address, connect_seconds=connect_seconds, command_seconds=command_seconds)
+        pool = await PostgresPool.open(
+            address, connect_seconds=connect_seconds, command_seconds=command_seconds
+        )
         try:
-            await migrate(link, address)
+            await migrate(pool, address)
         except BaseException:
-            await link.close()
+            await pool.close()
             raise
-        return cls(link, address)
+        return cls(pool, address)
 
     async def check(self) -> None:
         """A write that changes nothing: a standby answers reads, and is of no use."""
-        await self._link.execute("UPDATE keys_version SET version = version WHERE false")
+        await self._pool.execute("UPDATE keys_version SET version = version WHERE false")
 
     async def sweep(
         self, now: int, *, usage_before: int, dead_before: int, kinds: Mapping[str, KindLimits]
     ) -> Swept:
-        return await sweep(self._link, now, usage_before=usage_before, dead_before=dead_before, kinds=kinds)
+        return await sweep(self._pool, now, usage_before=usage_before, dead_before=dead_before, kinds=kinds)
 
     async def wipe(self, caller: str) -> dict[str, int]:
         written = to_text(caller)
@@ -103,7 +105,7 @@ class PostgresEngine:
                 counts |= {"vault": touched(entries), "sessions": touched(named)}
                 return {kind: count for kind, count in counts.items() if count}
 
-        return await self._link.run(work)
+        return await self._pool.run(work)
 
     async def stats(self) -> Stats:
         async def work(connection: Connection, _: int) -> Stats:
@@ -121,13 +123,13 @@ class PostgresEngine:
                 size=int(await connection.fetchval(_SIZE)),
             )
 
-        return await self._link.run(work)
+        return await self._pool.run(work)
 
     def export(self) -> AsyncIterator[Document | UsageRow | KeyRow | VaultEntry]:
-        return everything(self._link)
+        return everything(self._pool)
 
     async def load(self, records: Sequence[Document | UsageRow | KeyRow | VaultEntry]) -> None:
-        await load_records(self._link, records)
+        await load_records(self._pool, records)
 
     async def close(self) -> None:
-        await self._link.close()
+        await self._pool.close()

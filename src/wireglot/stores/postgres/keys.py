@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import msgspec
 
-from wireglot.stores.key_rows import read_key
-from wireglot.stores.postgres.link import Connection, Link, touched
-from wireglot.stores.records import KeyRow
-from wireglot.stores.text import from_text, to_text
+from wireglot.stores.postgres.pool import Connection, PostgresPool, touched
+from wireglot.stores.records import KeyRow, read_key
+from wireglot.stores.sql import from_text, to_text
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(KeyRow)
 
 
 class PostgresKeys:
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, pool: PostgresPool) -> None:
+        self._pool = pool
 
     async def version(self) -> int:
-        return int((await self._link.fetch("SELECT version FROM keys_version"))[0][0])
+        return int((await self._pool.fetch("SELECT version FROM keys_version"))[0][0])
 
     async def all(self) -> list[KeyRow]:
         return [
             read_key(from_text(row["name"]), row["body"])
-            for row in await self._link.fetch("SELECT name, body FROM keys ORDER BY name")
+            for row in await self._pool.fetch("SELECT name, body FROM keys ORDER BY name")
         ]
 
     async def put(self, row: KeyRow, *, new: bool = False, over: KeyRow | None = None) -> bool:
@@ -54,7 +53,7 @@ class PostgresKeys:
                     and await connection.fetchval("SELECT body = $2 FROM keys WHERE name = $1", name, body)
                 )
 
-        return await self._link.run(work)
+        return await self._pool.run(work)
 
 
 async def load_keys(connection: Connection, rows: list[KeyRow]) -> None:

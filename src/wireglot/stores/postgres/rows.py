@@ -8,71 +8,53 @@ from typing import Any, Final
 
 import msgspec
 
+from wireglot.ir.usage import COUNTS
 from wireglot.stores.records import UsageRow
-from wireglot.stores.text import from_text, to_text
+from wireglot.stores.sql import USAGE, USAGE_COLUMNS, Column, Sort, from_text, to_text
 
-NAMES: Final = UsageRow.__struct_fields__
-COLUMNS: Final = ", ".join(NAMES)
-_NUMBERS: Final = frozenset(
-    (
-        "started",
-        "finished",
-        "status",
-        "attempts",
-        "first_byte",
-        "input",
-        "cache_read",
-        "cache_write",
-        "cache_write_long",
-        "tool_prompt",
-        "output",
-        "reasoning",
-        "cost",
-    )
-)
-_WORDS: Final = frozenset(("outcome", "source"))
-_LISTS: Final = frozenset(("losses", "flags"))
-_LARGEST: Final = 2**60
-"""A provider that counts beyond it must not keep the other rows from being written; all seven token counts
+_LARGEST: Final = 1 << (63 - len(COUNTS).bit_length())
+"""A provider that counts beyond it must not keep the other rows from being written; all token counts of a row
 together still are a bigint."""
+_ARRAYS: Final[dict[Sort, str]] = {
+    "text": "text[]",
+    "word": "text[]",
+    "number": "bigint[]",
+    "flag": "boolean[]",
+    "list": "text[]",
+}
 
-
-def _type(name: str) -> str:
-    return "bigint[]" if name in _NUMBERS else "boolean[]" if name == "stream" else "text[]"
-
-
-UNNEST: Final = "unnest(" + ", ".join(f"${at}::{_type(name)}" for at, name in enumerate(NAMES, 1)) + ")"
-INSERT: Final = f"INSERT INTO usage ({COLUMNS}) SELECT * FROM {UNNEST} "
+_UNNEST: Final = ", ".join(f"${at}::{_ARRAYS[column.sort]}" for at, column in enumerate(USAGE, 1))
+INSERT: Final = f"INSERT INTO usage ({USAGE_COLUMNS}) SELECT * FROM unnest({_UNNEST}) "
 
 
 def columns(rows: Iterable[UsageRow]) -> list[list[Any]]:
     """As arrays, by id: two writers that lock the same rows cannot then wait for each other."""
     ordered = sorted(rows, key=lambda row: row.id)
-    return [[_to_column(name, getattr(row, name)) for row in ordered] for name in NAMES]
+    return [[_to_column(column.sort, getattr(row, column.name)) for row in ordered] for column in USAGE]
 
 
 def usage_row(record: Any) -> UsageRow:
-    return UsageRow(**{name: _from_column(name, record[name]) for name in NAMES})
+    return UsageRow(**{column.name: _from_column(column, record[column.name]) for column in USAGE})
 
 
-def _to_column(name: str, value: Any) -> Any:
-    if name in _LISTS:
-        return msgspec.json.encode(value).decode()
-    if isinstance(value, str):
-        return to_text(value)
-    if name in _NUMBERS and value is not None:
-        return max(-_LARGEST, min(_LARGEST, value))
+def _to_column(sort: Sort, value: Any) -> Any:
+    match sort:
+        case "number":
+            return None if value is None else max(-_LARGEST, min(_LARGEST, value))
+        case "text" | "word":
+            return to_text(value)
+        case "list":
+            return msgspec.json.encode(value).decode()
     return value
 
 
-def _from_column(name: str, value: Any) -> Any:
-    if name in _LISTS:
-        return msgspec.json.decode(value, type=tuple[str, ...])
-    # Interned: msgspec leaves out a default only where it is the very same object.
-    return (
-        sys.intern(from_text(value))
-        if name in _WORDS
-        else from_text(value)
-        if isinstance(value, str)
-        else value
-    )
+def _from_column(column: Column, value: Any) -> Any:
+    match column.sort:
+        case "text":
+            return from_text(value)
+        case "word":
+            # Interned: msgspec leaves out a default only where it is the very same object.
+            return sys.intern(from_text(value))
+        case "list":
+            return msgspec.json.decode(value, type=tuple[str, ...])
+    return value

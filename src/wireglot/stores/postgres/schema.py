@@ -8,7 +8,8 @@ import asyncpg  # type: ignore[import-untyped]  # it ships no types
 
 from wireglot.stores.base import StoreUnusable
 from wireglot.stores.postgres.address import Address
-from wireglot.stores.postgres.link import LONG_SECONDS, Connection, Link
+from wireglot.stores.postgres.pool import LONG_SECONDS, Connection, PostgresPool
+from wireglot.stores.sql import Sort, added_columns
 
 # COLLATE "C": names are compared as bytes, the same on every server, whatever its locale.
 # STORAGE EXTERNAL: sealed bodies do not shrink, so PostgreSQL need not try.
@@ -88,8 +89,17 @@ INSERT INTO keys_version VALUES (0);
 MIGRATIONS: Final = (_FIRST,)
 VERSION: Final = len(MIGRATIONS)
 
+_TYPES: Final[dict[Sort, str]] = {
+    "text": 'text COLLATE "C"',
+    "word": 'text COLLATE "C"',
+    "number": "bigint",
+    "flag": "boolean",
+    "list": "text",
+}
+_ADDED: Final = added_columns(_TYPES, empty_list="[]")
 
-async def migrate(link: Link, address: Address, migrations: tuple[str, ...] = MIGRATIONS) -> None:
+
+async def migrate(pool: PostgresPool, address: Address, migrations: tuple[str, ...] = MIGRATIONS) -> None:
     """All steps in one transaction: it has happened or it has not, whenever the process dies. The lock makes
     a second process wait, and then find nothing left to do."""
 
@@ -106,11 +116,11 @@ async def migrate(link: Link, address: Address, migrations: tuple[str, ...] = MI
                     f"store.url: the schema {address.schema} has version {version}, this program knows up to "
                     f"{len(migrations)}: a newer Wireglot has written it"
                 )
-            if version == len(migrations):
-                return
             for step in migrations[version:]:
                 await connection.execute(step, timeout=LONG_SECONDS)
-            await connection.execute("UPDATE wireglot_version SET version = $1", len(migrations))
+            if version < len(migrations):
+                await connection.execute("UPDATE wireglot_version SET version = $1", len(migrations))
+            await _add_columns(connection)
 
     async def careful(connection: Connection, turn: int) -> None:
         try:
@@ -127,7 +137,19 @@ async def migrate(link: Link, address: Address, migrations: tuple[str, ...] = MI
         except (asyncpg.InvalidSchemaNameError, asyncpg.ReservedNameError):
             raise StoreUnusable(f"store.url: {address.schema} cannot be the name of a schema") from None
 
-    await link.run(careful)
+    await pool.run(careful)
+
+
+async def _add_columns(connection: Connection) -> None:
+    """With their defaults no table is rewritten, and whoever writes rows without them meanwhile goes on."""
+    found = await connection.fetch(
+        "SELECT attname FROM pg_attribute "
+        "WHERE attrelid = 'usage'::regclass AND attnum > 0 AND NOT attisdropped"
+    )
+    there = {row[0] for row in found}
+    for name, definition in _ADDED.items():
+        if name not in there:
+            await connection.execute(f"ALTER TABLE usage ADD COLUMN {definition}", timeout=LONG_SECONDS)
 
 
 async def _version(connection: Connection, address: Address) -> int:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from wireglot.stores.postgres.documents import NOW
-from wireglot.stores.postgres.link import LONG_SECONDS, Connection, Link
+from wireglot.stores.postgres.pool import LONG_SECONDS, Connection, PostgresPool
 from wireglot.stores.records import KindLimits, Swept
-from wireglot.stores.text import from_text, to_text
+from wireglot.stores.sql import from_text, to_text
 
-BATCH: Final = 500
+BATCH_ROWS: Final = 500
 
 # What another process is removing right now is skipped, not waited for.
 _EXPIRED_DOCUMENTS: Final = """
@@ -57,32 +57,32 @@ DELETE FROM instances WHERE heard < {NOW} - $1::bigint
 
 
 async def sweep(
-    link: Link, now: int, *, usage_before: int, dead_before: int, kinds: Mapping[str, KindLimits]
+    pool: PostgresPool, now: int, *, usage_before: int, dead_before: int, kinds: Mapping[str, KindLimits]
 ) -> Swept:
     # First the crashes: a row that is closed and too old goes in the same sweep.
     crashed = 0
     if dead_before:
         silence = now - dead_before
-        crashed = await link.execute(_CRASHED, now, dead_before, silence, seconds=LONG_SECONDS)
-        await link.execute(_FORGOTTEN_INSTANCES, silence, seconds=LONG_SECONDS)
-    expired = await _remove(link, _EXPIRED_DOCUMENTS, now) + await _remove(link, _EXPIRED_VAULT, now)
-    usage = await _remove(link, _OLD_USAGE, usage_before) if usage_before else Counter[str]()
+        crashed = await pool.execute(_CRASHED, now, dead_before, silence, seconds=LONG_SECONDS)
+        await pool.execute(_FORGOTTEN_INSTANCES, silence, seconds=LONG_SECONDS)
+    expired = await _remove(pool, _EXPIRED_DOCUMENTS, now) + await _remove(pool, _EXPIRED_VAULT, now)
+    usage = await _remove(pool, _OLD_USAGE, usage_before) if usage_before else Counter[str]()
     return Swept(
-        expired=dict(expired), evicted=await _evict(link, kinds), usage=usage.total(), crashed=crashed
+        expired=dict(expired), evicted=await _evict(pool, kinds), usage=usage.total(), crashed=crashed
     )
 
 
-async def _remove(link: Link, statement: str, until: int) -> Counter[str]:
+async def _remove(pool: PostgresPool, statement: str, until: int) -> Counter[str]:
     """By kind. Batches of their own transactions: nobody waits long for a row."""
     gone: Counter[str] = Counter()
-    while rows := await link.fetch(statement, until, BATCH, seconds=LONG_SECONDS):
+    while rows := await pool.fetch(statement, until, BATCH_ROWS, seconds=LONG_SECONDS):
         gone.update(from_text(row[0]) for row in rows)
-        if len(rows) < BATCH:
+        if len(rows) < BATCH_ROWS:
             break
     return gone
 
 
-async def _evict(link: Link, kinds: Mapping[str, KindLimits]) -> dict[str, int]:
+async def _evict(pool: PostgresPool, kinds: Mapping[str, KindLimits]) -> dict[str, int]:
     limits = {to_text(kind): limits.bytes for kind, limits in kinds.items() if limits.bytes}
     if not limits:
         return {}
@@ -98,10 +98,10 @@ async def _evict(link: Link, kinds: Mapping[str, KindLimits]) -> dict[str, int]:
             for kind, size in sizes:
                 excess = int(size) - limits[kind]
                 while excess > 0 and (
-                    rows := await connection.fetch(_EVICT, kind, excess, BATCH, timeout=LONG_SECONDS)
+                    rows := await connection.fetch(_EVICT, kind, excess, BATCH_ROWS, timeout=LONG_SECONDS)
                 ):
                     excess -= sum(row[0] for row in rows)
                     evicted[from_text(kind)] = evicted.get(from_text(kind), 0) + len(rows)
         return evicted
 
-    return await link.run(work)
+    return await pool.run(work)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wireglot.stores.records import Grouping, Session, UsageQuery, UsageTotal
-from wireglot.stores.text import from_text, to_text
+from wireglot.stores.records import Grouping, Session, UsageQuery
+from wireglot.stores.sql import TOKENS, from_text, sums, to_text
 
-TOKENS: Final = "(input + cache_read + cache_write + cache_write_long + tool_prompt + output + reasoning)"
 _MODEL: Final = "CASE WHEN upstream_model <> '' THEN upstream_model ELSE model END"
 _GROUPS: Final[dict[Grouping, str]] = {
     "caller": "caller",
@@ -17,26 +16,22 @@ _GROUPS: Final[dict[Grouping, str]] = {
     "session": "session",
     "outcome": "outcome",
 }
-_SUMS: Final = f"""
-    count(*) AS requests,
-    count(*) FILTER (WHERE outcome NOT IN ('', 'ok')) AS failed,
-    count(*) FILTER (WHERE outcome = '') AS open,
-    coalesce(sum(input::numeric + tool_prompt), 0) AS input,
-    coalesce(sum(cache_read), 0) AS cache_read,
-    coalesce(sum(cache_write::numeric + cache_write_long), 0) AS cache_write,
-    coalesce(sum(output), 0) AS output,
-    coalesce(sum(reasoning), 0) AS reasoning,
-    coalesce(sum(cost), 0) AS cost,
-    count(*) FILTER (
-        WHERE outcome <> '' AND cost IS NULL AND ({TOKENS} > 0 OR outcome = 'ok' AND source = 'none')
-    ) AS unpriced,
-    coalesce(sum(finished - started) FILTER (WHERE outcome <> ''), 0) AS milliseconds,
-    coalesce(percentile_disc(0.5) WITHIN GROUP (ORDER BY finished - started)
-        FILTER (WHERE outcome <> ''), 0) AS p50,
-    coalesce(min(started), 0) AS first,
-    coalesce(max(started), 0) AS last
-"""
-_SUM_NAMES: Final = tuple(name for name in UsageTotal.__struct_fields__ if name != "group")
+_SUMS: Final = sums(
+    {
+        "requests": "count(*)",
+        "failed": "count(*) FILTER (WHERE outcome NOT IN ('', 'ok'))",
+        "open": "count(*) FILTER (WHERE outcome = '')",
+        "cost": "coalesce(sum(cost), 0)",
+        "unpriced": "count(*) FILTER (WHERE outcome <> '' AND cost IS NULL "
+        f"AND ({TOKENS} > 0 OR outcome = 'ok' AND source = 'none'))",
+        "milliseconds": "coalesce(sum(finished - started) FILTER (WHERE outcome <> ''), 0)",
+        "p50": "coalesce(percentile_disc(0.5) WITHIN GROUP (ORDER BY finished - started) "
+        "FILTER (WHERE outcome <> ''), 0)",
+        "first": "coalesce(min(started), 0)",
+        "last": "coalesce(max(started), 0)",
+    },
+    cast="::numeric",  # a row's counts are bigints that need not be one together
+)
 
 
 def conditions(query: UsageQuery) -> tuple[str, list[object]]:
@@ -63,16 +58,9 @@ def conditions(query: UsageQuery) -> tuple[str, list[object]]:
 
 def totals_query(query: UsageQuery) -> tuple[str, list[object]]:
     where, values = conditions(query)
-    groups = [f"{_GROUPS[group]} AS group_{at}" for at, group in enumerate(query.groups)]
+    groups = [_GROUPS[group] for group in query.groups]
     by = "GROUP BY " + ", ".join(str(at) for at in range(1, len(groups) + 1)) if groups else ""
     return f"SELECT {', '.join([*groups, _SUMS])} FROM usage {where} {by}", values
-
-
-def total(record: Any, groups: tuple[Grouping, ...]) -> UsageTotal:
-    return UsageTotal(
-        group=tuple(from_text(record[f"group_{at}"]) for at in range(len(groups))),
-        **{name: int(record[name]) for name in _SUM_NAMES},
-    )
 
 
 SESSIONS: Final = f"""

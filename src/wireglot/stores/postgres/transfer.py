@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator, Sequence
 
 from wireglot.stores.postgres import documents, rows
 from wireglot.stores.postgres.keys import key_row, load_keys
-from wireglot.stores.postgres.link import LONG_SECONDS, Connection, Link
+from wireglot.stores.postgres.pool import LONG_SECONDS, Connection, PostgresPool
 from wireglot.stores.records import Document, KeyRow, UsageRow, VaultEntry
-from wireglot.stores.text import from_text, to_text
+from wireglot.stores.sql import USAGE_COLUMNS, from_text, to_text
 
 Record = Document | UsageRow | KeyRow | VaultEntry
 
 
-async def everything(link: Link) -> AsyncIterator[Record]:
+async def everything(pool: PostgresPool) -> AsyncIterator[Record]:
     """As of one moment, by a cursor: the store may be larger than the memory."""
-    async with link.reading() as connection:
+    async with pool.reading() as connection:
         async for record in connection.cursor("SELECT body FROM keys ORDER BY name", timeout=LONG_SECONDS):
             yield key_row(record["body"])
         async for record in connection.cursor(
@@ -32,11 +32,11 @@ async def everything(link: Link) -> AsyncIterator[Record]:
                 body=record["body"],
                 expires=record["expires"],
             )
-        async for record in connection.cursor(f"SELECT {rows.COLUMNS} FROM usage", timeout=LONG_SECONDS):
+        async for record in connection.cursor(f"SELECT {USAGE_COLUMNS} FROM usage", timeout=LONG_SECONDS):
             yield rows.usage_row(record)
 
 
-async def load_records(link: Link, records: Sequence[Record]) -> None:
+async def load_records(pool: PostgresPool, records: Sequence[Record]) -> None:
     """All or none."""
     pages = [record for record in records if isinstance(record, Document)]
     entries = [record for record in records if isinstance(record, VaultEntry)]
@@ -69,4 +69,4 @@ async def load_records(link: Link, records: Sequence[Record]) -> None:
             if keys:
                 await load_keys(connection, keys)
 
-    await link.run(work)
+    await pool.run(work)

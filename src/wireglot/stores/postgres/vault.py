@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from wireglot.stores.postgres.documents import NOW
-from wireglot.stores.postgres.link import Link
-from wireglot.stores.text import from_text, to_text
+from wireglot.stores.postgres.pool import PostgresPool
+from wireglot.stores.sql import from_text, to_text
 
 
 class PostgresVault:
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, pool: PostgresPool) -> None:
+        self._pool = pool
 
     async def keep(self, caller: str, entries: Mapping[str, bytes], seconds: int) -> None:
         if not entries:
             return
         # Always in the same order: two writers of the same names cannot then wait for each other.
         rows = sorted((to_text(name), body) for name, body in entries.items())
-        await self._link.execute(
+        await self._pool.execute(
             "INSERT INTO vault (tenant, name, expires, body) "
             f"SELECT $1, name, {NOW} + $2::bigint * 1000, body "
             "FROM unnest($3::text[], $4::bytea[]) AS entry (name, body) "
@@ -30,7 +30,7 @@ class PostgresVault:
         )
 
     async def recall(self, caller: str, names: Sequence[str]) -> dict[str, bytes]:
-        rows = await self._link.fetch(
+        rows = await self._pool.fetch(
             # One lookup for each name, as with documents.
             "SELECT found.* FROM unnest($2::text[]) AS wanted (name) CROSS JOIN LATERAL "
             "(SELECT v.name, body FROM vault v "

@@ -9,12 +9,12 @@ from redis.exceptions import AuthenticationError, AuthorizationError, RedisError
 
 from wireglot.stores.base import StoreUnusable
 from wireglot.stores.redis.counters import RedisCounters
-from wireglot.stores.redis.link import Link
+from wireglot.stores.redis.pool import RedisPool
 from wireglot.stores.redis.vault import RedisVault
 
 DEFAULT_PREFIX: Final = "wireglot:"
 _SCHEMES: Final = {"redis": "redis", "rediss": "rediss", "valkey": "redis", "valkeys": "rediss"}
-_OLDEST: Final = (6, 2)
+_OLDEST_VERSION: Final = (6, 2)
 """The first with ZADD GT and SET PXAT."""
 
 
@@ -28,17 +28,17 @@ async def open_redis(
     """
     address, prefix = _read_address(url)
     try:
-        links = [
-            Link(address, connect_seconds=connect, call_seconds=call)
+        pools = [
+            RedisPool(address, connect_seconds=connect, call_seconds=call)
             for connect, call in ((connect_seconds, call_seconds), (vault_seconds, vault_seconds))
         ]
     except (ValueError, TypeError, AttributeError, RedisError):
         # The driver's own words may repeat the URL, and with it the password.
         raise StoreUnusable("store.shared: not a Redis URL the driver understands") from None
-    vault = RedisVault(links[1], prefix)
-    counters = RedisCounters(links[0], prefix, vault)
+    vault = RedisVault(pools[1], prefix)
+    counters = RedisCounters(pools[0], prefix, vault)
     try:
-        await _meet(links[1])
+        await _meet(pools[1])
     except BaseException:
         await counters.close()
         raise
@@ -55,23 +55,23 @@ def _read_address(url: str) -> tuple[str, str]:
     return f"{address}?{others}" if others else address, prefix
 
 
-async def _meet(link: Link) -> None:
+async def _meet(pool: RedisPool) -> None:
     """With the vault's patience: at the start there is time, and the first connection takes the longest."""
     try:
-        found = await link.run(lambda: _version(link))
+        found = await pool.run(lambda: _version(pool))
     except TypeError:
         raise StoreUnusable("store.shared: the Redis URL has an option the driver does not know") from None
-    if found and found < _OLDEST:
-        raise StoreUnusable(f"store.shared: Redis {'.'.join(map(str, _OLDEST))} or newer is needed")
+    if found and found < _OLDEST_VERSION:
+        raise StoreUnusable(f"store.shared: Redis {'.'.join(map(str, _OLDEST_VERSION))} or newer is needed")
 
 
-async def _version(link: Link) -> tuple[int, ...]:
+async def _version(pool: RedisPool) -> tuple[int, ...]:
     try:
-        await link.client.ping()
+        await pool.client.ping()
     except (AuthenticationError, AuthorizationError):
         raise StoreUnusable("store.shared: Redis refuses the user or the password") from None
     try:
-        told = await link.client.info("server")
+        told = await pool.client.info("server")
     except RedisError:
         return ()  # some hosted servers keep it to themselves; the first command will tell
     if told.get("redis_mode") == "cluster":

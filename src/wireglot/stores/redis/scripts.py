@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wireglot.stores.redis.link import Script
+from wireglot.stores.redis.pool import Script
 
 _NOW: Final = """
 local time = redis.call('TIME')

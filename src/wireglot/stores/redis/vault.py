@@ -7,12 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wireglot.stores.redis.link import Link
+from wireglot.stores.redis.pool import RedisPool
 
 
 class RedisVault:
-    def __init__(self, link: Link, prefix: str) -> None:
-        self._link = link
+    def __init__(self, pool: RedisPool, prefix: str) -> None:
+        self._pool = pool
         self._prefix = prefix
 
     async def keep(self, caller: str, entries: Mapping[str, bytes], seconds: int) -> None:
@@ -22,19 +22,19 @@ class RedisVault:
 
         async def work() -> None:
             # Each value stands for itself, so no transaction is needed: one journey is.
-            async with self._link.client.pipeline(transaction=False) as journey:
+            async with self._pool.client.pipeline(transaction=False) as journey:
                 for name, body in entries.items():
                     journey.set(start + name, body, px=max(1, seconds * 1000))
                 await journey.execute()
 
-        await self._link.run(work)
+        await self._pool.run(work)
 
     async def recall(self, caller: str, names: Sequence[str]) -> dict[str, bytes]:
         if not names:
             return {}
         start = self._start(caller)
-        values: list[Any] = await self._link.run(
-            lambda: self._link.client.mget([start + name for name in names])
+        values: list[Any] = await self._pool.run(
+            lambda: self._pool.client.mget([start + name for name in names])
         )
         return {name: value for name, value in zip(names, values, strict=True) if value is not None}
 
@@ -47,16 +47,16 @@ class RedisVault:
             gone = 0
             cursor = 0
             while True:
-                cursor, names = await self._link.client.scan(cursor, match=pattern, count=1000)
+                cursor, names = await self._pool.client.scan(cursor, match=pattern, count=1000)
                 if names:
-                    gone += await self._link.client.unlink(*names)
+                    gone += await self._pool.client.unlink(*names)
                 if not cursor:
                     return gone
 
-        return await self._link.run(work)
+        return await self._pool.run(work)
 
     async def close(self) -> None:
-        await self._link.close()
+        await self._pool.close()
 
     def _start(self, caller: str) -> str:
         """Of one length for every tenant: no name of one can be read as a name of another."""

@@ -25,10 +25,10 @@ T = TypeVar("T")
 
 COUNTERS: Final = Format("a file of wireglot's counters", COUNTERS_ID, COUNTERS_STEPS, "NORMAL")
 
-SET_BACK: Final = 1000
-"""Milliseconds: so much earlier than what was seen before is a clock that was set, not a race of two."""
+SET_BACK_MS: Final = 1000
+"""Earlier by this than what was seen before is a clock that was set back, not a race of two processes."""
 
-TIDY: Final = 60_000
+TIDY_EVERY_MS: Final = 60_000
 
 
 class SqliteCounters:
@@ -121,7 +121,7 @@ class SqliteCounters:
 
     async def cooling(self) -> dict[str, float]:
         def look(connection: apsw.Connection) -> bool:
-            return self._database.now_exactly() < _last(connection) - SET_BACK
+            return self._database.now_exactly() < _last(connection) - SET_BACK_MS
 
         if await self._database.read(look):
             await self._write(lambda connection, now: None)
@@ -175,21 +175,21 @@ def _last(connection: apsw.Connection) -> float:
 
 def _follow_clock(connection: apsw.Connection, now: float) -> None:
     last, tidied = connection.execute("SELECT last, tidied FROM clock").get
-    if now < last - SET_BACK:
+    if now < last - SET_BACK_MS:
         back = last - now
         connection.execute("UPDATE rates SET empty_at = empty_at - ?", (back,))
         connection.execute("UPDATE places SET until = until - ?", (back,))
         connection.execute("UPDATE cooling SET until = until - ?", (back,))
         connection.execute("UPDATE locks SET until = until - ?", (back,))
         connection.execute("UPDATE clock SET last = ?, tidied = ?", (now, now))
-    elif now > tidied + TIDY:
+    elif now > tidied + TIDY_EVERY_MS:
         connection.execute("DELETE FROM rates WHERE empty_at <= ?", (now,))
         connection.execute("DELETE FROM budgets WHERE until <= ?", (now,))
         connection.execute("DELETE FROM places WHERE until <= ?", (now,))
         connection.execute("DELETE FROM cooling WHERE until <= ?", (now,))
         connection.execute("DELETE FROM locks WHERE until <= ?", (now,))
         connection.execute("UPDATE clock SET last = ?, tidied = ?", (now, now))
-    elif now > last + SET_BACK / 10:
+    elif now > last + SET_BACK_MS / 10:
         connection.execute("UPDATE clock SET last = ?", (now,))
 
 

@@ -1,4 +1,4 @@
-"""A file with its lanes: one that writes, one that reads, and one for reports that may take long."""
+"""A file with its threads: one that writes, one that reads, and one for reports that may take long."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TypeVar
 import apsw
 
 from wireglot.stores.sqlite.file import BUSY_SECONDS, Format, open_file, open_reader
-from wireglot.stores.sqlite.worker_threads import Link, WorkerThread, WriterThread
+from wireglot.stores.sqlite.worker_threads import WatchedConnection, WorkerThread, WriterThread
 
 T = TypeVar("T")
 
@@ -27,10 +27,10 @@ class Database:
         self.path = path
         self._clock = clock
         again = partial(open_file, path, form, busy=busy, create=False)
-        self._writer = WriterThread("store-write", Link(path, again, connection))
+        self._writer = WriterThread("store-write", WatchedConnection(path, again, connection))
         reader = partial(open_reader, path, busy=busy)
-        self._reader = WorkerThread("store-read", Link(path, reader))
-        self._reports = WorkerThread("store-report", Link(path, reader))
+        self._reader = WorkerThread("store-read", WatchedConnection(path, reader))
+        self._reports = WorkerThread("store-report", WatchedConnection(path, reader))
 
     @classmethod
     async def open(

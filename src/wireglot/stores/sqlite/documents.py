@@ -8,10 +8,9 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from wireglot.stores.key_rows import read_key
-from wireglot.stores.records import Document, KeyRow
+from wireglot.stores.records import Document, KeyRow, read_key
+from wireglot.stores.sql import from_text, to_text
 from wireglot.stores.sqlite.database import Database
-from wireglot.stores.text import from_text, to_text
 
 COLUMNS: Final = "tenant, kind, id, body, parent, number, created, expires"
 """In the order of the record's fields."""
@@ -85,8 +84,17 @@ def values(document: Document) -> tuple[str | bytes | int, ...]:
 
 
 def read_document(row: Sequence[Any]) -> Document:
-    caller, kind, id, body, parent, *rest = row
-    return Document(from_text(caller), from_text(kind), from_text(id), body, from_text(parent), *rest)
+    caller, kind, id, body, parent, number, created, expires = row
+    return Document(
+        caller=from_text(caller),
+        kind=from_text(kind),
+        id=from_text(id),
+        body=body,
+        parent=from_text(parent),
+        number=number,
+        created=created,
+        expires=expires,
+    )
 
 
 def _place(caller: str, kind: str, now: int, **names: str) -> dict[str, str | int]:

@@ -21,16 +21,16 @@ from wireglot.stores.records import (
     UsageRow,
     VaultEntry,
 )
+from wireglot.stores.sql import USAGE_COLUMNS, from_text, to_text
 from wireglot.stores.sqlite import documents, ledger
 from wireglot.stores.sqlite.database import Clock, Database
 from wireglot.stores.sqlite.file import BUSY_SECONDS, Format
-from wireglot.stores.sqlite.schema import STORE_ID, STORE_STEPS
+from wireglot.stores.sqlite.schema import STORE_COLUMNS, STORE_ID, STORE_STEPS
 from wireglot.stores.sqlite.sweep import sweep, wipe
-from wireglot.stores.text import from_text, to_text
 
 T = TypeVar("T")
 
-STORE: Final = Format("a store of wireglot", STORE_ID, STORE_STEPS)
+STORE: Final = Format("a store of wireglot", STORE_ID, STORE_STEPS, columns=STORE_COLUMNS)
 
 PAGE_BYTES: Final = 4 << 20
 PAGE_ROWS: Final = 1000
@@ -105,7 +105,7 @@ class SqliteEngine:
             yield document
         async for entry in self._pages("vault", "tenant, name, body, expires", _entry):
             yield entry
-        async for usage in self._pages("usage", ledger.COLUMNS, ledger.usage_row):
+        async for usage in self._pages("usage", USAGE_COLUMNS, ledger.usage_row):
             yield usage
 
     async def _pages(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -13,7 +13,7 @@ import msgspec
 
 from wireglot.stores.base import StoreDown, StoreUnusable
 
-OLDEST: Final = (3, 51, 3)
+OLDEST_VERSION: Final = (3, 51, 3)
 """Older ones may lose a commit when the WAL is reset while two connections write (FAULTS 99)."""
 
 BUSY_SECONDS: Final = 5.0
@@ -28,6 +28,9 @@ class Format(msgspec.Struct, frozen=True):
     application_id: int
     steps: Sequence[str]
     synchronous: Literal["FULL", "NORMAL"] = "FULL"
+    columns: Mapping[str, Mapping[str, str]] = {}
+    """By table and name, the definitions of columns that are added where a table lacks them."""
+    checked_bytes: int = CHECKED_BYTES
 
 
 def open_file(
@@ -63,8 +66,8 @@ def open_reader(path: Path, *, busy: float = BUSY_SECONDS) -> apsw.Connection:
 
 def require_version(found: str = "") -> None:
     version = found or apsw.sqlite_lib_version()
-    if tuple(int(part) for part in version.split(".")) < OLDEST:
-        oldest = ".".join(map(str, OLDEST))
+    if tuple(int(part) for part in version.split(".")) < OLDEST_VERSION:
+        oldest = ".".join(map(str, OLDEST_VERSION))
         raise StoreUnusable(
             f"SQLite {version} may lose writes when several processes share a file:"
             f" {oldest} or newer is needed (pip install -U apsw)"
@@ -153,7 +156,7 @@ def _recognise(connection: apsw.Connection, path: Path, form: Format) -> bool:
     if application_id != form.application_id:
         raise StoreUnusable(f"{path}: is not {form.what} but another program's database; it is left as it is")
     _refuse_newer(version, path, form)
-    if path.stat().st_size <= CHECKED_BYTES and (found := connection.pragma("quick_check", 1)) != "ok":
+    if path.stat().st_size <= form.checked_bytes and (found := connection.pragma("quick_check", 1)) != "ok":
         raise apsw.CorruptError(str(found))
     return False
 
@@ -187,6 +190,17 @@ def _migrate(connection: apsw.Connection, path: Path, form: Format) -> None:
             connection.pragma("user_version", version + 1)
         connection.execute("COMMIT")
     _refuse_newer(connection.pragma("user_version"), path, form)
+    for table, columns in form.columns.items():
+        if _lacking(connection, table, columns):
+            connection.execute("BEGIN IMMEDIATE")
+            for definition in _lacking(connection, table, columns):
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN {definition}")
+            connection.execute("COMMIT")
+
+
+def _lacking(connection: apsw.Connection, table: str, columns: Mapping[str, str]) -> list[str]:
+    there = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+    return [definition for name, definition in columns.items() if name not in there]
 
 
 def _tighten(path: Path) -> None:

@@ -10,15 +10,24 @@ import apsw
 import msgspec
 
 from wireglot.stores.records import Grouping, Session, UsageQuery, UsageRow, UsageTotal
+from wireglot.stores.sql import (
+    TOKENS,
+    USAGE,
+    USAGE_COLUMNS,
+    USAGE_NAMES,
+    from_text,
+    is_plain,
+    sums,
+    to_text,
+    usage_total,
+)
 from wireglot.stores.sqlite.database import Database
-from wireglot.stores.text import from_text, is_plain, to_text
 
-FIELDS: Final = UsageRow.__struct_fields__
-COLUMNS: Final = ", ".join(FIELDS)
+_ROW: Final = f"({', '.join('?' * len(USAGE))})"
 
-WRITE: Final = f"INSERT INTO usage ({COLUMNS}) VALUES ({', '.join('?' * len(FIELDS))})"
+WRITE: Final = f"INSERT INTO usage ({USAGE_COLUMNS}) VALUES {_ROW}"
 
-_OVER: Final = ", ".join(f"{name} = excluded.{name}" for name in FIELDS if name != "id")
+_OVER: Final = ", ".join(f"{name} = excluded.{name}" for name in USAGE_NAMES if name != "id")
 
 # Every step of a statement gives Python's lock away and must get it back, against the loop that answers
 # requests: many rows at a step are much cheaper than one. A few sizes, so that few statements are compiled.
@@ -27,9 +36,8 @@ _SIZES: Final = (64, 16, 4, 1)
 
 def _apply(count: int) -> str:
     """`records.gives_way`, in SQL."""
-    one = f"({', '.join('?' * len(FIELDS))})"
     return f"""
-        INSERT INTO usage ({COLUMNS}) VALUES {", ".join([one] * count)}
+        INSERT INTO usage ({USAGE_COLUMNS}) VALUES {", ".join([_ROW] * count)}
         ON CONFLICT (id) DO UPDATE SET {_OVER}
         WHERE usage.outcome IN ('', 'crash') AND excluded.outcome NOT IN ('', usage.outcome)
     """
@@ -48,59 +56,51 @@ _GROUPS: Final[dict[Grouping, str]] = {
     "outcome": "outcome",
 }
 
-_TOKENS: Final = "input + cache_read + cache_write + cache_write_long + tool_prompt + output + reasoning"
-
 _UNTOLD: Final = "(outcome = 'ok' AND source = 'none')"
 """The provider answered, and did not say what that took."""
 
-_SUMS: Final = f"""
-count(*),
-count(*) FILTER (WHERE outcome NOT IN ('', 'ok')),
-count(*) FILTER (WHERE outcome = ''),
-coalesce(sum(input + tool_prompt), 0),
-coalesce(sum(cache_read), 0),
-coalesce(sum(cache_write + cache_write_long), 0),
-coalesce(sum(output), 0),
-coalesce(sum(reasoning), 0),
-coalesce(sum(cost), 0),
-count(*) FILTER (WHERE outcome != '' AND cost IS NULL AND ({_TOKENS} > 0 OR {_UNTOLD})),
-coalesce(sum(finished - started) FILTER (WHERE outcome != ''), 0),
-coalesce(percentile_disc(finished - started, 0.5) FILTER (WHERE outcome != ''), 0),
-coalesce(min(started), 0),
-coalesce(max(started), 0)
-"""
-
-_STREAM: Final = FIELDS.index("stream")
-_WORDS: Final = tuple(
-    FIELDS.index(name)
-    for name in ("id", "caller", "instance", "session", "model", "provider", "upstream_model")
+_SUMS: Final = sums(
+    {
+        "requests": "count(*)",
+        "failed": "count(*) FILTER (WHERE outcome NOT IN ('', 'ok'))",
+        "open": "count(*) FILTER (WHERE outcome = '')",
+        "cost": "coalesce(sum(cost), 0)",
+        "unpriced": f"count(*) FILTER (WHERE outcome != '' AND cost IS NULL AND ({TOKENS} > 0 OR {_UNTOLD}))",
+        "milliseconds": "coalesce(sum(finished - started) FILTER (WHERE outcome != ''), 0)",
+        "p50": "coalesce(percentile_disc(finished - started, 0.5) FILTER (WHERE outcome != ''), 0)",
+        "first": "coalesce(min(started), 0)",
+        "last": "coalesce(max(started), 0)",
+    }
 )
-"""Names that others have given. All other text is our own words, and stands there as it is."""
-_names_of: Final = operator.itemgetter(*_WORDS)
-_LOSSES: Final = FIELDS.index("losses")
-_FLAGS: Final = FIELDS.index("flags")
+
+_TEXTS: Final = tuple(place for place, column in enumerate(USAGE) if column.sort == "text")
+_FLAGS: Final = tuple(place for place, column in enumerate(USAGE) if column.sort == "flag")
+_LISTS: Final = tuple(place for place, column in enumerate(USAGE) if column.sort == "list")
+_texts_of: Final = operator.itemgetter(*_TEXTS)
 _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
 
 
 def values(row: UsageRow) -> list[Any]:
     found: list[Any] = list(msgspec.structs.astuple(row))
-    if not is_plain("".join(_names_of(found))):
-        for place in _WORDS:
+    if not is_plain("".join(_texts_of(found))):
+        for place in _TEXTS:
             found[place] = to_text(found[place])
-    found[_STREAM] = int(row.stream)
-    found[_LOSSES] = _names(row.losses)
-    found[_FLAGS] = _names(row.flags)
+    for place in _FLAGS:
+        found[place] = int(found[place])
+    for place in _LISTS:
+        found[place] = _names(found[place])
     return found
 
 
 def usage_row(found: Sequence[Any]) -> UsageRow:
     row = list(found)
-    for place in _WORDS:
+    for place in _TEXTS:
         row[place] = from_text(row[place])
-    row[_STREAM] = bool(row[_STREAM])
-    row[_LOSSES] = _NAMES.decode(found[_LOSSES]) if found[_LOSSES] else ()
-    row[_FLAGS] = _NAMES.decode(found[_FLAGS]) if found[_FLAGS] else ()
-    return UsageRow(*row)
+    for place in _FLAGS:
+        row[place] = bool(row[place])
+    for place in _LISTS:
+        row[place] = _NAMES.decode(row[place]) if row[place] else ()
+    return UsageRow(**dict(zip(USAGE_NAMES, row, strict=True)))
 
 
 def _names(names: tuple[str, ...]) -> str:
@@ -132,9 +132,8 @@ class SqliteLedger:
             statement += f" GROUP BY {places}"
 
         def read(connection: apsw.Connection) -> list[UsageTotal]:
-            # Percentiles come as floating point from the database; durations are whole.
             return [
-                UsageTotal(tuple(map(from_text, row[:count])), *map(int, row[count:]))
+                usage_total(tuple(map(from_text, row[:count])), row[count:])
                 for row in connection.execute(statement, bound)
             ]
 
@@ -143,7 +142,7 @@ class SqliteLedger:
     async def rows(self, query: UsageQuery, *, limit: int, newest_first: bool = True) -> list[UsageRow]:
         where, bound = _where(query)
         order = "started DESC, id DESC" if newest_first else "started, id"
-        statement = f"SELECT {COLUMNS} FROM usage WHERE {where} ORDER BY {order} LIMIT :limit"
+        statement = f"SELECT {USAGE_COLUMNS} FROM usage WHERE {where} ORDER BY {order} LIMIT :limit"
 
         def read(connection: apsw.Connection) -> list[UsageRow]:
             return [usage_row(row) for row in connection.execute(statement, bound | {"limit": limit})]
@@ -153,7 +152,7 @@ class SqliteLedger:
     async def spent(self, caller: str, since: int) -> tuple[int, int]:
         def read(connection: apsw.Connection) -> tuple[int, int]:
             tokens, cost = connection.execute(
-                f"SELECT coalesce(sum({_TOKENS}), 0), coalesce(sum(cost), 0) FROM usage"
+                f"SELECT coalesce(sum({TOKENS}), 0), coalesce(sum(cost), 0) FROM usage"
                 " WHERE caller = ? AND started >= ? AND outcome != ''",
                 (to_text(caller), since),
             ).get
@@ -213,7 +212,7 @@ def _session(connection: apsw.Connection, caller: str, session: str) -> Session:
     place = {"caller": caller, "session": session}
     where = "caller = :caller AND session = :session AND session != ''"
     requests, tokens, cost, first, last = connection.execute(
-        f"SELECT count(*), sum({_TOKENS}), coalesce(sum(cost), 0), min(started), max(started)"
+        f"SELECT count(*), sum({TOKENS}), coalesce(sum(cost), 0), min(started), max(started)"
         f" FROM usage WHERE {where}",
         place,
     ).get
@@ -230,7 +229,7 @@ def _session(connection: apsw.Connection, caller: str, session: str) -> Session:
         tokens=tokens,
         cost=cost,
         model=from_text(model),
-        dialects=tuple(name for (name,) in dialects),
+        dialects=tuple(from_text(name) for (name,) in dialects),
         first=first,
         last=last,
     )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from wireglot.stores.sql import Sort, added_columns
+
 STORE_ID: Final = 0x57474C54
 """`application_id`: "WGLT" in ASCII. Other programs' files are left alone."""
 
@@ -87,6 +89,15 @@ INSERT INTO revisions VALUES ('keys', 0), ('check', 0);
 """
 
 STORE_STEPS: Final = (_STORE_1,)
+
+_TYPES: Final[dict[Sort, str]] = {
+    "text": "TEXT",
+    "word": "TEXT",
+    "number": "INTEGER",
+    "flag": "INTEGER",
+    "list": "TEXT",
+}
+STORE_COLUMNS: Final = {"usage": added_columns(_TYPES, empty_list="")}
 
 # Times are unix milliseconds with a fraction. `clock` is the last time seen: see counters.py.
 _COUNTERS_1: Final = """

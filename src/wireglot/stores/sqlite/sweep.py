@@ -9,13 +9,13 @@ from typing import Any, Final
 import apsw
 
 from wireglot.stores.records import KindLimits, Swept
+from wireglot.stores.sql import from_text, to_text
 from wireglot.stores.sqlite.database import Database
 from wireglot.stores.sqlite.ledger import crash
-from wireglot.stores.text import from_text, to_text
 
-STEP: Final = 500
-BODIES: Final = 100
-"""Documents may be large, and each page of one has to be given back."""
+STEP_ROWS: Final = 500
+STEP_DOCUMENTS: Final = 100
+"""Fewer: documents may be large, and each page of one has to be given back."""
 
 FREE_PAGES: Final = 1000
 """Given back to the file system in one step."""
@@ -65,14 +65,15 @@ def _expired_documents(connection: apsw.Connection, now: int) -> list[str]:
     rows = connection.execute(
         "DELETE FROM documents WHERE rowid IN"
         " (SELECT rowid FROM documents WHERE expires > 0 AND expires <= ? LIMIT ?) RETURNING kind",
-        (now, BODIES),
+        (now, STEP_DOCUMENTS),
     )
     return [from_text(kind) for (kind,) in rows]
 
 
 def _expired_vault(connection: apsw.Connection, now: int) -> int:
     connection.execute(
-        "DELETE FROM vault WHERE rowid IN (SELECT rowid FROM vault WHERE expires <= ? LIMIT ?)", (now, STEP)
+        "DELETE FROM vault WHERE rowid IN (SELECT rowid FROM vault WHERE expires <= ? LIMIT ?)",
+        (now, STEP_ROWS),
     )
     return connection.changes()
 
@@ -90,7 +91,7 @@ async def _evict(database: Database, kind: str, limit: int) -> int:
     def step(connection: apsw.Connection) -> tuple[int, int]:
         oldest: list[Any] = connection.execute(
             "SELECT rowid, size FROM documents WHERE kind = ? ORDER BY created LIMIT ?",
-            (to_text(kind), BODIES),
+            (to_text(kind), STEP_DOCUMENTS),
         ).fetchall()
         freed, count = 0, 0
         for rowid, size in oldest:
@@ -133,7 +134,8 @@ def _crashed(connection: apsw.Connection, dead_before: int, now: int) -> int:
 
 def _old_usage(connection: apsw.Connection, before: int) -> int:
     connection.execute(
-        "DELETE FROM usage WHERE rowid IN (SELECT rowid FROM usage WHERE started < ? LIMIT ?)", (before, STEP)
+        "DELETE FROM usage WHERE rowid IN (SELECT rowid FROM usage WHERE started < ? LIMIT ?)",
+        (before, STEP_ROWS),
     )
     return connection.changes()
 
@@ -151,7 +153,7 @@ def _documents_of(connection: apsw.Connection, caller: str) -> list[str]:
     rows = connection.execute(
         "DELETE FROM documents WHERE rowid IN (SELECT rowid FROM documents WHERE tenant = ? LIMIT ?)"
         " RETURNING kind",
-        (to_text(caller), BODIES),
+        (to_text(caller), STEP_DOCUMENTS),
     )
     return [from_text(kind) for (kind,) in rows]
 
@@ -159,7 +161,7 @@ def _documents_of(connection: apsw.Connection, caller: str) -> list[str]:
 def _vault_of(connection: apsw.Connection, caller: str) -> int:
     connection.execute(
         "DELETE FROM vault WHERE rowid IN (SELECT rowid FROM vault WHERE tenant = ? LIMIT ?)",
-        (to_text(caller), STEP),
+        (to_text(caller), STEP_ROWS),
     )
     return connection.changes()
 
@@ -168,6 +170,6 @@ def _unname(connection: apsw.Connection, caller: str) -> int:
     connection.execute(
         "UPDATE usage SET session = '' WHERE rowid IN"
         " (SELECT rowid FROM usage WHERE caller = ? AND session != '' LIMIT ?)",
-        (to_text(caller), STEP),
+        (to_text(caller), STEP_ROWS),
     )
     return connection.changes()

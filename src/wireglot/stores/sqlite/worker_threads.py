@@ -1,7 +1,7 @@
 """Threads that do the file's work, so that the event loop never waits for a disk.
 
-A lane is one thread with one connection. Jobs are plain functions of that connection; a caller's future is
-resolved on the caller's own loop, and a caller who has gone away changes nothing for the thread.
+Each thread has one connection. Jobs are plain functions of that connection; a caller's future is resolved on
+the caller's own loop, and a caller who has gone away changes nothing for the thread.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from wireglot.stores.sqlite.file import explain
 T = TypeVar("T")
 
 GATHER_SECONDS: Final = 0.002
-BATCH: Final = 256
+"""Between two commits while many wait."""
+BATCH_JOBS: Final = 256
+"""That share one commit at most."""
 
 
-class Link:
-    """The connection of a lane: watched, and made anew after what broke it is over."""
+class WatchedConnection:
+    """The connection of a thread: made anew where it broke, or where its file was replaced."""
 
     def __init__(
         self, path: Path, connect: Callable[[], apsw.Connection], first: apsw.Connection | None = None
@@ -91,8 +93,8 @@ class _Job(Generic[T]):
 class WorkerThread:
     """Jobs one after the other, each by itself: for reading."""
 
-    def __init__(self, name: str, link: Link) -> None:
-        self._link = link
+    def __init__(self, name: str, connection: WatchedConnection) -> None:
+        self._connection = connection
         self._queue: SimpleQueue[_Job[Any] | None] = SimpleQueue()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=f"wireglot-{name}", daemon=True)
@@ -100,7 +102,7 @@ class WorkerThread:
 
     async def do(self, work: Callable[[apsw.Connection], T]) -> T:
         if self._closed:
-            raise StoreDown(f"{self._link.path}: is closed")
+            raise StoreDown(f"{self._connection.path}: is closed")
         job = _Job(work)
         self._queue.put(job)
         return await job.future
@@ -126,7 +128,7 @@ class WorkerThread:
                 self._serve(batch)
                 _deliver(batch)
                 batch.clear()
-        self._link.drop()
+        self._connection.drop()
 
     def _gather(self) -> list[_Job[Any] | None]:
         return [self._queue.get()]
@@ -136,16 +138,16 @@ class WorkerThread:
             if job.future.cancelled():
                 continue
             try:
-                job.result = job.work(self._link.get())
+                job.result = job.work(self._connection.get())
             except Exception as error:
                 job.error = self._told(error)
 
     def _told(self, error: Exception) -> Exception:
         """As the caller is told: what is the file's fault is StoreDown, what is ours stays what it is."""
         if isinstance(error, apsw.IOError | apsw.CantOpenError | apsw.CorruptError | apsw.NotADBError):
-            self._link.drop()
+            self._connection.drop()
         if isinstance(error, _OUTAGES):
-            down = StoreDown(explain(error, self._link.path))
+            down = StoreDown(explain(error, self._connection.path))
             down.__cause__ = error
             return down
         return error
@@ -169,19 +171,19 @@ class WriterThread(WorkerThread):
     """The process's one writer. What is asked at about the same time shares one commit; nobody is answered
     before it. An idle store commits at once; a busy one every few milliseconds."""
 
-    def __init__(self, name: str, link: Link) -> None:
+    def __init__(self, name: str, connection: WatchedConnection) -> None:
         self._crowded = False
         self._committed = 0.0
-        super().__init__(name, link)
+        super().__init__(name, connection)
 
     def _gather(self) -> list[_Job[Any] | None]:
         batch = [self._queue.get()]
-        if self._crowded and self._queue.qsize() < BATCH:
+        if self._crowded and self._queue.qsize() < BATCH_JOBS:
             rest = self._committed + GATHER_SECONDS - time.monotonic()
             if rest > 0:
                 time.sleep(rest)
         try:
-            while len(batch) < BATCH and batch[-1] is not None:
+            while len(batch) < BATCH_JOBS and batch[-1] is not None:
                 batch.append(self._queue.get_nowait())
         except Empty:
             pass
@@ -202,7 +204,7 @@ class WriterThread(WorkerThread):
         self._committed = time.monotonic()
 
     def _commit(self, batch: list[_Job[Any]]) -> None:
-        connection = self._link.get()
+        connection = self._connection.get()
         connection.execute("BEGIN IMMEDIATE")
         try:
             for job in batch:

@@ -99,9 +99,16 @@ class SessionPages:
         total = totals[0]
         rows = await self._ledger.rows(query, limit=_ROWS)
         dialects = tuple(dict.fromkeys(row.dialect for row in reversed(rows)))
-        tokens = total.input + total.cache_read + total.cache_write + total.output + total.reasoning
         return Session(
-            id, caller, total.requests, tokens, total.cost, rows[0].model, dialects, total.first, total.last
+            id=id,
+            caller=caller,
+            requests=total.requests,
+            tokens=sum(total.tokens.values()),
+            cost=total.cost,
+            model=rows[0].model,
+            dialects=dialects,
+            first=total.first,
+            last=total.last,
         )
 
 

@@ -7,31 +7,47 @@ import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final, NamedTuple
 
+from wireglot.gateway.observe.log import Note
 from wireglot.gateway.state.ledger.rows import collapsed
 from wireglot.gateway.state.stored_forms import now_ms
+from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Ledger
 from wireglot.stores.journal.journal import Journal
 from wireglot.stores.journal.orphans import Orphan, orphans
 from wireglot.stores.records import UsageRow
 
-BATCH: Final = 500
-_GATHER: Final = 0.25
-"""Seconds for which rows are gathered: most requests are over by then, and are one row instead of two."""
-_BACKOFF: Final = 0.5
-_BACKOFF_MAX: Final = 5.0
-_SUSPECTS: Final = 1000
-_BEAT: Final = 10.0
-_LOOKS: Final = 6
-"""Beats between two looks for the journals of processes that have gone."""
-_PATIENCE: Final = 2.0
-"""Seconds that a start waits for such journals; they are read to their end in any case."""
+BATCH_ROWS: Final = 500
+_SUSPECTS_MAX: Final = 1000
+_BEATS_PER_ADOPTION: Final = 6
+"""Journals of processes that have gone are looked for once in so many beats."""
+
+
+class DrainPace(NamedTuple):
+    """Seconds."""
+
+    gather: float = 0.25
+    """For which rows are gathered: most requests are over by then, and are one row instead of two."""
+    retry: float = 0.5
+    """Until a store that is down is tried again; twice as long each time, up to `retry_max`."""
+    retry_max: float = 5.0
+    beat: float = 10.0
+    """Between two signs of life of this process."""
+    adoption: float = 2.0
+    """That a start waits for the journals of processes that have gone; they are read to their end anyway."""
+    close: float = 2.0
+    """For the store to take the last rows when the process ends."""
+
+
+PACE: Final = DrainPace()
 
 
 class Drain:
-    def __init__(self, journal: Journal, ledger: Ledger, instance: str, note: Any) -> None:
+    def __init__(
+        self, journal: Journal, ledger: Ledger, instance: str, note: Note, *, pace: DrainPace = PACE
+    ) -> None:
         self.behind = ""
         """Why the store does not get what the journal holds, "" where it does."""
         self.refused = 0
@@ -40,26 +56,34 @@ class Drain:
         self._ledger = ledger
         self._instance = instance
         self._note = note
+        self._pace = pace
         self._due = asyncio.Event()
+        self._asked = asyncio.Event()
+        """Somebody waits for the store to know: it is tried at once, and not when its time has come."""
         self._turn = asyncio.Lock()
-        self._wait = _BACKOFF
+        self._retry_in = pace.retry
         self._passed = 0
         self._suspects: dict[str, int] = {}
         """Rows that failed while no other passed, and how many had passed before them."""
+        self._adopting = Guarded(note, "usage")
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        first = asyncio.create_task(self._guarded(self.adopt))
-        self._tasks = [first, asyncio.create_task(self._run()), asyncio.create_task(self._pulse())]
-        await asyncio.wait({first}, timeout=_PATIENCE)
+        first = asyncio.create_task(self._adopt())
+        emptying = Guarded(self._note, "usage")
+        self._tasks = [
+            first,
+            asyncio.create_task(emptying.forever(self._empty_when_due)),
+            asyncio.create_task(self._adopt_again()),
+            asyncio.create_task(self._pulse()),
+        ]
+        await asyncio.wait({first}, timeout=self._pace.adoption)
 
-    async def close(self, seconds: float) -> None:
-        """Write what can be written in this time; the rest stays where the next process finds it."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+    async def close(self) -> None:
+        """Write what can be written in a moment; the rest stays where the next process finds it."""
+        await stop(*self._tasks)
         self._tasks = []
-        await self.flush(seconds)
+        await self.flush(self._pace.close)
 
     def wake(self) -> None:
         """There is a row."""
@@ -68,6 +92,7 @@ class Drain:
 
     async def flush(self, seconds: float) -> bool:
         """Have the store take what there is, now. Whether it did, within this time."""
+        self._asked.set()
         try:
             async with asyncio.timeout(seconds):
                 await self.empty()
@@ -78,7 +103,7 @@ class Drain:
     async def empty(self) -> None:
         async with self._turn:
             while True:
-                rows, position = self._journal.read(BATCH)
+                rows, position = self._journal.read(BATCH_ROWS)
                 if not rows:
                     return
                 # Where nothing could be written they are read again, and by then there may be more of them.
@@ -94,7 +119,7 @@ class Drain:
         try:
             while found:
                 # One that fails is left to another, or to our next look; it keeps no other from being read.
-                await self._guarded(partial(self._take_over, found[0]))
+                await self._adopting.run(partial(self._or_tell, partial(self._take_over, found[0])))
                 found.popleft().release()
         finally:
             for orphan in found:
@@ -109,8 +134,8 @@ class Drain:
         count = 0
         files = orphan.rows()
         while (rows := await asyncio.to_thread(next, files, None)) is not None:
-            for at in range(0, len(rows), BATCH):
-                if not await self._applied(collapsed(rows[at : at + BATCH])):
+            for at in range(0, len(rows), BATCH_ROWS):
+                if not await self._applied(collapsed(rows[at : at + BATCH_ROWS])):
                     raise StoreDown(self.behind)
             count += len(rows)
         return count, await self._ledger.close_open([orphan.instance], now_ms())
@@ -119,6 +144,7 @@ class Drain:
         """Whether the store has them, or never will. It is waited for while it is down; not where it fails in
         a way nobody foresaw, which is told by False, after a while."""
         while True:
+            self._asked.clear()
             try:
                 failure = await self._try(rows)
             except StoreDown as down:
@@ -129,7 +155,7 @@ class Drain:
             if failure:
                 await self._pause()
             else:
-                self._wait = _BACKOFF
+                self._retry_in = self._pace.retry
             return not failure
 
     async def _try(self, rows: list[UsageRow]) -> str:
@@ -170,13 +196,15 @@ class Drain:
 
     def _passed_since(self, row: UsageRow) -> bool:
         """Whether others have passed since this one failed for the first time: then it is the row."""
-        if len(self._suspects) >= _SUSPECTS:
+        if len(self._suspects) >= _SUSPECTS_MAX:
             self._suspects.clear()
         return self._suspects.setdefault(row.id, self._passed) < self._passed
 
     async def _pause(self) -> None:
-        wait, self._wait = self._wait, min(2 * self._wait, _BACKOFF_MAX)
-        await asyncio.sleep(wait)
+        wait, self._retry_in = self._retry_in, min(2 * self._retry_in, self._pace.retry_max)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait):
+                await self._asked.wait()
 
     def _tell(self, behind: str) -> None:
         if behind and not self.behind:
@@ -185,30 +213,32 @@ class Drain:
             self._note("info", "usage caught up")
         self.behind = behind
 
-    async def _run(self) -> None:
-        while True:
-            await self._due.wait()
-            await asyncio.sleep(_GATHER)
-            self._due.clear()
-            await self._guarded(self.empty)
+    async def _empty_when_due(self) -> None:
+        await self._due.wait()
+        await asyncio.sleep(self._pace.gather)
+        self._due.clear()
+        await self._or_tell(self.empty)
+
+    async def _adopt(self) -> None:
+        await self._adopting.run(partial(self._or_tell, self.adopt))
+
+    async def _adopt_again(self) -> None:
+        await self._adopting.forever(
+            partial(self._or_tell, self.adopt), lambda: _BEATS_PER_ADOPTION * self._pace.beat
+        )
 
     async def _pulse(self) -> None:
-        beats = 0
-        while True:
-            await self._guarded(self._beat)
-            await asyncio.sleep(_BEAT)
-            beats += 1
-            if beats % _LOOKS == 0:
-                await self._guarded(self.adopt)
+        guard = Guarded(self._note, "usage")
+        await guard.run(self._beat)
+        await guard.forever(self._beat, lambda: self._pace.beat)
 
     async def _beat(self) -> None:
         with contextlib.suppress(StoreDown):  # told where rows cannot be written
             await self._ledger.beat(self._instance)
 
-    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _or_tell(self, work: Callable[[], Awaitable[None]]) -> None:
+        """What the store or the disk does not let happen now is waited for."""
         try:
             await work()
         except (StoreDown, OSError) as problem:
             self._note("warn", "usage waits", detail=str(problem))
-        except Exception as bug:  # whatever is wrong with one batch, the books go on
-            self._note("error", "bug", type=type(bug).__name__, where="usage")

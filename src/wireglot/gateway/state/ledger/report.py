@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from wireglot.ir.usage import KINDS
 from wireglot.stores.base import Ledger
 from wireglot.stores.records import MICRO, Grouping, UsageQuery, UsageTotal
 
@@ -47,13 +48,13 @@ def query_of(given: Mapping[str, str], now: float | None = None) -> UsageQuery:
     if until and until <= since:
         raise BadParameter("end", "a time after start")
     return UsageQuery(
-        _groups(given.get("group_by") or DEFAULT_GROUPS),
-        since,
-        until,
-        given.get("key") or None,
-        given.get("model", ""),
-        given.get("provider", ""),
-        given.get("session", ""),
+        groups=_groups(given.get("group_by") or DEFAULT_GROUPS),
+        since=since,
+        until=until,
+        caller=given.get("key") or None,
+        model=given.get("model", ""),
+        provider=given.get("provider", ""),
+        session=given.get("session", ""),
     )
 
 
@@ -87,18 +88,15 @@ def _told(total: UsageTotal) -> dict[str, Any]:
     """Kinds of tokens that do not overlap, and the totals that hold them."""
     ended = total.requests - total.open
     known = total.cost > 0 or not total.unpriced
-    taken = total.input + total.cache_read + total.cache_write
-    given = total.output + total.reasoning
+    tokens = total.tokens
+    taken = sum(tokens[kind] for kind, about in KINDS.items() if about.side == "input")
+    given = sum(tokens[kind] for kind, about in KINDS.items() if about.side == "output")
     return {
         "requests": total.requests,
         "succeeded": ended - total.failed,
         "failed": total.failed,
         "open": total.open,
-        "input_tokens": total.input,
-        "cache_read_tokens": total.cache_read,
-        "cache_write_tokens": total.cache_write,
-        "output_tokens": total.output,
-        "reasoning_tokens": total.reasoning,
+        **{f"{kind}_tokens": tokens[kind] for kind in KINDS},
         "total_input_tokens": taken,
         "total_output_tokens": given,
         "total_tokens": taken + given,

@@ -12,10 +12,11 @@ from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.state.ledger.usage_checks import COUNT_MAX
 from wireglot.gateway.targets.routing import Target
 from wireglot.ir.outcome import Usage
+from wireglot.ir.usage import counts_by_name
 from wireglot.providers.prices import Price, cost
 from wireglot.stores.records import UsageRow
 
-_NAME_MAX: Final = 256
+_NAME_LETTERS: Final = 256
 """Names are clients' words: the ledger takes no more of them than a person could read."""
 _NOTHING: Final = Usage()
 
@@ -24,18 +25,18 @@ def intent(exchange: Exchange, target: Target, instance: str) -> UsageRow:
     record, job = exchange.record, exchange.job
     ago = time.monotonic() - record.started
     return UsageRow(
-        record.id,
-        record.caller,
-        int((time.time() - ago) * 1000),
-        instance,
-        record.operation,
-        job.dialect,
-        record.session[:_NAME_MAX],
-        job.model[:_NAME_MAX],
-        target.provider.name,
-        target.model[:_NAME_MAX],
-        target.dialect,
-        job.stream,
+        id=record.id,
+        caller=record.caller,
+        started=int((time.time() - ago) * 1000),
+        instance=instance,
+        operation=record.operation,
+        dialect=job.dialect,
+        session=record.session[:_NAME_LETTERS],
+        model=job.model[:_NAME_LETTERS],
+        provider=target.provider.name,
+        upstream_model=target.model[:_NAME_LETTERS],
+        upstream_dialect=target.dialect,
+        stream=job.stream,
     )
 
 
@@ -54,36 +55,30 @@ def completed(
         usage = _bounded(usage)
     started = record.started
     return UsageRow(
-        row.id,
-        row.caller,
-        row.started,
-        row.instance,
-        row.operation,
-        row.dialect,
-        record.session[:_NAME_MAX],  # by now it may be the conversation's
-        row.model,
-        record.provider or row.provider,
-        record.upstream_model[:_NAME_MAX] or row.upstream_model,
-        record.upstream_dialect or row.upstream_dialect,
-        row.stream,
-        record.outcome,
-        row.started + _milliseconds(now - started),
+        id=row.id,
+        caller=row.caller,
+        started=row.started,
+        instance=row.instance,
+        operation=row.operation,
+        dialect=row.dialect,
+        session=record.session[:_NAME_LETTERS],  # by now it may be the conversation's
+        model=row.model,
+        provider=record.provider or row.provider,
+        upstream_model=record.upstream_model[:_NAME_LETTERS] or row.upstream_model,
+        upstream_dialect=record.upstream_dialect or row.upstream_dialect,
+        stream=row.stream,
+        outcome=record.outcome,
+        finished=row.started + _milliseconds(now - started),
         # A stream is completed before its status is noted: it has been sent.
-        record.status or (0 if record.outcome == "gateway_abort" else 200),
-        record.error_kind,
-        record.attempts,
-        _milliseconds(first_byte - started) if first_byte is not None else 0,
-        usage.input,
-        usage.cache_read,
-        usage.cache_write,
-        usage.cache_write_long,
-        usage.tool_prompt,
-        usage.output,
-        usage.reasoning or 0,
-        record.usage_source,
-        cost(price, usage) if price is not None and record.usage is not None else None,
-        tuple(dict.fromkeys(loss.feature for loss in record.losses)) if record.losses else (),
-        flags,
+        status=record.status or (0 if record.outcome == "gateway_abort" else 200),
+        error=record.error_kind,
+        attempts=record.attempts,
+        first_byte=_milliseconds(first_byte - started) if first_byte is not None else 0,
+        source=record.usage_source,
+        cost=cost(price, usage) if price is not None and record.usage is not None else None,
+        losses=tuple(dict.fromkeys(loss.feature for loss in record.losses)) if record.losses else (),
+        flags=flags,
+        **counts_by_name(usage),
     )
 
 

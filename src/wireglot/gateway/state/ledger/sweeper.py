@@ -1,24 +1,38 @@
-"""The broom: every few minutes, by one process of those that share a store."""
+"""Retention: what is past its time, or too much of its kind, is removed as [store.keep] says.
+
+Every few minutes, by one process of those that share a store.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Callable
-from typing import Any, Final
+from functools import partial
+from itertools import chain, repeat
+from typing import Final
 
+from wireglot.gateway.observe.log import Note
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.ledger.retention import prune
+from wireglot.gateway.state import stored_forms
+from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Counters, Engine
+from wireglot.stores.records import KindLimits, Swept
 
-_FIRST: Final = 20.0
-_EVERY: Final = 300.0
+_FIRST_SECONDS: Final = 20.0
+_EVERY_SECONDS: Final = 300.0
 _LOCK: Final = "sweep"
+_LOCK_SECONDS: Final = 0.8 * _EVERY_SECONDS
+"""Less than the time to the next turn, so that nobody's turn meets a lock of the one before."""
+_DAY_MS: Final = 86_400_000
+_SILENT_MS: Final = 20 * 60_000
+"""A process that was not heard of for so long has gone."""
 
 
 class Sweeper:
-    def __init__(self, engine: Engine, counters: Counters, instance: str, note: Any) -> None:
+    def __init__(self, engine: Engine, counters: Counters, instance: str, note: Note) -> None:
         self._engine = engine
         self._counters = counters
         self._instance = instance
@@ -26,29 +40,42 @@ class Sweeper:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, settings: Callable[[], Settings]) -> None:
-        self._task = asyncio.create_task(self._run(settings))
+        first = _FIRST_SECONDS * random.uniform(0.5, 1.5)  # not all at once after a start
+        pauses = chain([first], repeat(_EVERY_SECONDS))
+        guard = Guarded(self._note, "sweep")
+        self._task = asyncio.create_task(guard.forever(partial(self._turn, settings), pauses.__next__))
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await stop(self._task)
 
     async def sweep(self, settings: Settings) -> None:
         """Once, unless another process did it lately."""
-        if not await self._counters.lock(_LOCK, self._instance, _EVERY * 0.8):
+        if not await self._counters.lock(_LOCK, self._instance, _LOCK_SECONDS):
             return
         swept = await prune(self._engine, settings)
         removed = sum(swept.expired.values()) + sum(swept.evicted.values()) + swept.usage
         if removed or swept.crashed:
             self._note("info", "swept", removed=removed, crashed=swept.crashed)
 
-    async def _run(self, settings: Callable[[], Settings]) -> None:
-        await asyncio.sleep(_FIRST * (0.5 + random.random()))  # not all at once after a start
-        while True:
-            try:
-                await self.sweep(settings())
-            except StoreDown as down:
-                self._note("warn", "not swept", detail=str(down))
-            except Exception as bug:  # what is left lying about costs less than no sweeping at all
-                self._note("error", "bug", type=type(bug).__name__, where="sweep")
-            await asyncio.sleep(_EVERY)
+    async def _turn(self, settings: Callable[[], Settings]) -> None:
+        try:
+            await self.sweep(settings())
+        except StoreDown as down:
+            self._note("warn", "not swept", detail=str(down))
+
+
+async def prune(engine: Engine, settings: Settings, now: int = 0) -> Swept:
+    """`now` in unix milliseconds; 0: by the clock."""
+    now = now or int(time.time() * 1000)
+    keep = settings.store.keep
+    return await engine.sweep(
+        now,
+        usage_before=now - int(keep.usage_days * _DAY_MS) if keep.usage_days else 0,
+        dead_before=now - _SILENT_MS,
+        kinds={
+            stored_forms.RESPONSE: KindLimits(keep.responses_bytes),
+            stored_forms.EVENT: KindLimits(keep.events_bytes),
+            stored_forms.ITEM: KindLimits(keep.conversations_bytes),
+            stored_forms.IDEMPOTENT: KindLimits(keep.idempotency_bytes),
+        },
+    )

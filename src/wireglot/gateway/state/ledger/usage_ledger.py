@@ -17,12 +17,13 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.ending import Account
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.ledger.drain import Drain
+from wireglot.gateway.state.ledger.drain import PACE, Drain, DrainPace
 from wireglot.gateway.state.ledger.rows import completed, intent, legible
 from wireglot.gateway.state.ledger.usage_checks import usage_checks
 from wireglot.gateway.targets.routing import Target
 from wireglot.providers.prices import Price, price_of
 from wireglot.stores.base import Ledger
+from wireglot.stores.journal.disk import DISK, Disk
 from wireglot.stores.journal.journal import Journal, JournalFull
 from wireglot.stores.records import UsageRow
 
@@ -36,9 +37,15 @@ _TOLD: Final = 3600.0
 
 class UsageLedger:
     def __init__(
-        self, ledger: Ledger, settings: Settings, instance: str, note: Any, *, last_seconds: float = 2.0
+        self,
+        ledger: Ledger,
+        settings: Settings,
+        instance: str,
+        note: Any,
+        *,
+        pace: DrainPace = PACE,
+        disk: Disk = DISK,
     ) -> None:
-        """`last_seconds`: for the store to take the last rows when the process ends."""
         store = settings.store
         self.journal = Journal(
             Path(store.folder) / FOLDER if store.folder else None,
@@ -46,12 +53,12 @@ class UsageLedger:
             limit=store.journal // max(1, settings.server.workers),
             # Where nothing outlives the process, nothing need outlive the power.
             sync=store.sync and bool(store.folder),
+            disk=disk,
         )
         self.dropped = 0
         """Requests of which no account was kept."""
         self.odd_usage: dict[tuple[str, ...], float] = {}
-        self._last_seconds = last_seconds
-        self._drain = Drain(self.journal, ledger, instance, note)
+        self._drain = Drain(self.journal, ledger, instance, note, pace=pace)
         self._settings = settings
         self._instance = instance
         self._note = note
@@ -72,7 +79,7 @@ class UsageLedger:
         for account in list(self._open.values()):
             account.exchange.record.cut_off()
             account.complete()
-        await self._drain.close(self._last_seconds)
+        await self._drain.close()
         await self.journal.close()
 
     def publish(self, metrics: Metrics) -> None:

@@ -15,7 +15,7 @@ from wireglot.stores.base import StoreDown
 
 T = TypeVar("T")
 
-CONNECTIONS: Final = 32
+CONNECTIONS_MAX: Final = 32
 _REASONS: Final[tuple[tuple[type[faults.RedisError], str], ...]] = (
     (faults.TimeoutError, "does not answer in time"),
     (faults.BusyLoadingError, "is starting"),
@@ -36,12 +36,12 @@ class Script:
         self.digest = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
 
 
-class Link:
+class RedisPool:
     def __init__(self, url: str, *, connect_seconds: float, call_seconds: float) -> None:
         """Raises ValueError or TypeError where the URL makes no sense."""
         self._pool = BlockingConnectionPool.from_url(
             url,
-            max_connections=CONNECTIONS,
+            max_connections=CONNECTIONS_MAX,
             timeout=call_seconds,
             socket_connect_timeout=connect_seconds,
             socket_timeout=call_seconds,

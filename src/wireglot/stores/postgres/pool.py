@@ -26,13 +26,13 @@ CONNECT_SECONDS: Final = 5.0
 COMMAND_SECONDS: Final = 5.0
 LONG_SECONDS: Final = 60.0
 """For reports and the sweep, which nobody's request waits for."""
-TRIES: Final = 4
-"""The first and three more."""
-_PAUSES: Final = (0.02, 0.1, 0.3)
+_PAUSES_SECONDS: Final = (0.02, 0.1, 0.3)
+"""Before a second, third and fourth try."""
+TRIES: Final = 1 + len(_PAUSES_SECONDS)
 
-_LOST: Final = ("08", "57P01", "57P02", "57P03", "25006")
+_LOST_STATES: Final = ("08", "57P01", "57P02", "57P03", "25006")
 """The connection has gone, or leads to a server that does not write any more: all others are suspect."""
-_AGAIN: Final = ("40001", "40P01", "53300", "55P03", "0A000")
+_AGAIN_STATES: Final = ("40001", "40P01", "53300", "55P03", "0A000")
 """Serialization failure, deadlock, too many connections, lock not available; a statement prepared before
 another process changed the tables."""
 _REASONS: Final = {
@@ -49,11 +49,11 @@ _REASONS: Final = {
     "08": "the connection was lost",
 }
 FAILURES: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
-_CONFIGURATION: Final = ("28", "3D000", "42501", "0A000")
+_CONFIGURATION_STATES: Final = ("28", "3D000", "42501", "0A000")
 """What waiting does not mend."""
 
 
-class Link:
+class PostgresPool:
     """Runs pieces of work on a connection; again, where it is known to help."""
 
     def __init__(self, pool: Any, connect_seconds: float) -> None:
@@ -67,7 +67,7 @@ class Link:
         *,
         connect_seconds: float = CONNECT_SECONDS,
         command_seconds: float = COMMAND_SECONDS,
-    ) -> Link:
+    ) -> PostgresPool:
         """Raises StoreUnusable where waiting would not help."""
         settings = {"search_path": address.quoted_schema, "application_name": "wireglot", "jit": "off"}
         try:
@@ -94,7 +94,7 @@ class Link:
         """`work` gets a connection and how many tries came before: after a lost one, it may have happened."""
         for turn in range(TRIES):
             if turn:
-                await asyncio.sleep(_PAUSES[turn - 1] * random.uniform(0.5, 1.5))
+                await asyncio.sleep(_PAUSES_SECONDS[turn - 1] * random.uniform(0.5, 1.5))
             try:
                 return await self._once(work, turn)
             except FAILURES as problem:
@@ -178,7 +178,7 @@ def touched(status: str) -> int:
 def down(problem: BaseException, *, at_open: bool = False) -> StoreDown | StoreUnusable:
     """In our own words: the server's may hold names of hosts and users."""
     state = _state(problem)
-    if at_open and state.startswith(_CONFIGURATION):
+    if at_open and state.startswith(_CONFIGURATION_STATES):
         return StoreUnusable(f"store.url: PostgreSQL cannot be used: {_reason(state)}")
     if isinstance(problem, TimeoutError):
         return StoreDown("PostgreSQL does not answer in time")
@@ -207,12 +207,12 @@ def _state(problem: BaseException) -> str:
 
 def _is_lost(problem: BaseException) -> bool:
     if isinstance(problem, asyncpg.PostgresError):
-        return _state(problem).startswith(_LOST)
+        return _state(problem).startswith(_LOST_STATES)
     return not isinstance(problem, TimeoutError)
 
 
 def _worth_another(problem: BaseException) -> bool:
     """Not after silence: whoever waits has waited long enough."""
     if isinstance(problem, asyncpg.PostgresError):
-        return _state(problem).startswith(_LOST + _AGAIN)
+        return _state(problem).startswith(_LOST_STATES + _AGAIN_STATES)
     return not isinstance(problem, TimeoutError)

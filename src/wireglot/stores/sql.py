@@ -1,0 +1,117 @@
+"""What the SQL engines share: any Python string as text that a database holds, usage as columns and sums.
+
+Names come from clients. No database holds half a surrogate pair, and PostgreSQL no NUL either; a lookup of
+such a name must find nothing rather than fail, and two different names must stay different.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from wireglot.ir.usage import COUNTS, KINDS
+from wireglot.stores.records import UsageRow, UsageTotal
+
+_FORBIDDEN: Final = re.compile("[\\\\\0\ud800-\udfff]")
+_ESCAPED: Final = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
+
+
+def is_plain(value: str) -> bool:
+    """Whether a database holds it as it is."""
+    return not _FORBIDDEN.search(value)
+
+
+def to_text(value: str) -> str:
+    if not _FORBIDDEN.search(value):
+        return value
+    return _FORBIDDEN.sub(lambda found: r"\\" if found[0] == "\\" else f"\\u{ord(found[0]):04x}", value)
+
+
+def from_text(value: str) -> str:
+    if "\\" not in value:
+        return value
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else "\\", value)
+
+
+# Usage rows.
+
+Sort = Literal["text", "word", "number", "flag", "list"]
+"""`word` is one of a few that we chose ourselves; a `list` is one of texts, as JSON."""
+
+
+class Column(NamedTuple):
+    name: str
+    sort: Sort
+    default: Any
+    """Also of the rows from before there was this column."""
+
+
+def _column(field: msgspec.structs.FieldInfo, hint: Any) -> Column:
+    sort: Sort
+    if hint is bool:
+        sort = "flag"
+    elif hint is int or get_args(hint) == (int, type(None)):
+        sort = "number"
+    elif get_origin(hint) is tuple:
+        sort = "list"
+    elif get_origin(hint) is Literal:
+        sort = "word"
+    else:
+        assert hint is str, f"no column holds {field.name}: {hint}"
+        sort = "text"
+    return Column(field.name, sort, field.default)
+
+
+_HINTS: Final = get_type_hints(UsageRow)
+USAGE: Final = tuple(_column(field, _HINTS[field.name]) for field in msgspec.structs.fields(UsageRow))
+"""In the order of the row's fields."""
+USAGE_NAMES: Final = tuple(column.name for column in USAGE)
+USAGE_COLUMNS: Final = ", ".join(USAGE_NAMES)
+
+
+def added_columns(types: Mapping[Sort, str], empty_list: str) -> dict[str, str]:
+    """By name, the definitions of columns that a table of usage may lack.
+
+    The tables of the first version are written out in each engine's schema, which was released and never
+    changes. A field that is declared later is a column that such a table lacks: it is added when the store is
+    opened. That needs no version of the schema: whoever does not know the column leaves it out, and may go on
+    beside one who does, so that an upgrade can be rolled out, and taken back.
+    """
+    return {
+        column.name: f"{column.name} {types[column.sort]} {_default(column, empty_list)}"
+        for column in USAGE
+        if column.default is not msgspec.NODEFAULT
+    }
+
+
+def _default(column: Column, empty_list: str) -> str:
+    if column.default is None:
+        return "DEFAULT NULL"
+    if column.sort in ("number", "flag"):
+        return f"NOT NULL DEFAULT {column.default}"
+    return f"NOT NULL DEFAULT '{empty_list if column.sort == 'list' else column.default}'"
+
+
+TOKENS: Final = f"({' + '.join(COUNTS)})"
+"""All tokens of a row."""
+
+PLAIN_SUMS: Final = ("requests", "failed", "open", "cost", "unpriced", "milliseconds", "p50", "first", "last")
+
+
+def sums(plain: Mapping[str, str], cast: str = "") -> str:
+    """What `usage_total` reads, as a database adds it up. `cast` is put behind the first of several terms."""
+    kinds = [f"coalesce(sum({f'{cast} + '.join(kind.counts)}), 0)" for kind in KINDS.values()]
+    return ", ".join([*(plain[name] for name in PLAIN_SUMS), *kinds])
+
+
+def usage_total(group: tuple[str, ...], found: Sequence[Any]) -> UsageTotal:
+    # Databases may tell sums as decimals and percentiles as floating point: all of them are whole.
+    numbers = [int(number) for number in found]
+    return UsageTotal(
+        group=group,
+        tokens=dict(zip(KINDS, numbers[len(PLAIN_SUMS) :], strict=True)),
+        **dict(zip(PLAIN_SUMS, numbers, strict=False)),
+    )

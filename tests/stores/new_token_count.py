@@ -1,0 +1,80 @@
+"""A program of tomorrow: run with a package whose `ir/usage.py` declares one more count, `audio`.
+
+It works on a store that today's package has made, and tells as JSON what became of the new count everywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from wireglot.cli.usage_table import table_lines
+
+from wireglot.gateway.observe.log import JsonLines
+from wireglot.gateway.observe.metrics import Metrics
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.state.ledger.report import query_of, report
+from wireglot.gateway.state.ledger.rows import completed
+from wireglot.http.redaction import Redactor
+from wireglot.ir.outcome import Usage
+from wireglot.providers.prices import Price, cost
+from wireglot.stores import open_engine
+from wireglot.stores.journal.journal import Journal
+from wireglot.stores.memory import MemoryEngine
+from wireglot.stores.records import UsageQuery, UsageRow
+from wireglot.stores.transfer import export_lines, import_lines
+
+HEARD: dict[str, Any] = {"audio": 7}
+USAGE = Usage(input=1, output=2, **HEARD)
+
+
+async def work(url: str, folder: Path) -> dict[str, Any]:
+    """In the order of a request: its row, the journal, the store, what is told of it."""
+    record = Record("new", 0.0, caller="alice", provider="p", upstream_model="m", session="s")
+    record.usage, record.usage_source, record.status = USAGE, "provider", 200
+    intent = UsageRow("new", "alice", 1000, "one", session="s")
+    row = completed(intent, record, price=Price(1_000_000, 0), flags=(), first_byte=None, now=0.5)
+
+    journal = Journal(folder, "tomorrow", limit=1 << 20)
+    await journal.start()
+    journal.append(row)
+    journaled, _ = journal.read(10)
+    await journal.close()
+
+    engine = await open_engine(url)
+    await engine.ledger.apply(journaled)
+    ledger = engine.ledger
+    (total,) = await ledger.totals(UsageQuery())
+    rows = await ledger.rows(UsageQuery(), limit=10)
+    told = await report(ledger, query_of({"start": "0", "group_by": "key"}), "USD")
+    sessions = await ledger.sessions("alice", limit=10)
+    copy = MemoryEngine()
+    await import_lines(copy, [line async for line in export_lines(engine)])
+    copied = await copy.ledger.rows(UsageQuery(), limit=10)
+    spent = await ledger.spent("alice", 0)
+    await engine.close()
+
+    metrics = Metrics()
+    metrics.finish(record)
+    return {
+        "row": getattr(row, "audio", None),
+        "journal": [getattr(each, "audio", None) for each in journaled],
+        "rows": {each.id: getattr(each, "audio", None) for each in rows},
+        "copied": {each.id: getattr(each, "audio", None) for each in copied},
+        "total": total.tokens,
+        "spent": spent,
+        "session": sessions[0].tokens,
+        "report": told["total"],
+        "table": table_lines(told, io.StringIO())[0].split(),
+        "metrics": [line for line in metrics.render().decode().splitlines() if 'kind="audio"' in line],
+        "log": json.loads(JsonLines(Redactor()).request(record))["tokens"],
+        "cost": cost(Price(1_000_000, 0), USAGE),
+    }
+
+
+if __name__ == "__main__":
+    json.dump(asyncio.run(work(sys.argv[1], Path(sys.argv[2]))), sys.stdout)

@@ -1,0 +1,99 @@
+"""A token count is declared in one place: one more line there, and every engine, sum, report and metric has it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wireglot
+from tests.stores.conftest import MEMORY, POSTGRES, SQLITE, Run
+from wireglot.stores import open_engine
+from wireglot.stores.journal.orphans import orphans
+from wireglot.stores.records import UsageQuery, UsageRow
+
+PROGRAM = Path(__file__).with_name("new_token_count.py")
+BEFORE = "    output: Annotated["
+DECLARED = '    audio: Annotated[int, Count("input", ("input",), heading="heard")] = 0\n'
+
+
+@pytest.fixture(scope="module")
+def tomorrow(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package with one more line."""
+    (package,) = wireglot.__path__
+    root = tmp_path_factory.mktemp("tomorrow")
+    shutil.copytree(package, root / "wireglot", ignore=shutil.ignore_patterns("__pycache__"))
+    file = root / "wireglot" / "ir" / "usage.py"
+    source = file.read_text()
+    assert source.count(BEFORE) == 1
+    file.write_text(source.replace(BEFORE, DECLARED + BEFORE))
+    return root
+
+
+@pytest.fixture(params=[MEMORY, SQLITE, POSTGRES])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    match request.param:
+        case "memory":
+            yield "memory:"
+        case "sqlite":
+            yield f"sqlite://{tmp_path}/store.db"
+        case _:
+            from tests.stores.servers import postgres_url
+
+            yield postgres_url()
+
+
+def test_a_count_that_is_declared_once_is_stored_summed_priced_and_told(
+    tomorrow: Path, url: str, tmp_path: Path, run: Run[Any]
+) -> None:
+    old = UsageRow("old", "alice", 1, "gone", session="s", outcome="ok", finished=2, output=3, cost=0)
+
+    async def today() -> dict[str, UsageRow]:
+        """As a process of today's version that is still running, or is started again."""
+        engine = await open_engine(url)
+        await engine.ledger.apply([old])
+        rows = await engine.ledger.rows(UsageQuery(), limit=10)
+        await engine.close()
+        return {row.id: row for row in rows}
+
+    assert run(today()) == {"old": old}
+    ran = subprocess.run(
+        [sys.executable, str(PROGRAM), url, str(tmp_path / "journal")],
+        env=os.environ | {"PYTHONPATH": str(tomorrow)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ran.returncode == 0, ran.stderr
+    told = json.loads(ran.stdout)
+    remembered = {} if url == "memory:" else {"old": 0}
+    assert (told["row"], told["journal"]) == (7, [7])
+    assert told["rows"] == told["copied"] == remembered | {"new": 7}
+    output = 2 if url == "memory:" else 5
+    sums = {"input": 1, "cache_read": 0, "cache_write": 0, "audio": 7, "output": output, "reasoning": 0}
+    assert told["total"] == sums
+    assert told["spent"] == [8 + output, 8]
+    assert told["session"] == 8 + output
+    assert told["report"]["audio_tokens"] == 7
+    assert told["report"]["total_input_tokens"] == 8
+    assert told["report"]["total_tokens"] == 8 + output
+    assert told["table"][:5] == ["key", "requests", "input", "heard", "output"]
+    assert told["metrics"] == ['wireglot_tokens_total{provider="p",model="m",kind="audio"} 7']
+    assert told["log"]["audio"] == 7
+    assert told["cost"] == 8
+
+    # Both versions at once: today's reads what tomorrow's has written, in the store and in the journal.
+    known = run(today())
+    assert known["old"] == old
+    if url != "memory:":
+        assert (known["new"].input, known["new"].output, known["new"].cost) == (1, 2, 8)
+    (orphan,) = orphans(tmp_path / "journal", "today")
+    assert [(row.id, row.input) for rows in orphan.rows() for row in rows] == [("new", 1)]
+    orphan.release()
