@@ -19,7 +19,8 @@ import msgspec
 
 from tools.lab.leave_behind import WORKERS, leave_behind, pack, unpack
 from tools.lab.link import Link, Reply
-from tools.lab.scenario import UPSTREAM, sent
+from tools.lab.scenario import sent
+from tools.lab.scenario_config import UPSTREAM
 from tools.lab.served import Served
 from tools.lab.told import Exchange, Told, read_told
 from wireglot.testing.scripted_upstream import ScriptedUpstream

@@ -18,7 +18,8 @@ from tests.fleet.waiting import until
 from tests.upgrade.left_behind_kit import RELEASED, THIS_TREE, Restarted, packed, plain, restarted
 from tools.lab.forms import read_database
 from tools.lab.leave_behind import unpack
-from tools.lab.scenario import CHAT, CLAUDE, sent
+from tools.lab.scenario import sent
+from tools.lab.scenario_config import CHAT, CLAUDE
 from tools.lab.served import Served
 from tools.lab.told import read_told
 from wireglot.testing.live_gateway import LiveGateway

@@ -1,10 +1,13 @@
 """Make what a running gateway leaves behind after `kill -9`, with all that its clients were told by then.
 
-    python -m tools.lab.leave_behind OUT [--tree CHECKOUT] [--python PYTHON]
+    python -m tools.lab.leave_behind OUT [--tree CHECKOUT] [--python PYTHON] [--fleet]
 
 A gateway with the demo model and a SQLite store is asked everything that it remembers something of, in every
 dialect. Then its store is locked from outside, so that the last requests reach the journal and nothing else,
 and the process is killed. OUT gets `wireglot.toml`, `told.json` and `data.tar.gz` (databases, WAL, journals).
+
+With `--fleet` the same clients are served on a private PostgreSQL and Redis, and OUT gets `fleet.json`: the
+tables, and what lies in Redis.
 
 `--tree` is the checkout that is run (with `--python`, if it has an environment of its own), so that one
 version can be started on what another left behind: see tests/upgrade. The machine's name is part of what is
@@ -26,16 +29,21 @@ from pathlib import Path
 from typing import Final
 
 import apsw
+import msgspec
 
+from tools.lab.fleet_forms import FleetForms, read_fleet
 from tools.lab.forms import journal_rows, read_database
-from tools.lab.scenario import CONFIG, UPSTREAM, Clients, until
+from tools.lab.scenario import Clients, until
+from tools.lab.scenario_config import CONFIG, UPSTREAM
 from tools.lab.served import HERE, Served, Tree
 from tools.lab.told import Told, write_told
+from tools.servers import PostgresServer, RedisServer
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 
 WORKERS: Final = 2
 """Two, so that there are counters that processes share, and journals of several."""
 ARCHIVE: Final = "data.tar.gz"
+FLEET: Final = "fleet.json"
 _DATA: Final = "wireglot"
 _BUSY_MILLISECONDS: Final = 10_000
 
@@ -75,13 +83,32 @@ async def _live(gateway: Served, clients: Clients, told: Told) -> None:
         await until(lambda: _is_applied(database, told))
         await clients.when_the_store_has_it()
         with locked(database):
-            await clients.while_the_store_takes_nothing(lambda: _is_in_journal(data, told))
+            await clients.be_killed_in_the_middle(lambda: _is_in_journal(data, told))
             gateway.kill()
             told.killed = int(time.time() * 1000)
         await clients.hung_up()
     finally:
         clients.close()
         gateway.kill()
+
+
+async def leave_in_fleet(folder: Path, tree: Tree = HERE) -> FleetForms:
+    """What a killed gateway of a fleet left in PostgreSQL and Redis."""
+    told = Told()
+    with PostgresServer() as postgres, RedisServer() as redis, ScriptedUpstream() as upstream:
+        stores = {"WIREGLOT_STORE": postgres.url, "WIREGLOT_SHARED": redis.url}
+        gateway = Served(folder, CONFIG.replace(UPSTREAM, upstream.url), tree=tree, environ=stores)
+        gateway.start()
+        clients = Clients(gateway.port, upstream, told)
+        try:
+            await clients.have_things_kept()
+            await clients.have_more_kept()
+            await clients.be_killed_in_the_middle(lambda: _is_in_journal(folder / _DATA, told))
+            gateway.kill()
+            return await read_fleet(postgres.url, redis.url)
+        finally:
+            clients.close()
+            gateway.kill()
 
 
 def pack(folder: Path, told: Told, out: Path) -> None:
@@ -132,9 +159,14 @@ def main() -> None:
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--tree", type=Path, metavar="CHECKOUT", help="what is run; without it this one")
     parser.add_argument("--python", type=Path, default=Path(sys.executable), help="by which interpreter")
+    parser.add_argument("--fleet", action="store_true", help="on PostgreSQL and Redis, and only their forms")
     given = parser.parse_args()
     tree = Tree(given.tree.resolve() if given.tree else None, given.python)
     with tempfile.TemporaryDirectory(prefix="wireglot-left-") as temporary:
+        if given.fleet:
+            forms = asyncio.run(leave_in_fleet(Path(temporary), tree))
+            (given.out / FLEET).write_bytes(msgspec.json.format(msgspec.json.encode(forms), indent=1) + b"\n")
+            return
         told = asyncio.run(leave_behind(Path(temporary), tree))
         pack(Path(temporary), told, given.out)
     size = sum(path.stat().st_size for path in given.out.iterdir())

@@ -6,117 +6,19 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
 
 from tools.lab.link import Link, Reply
+from tools.lab.scenario_config import ADA, ADMIN, CHAT, CLAUDE, GEMINI, GPT, TIRED
 from tools.lab.told import Account, Exchange, Told
-from wireglot.testing.scripted_upstream import ScriptedUpstream
+from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
-ADMIN: Final = "the-admin-secret-of-this-trial"
-ADA: Final = "ada-opens-with-a-key-of-the-configuration"
 _ANTHROPIC: Final = {"anthropic-version": "2023-06-01"}
 _EVERY_WORKER: Final = 20
 _POLL_SECONDS: Final = 0.05
 _PATIENCE_SECONDS: Final = 20.0
-
-UPSTREAM: Final = "http://upstream.example.com"
-"""Stands in the configuration for the address of a provider behind the gateway."""
-_PROVIDERS: Final = "".join(
-    f"""
-[providers.{name}]
-dialect = "{dialect}"
-base_url = "{UPSTREAM}{base}"
-api_keys = ["the-first-key-of-{name}", "the-second-key-of-{name}"]
-"""
-    for name, dialect, base in (
-        ("claude", "anthropic", ""),
-        ("gemini-like", "gemini", "/v1beta"),
-        ("gpt", "openai-responses", "/v1"),
-        ("chat", "openai-chat", "/v1"),
-    )
-)
-CLAUDE, GEMINI, GPT, CHAT = "claude/some-model", "gemini-like/some-model", "gpt/some-model", "chat/some-model"
-
-CONFIG: Final = f"""\
-losses = "warn"
-currency = "EUR"
-
-[server]
-secret = "the-secret-that-outlives-the-process"
-old_secrets = ["the-secret-of-a-year-before"]
-admin_secret = "{ADMIN}"
-require_key = true
-hosts = ["gateway.example.com"]
-origins = ["https://app.example.com"]
-
-[providers]
-discover = false
-
-[providers.demo]
-timeouts = {{ connect = 2, first_byte = 600, idle = 600, total = 900 }}
-retry = {{ retries = 0, wait_max = 0.0 }}
-breaker = {{ consecutive = 50, ratio = 0.9, minimum = 100 }}
-
-[providers.elsewhere]
-dialects = ["openai-chat", "anthropic"]
-base_url = "http://127.0.0.1:9/v1"
-base_urls = {{ anthropic = "http://127.0.0.1:9" }}
-api_keys = ["an-upstream-key-0123456789", "another-upstream-key-0123456789"]
-headers = {{ x-team = "lab" }}
-models = ["some-*"]
-streams = "both"
-concurrency = 8
-losses = "silent"
-
-{_PROVIDERS}
-[models]
-"claude-*" = "demo/demo-anthropic"
-fast = ["demo/demo-gemini", "elsewhere/some-model"]
-best = [
-  {{ to = "demo/demo-openai-responses", effort = ["high"] }},
-  {{ to = ["demo/demo-openai-chat", "elsewhere/some-other"], losses = "warn" }},
-]
-
-[keys]
-ada = "sha256:{sha256(ADA.encode()).hexdigest()}"
-
-[keys.watched]
-hash = "sha256:{sha256(b"a-key-that-nobody-uses").hexdigest()}"
-models = ["claude-*", "fast"]
-losses = "strict"
-expires = 2099-01-31
-requests_per_minute = 60
-concurrent = 4
-tokens_per_month = 1000000
-cost_per_day = 2.50
-
-[prices]
-"demo/*" = {{ input = 3, output = 15, cache_read = 0.3, cache_write = 3.75, reasoning = 15 }}
-
-[store]
-responses = "gateway"
-sync = true
-journal = 262144
-ledger_required = true
-
-[store.keep]
-responses_days = 0
-responses_bytes = 0
-conversations_days = 0
-vault_days = 0
-usage_days = 0
-idempotency_hours = 0
-events_hours = 0
-
-[limits]
-drain = 1
-drain_again = 1
-auth_failures = 100000
-ping = 30
-"""
 
 
 class Clients:
@@ -148,6 +50,7 @@ class Clients:
     async def have_more_kept(self) -> None:
         await self._idempotent_answers()
         await self._compaction()
+        await self._cool_downs()
         await self._background()
         await self._budgets()
         await self._pages()
@@ -158,8 +61,9 @@ class Clients:
         await self._fetch("another session", "ada", "/v1/sessions/diary")
         await self._fetch("sessions that are only named", "thrifty", "/v1/sessions")
 
-    async def while_the_store_takes_nothing(self, is_written: Callable[[], bool]) -> None:
-        """Answered, and in the journal only. `is_written`: whether the journal has all of it."""
+    async def be_killed_in_the_middle(self, is_written: Callable[[], bool]) -> None:
+        """Some are answered, which needs no store, and some are not when this ends. `is_written`: whether the
+        journal has all of it."""
         before = set(self.told.requests)
         for number, (path, body, headers) in enumerate(_plain_requests()):
             reply = await self.ask("ada", "POST", path, body, headers)
@@ -214,9 +118,9 @@ class Clients:
 
     async def _keys(self) -> None:
         limits: dict[str, dict[str, Any]] = {
-            "left": {},
+            "left": {"concurrent": 5},
             "leaver": {},
-            "renewed": {"models": ["demo", "demo-*"], "requests_per_minute": 600},
+            "renewed": {"models": ["demo", "tired/*"], "requests_per_minute": 6},
             "spent": {"tokens_per_month": 200, "cost_per_month": 50},
             "thrifty": {"tokens_per_day": 10_000_000, "expires": "2099-12-31"},
         }
@@ -407,6 +311,14 @@ class Clients:
         await self._again("a summary is opened", "ada", "/v1/responses", body)
         refused = await self._again("a summary of another caller", "thrifty", "/v1/responses", body)
         assert refused.status == 400, refused
+
+    async def _cool_downs(self) -> None:
+        """A key that is exhausted rests for a model; one that is refused rests altogether."""
+        for number, error in enumerate((429, 401)):
+            self._upstream.next(Behaviour(error=error, retry_after=3600))
+            body = {**_chat("hello"), "model": f"{TIRED}-{number}"}
+            reply = await self.ask("renewed", "POST", "/v1/chat/completions", body)
+            assert reply.status in (429, 502), reply
 
     async def _background(self) -> None:
         body = {"model": "demo-gemini", "input": "[[demo:think]] Take your time.", "background": True}
