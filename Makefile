@@ -64,7 +64,7 @@ servers: ## Install PostgreSQL and Redis where they are missing (on Debian, as r
 	tools/install_servers.sh
 
 test-fleet: $(VENV)/.dev servers ## Run the tests that need real PostgreSQL and Redis servers (installs them on Debian as root)
-	WIREGLOT_FLEET=1 $(BIN)/python -m pytest -q -n $(JOBS) $(wildcard tests/stores tests/fleet)
+	WIREGLOT_FLEET=1 $(BIN)/python -m pytest -q -n $(JOBS) $(wildcard tests/stores tests/fleet tests/upgrade)
 
 lint: $(VENV)/.dev ## Check style and formatting
 	$(BIN)/ruff check .

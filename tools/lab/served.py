@@ -12,16 +12,51 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
+import msgspec
+
 from tools.bench import processes
+
+_START_SECONDS = 30
+
+
+class Tree(msgspec.Struct, frozen=True):
+    """A checkout, and the interpreter that has what it needs. Without one: the tree that runs this."""
+
+    checkout: Path | None = None
+    python: Path = Path(sys.executable)
+
+    def command(self, *words: str) -> list[str]:
+        return [str(self.python), "-m", "wireglot.cli", *words]
+
+    def environ(self, home: Path, more: dict[str, str] | None = None) -> dict[str, str]:
+        """`home`: where its data lies."""
+        place = {"XDG_DATA_HOME": str(home), "HOME": str(home)}
+        if self.checkout is not None:
+            place["PYTHONPATH"] = str(self.checkout / "src")
+        return {**os.environ, **place, **(more or {})}
+
+
+HERE = Tree()
 
 
 class Served:
     """`toml` is its configuration; data, journal and log lie in `folder`."""
 
-    def __init__(self, folder: Path, toml: str, *, workers: int = 1, port: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        toml: str,
+        *,
+        workers: int = 1,
+        port: int = 0,
+        tree: Tree = HERE,
+        environ: dict[str, str] | None = None,
+    ) -> None:
         self.folder = folder
         self.port = port or processes.free_port()
+        self.tree = tree
         self._workers = workers
+        self._environ = environ or {}
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "wireglot.toml").write_text(toml, encoding="utf-8")
         self._process: subprocess.Popen[bytes] | None = None
@@ -34,14 +69,12 @@ class Served:
     def start(self) -> float:
         """The seconds until it answered."""
         began = time.monotonic()
-        command = [str(Path(sys.executable).with_name("wireglot")), "serve"]
         options = ["--config", "wireglot.toml", "--port", str(self.port), "--workers", str(self._workers)]
-        environ = {**os.environ, "XDG_DATA_HOME": str(self.folder), "HOME": str(self.folder)}
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, *options, "--log", "json"],
+                self.tree.command("serve", *options, "--log", "json"),
                 cwd=self.folder,
-                env=environ,
+                env=self.tree.environ(self.folder, self._environ),
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -49,10 +82,24 @@ class Served:
         while not self._answers():
             if self._process.poll() is not None:
                 raise RuntimeError(f"the gateway ended:\n{self.log_tail()}")
-            if time.monotonic() - began > 30:
+            if time.monotonic() - began > _START_SECONDS:
                 raise RuntimeError(f"the gateway does not answer:\n{self.log_tail()}")
             time.sleep(0.01)
         return time.monotonic() - began
+
+    def run(self, *words: str) -> str:
+        """What a command (`wireglot usage`, `store export`) writes, with the same configuration and data."""
+        done = subprocess.run(
+            self.tree.command(*words),
+            cwd=self.folder,
+            env=self.tree.environ(self.folder, self._environ),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(f"wireglot {' '.join(words)} ended with {done.returncode}:\n{done.stderr}")
+        return done.stdout
 
     def kill(self) -> None:
         """All of it, workers too, at once and without a word."""

@@ -1,0 +1,108 @@
+"""What lies on disk, opened and without what is made up anew: the same for two runs of the same clients."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tools.lab.forms import journal_rows, open_sealed, read_database
+
+_PACKED = {"idempotent"}
+"""Kinds of documents in MessagePack; all others are JSON, or the bytes of a stream."""
+_SIGNS = {"beat"}
+"""Random bytes."""
+_HEX = re.compile(r"[0-9a-f]{16,}")
+_TIMES = re.compile(r"\b[12]\d{9}(\d{3})?\b")
+MACHINE = re.compile(r"[\w.-]+-\d+-[0-9a-f]{8}\b")
+_MASKED = {
+    "digest", "prefix", "created", "revoked", "nonce", "beat",
+    "started", "finished", "instance",
+}  # fmt: skip
+"""Fields whose value is another one each time; that they are there is part of the form."""
+
+
+def secret_of(folder: Path) -> str:
+    found: str = tomllib.loads((folder / "wireglot.toml").read_text(encoding="utf-8"))["server"]["secret"]
+    return found
+
+
+def documents(folder: Path) -> list[str]:
+    secret = secret_of(folder)
+    found = []
+    for row in _table(folder, "documents"):
+        sealed = row.pop("body")
+        assert row.pop("size") == len(sealed)
+        body = (
+            b""
+            if row["kind"] in _SIGNS
+            else open_sealed(secret, row["tenant"], row["kind"], row["id"], sealed)
+        )
+        row["expires"] = row["expires"] > 0
+        row["body"] = _read(row["kind"], body)
+        found.append(row)
+    return lines(found)
+
+
+def vault(folder: Path) -> list[str]:
+    """Names too: they are made of what was said, and must be found again by others."""
+    secret = secret_of(folder)
+    return sorted(
+        f"{row['tenant']} {row['name']} {open_sealed(secret, row['tenant'], 'vault', row['name'], row['body'])!r}"
+        for row in _table(folder, "vault")
+    )
+
+
+def usage(folder: Path) -> list[str]:
+    return lines(_timeless(row) for row in _table(folder, "usage"))
+
+
+def keys(folder: Path) -> list[str]:
+    return lines({**row, "body": msgspec.json.decode(row["body"])} for row in _table(folder, "keys"))
+
+
+def journal(folder: Path) -> list[str]:
+    return lines(_timeless(row) for row in journal_rows(folder / "wireglot"))
+
+
+def lines(rows: Iterable[Any]) -> list[str]:
+    """In one order, whatever order they were written in; the order of fields is kept."""
+    return sorted(_plain(msgspec.json.encode(_masked(row)).decode()) for row in rows)
+
+
+def _timeless(row: dict[str, Any]) -> dict[str, Any]:
+    """Milliseconds until the first byte may be 0, which a journal does not write down."""
+    return {name: value for name, value in row.items() if name != "first_byte"}
+
+
+def _table(folder: Path, name: str) -> list[dict[str, Any]]:
+    return read_database(folder / "wireglot" / "wireglot.db").tables[name]
+
+
+def _read(kind: str, body: bytes) -> Any:
+    if kind in _PACKED:
+        return msgspec.msgpack.decode(body)
+    try:
+        return msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return body.decode("utf-8", "backslashreplace")
+
+
+def _masked(value: Any, name: str = "") -> Any:
+    if isinstance(value, dict):
+        return {key: _masked(each, key) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_masked(each) for each in value]
+    if isinstance(value, bytes):
+        return "some bytes" if name in _MASKED else value.decode("utf-8", "backslashreplace")
+    if name in _MASKED and value:
+        return f"some {type(value).__name__}"
+    return value
+
+
+def _plain(text: str) -> str:
+    return MACHINE.sub("a-machine", _TIMES.sub("0", _HEX.sub("hex", text)))

@@ -1,0 +1,116 @@
+"""A gateway of this tree, started on what one that was killed left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+
+from tools.lab.leave_behind import WORKERS, leave_behind, pack, unpack
+from tools.lab.link import Link, Reply
+from tools.lab.scenario import sent
+from tools.lab.scenario_config import UPSTREAM
+from tools.lab.served import Served
+from tools.lab.told import Exchange, Told, read_told
+from wireglot.testing.scripted_upstream import ScriptedUpstream
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "left_behind"
+RELEASED = sorted(path.name for path in FIXTURES.iterdir() if path.is_dir())
+THIS_TREE = "this tree"
+
+_MADE_UP = re.compile(r"\b(resp|msg|rs|fc|cmp|req|gen)_(wg)?[0-9a-f]{20,}")
+_TIME = re.compile(r'"(created|created_at|completed_at)":\d+')
+
+
+def packed(version: str) -> Path:
+    """Where lies what a version left behind: committed, or of this tree and made now."""
+    return _made_now() if version == THIS_TREE else FIXTURES / version
+
+
+@cache
+def _made_now() -> Path:
+    """Once in a test process: it takes seconds."""
+    folder = Path(tempfile.mkdtemp(prefix="wireglot-left-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    told = asyncio.run(leave_behind(folder / "lived"))
+    pack(folder / "lived", told, folder / "packed")
+    return folder / "packed"
+
+
+class Restarted:
+    def __init__(self, folder: Path, told: Told, gateway: Served, upstream: ScriptedUpstream) -> None:
+        self.folder = folder
+        self.told = told
+        self.gateway = gateway
+        self.upstream = upstream
+
+    def ask(
+        self,
+        caller: str,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: dict[str, str] | None = None,
+        *,
+        key: str = "",
+    ) -> Reply:
+        key = key or (self.told.admin if caller == "admin" else self.told.keys[caller])
+
+        async def asked() -> Reply:
+            link = Link(self.gateway.port, key)
+            try:
+                return await link.ask(method, path, body, headers)
+            finally:
+                link.close()
+
+        return asyncio.run(asked())
+
+    def repeat(self, told: Exchange) -> tuple[Reply, list[tuple[str, str]]]:
+        """The same request again, and what a provider got for it."""
+        self.upstream.reset()
+        reply = self.ask(told.caller, told.method, told.path, told.body, told.headers)
+        return reply, sent(self.upstream)
+
+    def exported(self, kind: str) -> list[dict[str, Any]]:
+        """The records of one kind in `wireglot store export`."""
+        lines = self.gateway.run("store", "--config", "wireglot.toml", "export").splitlines()
+        return [line[kind] for line in map(msgspec.json.decode, lines) if kind in line]
+
+
+@contextmanager
+def restarted(left: Path, folder: Path) -> Iterator[Restarted]:
+    unpack(left, folder)
+    _spend_today(folder / "wireglot" / "wireglot.db", "spent")
+    with ScriptedUpstream() as upstream:
+        toml = (folder / "wireglot.toml").read_text(encoding="utf-8").replace(UPSTREAM, upstream.url)
+        gateway = Served(folder, toml, workers=WORKERS)
+        gateway.start()
+        try:
+            yield Restarted(folder, read_told(left), gateway, upstream)
+        finally:
+            gateway.kill()
+
+
+def _spend_today(database: Path, caller: str) -> None:
+    """Budgets are of a day or a month, and what was left behind may be years old."""
+    connection = apsw.Connection(str(database))
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    now = int(time.time() * 1000)
+    connection.execute("UPDATE usage SET started = ?, finished = ? WHERE caller = ?", (now, now, caller))
+    connection.close(True)
+
+
+def plain(text: str) -> str:
+    """An answer without what is made up anew for each."""
+    return _TIME.sub(r'"\1":0', _MADE_UP.sub(r"\1_", text))

@@ -1,0 +1,43 @@
+"""Two versions on one PostgreSQL and Redis: this tree's tables and keys are those of older ones.
+
+`tools.lab.rolling` has both versions run side by side; this compares what they leave in the servers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.stores.servers import needs_own_postgres, needs_own_redis
+from tests.upgrade.left_behind_kit import FIXTURES, RELEASED
+from tools.lab.fleet_forms import FleetForms
+from tools.lab.leave_behind import FLEET, leave_in_fleet
+
+pytestmark = [needs_own_postgres, needs_own_redis]
+
+
+@pytest.fixture(scope="module")
+def new(tmp_path_factory: pytest.TempPathFactory) -> FleetForms:
+    return asyncio.run(leave_in_fleet(tmp_path_factory.mktemp("fleet")))
+
+
+@pytest.mark.parametrize("version", RELEASED)
+def test_the_tables_in_postgresql_are_the_same(new: FleetForms, version: str) -> None:
+    before = _read(version).postgres
+    assert len(before) > 50
+    assert new.postgres == before
+
+
+@pytest.mark.parametrize("version", RELEASED)
+def test_the_keys_in_redis_are_the_same(new: FleetForms, version: str) -> None:
+    before = _read(version).redis
+    assert {line.split(":")[1] for line in before} == {"budget", "cooling", "places", "rate", "v"}
+    assert new.redis == before
+
+
+def _read(version: str) -> FleetForms:
+    path: Path = FIXTURES / version / FLEET
+    return msgspec.json.decode(path.read_bytes(), type=FleetForms)

@@ -1,0 +1,124 @@
+"""What this tree writes is what older ones can read: the same clients leave the same forms behind.
+
+The clients of `tools.lab.leave_behind` were served by the versions in tests/fixtures/left_behind, and are served
+by this tree now. What either left is read by `tools.lab.forms`, which knows nothing of the package. A form that
+has to change needs a version of its own, and older ones that can read it.
+"""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.upgrade import forms_kit
+from tests.upgrade.left_behind_kit import RELEASED, THIS_TREE, packed
+from tools.lab.forms import open_envelope, open_sealed, read_database
+from tools.lab.leave_behind import unpack
+from tools.lab.told import Told, read_told
+
+
+class Left:
+    def __init__(self, packed: Path, folder: Path) -> None:
+        unpack(packed, folder)
+        self.folder = folder
+        self.told: Told = read_told(packed)
+
+
+@pytest.fixture(scope="module", params=RELEASED)
+def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Left:
+    return Left(packed(request.param), tmp_path_factory.mktemp("old"))
+
+
+@pytest.fixture(scope="module")
+def new(tmp_path_factory: pytest.TempPathFactory) -> Left:
+    return Left(packed(THIS_TREE), tmp_path_factory.mktemp("new"))
+
+
+@pytest.mark.parametrize("name", ["wireglot.db", "counters.db"])
+def test_the_tables_are_the_same(old: Left, new: Left, name: str) -> None:
+    before, after = (read_database(left.folder / "wireglot" / name) for left in (old, new))
+    assert after.pragmas == before.pragmas
+    assert after.schema == before.schema
+
+
+def test_callers_documents_are_sealed_and_written_alike(old: Left, new: Left) -> None:
+    before = forms_kit.documents(old.folder)
+    assert len(before) > 50
+    assert forms_kit.documents(new.folder) == before
+
+
+def test_the_vault_has_the_same_names_for_the_same_turns(old: Left, new: Left) -> None:
+    before = forms_kit.vault(old.folder)
+    assert len(before) > 5
+    assert forms_kit.vault(new.folder) == before
+
+
+def test_usage_in_the_store_is_written_alike(old: Left, new: Left) -> None:
+    assert forms_kit.usage(new.folder) == forms_kit.usage(old.folder)
+
+
+def test_usage_in_the_journal_is_written_alike(old: Left, new: Left) -> None:
+    before = forms_kit.journal(old.folder)
+    assert len(before) > len(old.told.requests)
+    assert forms_kit.journal(new.folder) == before
+
+
+def test_keys_are_written_alike(old: Left, new: Left) -> None:
+    assert forms_kit.keys(new.folder) == forms_kit.keys(old.folder)
+
+
+def test_envelopes_in_clients_histories_are_the_same_to_the_letter(old: Left, new: Left) -> None:
+    before, after = (_envelopes(left.told) for left in (old, new))
+    assert len(before) > 5
+    assert after == before
+    opened = [open_envelope(envelope) for envelope in before]
+    assert all(each is not None and len(each) == 7 for each in opened)
+    assert {each[0] for each in opened if each is not None} >= {"reasoning", "text", "unsigned"}
+
+
+def test_summaries_are_sealed_alike(old: Left, new: Left) -> None:
+    texts = [_summary(left) for left in (old, new)]
+    assert texts[0]
+    assert texts[1] == texts[0]
+
+
+def test_the_places_of_files_are_the_same(old: Left, new: Left) -> None:
+    """Databases, the journals' folder, and in it one for each process with its lock and its files."""
+    assert _places(new.folder) == _places(old.folder)
+
+
+def _envelopes(told: Told) -> set[str]:
+    texts: set[str] = set()
+    for exchange in told.again:
+        texts |= set(_texts(exchange.body)) | set(_texts(exchange.json()))
+    return {text for text in texts if text.startswith("V0cx") and not _is_summary(text)}
+
+
+def _summary(left: Left) -> str:
+    exchange = next(each for each in left.told.again if each.name == "a summary is opened")
+    item = next(item for item in exchange.body["input"] if item.get("type") == "compaction")
+    raw = base64.b64decode(item["encrypted_content"])
+    assert raw.startswith(b"WG1")
+    return open_sealed(forms_kit.secret_of(left.folder), exchange.caller, "compaction", "", raw[3:]).decode()
+
+
+def _is_summary(text: str) -> bool:
+    """Sealed with a nonce, and so never the same."""
+    return base64.b64decode(text, altchars=b"-_" if set(text) & set("-_") else None)[3] in (0x01, 0x81)
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [text for each in value.values() for text in _texts(each)]
+    if isinstance(value, list):
+        return [text for each in value for text in _texts(each)]
+    return [value] if isinstance(value, str) else []
+
+
+def _places(folder: Path) -> set[str]:
+    inside = folder / "wireglot"
+    found = {str(path.relative_to(inside)) for path in inside.rglob("*")}
+    return {forms_kit.MACHINE.sub("a-machine", path) for path in found}

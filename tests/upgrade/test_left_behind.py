@@ -1,0 +1,209 @@
+"""This tree takes over what a gateway that was killed left behind: one of an older version, or its own.
+
+What older ones left lies in tests/fixtures/left_behind, one folder a version, made by `tools.lab.leave_behind`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import apsw
+import msgspec
+import pytest
+
+from tests.fleet.waiting import until
+from tests.upgrade.left_behind_kit import RELEASED, THIS_TREE, Restarted, packed, plain, restarted
+from tools.lab.forms import read_database
+from tools.lab.leave_behind import unpack
+from tools.lab.scenario import sent
+from tools.lab.scenario_config import CHAT, CLAUDE
+from tools.lab.served import Served
+from tools.lab.told import read_told
+from wireglot.testing.live_gateway import LiveGateway
+
+_TOKENS = ("input", "cache_read", "cache_write", "cache_write_long", "tool_prompt", "output", "reasoning")
+_APART = ("vault", "usage", "keys")
+
+
+@pytest.fixture(scope="module", params=[*RELEASED, THIS_TREE])
+def left(request: pytest.FixtureRequest) -> Path:
+    return packed(request.param)
+
+
+@pytest.fixture(scope="module")
+def now(left: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restarted]:
+    with restarted(left, tmp_path_factory.mktemp("now")) as running:
+        yield running
+
+
+def test_what_was_stored_is_shown_as_it_was(now: Restarted) -> None:
+    assert len(now.told.fetched) > 10
+    for told in now.told.fetched:
+        reply, _ = now.repeat(told)
+        assert (told.name, reply.status, reply.body.decode()) == (told.name, told.status, told.answer)
+
+
+def test_what_builds_on_it_has_the_same_answer(now: Restarted) -> None:
+    """Chains, references, sealed envelopes in clients' histories, the vault, a summary: all of it is opened, and
+    a provider behind the gateway gets the same bytes under the same key."""
+    assert len(now.told.again) > 20
+    for told in now.told.again:
+        reply, sent = now.repeat(told)
+        losses = reply.headers.get("x-wireglot-losses", "")
+        assert (told.name, reply.status, losses) == (told.name, told.status, told.losses)
+        assert plain(reply.body.decode()) == plain(told.answer), told.name
+        assert sent == told.sent, told.name
+
+
+def test_an_idempotent_answer_is_given_again_byte_for_byte(now: Restarted) -> None:
+    assert now.told.replayed
+    for told in now.told.replayed:
+        reply, sent = now.repeat(told)
+        assert reply.headers.get("idempotent-replayed") == "true"
+        assert (reply.status, reply.body.decode(), sent) == (told.status, told.answer, [])
+
+
+def test_a_chain_of_responses_goes_on(now: Restarted) -> None:
+    last = now.told.goes_on["response"]
+    now.upstream.reset()
+    body = {"model": CLAUDE, "input": "Who am I?", "previous_response_id": last}
+    reply = now.ask("ada", "POST", "/v1/responses", body)
+    assert reply.status == 200, reply.body
+    [(_, asked)] = sent(now.upstream)
+    assert all(said in asked for said in ("My name is Ada.", "And then?", "Who am I?"))
+    kept = now.ask("ada", "GET", f"/v1/responses/{reply.json()['id']}").json()
+    assert kept["previous_response_id"] == last
+
+
+def test_a_conversation_goes_on(now: Restarted) -> None:
+    id = now.told.goes_on["conversation"]
+    path = f"/v1/conversations/{id}/items?order=asc&limit=100"
+    before = now.ask("ada", "GET", path).json()["data"]
+    now.upstream.reset()
+    reply = now.ask("ada", "POST", "/v1/responses", {"model": CLAUDE, "input": "So?", "conversation": id})
+    assert reply.status == 200, reply.body
+    [(_, asked)] = sent(now.upstream)
+    assert all(said in asked for said in ("I am in Lima.", "Where am I?", "And why?", "really", "So?"))
+    after = now.ask("ada", "GET", path).json()["data"]
+    assert after[: len(before)] == before
+    assert len(after) == len(before) + 2
+
+
+def test_a_session_of_five_dialects_goes_on(now: Restarted) -> None:
+    session = {"x-wireglot-session": now.told.goes_on["session"]}
+    now.upstream.reset()
+    body = {"model": CHAT, "messages": [{"role": "user", "content": "And in yours?"}]}
+    assert now.ask("ada", "POST", "/v1/chat/completions", body, session).status == 200
+    [(_, asked)] = sent(now.upstream)
+    words = ("Chat's words", "Anthropic's words", "Gemini's", "simple words", "Responses' words")
+    assert all(said in asked for said in (*words, "And in yours?"))
+
+
+def test_keys_open_what_they_opened(now: Restarted) -> None:
+    for caller in now.told.keys:
+        assert now.ask(caller, "GET", "/v1/models").status == 200, caller
+    assert set(now.told.shut) == {"leaver", "renewed"}
+    for caller, key in now.told.shut.items():
+        assert now.ask(caller, "GET", "/v1/models", key=key).status == 401, caller
+
+
+def test_a_spent_budget_is_spent(now: Restarted) -> None:
+    assert now.told.refused
+    for told in now.told.refused:
+        reply, sent = now.repeat(told)
+        assert (reply.status, sent) == (told.status, [])
+        assert reply.json()["error"]["code"] == told.json()["error"]["code"] == "insufficient_quota"
+
+
+def test_the_journal_holds_what_the_store_has_not_got(left: Path, tmp_path: Path) -> None:
+    """Otherwise the next test would prove nothing."""
+    unpack(left, tmp_path)
+    told = read_told(left)
+    stored = {
+        row["id"]: row["outcome"]
+        for row in read_database(tmp_path / "wireglot" / "wireglot.db").tables["usage"]
+    }
+    assert told.unapplied
+    assert not set(told.unapplied) & set(stored)
+    assert {id for id, outcome in stored.items() if outcome} >= set(told.requests) - set(told.unapplied)
+
+
+def test_every_acknowledged_request_is_one_row_of_usage(now: Restarted) -> None:
+    until(lambda: _crashed(now) == now.told.crashed)
+    rows = now.exported("usage")
+    count = Counter(row["id"] for row in rows)
+    assert set(count.values()) == {1}
+    by_id = {row["id"]: row for row in rows}
+    for id, account in now.told.requests.items():
+        row = by_id[id]
+        assert (row["caller"], row["dialect"], row["outcome"]) == (account.caller, account.dialect, "ok")
+        if account.tokens >= 0:
+            assert sum(row.get(kind, 0) for kind in _TOKENS) == account.tokens, row
+    assert not [row for row in rows if not row.get("outcome")]
+
+
+def test_usage_is_told_by_the_command_and_the_page(now: Restarted) -> None:
+    until(lambda: _crashed(now) == now.told.crashed)
+    spent: Counter[str] = Counter()
+    requests: Counter[str] = Counter()
+    for row in now.exported("usage"):
+        spent[row["caller"]] += sum(row.get(kind, 0) for kind in _TOKENS)
+        requests[row["caller"]] += 1
+    command = msgspec.json.decode(
+        now.gateway.run(
+            "usage", "--config", "wireglot.toml", "--by", "key", "--since", "2020-01-01", "--json"
+        )
+    )
+    page = now.ask("admin", "GET", "/v1/admin/usage?group_by=key&start=2020-01-01").json()
+    for told in (command, page):
+        assert {row["key"]: row["total_tokens"] for row in told["data"]} == spent
+        assert {row["key"]: row["requests"] for row in told["data"]} == requests
+
+
+def test_what_is_exported_can_be_imported(now: Restarted, tmp_path: Path) -> None:
+    backup = tmp_path / "backup.jsonl"
+    now.gateway.run("store", "--config", "wireglot.toml", "export", str(backup))
+    kinds = Counter(key for line in backup.read_bytes().splitlines() for key in msgspec.json.decode(line))
+    assert min(kinds[kind] for kind in ("document", "vault", "usage", "key")) > 0
+    elsewhere = Served(tmp_path / "elsewhere", (now.folder / "wireglot.toml").read_text(encoding="utf-8"))
+    elsewhere.run("store", "--config", "wireglot.toml", "import", str(backup))
+    stats = msgspec.json.decode(elsewhere.run("store", "--config", "wireglot.toml", "stats", "--json"))
+    found = stats["kinds"]
+    assert {"document": sum(found[kind]["count"] for kind in found if kind not in _APART)} == {
+        "document": kinds["document"]
+    }
+    assert [found[kind]["count"] for kind in _APART] == [kinds["vault"], kinds["usage"], kinds["key"]]
+
+
+def test_the_configuration_means_what_it_meant(now: Restarted, left: Path, tmp_path: Path) -> None:
+    toml = (left / "wireglot.toml").read_text(encoding="utf-8")
+    assert Served(tmp_path, toml).run("config", "check", "wireglot.toml") == now.told.config_check
+
+
+def test_the_database_is_sound(now: Restarted) -> None:
+    connection = apsw.Connection(str(now.folder / "wireglot" / "wireglot.db"))
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    connection.close(True)
+
+
+def test_a_background_response_that_nobody_works_on_is_told_failed(left: Path, tmp_path: Path) -> None:
+    unpack(left, tmp_path)
+    told = read_told(left)
+    with LiveGateway((tmp_path / "wireglot.toml").read_text(encoding="utf-8"), folder=tmp_path) as gateway:
+        background = gateway.process.state.held.background
+        background.lease = background.grace = 0.0  # nobody else is there that could be slow
+        request = Request(
+            f"{gateway.url}/v1/responses/{told.unfinished}",
+            headers={"authorization": f"Bearer {told.keys['left']}"},
+        )
+        with urlopen(request) as answer:
+            response = msgspec.json.decode(answer.read())
+    assert response["status"] == "failed"
+    assert response["error"]["code"] == "server_error"
+
+
+def _crashed(now: Restarted) -> dict[str, int]:
+    return dict(Counter(row["caller"] for row in now.exported("usage") if row.get("outcome") == "crash"))
