@@ -193,7 +193,7 @@ def test_a_background_response_that_nobody_works_on_is_told_failed(left: Path, t
     unpack(left, tmp_path)
     told = read_told(left)
     with LiveGateway((tmp_path / "wireglot.toml").read_text(encoding="utf-8"), folder=tmp_path) as gateway:
-        background = gateway.process.state.held.background
+        background = gateway.process.state.background
         background.lease = background.grace = 0.0  # nobody else is there that could be slow
         request = Request(
             f"{gateway.url}/v1/responses/{told.unfinished}",
