@@ -47,7 +47,7 @@ class Plan(msgspec.Struct, frozen=True):
 def plan(
     request: Request,
     *,
-    source: str,
+    source: str | None,
     target: str,
     model: str | None = None,
     provider: str | None = None,
@@ -56,10 +56,11 @@ def plan(
 ) -> Plan:
     """Fit a parsed request to the upstream that will answer it.
 
-    `limits` are those of a provider the catalog need not know.
+    `source` None: the request is of no dialect, so it is fitted to every one. `limits` are those of a
+    provider the catalog need not know.
     """
     context = context or Context()
-    client, server = surface(source), surface(target)
+    server = surface(target)
     name = model or request.model
     losses: list[Loss] = []
     if not name and source != target and not server.model_in_path:
@@ -75,7 +76,8 @@ def plan(
     bent = limits.call_signatures and _carries_foreign_state(request, server.family)
     if source == target and not stated and not bent:
         return Plan(request, upstream, Aliases(), context, tuple(losses))
-    in_pieces = client.reasoning.returns_pieces and client.family != server.family
+    client = surface(source) if source is not None else None
+    in_pieces = client is not None and client.reasoning.returns_pieces and client.family != server.family
     fitted = fit(upstream, limits, context, server.family, regroup=source != target, in_pieces=in_pieces)
     return Plan(request, fitted.request, fitted.aliases, context, (*losses, *fitted.losses), fitted.trail)
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypedDict
 import msgspec
 
 from wireglot.dialects.base import Context, Rendered
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.registry import dialect, surface
 from wireglot.history.assistant import Assistant
 from wireglot.history.pairs import pending_calls
 from wireglot.history.tools import tools_of
@@ -31,12 +31,6 @@ from wireglot.ir.trail import Trail
 from wireglot.ir.turns import INTERRUPTED
 from wireglot.providers.limits import Limits
 from wireglot.translate import Plan, plan, refuse_losses
-
-_SOURCE = "history"
-"""A history is of no dialect, so that it is fitted to every one."""
-
-_FAMILIES = {"code-assist": "gemini", "gemini-simple": "gemini"}
-"""Wrapper forms, and the dialect whose parts they carry."""
 
 
 class Settings(TypedDict, total=False):
@@ -103,7 +97,7 @@ def ask(
         raise ClientFault("nothing is asked: the history has no turn to send", "$.messages")
     planned = plan(
         request,
-        source=_SOURCE,
+        source=None,
         target=speaker.name,
         model=target.model,
         provider=target.provider,
@@ -151,7 +145,9 @@ class _Sweeper:
     def __init__(self, target: Target, losses: list[Loss], trail: Trail) -> None:
         provider = target.provider or target.context.provider
         self.context = msgspec.structs.replace(target.context, provider=provider, model=target.model)
-        self.family = _FAMILIES.get(target.dialect, target.dialect)
+        about = surface(target.dialect)
+        self.family = about.family
+        self.signs_texts = about.reasoning.signs_texts
         self.losses = losses
         self.trail = trail
 
@@ -187,11 +183,7 @@ class _Sweeper:
     def _is_state(self, part: Text) -> bool:
         """Gemini signs empty text, and wants it back; to all others it is empty."""
         signature = part.signature
-        return (
-            self.family == "gemini"
-            and signature is not None
-            and self.context.may_replay(signature, self.family)
-        )
+        return self.signs_texts and signature is not None and self.context.may_replay(signature, self.family)
 
     def _part(self, part: Part) -> Part | None:
         match part:

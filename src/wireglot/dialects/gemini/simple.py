@@ -243,7 +243,7 @@ SURFACE: Final = replace(
     model_field="model",
     sse_query="",
     # Its clients bring no history: whoever keeps the conversation keeps its state.
-    reasoning=ReasoningState(returns="all", returns_pieces=True),
+    reasoning=ReasoningState(returns="all", returns_pieces=True, signs_texts=True),
     counts=None,
 )
 
