@@ -124,7 +124,12 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
         reasoning = min(reasoning, completion)
         output = completion - reasoning
     return Usage(
-        prompt - read - written, read, written, 0, 0, output, reasoning, Extra(NAME, raw) if raw else None
+        input=prompt - read - written,
+        cache_read=read,
+        cache_write=written,
+        output=output,
+        reasoning=reasoning,
+        raw=Extra(NAME, raw) if raw else None,
     )
 
 
