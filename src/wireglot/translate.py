@@ -79,7 +79,14 @@ def plan(
     client = surface(source) if source is not None else None
     in_pieces = client is not None and client.reasoning.returns_pieces and client.family != server.family
     fitted = fit(upstream, limits, context, server.family, regroup=source != target, in_pieces=in_pieces)
-    return Plan(request, fitted.request, fitted.aliases, context, (*losses, *fitted.losses), fitted.trail)
+    return Plan(
+        request,
+        fitted.request,
+        aliases=fitted.aliases,
+        context=context,
+        losses=(*losses, *fitted.losses),
+        trail=fitted.trail,
+    )
 
 
 def _carries_foreign_state(request: Request, dialect: str) -> bool:
@@ -143,7 +150,7 @@ def translate_response(
     """
     upstream, client = dialect(source), dialect(target)
     document = _object(body, UpstreamFault)
-    back = _way_back(client, upstream, request, model, provider, context)
+    back = _way_back(client, upstream, request, model, provider=provider, context=context)
     error = upstream.parse_error(document, status)
     if error is not None:
         rendered = client.render_error(error, back.context)
@@ -175,7 +182,7 @@ class StreamTranslator:
         context = context or Context()
         if framing != "sse":
             context = msgspec.structs.replace(context, framing=framing)
-        back = _way_back(client, upstream, request, model, provider, context)
+        back = _way_back(client, upstream, request, model, provider=provider, context=context)
         self._reader = upstream.stream_reader(back.context)
         self._writer = client.stream_writer(back.context, back.client)
         self._restorer = EventRestorer(back.aliases) if back.aliases else None

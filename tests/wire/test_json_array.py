@@ -17,12 +17,9 @@ def read(pieces: list[bytes], limit: int = 1 << 20) -> tuple[list[bytes], bool]:
     try:
         for piece in pieces:
             elements += decoder.feed(piece)
-        decoder.close()
     except BadJson:
         assert not decoder.complete
-        return elements, False
-    assert decoder.complete
-    return elements, True
+    return elements, decoder.complete
 
 
 CASES: dict[bytes, tuple[list[bytes], bool]] = {
@@ -110,9 +107,10 @@ def test_the_size_limit_does_not_depend_on_the_cutting():
 def test_a_fault_stays():
     decoder = ArrayDecoder()
     assert decoder.feed(b"[{}x") == [b"{}"]
-    for call in (lambda: decoder.feed(b"]"), decoder.close):
+    for data in (b"]", b""):
         with pytest.raises(BadJson, match=r"expected ',' or '\]' \(byte 3\)"):
-            call()
+            decoder.feed(data)
+        assert not decoder.complete
 
 
 def test_a_large_element_in_many_pieces_is_read():

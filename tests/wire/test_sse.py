@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wireglot.testing.chunking import every_cut
-from wireglot.wire.sse import Frame, FrameTooLarge, SseDecoder, comment, frame
+from wireglot.wire.sse import Frame, FrameTooLarge, SseDecoder, frame
 
 
 def read(pieces: list[bytes]) -> list[Frame]:
@@ -139,7 +139,7 @@ def test_what_we_write_is_one_frame_each(frames):
     )
 )
 def test_what_we_write_is_what_we_read(frames):
-    data = b"".join(frame(data, event.encode()) + comment("still here\n") for event, data in frames)
+    data = b"".join(frame(data, event.encode()) + b": still here\n:\n\n" for event, data in frames)
     assert read([data]) == [Frame(event, data) for event, data in frames]
 
 

@@ -57,13 +57,13 @@ def seal(signature: Signature, holder: Holder, secret: bytes) -> str:
     origin = signature.origin
     payload = _ENCODER.encode(
         _Payload(
-            holder,
-            origin.dialect,
-            origin.provider,
-            origin.model,
-            origin.account,
-            signature.id,
-            signature.data,
+            holder=holder,
+            dialect=origin.dialect,
+            provider=origin.provider,
+            model=origin.model,
+            account=origin.account,
+            id=signature.id,
+            data=signature.data,
         )
     )
     return base64.b64encode(_MAGIC + _tag(secret, payload) + payload).decode()

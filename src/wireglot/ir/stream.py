@@ -169,12 +169,12 @@ def finish_part(part: Part, text: str, logprobs: tuple[TokenLogprob, ...], end: 
         case Text():
             return Text(
                 part.text + text,
-                part.refusal,
-                part.citations + end.citations,
-                part.logprobs + logprobs,
-                end.signature or part.signature,
-                part.cache,
-                extra,
+                refusal=part.refusal,
+                citations=part.citations + end.citations,
+                logprobs=part.logprobs + logprobs,
+                signature=end.signature or part.signature,
+                cache=part.cache,
+                extra=extra,
             )
         case Reasoning():
             return Reasoning(part.text + text, end.signature or part.signature, part.redacted, extra)
@@ -183,11 +183,11 @@ def finish_part(part: Part, text: str, logprobs: tuple[TokenLogprob, ...], end: 
                 part.id,
                 part.name,
                 part.arguments + text,
-                part.kind,
-                part.namespace,
-                end.signature or part.signature,
-                part.cache,
-                extra,
+                kind=part.kind,
+                namespace=part.namespace,
+                signature=end.signature or part.signature,
+                cache=part.cache,
+                extra=extra,
             )
         case Media():
             if end.signature is None and end.extra is None:
@@ -263,7 +263,13 @@ def fold(events: Iterable[Event]) -> Response:
 
 def unfold(response: Response) -> Iterator[Event]:
     """The events of a response that arrived whole. Second candidates have no place in a stream."""
-    yield Start(response.id, response.model, response.created, None, response.service_tier, response.extra)
+    yield Start(
+        response.id,
+        response.model,
+        created=response.created,
+        service_tier=response.service_tier,
+        extra=response.extra,
+    )
     for index, part in enumerate(response.content):
         match part:
             case Text(text=text):

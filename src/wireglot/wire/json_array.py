@@ -69,13 +69,6 @@ class ArrayDecoder:
                 raise
         return elements
 
-    def close(self) -> None:
-        """Raise if the array was not complete."""
-        if self._fault is not None:
-            raise self._fault
-        if self._place != "end":
-            raise BadJson("the array ends too early", self._offset + len(self._buffer))
-
     def _step(self, elements: list[bytes]) -> bool:
         """Read one thing; False if that needs more bytes."""
         match self._place:

@@ -170,10 +170,5 @@ def frame(data: bytes, event: bytes = b"") -> bytes:
     return b"event: %b\ndata: %b\n\n" % (event, data)
 
 
-def comment(text: str) -> bytes:
-    """A comment, which readers skip: it keeps a silent connection alive."""
-    return b"".join(b": %b\n" % line for line in _lines(text.encode("utf-8", "replace"))) + b"\n"
-
-
 def _lines(data: bytes) -> list[bytes]:
     return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")

@@ -97,8 +97,8 @@ def _parse_envelope(body: dict[str, Any], inner: dict[str, Any], status: int) ->
         stated_message(inner) or status_message(status),
         status,
         body if own else None,
-        code if type(code) is str else "",
-        request_id if type(request_id) is str else "",
+        code=code if type(code) is str else "",
+        request_id=request_id if type(request_id) is str else "",
     )
 
 

@@ -116,7 +116,7 @@ def _source(
     form = own_form(media.extra, NAME)
     beside = own_fields(media.extra, NAME).get("source") or form.get("source") or {}
     if media.data is not None:
-        return _inline(media, path, losses, native, feature, beside)
+        return _inline(media, path, losses, native, feature=feature, beside=beside)
     if media.text is not None and media.kind == "document":
         content = form.get("content")
         if content is not None and _joined(content["content"]) == media.text:

@@ -213,11 +213,3 @@ def call_extra(fields: Fields) -> Extra | None:
     elif "input" not in fields.value:
         form["input"] = "absent"
     return fields.rest(known, NAME, form or None)
-
-
-def only_text(content: tuple[Part, ...]) -> str | None:
-    """The text of a content that is one plain text; None if it is anything more."""
-    if len(content) == 1 and isinstance(part := content[0], Text):
-        plain = part.extra is None and part.cache is None and not part.citations and part.signature is None
-        return part.text if plain else None
-    return None

@@ -161,7 +161,7 @@ class MessageReader(AnswerReader[Frame]):
         parts.response_id = identifier
         usage = parse_usage(self._usage) if self._usage is not None else None
         extra = Extra(NAME, dict(self._extra), dict(self._form))
-        out.append(Start(identifier, model, 0, usage, self._tier, extra))
+        out.append(Start(identifier, model, usage=usage, service_tier=self._tier, extra=extra))
 
     def _message_start(self, event: dict[str, Any], out: list[Event]) -> None:
         message = event.get("message")

@@ -31,7 +31,15 @@ class Span:
             return cited
         data = text.encode("utf-8", "replace")
         start, end = _characters(data, self.start or 0), _characters(data, self.end)
-        return Citation(cited.url, cited.title, cited.quote, start, end, cited.extra, cited.native)
+        return Citation(
+            cited.url,
+            cited.title,
+            quote=cited.quote,
+            start=start,
+            end=end,
+            extra=cited.extra,
+            native=cited.native,
+        )
 
 
 def _characters(data: bytes, offset: int) -> int:

@@ -103,7 +103,17 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
     kind = _kind(code, name, reason, message)
     retry = _retry_after(details, message)
     request_id = _detail_text(details, "RequestInfo", "requestId")
-    return ApiError(kind, message, code, name, reason, _violation(details), retry, request_id, extra)
+    return ApiError(
+        kind,
+        message,
+        status=code,
+        type=name,
+        code=reason,
+        param=_violation(details),
+        retry_after=retry,
+        request_id=request_id,
+        extra=extra,
+    )
 
 
 def _bare(body: Any, status: int) -> ApiError:

@@ -44,11 +44,6 @@ class Framing:
         """How many bytes of an array, from its start on, are whole elements (or all of it)."""
         return self._array.settled
 
-    @property
-    def whole(self) -> bool:
-        """Whether an array has been closed."""
-        return self._array.complete
-
     def close(self) -> list[bytes]:
         """What the end of the bytes completes: a frame without its blank line, or the whole object."""
         if self.kind == "sse":

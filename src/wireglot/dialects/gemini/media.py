@@ -56,7 +56,7 @@ def parse_blob(part: Fields, blob: Fields, signature: Signature | None) -> Media
     if blob.value.get("displayName") is not None:
         form["displayName"] = "stated"
     detail, known = _detail(part, "inlineData")
-    extra = nested_rest(part, known, "inlineData", blob, _BLOB_KNOWN, form)
+    extra = nested_rest(part, known, "inlineData", blob, inner_known=_BLOB_KNOWN, form=form)
     name = blob.text_or("displayName")
     return Media(
         media_kind(mime), mime, data=data, name=name, detail=detail, signature=signature, extra=extra
@@ -71,7 +71,7 @@ def parse_file(part: Fields, file: Fields, signature: Signature | None) -> Media
     if file.value.get("mimeType") is None:
         form["mimeType"] = "absent"
     detail, known = _detail(part, "fileData")
-    extra = nested_rest(part, known, "fileData", file, _FILE_KNOWN, form)
+    extra = nested_rest(part, known, "fileData", file, inner_known=_FILE_KNOWN, form=form)
     name = file.text_or("displayName")
     url = file.text_or("fileUri")
     return Media(media_kind(mime), mime, url=url, name=name, detail=detail, signature=signature, extra=extra)

@@ -113,7 +113,7 @@ class PartParser:
             name,
             arguments,
             signature=signature,
-            extra=nested_rest(part, _CALL, "functionCall", call, _CALL_FIELDS, form),
+            extra=nested_rest(part, _CALL, "functionCall", call, inner_known=_CALL_FIELDS, form=form),
         )
         self.results.pending.append(result)
         return result

@@ -68,7 +68,15 @@ def parse_response(body: dict[str, Any], context: Context, fallback_id: str = ""
         form["createTime"] = created
     extra = Extra(OWN, kept, form) if kept or form else None
     return Response(
-        identifier, model, content, stop, usage, unix_seconds(created), tier, tuple(candidates[1:]), extra
+        identifier,
+        model,
+        content=content,
+        stop=stop,
+        usage=usage,
+        created=unix_seconds(created),
+        service_tier=tier,
+        others=tuple(candidates[1:]),
+        extra=extra,
     )
 
 
@@ -177,14 +185,24 @@ def render_response(
     if "candidates" not in form or response.content or response.others:
         first = {key.removeprefix(FIRST): item for key, item in fields.items() if key.startswith(FIRST)}
         body["candidates"] = [
-            _render_candidate(response.content, response.stop, first, form, 0, "$", renderer)
+            _render_candidate(
+                response.content, response.stop, first, form=form, index=0, path="$", renderer=renderer
+            )
         ]
         for index, other in enumerate(response.others):
             path = f"$.others[{index}]"
             losses_of_extra(other.extra, OWN, path, out, "response.extra")
             extra, spelling = own_fields(other.extra, OWN), own_form(other.extra, OWN)
             body["candidates"].append(
-                _render_candidate(other.content, other.stop, extra, spelling, index + 1, path, renderer)
+                _render_candidate(
+                    other.content,
+                    other.stop,
+                    extra,
+                    form=spelling,
+                    index=index + 1,
+                    path=path,
+                    renderer=renderer,
+                )
             )
     elif form["candidates"] == "empty":
         body["candidates"] = []

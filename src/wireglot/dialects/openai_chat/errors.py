@@ -37,11 +37,11 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
     return ApiError(
         kind_of_envelope(kind_name, code, status, message),
         message,
-        status,
-        kind_name,
-        code,
-        param if type(param) is str else "",
-        stated_wait(found, message),
+        status=status,
+        type=kind_name,
+        code=code,
+        param=param if type(param) is str else "",
+        retry_after=stated_wait(found, message),
         request_id=request_id if type(request_id) is str else "",
         extra=extra,
     )

@@ -72,9 +72,9 @@ def parse_plain(body: dict[str, Any]) -> Response | None:
     return Response(
         identifier,
         model,
-        (Text(text),),
-        parse_stop(reason, False, False),
-        parse_usage(usage),
-        created,
+        content=(Text(text),),
+        stop=parse_stop(reason, False, False),
+        usage=parse_usage(usage),
+        created=created,
         extra=Extra(NAME, fields, {"native": True}),
     )

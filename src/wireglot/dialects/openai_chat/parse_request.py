@@ -219,11 +219,11 @@ class _Body:
                 )
                 output = OutputFormat(
                     "schema",
-                    schema.dict_or_none("schema"),
-                    schema.text_or("name"),
-                    schema.text_or_none("description"),
-                    schema.boolean("strict"),
-                    extra,
+                    schema=schema.dict_or_none("schema"),
+                    name=schema.text_or("name"),
+                    description=schema.text_or_none("description"),
+                    strict=schema.boolean("strict"),
+                    extra=extra,
                 )
             case _:
                 return None  # stays unknown

@@ -217,7 +217,14 @@ class PartWriter:
             return
         else:
             unsigned = Media(
-                part.kind, part.mime, part.data, part.text, part.url, part.file_id, part.name, part.detail
+                part.kind,
+                part.mime,
+                part.data,
+                text=part.text,
+                url=part.url,
+                file_id=part.file_id,
+                name=part.name,
+                detail=part.detail,
             )
             entry = media_part(unsigned, path, losses)
             assert entry is not None, "an image can always be said"

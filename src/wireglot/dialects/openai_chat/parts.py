@@ -139,7 +139,14 @@ def _parse_file(part: Fields) -> Media | Foreign:
         part.value, {"type", "file", cache_key(mark)}, form, nested={"file": (file.value, frozenset(taken))}
     )
     return Media(
-        "document", mime, data, None, url, file_id, file.text_or("filename"), cache=mark, extra=extra
+        "document",
+        mime,
+        data,
+        url=url,
+        file_id=file_id,
+        name=file.text_or("filename"),
+        cache=mark,
+        extra=extra,
     )
 
 

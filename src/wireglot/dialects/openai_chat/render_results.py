@@ -25,7 +25,7 @@ def render_result(
         out["role"] = "function"
     elif "id" not in form:
         out["tool_call_id"] = part.call_id
-    _put_name(out, part, call, native, path, losses)
+    _put_name(out, part, call, native, path=path, losses=losses)
     entries, moved, plain = _entries(part, path, losses)
     if part.is_error:
         losses.append(Loss(f"{path}.is_error", "tool_result.error", "approximated", "told in the text"))
@@ -80,7 +80,7 @@ def _entries(part: ToolResult, path: str, losses: list[Loss]) -> tuple[list[Any]
                 if listed:  # some servers do read images here
                     entries.append(media_part(item, place, losses))
                 else:
-                    _move(item, part.call_id, place, entries, moved, losses)
+                    _move(item, part.call_id, place, entries, moved=moved, losses=losses)
             case Foreign():
                 own = foreign_part(item, place, losses)
                 if own is not None:

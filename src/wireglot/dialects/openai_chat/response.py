@@ -92,13 +92,13 @@ def parse_thoroughly(body: dict[str, Any], context: Context) -> Response:
     return Response(
         identifier,
         model,
-        first.content,
-        first.stop,
-        parse_usage(usage) if type(usage) is dict and usage else None,
-        head.get("created", 0),
-        parse_tier(tier),
-        tuple(others),
-        Extra(NAME, {**fields, **extra.fields}, form),
+        content=first.content,
+        stop=first.stop,
+        usage=parse_usage(usage) if type(usage) is dict and usage else None,
+        created=head.get("created", 0),
+        service_tier=parse_tier(tier),
+        others=tuple(others),
+        extra=Extra(NAME, {**fields, **extra.fields}, form),
     )
 
 
@@ -313,11 +313,15 @@ def render_response(
     ):
         if key not in absent and key not in odd:
             out[key] = value
-    choices = [] if form.get("choices") == 0 else [_choice(response, 0, "$", response.extra, context, losses)]
+    choices = (
+        []
+        if form.get("choices") == 0
+        else [_choice(response, 0, "$", response.extra, context=context, losses=losses)]
+    )
     for index, other in enumerate(response.others):
         path = f"$.others[{index}]"
         losses_of_extra(other.extra, NAME, path, losses, "response.extra")
-        choices.append(_choice(other, index + 1, path, other.extra, context, losses))
+        choices.append(_choice(other, index + 1, path, other.extra, context=context, losses=losses))
     out["choices"] = choices
     if response.usage is not None and form.get("usage") != "choice":
         out["usage"] = render_usage(response.usage, losses)

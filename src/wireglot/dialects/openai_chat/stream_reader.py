@@ -178,7 +178,7 @@ class ChatReader(AnswerReader[bytes]):
         self._told = dict(self._fields)
         self._parts.begin(self._id, self._model)
         extra = Extra(NAME, self._told, {"native": True})
-        out.append(Start(self._id, self._model, self._created, None, self._tier, extra))
+        out.append(Start(self._id, self._model, created=self._created, service_tier=self._tier, extra=extra))
 
     # Choices
 

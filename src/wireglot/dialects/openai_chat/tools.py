@@ -299,7 +299,13 @@ def parse_call(call: Fields, mint: Callable[[str], str], context: Context, googl
     if form or value.keys() - taken or inner.value.keys() != known or None in value.values():
         extra = keep(value, taken, form, nested={key: (inner.value, known)})
     return ToolCall(
-        identifier, name, arguments, "custom" if custom else "function", "", signature, mark, extra
+        identifier,
+        name,
+        arguments,
+        kind="custom" if custom else "function",
+        signature=signature,
+        cache=mark,
+        extra=extra,
     )
 
 

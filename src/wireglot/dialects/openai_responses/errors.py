@@ -51,11 +51,11 @@ def _read(error: dict[str, Any], body: Any, status: int, fallback: str = "") -> 
     return ApiError(
         kind_of_envelope(kind, code, status, message),
         message,
-        status,
-        kind,
-        code,
-        param if type(param) is str else "",
-        stated_wait(error, message),
+        status=status,
+        type=kind,
+        code=code,
+        param=param if type(param) is str else "",
+        retry_after=stated_wait(error, message),
         extra=Extra(NAME, form={"body": body}),
     )
 

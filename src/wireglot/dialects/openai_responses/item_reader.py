@@ -218,7 +218,9 @@ class ItemReader:
     def _parse(self, value: dict[str, Any], position: int, source: str = "") -> list[Part | Carried]:
         fields = Fields(value, f"$.output[{position}]", UpstreamFault)
         origin = self._context.origin(NAME, self.model)
-        return parse_output_item(fields, position, self.response, origin, self._context, source)
+        return parse_output_item(
+            fields, position, self.response, origin, context=self._context, source=source
+        )
 
     # Message items
 

@@ -79,11 +79,11 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
     return Response(
         identifier,
         model,
-        content,
-        stop_of(body, content),
-        usage,
-        created_of(body),
-        parse_tier(tier) if type(tier) is str else "",
+        content=content,
+        stop=stop_of(body, content),
+        usage=usage,
+        created=created_of(body),
+        service_tier=parse_tier(tier) if type(tier) is str else "",
         extra=body_extra(body, usage is None),
     )
 
@@ -283,7 +283,7 @@ def render_output_items(
                     items.append(carrier(part, part.signature, ids.take("reasoning", len(items)), context))
                 items.append(render_output_call(part, ids, len(items), path, losses))
             case Reasoning():
-                items.append(_reasoning(part, ids, len(items), context, path, losses))
+                items.append(_reasoning(part, ids, len(items), context, path=path, losses=losses))
             case Media():
                 item = render_output_media(part, ids, len(items), path, losses)
                 if item is not None:

@@ -106,11 +106,11 @@ def _parse_schema(place: Fields) -> OutputFormat:
         form["nested"] = {key: value for key, value in place.value.items() if key != "json_schema"}
     return OutputFormat(
         "schema",
-        inner.dict_or_none("schema"),
-        inner.text_or("name"),
-        inner.text_or_none("description"),
-        inner.boolean("strict"),
-        keep(inner.value, _FORMAT_KEYS, form, always=("name", "schema")),
+        schema=inner.dict_or_none("schema"),
+        name=inner.text_or("name"),
+        description=inner.text_or_none("description"),
+        strict=inner.boolean("strict"),
+        extra=keep(inner.value, _FORMAT_KEYS, form, always=("name", "schema")),
     )
 
 

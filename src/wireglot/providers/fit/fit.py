@@ -51,7 +51,7 @@ def fit(
     if regroup:
         request = without_state(request, losses, trail, Foreign in seen.kinds)
     if in_pieces and Reasoning in seen.kinds:
-        request = join_thoughts(request, limits, context, dialect, losses, trail)
+        request = join_thoughts(request, limits, context, dialect, losses=losses, trail=trail)
     messages = place_system(request.messages, limits, losses, trail)
     if regroup and (seen.neighbours or messages is not request.messages):
         messages = merge_neighbours(messages, dialect, losses, trail)
@@ -61,7 +61,7 @@ def fit(
     if messages is not request.messages:
         request = msgspec.structs.replace(request, messages=messages)
     if not seen.suits(limits):
-        request = fit_messages(request, limits, context, dialect, losses, trail)
+        request = fit_messages(request, limits, context, dialect, losses=losses, trail=trail)
     refuse_nothing(request, losses)
     request, aliases = fit_tools(request, limits, losses, trail)
     request = fit_call_ids(request, limits, losses, context, trail)

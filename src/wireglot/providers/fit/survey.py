@@ -70,4 +70,11 @@ def survey(messages: tuple[Message, ...]) -> Survey:
                 continue
             if part.cache is not None:
                 markers += 1
-    return Survey(frozenset(kinds), neighbours, named, signed, blank, markers)
+    return Survey(
+        kinds=frozenset(kinds),
+        neighbours=neighbours,
+        named=named,
+        signed=signed,
+        blank=blank,
+        markers=markers,
+    )

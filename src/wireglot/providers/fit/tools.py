@@ -183,14 +183,12 @@ class _Disguise:
         return Tool(
             name,
             description or None,
-            _FREEFORM_SCHEMA,
-            None,
-            "function",
-            None,
-            namespace,
-            tool.deferred,
-            tool.cache,
-            tool.extra,
+            schema=_FREEFORM_SCHEMA,
+            kind="function",
+            namespace=namespace,
+            deferred=tool.deferred,
+            cache=tool.cache,
+            extra=tool.extra,
         )
 
     def _strict(self, tool: Tool) -> bool | None:
