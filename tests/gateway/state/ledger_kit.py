@@ -1,4 +1,4 @@
-"""Books without a gateway: requests that are only their records, a store that can be switched off."""
+"""A usage ledger without a gateway: requests that are only their records, a store that can be switched off."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ PRICE = Price(1_000_000, 2_000_000)
 
 
 class Target:
-    """Where a request goes, as far as books look."""
+    """Where a request goes, as far as the ledger looks."""
 
     def __init__(self, provider: Any, model: str, dialect: str = "openai-chat") -> None:
         self.provider, self.model, self.dialect = provider, model, dialect
 
 
 class Job:
-    """A request, as far as books look."""
+    """A request, as far as the ledger looks."""
 
     def __init__(self, number: int, settings: Settings, **more: Any) -> None:
         self.settings = settings
@@ -93,7 +93,7 @@ class Notes(list[tuple[str, str, dict[str, Any]]]):
         return [event for _, event, _ in self]
 
 
-def bookish(folder: Path | None, **store: Any) -> Settings:
+def ledger_settings(folder: Path | None, **store: Any) -> Settings:
     """Settings with one provider that has a price, one that has none, one of the catalog."""
     return settings(
         own("mine", "openai-chat", ModelSpec("fast*", price=PRICE)),
@@ -103,7 +103,7 @@ def bookish(folder: Path | None, **store: Any) -> Settings:
     )
 
 
-def books(
+def usage_ledger(
     ledger: Ledger,
     settings: Settings,
     instance: str = "one",
@@ -122,7 +122,7 @@ def books(
 
 
 def begin(kept: UsageLedger, job: Job, where: Any) -> None:
-    kept.begin(job, where)  # type: ignore[arg-type]  # as much of a job as books need
+    kept.begin(job, where)  # type: ignore[arg-type]  # as much of a job as the ledger needs
 
 
 def target(settings: Settings, name: str = "mine", model: str = "fast-1") -> Any:
