@@ -13,8 +13,7 @@ from tools.lab.link import Link, Reply
 from tools.lab.scenario_config import ADMIN, CONFIG, UPSTREAM
 from tools.lab.served import Served, Tree
 from tools.servers import PostgresServer, RedisServer
-from wireglot.testing.scripted_upstream import Behaviour
-from wireglot.testing.scripted_upstream import ScriptedUpstream
+from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
 _WITHIN_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.1

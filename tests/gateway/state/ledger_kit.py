@@ -1,4 +1,4 @@
-"""Books without a gateway: requests that are only their records, a store that can be switched off."""
+"""A usage ledger without a gateway: requests that are only their records, a store that can be switched off."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRICE = Price(1_000_000, 2_000_000)
 
 
 class Target:
-    """Where a request goes, as far as books look."""
+    """Where a request goes, as far as the ledger looks."""
 
     def __init__(self, provider: Any, model: str, dialect: str = "openai-chat") -> None:
         self.provider, self.model, self.dialect = provider, model, dialect
@@ -86,7 +86,7 @@ class Notes(list[tuple[str, str, dict[str, Any]]]):
         return [event for _, event, _ in self]
 
 
-def bookish(folder: Path | None, **store: Any) -> Settings:
+def ledger_settings(folder: Path | None, **store: Any) -> Settings:
     """Settings with one provider that has a price, one that has none, one of the catalog."""
     return settings(
         own("mine", "openai-chat", ModelSpec("fast*", price=PRICE)),
@@ -96,7 +96,7 @@ def bookish(folder: Path | None, **store: Any) -> Settings:
     )
 
 
-def books(
+def usage_ledger(
     ledger: Ledger,
     settings: Settings,
     instance: str = "one",

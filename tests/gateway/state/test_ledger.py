@@ -10,7 +10,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.gateway.state.ledger_kit import Ledger, Notes, answered, begin, bookish, books, job_of, target
+from tests.gateway.state.ledger_kit import (
+    Ledger,
+    Notes,
+    answered,
+    begin,
+    job_of,
+    ledger_settings,
+    target,
+    usage_ledger,
+)
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.state.ledger.drain import DrainPace
@@ -27,8 +36,8 @@ def test_a_request_is_one_row_with_all_that_is_known_of_it(tmp_path: Path) -> No
     """R-DE-12, R-DE-13"""
 
     async def work() -> None:
-        settings, ledger = bookish(tmp_path), Ledger()
-        kept = books(ledger, settings)
+        settings, ledger = ledger_settings(tmp_path), Ledger()
+        kept = usage_ledger(ledger, settings)
         await kept.start()
         job = job_of(1, settings, session="s1", losses=[])
         begin(kept, job, target(settings))
@@ -75,7 +84,7 @@ def test_a_request_is_one_row_with_all_that_is_known_of_it(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("uptime", [0.0, 0.3, 1_234.567, 86_400.1, 3_000_000.9, 400_000_000.7])
 def test_a_duration_does_not_depend_on_how_long_the_machine_has_been_up(uptime: float) -> None:
-    settings = bookish(None)
+    settings = ledger_settings(None)
     job = job_of(1, settings, started=uptime)
     begun = UsageRow("req_1", "alice", 1_800_000_000_000, "one", "generate", "anthropic")
     for milliseconds in range(1, 300):
@@ -86,8 +95,10 @@ def test_a_duration_does_not_depend_on_how_long_the_machine_has_been_up(uptime: 
 
 def test_whoever_asks_does_not_wait_for_the_next_try_of_a_store_that_was_down(tmp_path: Path) -> None:
     async def work() -> None:
-        settings, ledger, notes = bookish(tmp_path), Ledger(), Notes()
-        kept = books(ledger, settings, notes=notes, pace=DrainPace(gather=0.0, retry=3600.0, close=0.05))
+        settings, ledger, notes = ledger_settings(tmp_path), Ledger(), Notes()
+        kept = usage_ledger(
+            ledger, settings, notes=notes, pace=DrainPace(gather=0.0, retry=3600.0, close=0.05)
+        )
         await kept.start()
         ledger.down = True
         begin(kept, job_of(1, settings), target(settings))
@@ -104,8 +115,8 @@ def test_whoever_asks_does_not_wait_for_the_next_try_of_a_store_that_was_down(tm
 
 def test_the_intent_is_in_the_store_while_the_request_runs(tmp_path: Path) -> None:
     async def work() -> None:
-        settings, ledger = bookish(tmp_path), Ledger()
-        kept = books(ledger, settings)
+        settings, ledger = ledger_settings(tmp_path), Ledger()
+        kept = usage_ledger(ledger, settings)
         await kept.start()
         job = job_of(1, settings)
         begin(kept, job, target(settings))
@@ -124,8 +135,8 @@ def test_the_provider_that_answered_in_the_end_is_billed(tmp_path: Path) -> None
     """A fallback: the intent named another, whose price is not this one's."""
 
     async def work() -> None:
-        settings, ledger = bookish(tmp_path), Ledger()
-        kept = books(ledger, settings)
+        settings, ledger = ledger_settings(tmp_path), Ledger()
+        kept = usage_ledger(ledger, settings)
         await kept.start()
         for number, (name, model) in enumerate([("mine", "fast-2"), ("other", "big"), ("demo", "demo")]):
             job = job_of(number, settings)
@@ -148,8 +159,8 @@ def test_the_provider_that_answered_in_the_end_is_billed(tmp_path: Path) -> None
 @pytest.mark.parametrize("outcome", ["error", "client_abort", "gateway_abort"])
 def test_requests_that_end_badly_are_completed_with_what_is_known(tmp_path: Path, outcome: Any) -> None:
     async def work() -> None:
-        settings, ledger = bookish(tmp_path), Ledger()
-        kept = books(ledger, settings)
+        settings, ledger = ledger_settings(tmp_path), Ledger()
+        kept = usage_ledger(ledger, settings)
         await kept.start()
         job = job_of(1, settings)
         begin(kept, job, target(settings))
@@ -169,8 +180,8 @@ def test_requests_that_end_badly_are_completed_with_what_is_known(tmp_path: Path
 
 def test_a_request_that_never_came_to_an_upstream_has_no_row(tmp_path: Path) -> None:
     async def work() -> None:
-        settings, ledger = bookish(tmp_path), Ledger()
-        kept = books(ledger, settings)
+        settings, ledger = ledger_settings(tmp_path), Ledger()
+        kept = usage_ledger(ledger, settings)
         await kept.start()
         kept.finish(job_of(1, settings).record)
         await kept.close()
@@ -183,8 +194,8 @@ def test_while_the_store_is_down_nothing_waits_and_nothing_is_lost_or_doubled(tm
     """FAULTS 93, 101: also where the store did what it was asked and could not say so."""
 
     async def work() -> None:
-        settings, ledger, notes = bookish(tmp_path), Ledger(), Notes()
-        kept = books(ledger, settings, notes=notes)
+        settings, ledger, notes = ledger_settings(tmp_path), Ledger(), Notes()
+        kept = usage_ledger(ledger, settings, notes=notes)
         await kept.start()
         ledger.down = True
         for number in range(1200):
@@ -213,8 +224,8 @@ def test_while_the_store_is_down_nothing_waits_and_nothing_is_lost_or_doubled(tm
 
 def test_a_process_that_ends_while_the_store_is_down_leaves_its_rows_to_the_next(tmp_path: Path) -> None:
     async def work() -> None:
-        settings, ledger = bookish(tmp_path), Ledger()
-        kept = books(ledger, settings)
+        settings, ledger = ledger_settings(tmp_path), Ledger()
+        kept = usage_ledger(ledger, settings)
         await kept.start()
         ledger.down = True
         job, unfinished = job_of(1, settings), job_of(2, settings)
@@ -223,7 +234,7 @@ def test_a_process_that_ends_while_the_store_is_down_leaves_its_rows_to_the_next
         kept.finish(job.record)
         await kept.close()
         ledger.down = False
-        after = books(ledger, settings, "two")
+        after = usage_ledger(ledger, settings, "two")
         await after.start()
         assert {row.id: row.outcome for row in ledger.rows.values()} == {
             "req_1": "ok",
@@ -239,8 +250,8 @@ def test_what_a_dead_process_had_begun_becomes_a_crash_and_nothing_else_does(tmp
     """FAULTS 95: intents without end become `crash` at start; two workers that start at once share the work."""
 
     async def work() -> None:
-        settings, ledger = bookish(tmp_path), Ledger()
-        dead, alive = books(ledger, settings, "dead"), books(ledger, settings, "alive")
+        settings, ledger = ledger_settings(tmp_path), Ledger()
+        dead, alive = usage_ledger(ledger, settings, "dead"), usage_ledger(ledger, settings, "alive")
         for kept in (dead, alive):
             await kept.start()
         jobs = [job_of(number, settings) for number in range(4)]
@@ -253,7 +264,7 @@ def test_what_a_dead_process_had_begun_becomes_a_crash_and_nothing_else_does(tmp
         dead.finish(jobs[0].record)
         await _die(dead)
         ledger.applied.clear()
-        heirs = [books(ledger, settings, "heir-1"), books(ledger, settings, "heir-2")]
+        heirs = [usage_ledger(ledger, settings, "heir-1"), usage_ledger(ledger, settings, "heir-2")]
         await asyncio.gather(*(heir.start() for heir in heirs))
         await alive.flush()
         outcomes = {row.id: row.outcome for row in ledger.rows.values()}
@@ -290,8 +301,8 @@ def test_a_full_journal_lets_requests_go_on_and_says_so_loudly(tmp_path: Path) -
     """FAULTS 93: /readyz looks at `full`; what was begun can be completed all the same."""
 
     async def work() -> None:
-        settings, ledger, notes = bookish(tmp_path, journal=64 * 1024), Ledger(), Notes()
-        kept = books(ledger, settings, notes=notes)
+        settings, ledger, notes = ledger_settings(tmp_path, journal=64 * 1024), Ledger(), Notes()
+        kept = usage_ledger(ledger, settings, notes=notes)
         metrics = Metrics()
         kept.publish(metrics)
         await kept.start()
@@ -326,8 +337,8 @@ def test_a_full_journal_lets_requests_go_on_and_says_so_loudly(tmp_path: Path) -
 
 def test_where_the_ledger_is_required_a_request_without_a_row_is_refused(tmp_path: Path) -> None:
     async def work() -> None:
-        settings, ledger = bookish(tmp_path, journal=64 * 1024, ledger_required=True), Ledger()
-        kept = books(ledger, settings)
+        settings, ledger = ledger_settings(tmp_path, journal=64 * 1024, ledger_required=True), Ledger()
+        kept = usage_ledger(ledger, settings)
         await kept.start()
         ledger.down = True
         for number in range(600):
@@ -352,8 +363,8 @@ class Unsyncable(Disk):
 def test_a_required_row_that_does_not_reach_the_disk_stops_the_request(tmp_path: Path) -> None:
     async def work() -> None:
         for required in (True, False):
-            settings = bookish(tmp_path, ledger_required=required)
-            kept = books(Ledger(), settings, f"required-{required}", disk=Unsyncable())
+            settings = ledger_settings(tmp_path, ledger_required=required)
+            kept = usage_ledger(Ledger(), settings, f"required-{required}", disk=Unsyncable())
             await kept.start()
             job = job_of(1, settings)
             begin(kept, job, target(settings))
@@ -375,8 +386,8 @@ def test_one_row_that_no_store_can_take_does_not_hold_up_the_others(tmp_path: Pa
             await super().apply(rows)
 
     async def work() -> None:
-        settings, ledger, notes = bookish(tmp_path), Picky(), Notes()
-        kept = books(ledger, settings, notes=notes)
+        settings, ledger, notes = ledger_settings(tmp_path), Picky(), Notes()
+        kept = usage_ledger(ledger, settings, notes=notes)
         await kept.start()
         for number in range(6):
             job = job_of(number, settings)
@@ -405,8 +416,8 @@ def test_an_error_that_hits_every_row_is_waited_out_and_no_row_is_dropped(tmp_pa
 
     async def work() -> None:
         for count in (1, 6):
-            settings, ledger, notes = bookish(tmp_path), Broken(), Notes()
-            kept = books(ledger, settings, f"with-{count}", notes=notes)
+            settings, ledger, notes = ledger_settings(tmp_path), Broken(), Notes()
+            kept = usage_ledger(ledger, settings, f"with-{count}", notes=notes)
             await kept.start()
             for number in range(count):
                 job = job_of(number, settings)
@@ -436,8 +447,8 @@ def test_a_lone_row_that_no_store_can_take_is_dropped_once_others_pass(tmp_path:
             await super().apply(rows)
 
     async def work() -> None:
-        settings, ledger, notes = bookish(tmp_path), Picky(), Notes()
-        kept = books(ledger, settings, notes=notes)
+        settings, ledger, notes = ledger_settings(tmp_path), Picky(), Notes()
+        kept = usage_ledger(ledger, settings, notes=notes)
         await kept.start()
         for number in range(3):
             job = job_of(number, settings)
@@ -456,7 +467,7 @@ def test_a_lone_row_that_no_store_can_take_is_dropped_once_others_pass(tmp_path:
 
 async def _leave_journals(ledger: Ledger, settings: Any) -> None:
     """Of three processes that end while the store is down."""
-    dead = [books(ledger, settings, f"dead-{number}") for number in range(3)]
+    dead = [usage_ledger(ledger, settings, f"dead-{number}") for number in range(3)]
     for number, each in enumerate(dead):
         await each.start()
         begin(each, job_of(number, settings), target(settings))
@@ -479,10 +490,10 @@ def test_a_journal_that_cannot_be_taken_over_keeps_no_other_from_it_and_is_tried
             return await super().close_open(instances, now)
 
     async def work() -> None:
-        settings, ledger, notes = bookish(tmp_path), Blinking(), Notes()
+        settings, ledger, notes = ledger_settings(tmp_path), Blinking(), Notes()
         await _leave_journals(ledger, settings)
         ledger.down = False
-        kept = books(ledger, settings, notes=notes)
+        kept = usage_ledger(ledger, settings, notes=notes)
         await kept.start()
         assert ledger.closed == ["dead-0", "dead-2"]
         assert notes.events() == ["usage taken over", "usage waits", "usage taken over"]
@@ -497,16 +508,16 @@ def test_a_journal_that_cannot_be_taken_over_keeps_no_other_from_it_and_is_tried
 
 def test_who_stops_while_journals_are_taken_over_leaves_them_to_others(tmp_path: Path) -> None:
     async def work() -> None:
-        settings, ledger = bookish(tmp_path), Ledger()
+        settings, ledger = ledger_settings(tmp_path), Ledger()
         await _leave_journals(ledger, settings)
-        stuck = books(ledger, settings, "stuck")
+        stuck = usage_ledger(ledger, settings, "stuck")
         starting = asyncio.create_task(stuck.start())
         async with asyncio.timeout(10):
             while not stuck.trouble:  # it has them, and waits for the store
                 await asyncio.sleep(0.001)
         await asyncio.gather(stuck.close(), starting)
         ledger.down = False
-        heir = books(ledger, settings, "heir")
+        heir = usage_ledger(ledger, settings, "heir")
         await heir.start()
         assert sorted(ledger.closed) == ["dead-0", "dead-1", "dead-2"]
         await heir.close()
@@ -516,8 +527,8 @@ def test_who_stops_while_journals_are_taken_over_leaves_them_to_others(tmp_path:
 
 def test_odd_letters_and_endless_names_of_clients_are_no_reason_to_lose_a_row(tmp_path: Path) -> None:
     async def work() -> None:
-        settings, ledger = bookish(tmp_path), Ledger()
-        kept = books(ledger, settings)
+        settings, ledger = ledger_settings(tmp_path), Ledger()
+        kept = usage_ledger(ledger, settings)
         await kept.start()
         job = job_of(1, settings, session="\ud800" + "x" * 100_000)
         begin(kept, job, target(settings))

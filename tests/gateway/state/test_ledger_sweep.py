@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from tests.gateway.state.ledger_kit import Notes, bookish
+from tests.gateway.state.ledger_kit import Notes, ledger_settings
 from wireglot.gateway.state.ledger.sweeper import Sweeper
 from wireglot.stores.memory import MemoryCounters, MemoryEngine
 from wireglot.stores.records import UsageQuery, UsageRow
@@ -32,7 +32,7 @@ def test_old_usage_goes_and_open_rows_of_the_dead_are_closed_by_one_process_of_m
         await engine.ledger.beat("here")
         sweepers = [Sweeper(engine, counters, name, notes) for name in ("here", "there")]
         for sweeper in sweepers:
-            await sweeper.sweep(bookish(None))
+            await sweeper.sweep(ledger_settings(None))
         rows = await engine.ledger.rows(UsageQuery(), limit=10)
         assert {row.id: row.outcome for row in rows} == {"dead": "crash", "alive": ""}
         assert notes == [("info", "swept", {"removed": 1, "crashed": 1})]

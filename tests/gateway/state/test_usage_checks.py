@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.state.ledger_kit import Ledger, Notes, answered, begin, bookish, books, job_of, target
+from tests.gateway.state.ledger_kit import (
+    Ledger,
+    Notes,
+    answered,
+    begin,
+    job_of,
+    ledger_settings,
+    target,
+    usage_ledger,
+)
 from wireglot.dialects.anthropic.outcome import parse_usage as anthropic
 from wireglot.dialects.gemini.outcome import read_usage as gemini
 from wireglot.dialects.openai_chat.outcome import parse_usage as chat
@@ -165,8 +174,8 @@ def test_numbers_of_our_own_making_are_not_a_providers() -> None:
 
 def test_a_flaw_is_in_the_row_in_the_metrics_and_once_an_hour_in_the_log(tmp_path: Path) -> None:
     async def work() -> None:
-        settings, ledger, notes, metrics = bookish(tmp_path), Ledger(), Notes(), Metrics()
-        kept = books(ledger, settings, notes=notes)
+        settings, ledger, notes, metrics = ledger_settings(tmp_path), Ledger(), Notes(), Metrics()
+        kept = usage_ledger(ledger, settings, notes=notes)
         kept.publish(metrics)
         await kept.start()
         odd = chat({"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 99})

@@ -19,14 +19,22 @@ from wireglot.stores import open_engine
 from wireglot.stores.journal.orphans import orphans
 from wireglot.stores.records import UsageQuery, UsageRow
 
-PROGRAM = Path(__file__).with_name("new_token_count.py")
+PROGRAM = Path(__file__).with_name("new_usage_fields.py")
 BEFORE = "    output: Annotated["
 DECLARED = '    audio: Annotated[int, Count("input", ("input",), heading="heard")] = 0\n'
+AFTER = "    flags: tuple[str, ...] = ()\n"
+FIELDS = """\
+    region: str = "r"
+    tier: Literal["slow", "fast"] = "slow"
+    batched: bool = False
+    tags: tuple[str, ...] = ()
+    weight: int | None = None
+"""
 
 
 @pytest.fixture(scope="module")
 def tomorrow(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package with one more line."""
+    """The package with one more line for the count, and a few for fields of a row that are no counts."""
     (package,) = wireglot.__path__
     root = tmp_path_factory.mktemp("tomorrow")
     shutil.copytree(package, root / "wireglot", ignore=shutil.ignore_patterns("__pycache__"))
@@ -34,6 +42,10 @@ def tomorrow(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = file.read_text()
     assert source.count(BEFORE) == 1
     file.write_text(source.replace(BEFORE, DECLARED + BEFORE))
+    file = root / "wireglot" / "stores" / "records.py"
+    source = file.read_text()
+    assert source.count(AFTER) == 1
+    file.write_text(source.replace(AFTER, AFTER + FIELDS))
     return root
 
 
@@ -76,6 +88,8 @@ def test_a_count_that_is_declared_once_is_stored_summed_priced_and_told(
     remembered = {} if url == "memory:" else {"old": 0}
     assert (told["row"], told["journal"]) == (7, [7])
     assert told["rows"] == told["copied"] == remembered | {"new": 7}
+    before = {} if url == "memory:" else {"old": ["r", "slow", False, [], None]}
+    assert told["fields"] == before | {"new": ["a\\b", "fast", True, ["x", "y"], 3]}
     output = 2 if url == "memory:" else 5
     sums = {"input": 1, "cache_read": 0, "cache_write": 0, "audio": 7, "output": output, "reasoning": 0}
     assert told["total"] == sums

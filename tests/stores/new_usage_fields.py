@@ -1,6 +1,6 @@
-"""A program of tomorrow: run with a package whose `ir/usage.py` declares one more count, `audio`.
+"""A program of tomorrow: its package declares one more token count, `audio`, and more fields of a usage row.
 
-It works on a store that today's package has made, and tells as JSON what became of the new count everywhere.
+It works on a store that today's package has made, and tells as JSON what became of the new ones everywhere.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from wireglot.cli.usage_table import table_lines
+import msgspec
 
+from wireglot.cli.usage.table import table_lines
 from wireglot.gateway.observe.log import JsonLines
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.record import Record
@@ -30,6 +31,7 @@ from wireglot.stores.transfer import export_lines, import_lines
 
 HEARD: dict[str, Any] = {"audio": 7}
 USAGE = Usage(input=1, output=2, **HEARD)
+FIELDS: dict[str, Any] = {"region": "a\\b", "tier": "fast", "batched": True, "tags": ("x", "y"), "weight": 3}
 
 
 async def work(url: str, folder: Path) -> dict[str, Any]:
@@ -38,6 +40,7 @@ async def work(url: str, folder: Path) -> dict[str, Any]:
     record.usage, record.usage_source, record.status = USAGE, "provider", 200
     intent = UsageRow("new", "alice", 1000, "one", session="s")
     row = completed(intent, record, price=Price(1_000_000, 0), flags=(), first_byte=None, now=0.5)
+    row = msgspec.structs.replace(row, **FIELDS)
 
     journal = Journal(folder, "tomorrow", limit=1 << 20)
     await journal.start()
@@ -65,6 +68,7 @@ async def work(url: str, folder: Path) -> dict[str, Any]:
         "journal": [getattr(each, "audio", None) for each in journaled],
         "rows": {each.id: getattr(each, "audio", None) for each in rows},
         "copied": {each.id: getattr(each, "audio", None) for each in copied},
+        "fields": {each.id: [getattr(each, name, None) for name in FIELDS] for each in rows},
         "total": total.tokens,
         "spent": spent,
         "session": sessions[0].tokens,
