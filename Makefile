@@ -12,7 +12,7 @@ PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) \
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test newest pins servers test-fleet lint format types contracts docs docs-check bench bench-core soak lab clients clean
+.PHONY: help setup demo test newest pins servers test-fleet lint format types contracts docs docs-check bench bench-core soak lab rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -101,6 +101,9 @@ soak: $(VENV)/.dev ## Look for leaks under mixed traffic (ARGS="--minutes 60")
 lab: $(VENV)/.dev ## Kill a loaded gateway 200 times, and look for values of one caller in another's answers
 	$(BIN)/python -m tools.lab.kill $(ARGS)
 	$(BIN)/python -m tools.lab.nonce
+
+rolling: $(VENV)/.dev servers ## Upgrade a loaded fleet machine by machine, and back (ARGS="--old CHECKOUT --old-python PYTHON")
+	$(BIN)/python -m tools.lab.rolling $(ARGS)
 
 # Needs Node 20 or newer with npm; the clients themselves go to clients/.installed.
 clients: $(VENV)/.package ## Run Claude Code, Codex, Gemini CLI and others through the gateway (ARGS="--only codex")

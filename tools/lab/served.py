@@ -58,7 +58,9 @@ class Served:
         self._workers = workers
         self._environ = environ or {}
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "wireglot.toml").write_text(toml, encoding="utf-8")
+        config = folder / "wireglot.toml"
+        config.write_text(toml, encoding="utf-8")
+        config.chmod(0o600)  # it may hold secrets, and the gateway would say so
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
