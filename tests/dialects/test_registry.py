@@ -13,6 +13,7 @@ from wireglot.dialects.base import Dialect
 from wireglot.dialects.paths import Paths, PathTaken
 from wireglot.dialects.registry import (
     COMMON,
+    ITEMS,
     NAMES,
     NameTaken,
     UnknownDialect,
@@ -51,6 +52,10 @@ def test_an_unknown_name_is_an_error_and_never_another_dialect():
 
 def test_the_common_dialect_is_one_of_ours():
     assert COMMON in NAMES
+
+
+def test_the_dialect_of_stored_items_can_read_and_write_them():
+    assert surface(ITEMS).stored is not None
 
 
 def test_a_registered_dialect_is_known_everywhere(registered):

@@ -23,6 +23,9 @@ NAMES: Final = tuple(_HOMES)
 COMMON: Final = "openai-chat"
 """The dialect of answers to callers of whom nothing tells which one they speak: most can read its errors."""
 
+ITEMS: Final = "openai-responses"
+"""The dialect in whose items held conversations lie in stores, whoever speaks. Stored formats stay."""
+
 _loaded: Final[dict[str, Dialect]] = {}
 _registered: Final[dict[str, Dialect]] = {}
 
