@@ -6,6 +6,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from wireglot.dialects.base import Context
+from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.job import Framing, Incoming, Job
 from wireglot.gateway.request.sessions import conversation_name, grouping_name
@@ -35,6 +36,7 @@ def read(incoming: Incoming, body: bytes, *, id: str, now: int) -> Job:
     return Job(
         id=id,
         incoming=incoming,
+        surface=surface(asked.dialect),
         body=body,
         outline=seen.outline,
         model=seen.model,

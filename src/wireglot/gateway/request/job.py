@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from wireglot.dialects.base import Context
+from wireglot.dialects.base import Context, Surface
 from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.settings import LossPolicy, Settings
@@ -28,6 +28,8 @@ class Incoming(msgspec.Struct, frozen=True):
 class Job(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     id: str
     incoming: Incoming
+    surface: Surface
+    """What the client's dialect is over HTTP."""
     body: bytes
     outline: Outline
     model: str
