@@ -54,6 +54,8 @@ class Restarted:
         self.told = told
         self.gateway = gateway
         self.upstream = upstream
+        self.shown = [self.repeat(each)[0] for each in told.fetched]
+        """What is stored, before any test has gone on with it."""
 
     def ask(
         self,

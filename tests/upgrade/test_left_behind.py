@@ -41,8 +41,7 @@ def now(left: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restar
 
 def test_what_was_stored_is_shown_as_it_was(now: Restarted) -> None:
     assert len(now.told.fetched) > 10
-    for told in now.told.fetched:
-        reply, _ = now.repeat(told)
+    for told, reply in zip(now.told.fetched, now.shown, strict=True):
         assert (told.name, reply.status, reply.body.decode()) == (told.name, told.status, told.answer)
 
 

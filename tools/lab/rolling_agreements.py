@@ -199,9 +199,11 @@ async def concurrency(fleet: RollingFleet, one: Machine, other: Machine) -> None
         link.ask("POST", "/v1/chat/completions", _chat("demo", _user("[[demo:hang]]")))
     )
     ask = _chat("demo", _user("hi"))
-    await until(lambda: _has_status(other, key, ask, 429))
-    hanging.cancel()
-    await asyncio.gather(hanging, return_exceptions=True)
+    try:
+        await until(lambda: _has_status(other, key, ask, 429))
+    finally:
+        hanging.cancel()
+        await asyncio.gather(hanging, return_exceptions=True)
     await until(lambda: _has_status(other, key, ask, 200))
 
 
