@@ -12,7 +12,7 @@ PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) \
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test newest pins servers test-fleet lint format types contracts docs docs-check bench bench-core soak lab rolling clients clean
+.PHONY: help setup demo test full newest pins servers test-fleet lint format types contracts docs docs-check bench bench-core soak lab rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -40,6 +40,11 @@ demo: $(VENV)/.package ## Translate a bundled example between all dialects and s
 
 test: $(VENV)/.dev ## Run all tests
 	$(BIN)/python -m pytest -q -n $(JOBS)
+
+# Hours of a machine and real clients: run before a larger change is called done.
+full: servers lint types contracts docs-check ## Everything: all checks, all tests, every client, kills and foreign values
+	WIREGLOT_FLEET=1 $(MAKE) test
+	$(MAKE) demo lab clients
 
 newest: ## Run all tests with the newest versions of everything, in .venv-newest
 	rm -rf .venv-newest
