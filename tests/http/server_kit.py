@@ -13,7 +13,7 @@ import pytest
 
 from tests.http.limits_kit import Limits
 from wireglot.http.application import Head, Refusal, Reply
-from wireglot.http.server.connection import Connection
+from wireglot.http.server.connection import ServerConnection
 from wireglot.http.server.hub import Hub
 from wireglot.http.server.server import HttpServer
 
@@ -131,8 +131,8 @@ class Served:
         self.clients.append(client)
         return client
 
-    def connections(self) -> list[Connection]:
-        return [each for each in self.server._hub.connections if isinstance(each, Connection)]
+    def connections(self) -> list[ServerConnection]:
+        return [each for each in self.server._hub.connections if isinstance(each, ServerConnection)]
 
     async def ask(self, data: bytes) -> Response:
         client = await self.client()
@@ -178,8 +178,8 @@ class Recorder(asyncio.Transport):
         self.high = high
 
 
-def connect(hub: Hub, peer: str = "127.0.0.1") -> tuple[Connection, Recorder]:
-    connection, transport = Connection(hub), Recorder(peer)
+def connect(hub: Hub, peer: str = "127.0.0.1") -> tuple[ServerConnection, Recorder]:
+    connection, transport = ServerConnection(hub), Recorder(peer)
     connection.connection_made(transport)
     return connection, transport
 

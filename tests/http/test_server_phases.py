@@ -12,13 +12,13 @@ from tests.http.limits_kit import Limits
 from tests.http.server_kit import PLAIN, FakeApp, Recorder, get, post
 from wireglot.http.application import Head, Refusal, Reply
 from wireglot.http.server import phases
-from wireglot.http.server.connection import Connection
+from wireglot.http.server.connection import ServerConnection
 from wireglot.http.server.hub import Hub
 
 NAMES = {value: name for name, value in vars(phases).items() if type(value) is int}
 
 
-class Watched(Connection):
+class Watched(ServerConnection):
     """Notes each change of its phase."""
 
     def __init__(self, hub: Hub) -> None:

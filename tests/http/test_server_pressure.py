@@ -30,7 +30,7 @@ from tests.http.server_kit import (
 )
 from wireglot.http.application import Head, Refusal, Reply
 from wireglot.http.server.body import ChunkedBody, SizedBody
-from wireglot.http.server.connection import Connection
+from wireglot.http.server.connection import ServerConnection
 from wireglot.http.server.flow import Backlog
 from wireglot.http.server.hub import Hub
 from wireglot.testing.live_gateway import LiveGateway
@@ -61,7 +61,7 @@ class CountingApp(FakeApp):
         return super().admit(head)
 
 
-def _connected(app: FakeApp, limits: Limits | None = None) -> tuple[Hub, Connection, Recorder]:
+def _connected(app: FakeApp, limits: Limits | None = None) -> tuple[Hub, ServerConnection, Recorder]:
     limits = limits or Limits()
     hub = Hub(app, lambda: limits)
     hub.open()
@@ -279,7 +279,7 @@ def test_a_client_that_does_not_come_by_tcp_is_served(run: Run, tmp_path: Path):
         hub = Hub(app, Limits)
         hub.open()
         path = str(tmp_path / "s")
-        async with await hub.loop.create_unix_server(lambda: Connection(hub), path):
+        async with await hub.loop.create_unix_server(lambda: ServerConnection(hub), path):
             client = Client(*await asyncio.open_unix_connection(path))
             client.send(get("/"))
             assert (await client.response()).status == 200

@@ -19,7 +19,7 @@ from tests.http.transport_kit import (
     scenario,
     until,
 )
-from wireglot.http.client.connection import Connection
+from wireglot.http.client.connection import ClientConnection
 from wireglot.http.client.pool import Pool
 from wireglot.http.transport import Timeouts, TransportFault
 
@@ -262,8 +262,8 @@ class Wire(asyncio.Transport):
 async def test_who_is_served_and_cancelled_at_once_passes_the_connection_on():
     loop = asyncio.get_running_loop()
 
-    async def dial(home: Pool, _: Timeouts) -> Connection:
-        connection = Connection(home, loop, loop.time)
+    async def dial(home: Pool, _: Timeouts) -> ClientConnection:
+        connection = ClientConnection(home, loop, loop.time)
         connection.connection_made(Wire())
         return connection
 

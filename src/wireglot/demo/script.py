@@ -105,7 +105,7 @@ class _Author:
             ending = "cut"
         elif told.fail_midstream:
             ending = "fail"
-        return Script(content, stop, self._usage(content), None, ending, told.gap)
+        return Script(content, stop, self._usage(content), ending=ending, gap=told.gap)
 
     def _content(self) -> tuple[list[Part], Stop]:
         told = self.told

@@ -145,7 +145,12 @@ def serve(
         _IDS.get(target.dialect, "demo") + hashlib.blake2b(body + seed.encode(), digest_size=9).hexdigest()
     )
     response = Response(
-        identifier, request.model or MODELS[0], written.content, written.stop, written.usage, now
+        identifier,
+        request.model or MODELS[0],
+        content=written.content,
+        stop=written.stop,
+        usage=written.usage,
+        created=now,
     )
     context = Context(seed=identifier, now=now, framing="sse" if target.sse else "json-array")
     if stream:
@@ -228,7 +233,9 @@ def _streamed(
         events.append(Failure(written.failure))
     kind = _SSE if context.framing == "sse" else _JSON
     pieces = tuple(pieces_of(speaks, events, context, request))
-    return Served(200, _headers(kind, response.id), pieces, True, written.gap, written.ending)
+    return Served(
+        200, _headers(kind, response.id), pieces, streams=True, gap=written.gap, ending=written.ending
+    )
 
 
 def _headers(kind: str, identifier: str) -> Headers:

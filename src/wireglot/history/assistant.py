@@ -213,15 +213,14 @@ class Assistant:
         if self._whole is not None:
             return self._whole
         return Response(
-            start.id,
-            start.model,
-            tuple(growing.now() for growing in self._parts),
-            finish.stop,
-            self._usage,
-            start.created,
-            finish.service_tier or start.service_tier,
-            (),
-            finish.extra if finish.extra is not None else start.extra,
+            id=start.id,
+            model=start.model,
+            content=tuple(growing.now() for growing in self._parts),
+            stop=finish.stop,
+            usage=self._usage,
+            created=start.created,
+            service_tier=finish.service_tier or start.service_tier,
+            extra=finish.extra if finish.extra is not None else start.extra,
         )
 
     # Within
@@ -255,13 +254,13 @@ class Assistant:
                 growing = self._open(index)
                 growing.texts.append(text)
                 growing.logprobs.extend(event.logprobs)
-                return Step(growing.kind, index, text, None, growing.id, growing.name)
+                return Step(growing.kind, index, text, id=growing.id, name=growing.name)
             case PartStart(index=index, part=part):
                 return self._begin(index, part)
             case PartEnd(index=index):
                 growing = self._open(index)
                 growing.whole = growing.finish(event)
-                return Step(growing.kind, index, "", growing.whole, growing.id, growing.name)
+                return Step(growing.kind, index, part=growing.whole, id=growing.id, name=growing.name)
             case UsageReport():
                 self._usage = event.usage
             case Start():
@@ -282,7 +281,7 @@ class Assistant:
         growing = _Growing(part)
         self._parts.append(growing)
         said = part.text if type(part) is Text or type(part) is Reasoning else ""
-        return Step(growing.kind, index, said, None, growing.id, growing.name)
+        return Step(growing.kind, index, said, id=growing.id, name=growing.name)
 
     def _open(self, index: int) -> _Growing:
         if not 0 <= index < len(self._parts) or self._parts[index].whole is not None:

@@ -51,7 +51,7 @@ class HasCalls(Protocol):
 
 
 def call_of(part: ToolCall, *, partial: bool = False) -> Call:
-    return Call(part.id, part.name, part.arguments, partial, part.kind, part.namespace)
+    return Call(part.id, part.name, part.arguments, partial=partial, kind=part.kind, namespace=part.namespace)
 
 
 def calls_in(parts: Iterable[Part]) -> tuple[Call, ...]:

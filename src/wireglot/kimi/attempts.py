@@ -72,8 +72,7 @@ class Attempts:
         self._started = time.perf_counter()
         try:
             reply = await send(self._setup.url, headers, self._body)
-        # A caller's transport may raise anything, and the contract takes all of it for the network's fault.
-        except Exception as problem:
+        except Exception as problem:  # a caller's transport may raise anything: it is the network's fault
             failed = self.of_network(problem, before_answer=True)
             raise failed from failed.__cause__
         self._trace_id = next((reply.headers[name] for name in _TRACE if name in reply.headers), "")

@@ -48,7 +48,7 @@ class Report:
         # An answer that was paid for must not be lost because nobody could write about it.
         try:
             self._log(line)
-        except Exception:
+        except Exception:  # a log that fails must not fail the call
             return
 
 

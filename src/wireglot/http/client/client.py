@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from wireglot.http.client.answer import HttpAnswer
-from wireglot.http.client.connection import Connection
+from wireglot.http.client.connection import ClientConnection
 from wireglot.http.client.dial import Dialer
 from wireglot.http.client.pool import Pool
 from wireglot.http.client.proxy import proxy_authorization
@@ -71,7 +71,7 @@ class HttpTransport:
             # The server had closed a connection of the pool, and we learned of it only by using it.
             retry = True
 
-    async def _obtain(self, pool: Pool, timeouts: Timeouts, retry: bool) -> Connection:
+    async def _obtain(self, pool: Pool, timeouts: Timeouts, retry: bool) -> ClientConnection:
         try:
             return await pool.obtain(timeouts, fresh=retry)
         except TransportFault as fault:

@@ -28,12 +28,12 @@ _NAMES_MAX: Final = 1024
 class Home(Protocol):
     """The pool a connection belongs to."""
 
-    def release(self, connection: Connection) -> None: ...
+    def release(self, connection: ClientConnection) -> None: ...
 
-    def forget(self, connection: Connection) -> None: ...
+    def forget(self, connection: ClientConnection) -> None: ...
 
 
-class Connection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """Parses with one llhttp parser for its whole life. `reused`: it has carried an exchange before."""
 
     __slots__ = (

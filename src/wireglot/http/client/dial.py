@@ -13,7 +13,7 @@ from typing import Final
 
 import certifi
 
-from wireglot.http.client.connection import Connection, Home
+from wireglot.http.client.connection import ClientConnection, Home
 from wireglot.http.client.proxy import socks5, tunnel
 from wireglot.http.client.request import Origin
 from wireglot.http.transport import Timeouts, TransportFault
@@ -45,7 +45,7 @@ class Dialer:
         self._getaddrinfo = loop.getaddrinfo
         self._lookups: dict[tuple[str, int], asyncio.Task[list[Address]]] = {}
 
-    async def dial(self, origin: Origin, home: Home, timeouts: Timeouts) -> Connection:
+    async def dial(self, origin: Origin, home: Home, timeouts: Timeouts) -> ClientConnection:
         sock = await self._reach(origin, timeouts.connect)
         try:
             return await self._secure(sock, origin, home, timeouts.tls)
@@ -143,8 +143,10 @@ class Dialer:
                 return sock
         raise _unreachable()
 
-    async def _secure(self, sock: socket.socket, origin: Origin, home: Home, seconds: float) -> Connection:
-        connection = Connection(home, self._loop, self._now)
+    async def _secure(
+        self, sock: socket.socket, origin: Origin, home: Home, seconds: float
+    ) -> ClientConnection:
+        connection = ClientConnection(home, self._loop, self._now)
         try:
             if origin.tls:
                 await self._handshake(sock, origin, connection, seconds)
@@ -157,7 +159,7 @@ class Dialer:
         return connection
 
     async def _handshake(
-        self, sock: socket.socket, origin: Origin, connection: Connection, seconds: float
+        self, sock: socket.socket, origin: Origin, connection: ClientConnection, seconds: float
     ) -> None:
         try:
             if self._context is None:

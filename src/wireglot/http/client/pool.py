@@ -6,11 +6,11 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from wireglot.http.client.connection import Connection
+from wireglot.http.client.connection import ClientConnection
 from wireglot.http.limits import ClientLimits
 from wireglot.http.transport import Timeouts, TransportFault
 
-Dial = Callable[["Pool", Timeouts], Awaitable[Connection]]
+Dial = Callable[["Pool", Timeouts], Awaitable[ClientConnection]]
 
 
 class Pool:
@@ -24,10 +24,10 @@ class Pool:
     def __init__(self, limits: Callable[[], ClientLimits], dial: Dial) -> None:
         self._limits = limits
         self._dial = dial
-        self._connections: set[Connection] = set()
-        self._idle: list[Connection] = []
+        self._connections: set[ClientConnection] = set()
+        self._idle: list[ClientConnection] = []
         self._slots = 0
-        self._waiters: deque[asyncio.Future[Connection | None]] = deque()
+        self._waiters: deque[asyncio.Future[ClientConnection | None]] = deque()
         self._closed = False
 
     @property
@@ -42,7 +42,7 @@ class Pool:
     def unused(self) -> bool:
         return not self._slots and not self._waiters
 
-    def take(self) -> Connection | None:
+    def take(self) -> ClientConnection | None:
         """An idle connection, if there is one."""
         idle = self._idle
         while idle:
@@ -52,7 +52,7 @@ class Pool:
             connection.drop()
         return None
 
-    async def obtain(self, timeouts: Timeouts, *, fresh: bool = False) -> Connection:
+    async def obtain(self, timeouts: Timeouts, *, fresh: bool = False) -> ClientConnection:
         """A connection, when there may be one more. `fresh`: not one that was used before."""
         while not self._closed:
             if fresh and self._idle and self._slots >= self._limits().pool:
@@ -71,7 +71,7 @@ class Pool:
                 return await self._connect(timeouts)
         raise _closing()
 
-    async def _connect(self, timeouts: Timeouts) -> Connection:
+    async def _connect(self, timeouts: Timeouts) -> ClientConnection:
         try:
             connection = await self._dial(self, timeouts)
         except BaseException:
@@ -87,8 +87,8 @@ class Pool:
             )
         return connection
 
-    async def _wait(self) -> Connection | None:
-        waiter: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
+    async def _wait(self) -> ClientConnection | None:
+        waiter: asyncio.Future[ClientConnection | None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         try:
             connection = await waiter
@@ -108,7 +108,7 @@ class Pool:
             raise _closing()
         return connection
 
-    def release(self, connection: Connection) -> None:
+    def release(self, connection: ClientConnection) -> None:
         """A connection whose exchange is over, fit for another."""
         limits = self._limits()
         if self._closed or self._slots > limits.pool:
@@ -121,7 +121,7 @@ class Pool:
         else:
             self._idle.append(connection)
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: ClientConnection) -> None:
         """A connection that is closed."""
         if connection not in self._connections:
             return
@@ -137,7 +137,7 @@ class Pool:
         else:
             self._slots -= 1
 
-    def _next(self) -> asyncio.Future[Connection | None] | None:
+    def _next(self) -> asyncio.Future[ClientConnection | None] | None:
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():

@@ -31,7 +31,7 @@ _MOST_TURNED_AWAY: Final = 64
 """Connections over the limit that are told about it; the next ones are just cut."""
 
 
-class Connection(asyncio.Protocol):
+class ServerConnection(asyncio.Protocol):
     """Implements `OpenConnection` for the hub and `OutgoingLine` for its replies."""
 
     __slots__ = (

@@ -9,7 +9,7 @@ from typing import Final
 
 from wireglot.http.application import Application
 from wireglot.http.limits import ServerLimits
-from wireglot.http.server.connection import Connection
+from wireglot.http.server.connection import ServerConnection
 from wireglot.http.server.hub import Hub
 
 _BACKLOG_CONNECTIONS: Final = 1024
@@ -91,8 +91,8 @@ class HttpServer:
         except TimeoutError:
             return
 
-    def _connect(self) -> Connection:
-        return Connection(self._hub)
+    def _connect(self) -> ServerConnection:
+        return ServerConnection(self._hub)
 
     def _begin(self, listener: asyncio.Server) -> None:
         self._listeners.append(listener)

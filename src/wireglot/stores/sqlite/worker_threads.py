@@ -139,7 +139,7 @@ class WorkerThread:
                 continue
             try:
                 job.result = job.work(self._connection.get())
-            except Exception as error:
+            except Exception as error:  # it belongs to the one who waits for this work, not to the thread
                 job.error = self._told(error)
 
     def _told(self, error: Exception) -> Exception:
@@ -193,7 +193,7 @@ class WriterThread(WorkerThread):
     def _serve(self, batch: list[_Job[Any]]) -> None:
         try:
             self._commit(batch)
-        except Exception as error:
+        except Exception as error:  # it belongs to those who wait for the batch
             if len(batch) > 1 and isinstance(error, apsw.FullError):
                 # One that is too large for the space that is left must not take the others with it.
                 for job in batch:
@@ -220,7 +220,7 @@ class WriterThread(WorkerThread):
         connection.execute("SAVEPOINT step")
         try:
             job.result = job.work(connection)
-        except Exception as error:
+        except Exception as error:  # it belongs to the one who waits for this step
             # After some failures SQLite has taken the whole transaction back: then nobody has anything.
             if not connection.in_transaction:
                 raise

@@ -122,7 +122,7 @@ class Connection(asyncio.Protocol):
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = await self._body(headers)
         path, _, query = target.partition("?")
-        return Recorded(method, path, query, headers, body, self.number, bytes(head))
+        return Recorded(method, path, query, headers, body, connection=self.number, raw=bytes(head))
 
     async def _body(self, headers: dict[str, str]) -> bytes:
         if "chunked" in headers.get("transfer-encoding", "").lower():

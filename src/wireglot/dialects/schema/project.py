@@ -1,0 +1,71 @@
+"""JSON Schema fitted to what each target accepts, with a note for everything that could change its meaning.
+
+`project(schema, target)` is pure and cached. The rules of a target are a table in `targets`; what a target
+cannot express is appended to the description, as in "(minLength: 3; pattern: ^a+$)", for the model to read.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from .root import is_dangling, object_root
+from .targets import RULES
+from .values import Node, Projected, SchemaNote, SchemaTarget
+from .walk import Rules, Walk
+
+_CACHED_SCHEMAS = 1024  # an agent sends the same few dozen tools every turn
+_CACHED_BYTES = 64 * 1024  # larger schemas are projected anew each time
+
+
+def project(schema: dict[str, Any] | bool | None, target: SchemaTarget) -> Projected:
+    """The schema as `target` takes it. The result is shared between callers: never mutate it.
+
+    None means no schema. No notes: the projected schema means exactly what the given one means. If the target
+    demands an object at the root, any other root is wrapped, with a note; call `object_root` first to know.
+    """
+    if target == "json-schema":
+        return Projected(_as_schema(schema))
+    try:
+        key = msgspec.json.encode(schema)
+    except (TypeError, ValueError, RecursionError):
+        return _projected(schema, RULES[target])
+    return _from_cache(target, key) if len(key) <= _CACHED_BYTES else _from_bytes(target, key)
+
+
+def _as_schema(schema: dict[str, Any] | bool | None) -> Node:
+    if isinstance(schema, dict):
+        return schema
+    return {"not": {}} if schema is False else {}
+
+
+def _from_bytes(target: SchemaTarget, key: bytes) -> Projected:
+    # Decoded afresh, so that what is cached shares nothing with the caller's own objects.
+    return _projected(msgspec.json.decode(key), RULES[target])
+
+
+_from_cache = lru_cache(maxsize=_CACHED_SCHEMAS)(_from_bytes)
+
+
+def _projected(schema: Any, rules: Rules) -> Projected:
+    notes: list[SchemaNote] = []
+    if not isinstance(schema, dict) and schema is not None and schema is not True:
+        notes.append(SchemaNote("$", "not", "not a schema of any object; any object is allowed"))
+    root = schema if isinstance(schema, dict) and schema else {"type": "object", "properties": {}}
+    if schema is None:
+        root["additionalProperties"] = False
+    wrapped = False
+    if rules.object_root:
+        root, wrapped = object_root(root)
+        if wrapped:
+            notes.append(
+                SchemaNote("$", "type", "the root must be an object; wrapped as its property `value`")
+            )
+    walk = Walk(root, rules, keep_refs=not wrapped and not root.keys() & {"anyOf", "oneOf", "allOf"})
+    out = walk.run() or {"type": "object", "properties": {}}
+    if walk.mode == "verbatim" and is_dangling(out):  # a rewrite moved what a reference pointed to
+        walk = Walk(root, rules, keep_refs=False)
+        out = walk.run()
+    return Projected(out, (*notes, *walk.notes))
