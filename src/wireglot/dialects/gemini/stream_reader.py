@@ -83,7 +83,10 @@ class GeminiReader(AnswerReader):
 
     def _read_stream(self, data: bytes, out: list[Event]) -> None:
         for document in self._framing.feed(data):
-            self._document(document, out)
+            if document[:1] == b"{" and not self._ended:  # nearly all are
+                self._chunk(decode(document), out)
+            else:
+                self._document(document, out)
 
     def _read_end(self, out: list[Event]) -> None:
         framing = self._framing
@@ -118,7 +121,7 @@ class GeminiReader(AnswerReader):
     def _document(self, data: bytes, events: list[Event]) -> None:
         if self._ended:
             return
-        if data[:1] != b"{" and data.strip() in (b"", b"[DONE]"):
+        if data.strip() in (b"", b"[DONE]"):
             return
         chunk = decode(data)
         if type(chunk) is dict:
