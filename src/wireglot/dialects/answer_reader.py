@@ -7,8 +7,7 @@ web page. No line of an event stream starts with a bracket, so the first byte th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from wireglot.dialects.faults import TRUNCATED, broken
 from wireglot.ir.errors import ApiError, UpstreamFault
@@ -17,11 +16,11 @@ from wireglot.wire.json import BadJson, decode
 from wireglot.wire.sse import FrameTooLarge
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+LAST_BLANK_LINE = b"\n\n"
+"""To be read at the end of an event stream: several servers leave it out behind their last frame."""
 
 _BOM = b"\xef\xbb\xbf"
 _FAULTS = (BadJson, FrameTooLarge, UpstreamFault)
-
-Piece = TypeVar("Piece")
 
 
 def first_byte(opening: bytes) -> bytes:
@@ -39,17 +38,16 @@ def json_or_text(document: bytes) -> Any:
         return document.decode("utf-8", "replace")
 
 
-class AnswerReader(ABC, Generic[Piece]):
-    """Hands the pieces of a stream to `_read_pieces`, as `cut` finds them in the bytes, or a document to
-    `_read_document`. What cannot be read and what ends too early becomes a Failure; nothing follows it."""
+class AnswerReader(ABC):
+    """Hands the bytes of a stream to `_read_stream`, or a document to `_read_document`. What cannot be read
+    and what ends too early becomes a Failure; nothing follows it."""
 
-    __slots__ = ("_cut", "_ended", "_first", "_opening")
+    __slots__ = ("_ended", "_first", "_opening")
 
     document_starts = b"{[<"
     """What a document begins with that is held until it is whole."""
 
-    def __init__(self, cut: Callable[[bytes], list[Piece]]) -> None:
-        self._cut = cut
+    def __init__(self) -> None:
         self._ended = False
         self._first = b""
         self._opening: bytearray | None = bytearray()  # or the document; None: a stream has begun
@@ -62,7 +60,7 @@ class AnswerReader(ABC, Generic[Piece]):
             if self._opening is not None:
                 data = self._sniff(self._opening, data)
             if data:
-                self._read_pieces(self._cut(data), out)
+                self._read_stream(data, out)
         except _FAULTS as problem:
             self._fail(broken(problem), out)
         return out
@@ -96,7 +94,7 @@ class AnswerReader(ABC, Generic[Piece]):
         return bytes(opening)
 
     @abstractmethod
-    def _read_pieces(self, pieces: list[Piece], out: list[Event]) -> None: ...
+    def _read_stream(self, data: bytes, out: list[Event]) -> None: ...
 
     @abstractmethod
     def _read_end(self, out: list[Event]) -> None:

@@ -93,12 +93,15 @@ class UnknownFields:
                 losses_of_extra(extra, self._dialect, path, losses)
             return out
         form = extra.form
-        for key in form.get(WITHOUT, ()):
-            if key == "type" or is_blank(out.get(key)):
-                out.pop(key, None)
-        for kept in (extra.fields, form.get(_BLANK), form.get(HOLLOW)):
-            if kept and type(kept) is dict:
-                self._put(out, kept)
+        if WITHOUT in form:
+            for key in form[WITHOUT]:
+                if key == "type" or is_blank(out.get(key)):
+                    out.pop(key, None)
+        if extra.fields:
+            self._put(out, extra.fields)
+        for name in (_BLANK, HOLLOW):
+            if name in form and type(form[name]) is dict:
+                self._put(out, form[name])
         return out
 
     def _put(self, out: dict[str, Any], kept: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot.dialects.answer_reader import AnswerReader, json_or_text
+from wireglot.dialects.answer_reader import LAST_BLANK_LINE, AnswerReader, json_or_text
 from wireglot.dialects.anthropic.errors import parse_error
 from wireglot.dialects.anthropic.names import NAME, keep
 from wireglot.dialects.anthropic.open_blocks import (
@@ -33,7 +33,7 @@ from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.outcome import Stop
 from wireglot.ir.stream import Delta, Event, Finish, ForeignEvent, Start, UsageReport, unfold
 from wireglot.wire.json import BadJson, decode, encode_text
-from wireglot.wire.sse import Frame, SseDecoder
+from wireglot.wire.sse import SseDecoder
 
 _TEXT = frozenset({"type", "text", "citations"})
 _THINKING = frozenset({"type", "thinking", "signature"})
@@ -42,7 +42,7 @@ _MESSAGE_DELTA = frozenset({"type", "delta", "usage"})
 _MESSAGE_STOP = frozenset({"type"})
 
 
-class MessageReader(AnswerReader[Frame]):
+class MessageReader(AnswerReader):
     __slots__ = (
         "_blocks",
         "_decoder",
@@ -62,7 +62,7 @@ class MessageReader(AnswerReader[Frame]):
 
     def __init__(self, context: Context) -> None:
         self._decoder = SseDecoder(context.max_frame)
-        super().__init__(self._decoder.feed)
+        super().__init__()
         self._parts = Parts(context)
         self._blocks: dict[Any, OpenBlock] = {}  # by wire index, in order of their start
         self._preset: list[Any] = []  # blocks that message_start gave, until it shows what they are
@@ -86,9 +86,9 @@ class MessageReader(AnswerReader[Frame]):
             "ping": self._ping,
         }
 
-    def _read_pieces(self, pieces: list[Frame], out: list[Event]) -> None:
+    def _read_stream(self, data: bytes, out: list[Event]) -> None:
         blocks = self._blocks
-        for frame in pieces:
+        for frame in self._decoder.feed(data):
             if self._ended:
                 return
             try:
@@ -112,7 +112,7 @@ class MessageReader(AnswerReader[Frame]):
             self._take(kind if type(kind) is str else frame.event, event, out)
 
     def _read_end(self, out: list[Event]) -> None:
-        self._read_pieces(self._decoder.close(), out)
+        self._read_stream(LAST_BLANK_LINE, out)
         if self._stopped and not self._ended:
             self._message_stop({}, out)
 

@@ -61,14 +61,14 @@ _LEFT_OUT = frozenset(
 _TAKEN = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
 
 
-class GeminiReader(AnswerReader[bytes]):
+class GeminiReader(AnswerReader):
     document_starts = b"{"  # an array is a stream here
 
     def __init__(self, context: Context, unwrap: Unwrap | None = None) -> None:
         self._context = context
         self._unwrap = unwrap
         self._framing = Framing(context.max_frame)
-        super().__init__(self._framing.feed)
+        super().__init__()
         self._started = False
         self._parser = PartParser(context, UpstreamFault, context.origin(OWN))
         self._parts = 0
@@ -81,9 +81,12 @@ class GeminiReader(AnswerReader[bytes]):
         self._rest: dict[str, Any] = {}
         self._form: dict[str, Any] = {}
 
-    def _read_pieces(self, pieces: list[bytes], out: list[Event]) -> None:
-        for document in pieces:
-            self._document(document, out)
+    def _read_stream(self, data: bytes, out: list[Event]) -> None:
+        for document in self._framing.feed(data):
+            if document[:1] == b"{" and not self._ended:  # nearly all are
+                self._chunk(decode(document), out)
+            else:
+                self._document(document, out)
 
     def _read_end(self, out: list[Event]) -> None:
         framing = self._framing
@@ -118,7 +121,7 @@ class GeminiReader(AnswerReader[bytes]):
     def _document(self, data: bytes, events: list[Event]) -> None:
         if self._ended:
             return
-        if not data or data.isspace() or data.strip() == b"[DONE]":
+        if data.strip() in (b"", b"[DONE]"):
             return
         chunk = decode(data)
         if type(chunk) is dict:

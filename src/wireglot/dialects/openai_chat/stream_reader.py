@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot.dialects.answer_reader import AnswerReader, json_or_text
+from wireglot.dialects.answer_reader import LAST_BLANK_LINE, AnswerReader, json_or_text
 from wireglot.dialects.base import Context
 from wireglot.dialects.faults import TRUNCATED, broken
 from wireglot.dialects.foreign import CANDIDATE
@@ -42,11 +42,11 @@ _CHOICE = frozenset(
 _DONE = b"[DONE]"
 
 
-class ChatReader(AnswerReader[bytes]):
+class ChatReader(AnswerReader):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._sse = SseDecoder(context.max_frame)
-        super().__init__(self._sse.cut)
+        super().__init__()
         self._started = False
         self._id = ""
         self._model = ""
@@ -60,22 +60,22 @@ class ChatReader(AnswerReader[bytes]):
         self._parts = Assembly(context)
         self._repeated = RepeatedChunks()
 
-    def _read_pieces(self, pieces: list[bytes], out: list[Event]) -> None:
+    def _read_stream(self, data: bytes, out: list[Event]) -> None:
+        blocks = self._sse.cut(data)
         repeated = self._repeated
-        at = repeated.read(pieces, 0, out)
-        while at < len(pieces):
-            block, before = pieces[at], len(out)
+        at = repeated.read(blocks, 0, out)
+        while at < len(blocks):
+            block, before = blocks[at], len(out)
             frame = self._sse.frame(block)
             if frame is not None:
                 self._frame(frame, out)
                 if self._ended:
                     return
                 repeated.learn(block, out[before:])
-            at = repeated.read(pieces, at + 1, out)
+            at = repeated.read(blocks, at + 1, out)
 
     def _read_end(self, out: list[Event]) -> None:
-        for frame in self._sse.close():
-            self._frame(frame, out)
+        self._read_stream(LAST_BLANK_LINE, out)
         if self._finish is not None and not self._ended:
             self._close(out)
 

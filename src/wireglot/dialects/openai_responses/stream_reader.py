@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from wireglot.dialects.answer_reader import AnswerReader, json_or_text
+from wireglot.dialects.answer_reader import LAST_BLANK_LINE, AnswerReader, json_or_text
 from wireglot.dialects.base import Context
 from wireglot.dialects.openai_responses.errors import parse_error
 from wireglot.dialects.openai_responses.item_reader import ItemReader
@@ -17,7 +17,7 @@ from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError
 from wireglot.ir.stream import Event, Finish, ForeignEvent, Start, unfold
 from wireglot.wire.json import BadJson, decode
-from wireglot.wire.sse import Frame, SseDecoder
+from wireglot.wire.sse import SseDecoder
 
 _TEXT_DELTA = "response.output_text.delta"
 _READERS: dict[str, Callable[[ItemReader, dict[str, Any]], None]] = {
@@ -55,20 +55,20 @@ _FAILED = frozenset({"response.failed", "error"})
 _SILENT = frozenset({"ping", "keepalive", "response.keepalive", "response.heartbeat"})
 
 
-class ResponsesReader(AnswerReader[Frame]):
+class ResponsesReader(AnswerReader):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._sse = SseDecoder(context.max_frame)
-        super().__init__(self._sse.feed)
+        super().__init__()
         self._items = ItemReader(context)
         self._early: list[ForeignEvent] = []  # events that came before the response did
         self._started = False
 
     # Bytes
 
-    def _read_pieces(self, pieces: list[Frame], out: list[Event]) -> None:
+    def _read_stream(self, data: bytes, out: list[Event]) -> None:
         self._items.out = out
-        for frame in pieces:
+        for frame in self._sse.feed(data):
             if self._ended:
                 return
             try:
@@ -81,7 +81,7 @@ class ResponsesReader(AnswerReader[Frame]):
                 self._read_event(event, frame.event)
 
     def _read_end(self, out: list[Event]) -> None:
-        self._read_pieces(self._sse.close(), out)
+        self._read_stream(LAST_BLANK_LINE, out)
 
     def _read_document(self, document: bytes, out: list[Event]) -> None:
         body = json_or_text(document)
