@@ -6,11 +6,13 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import openai
 import pytest
 from msgspec.structs import replace
 
 from tests.gateway.state.responses_kit import ALICE, TOOLS, Stage
+from wireglot.dialects import registry
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.responses.store import ResponseStore
@@ -279,13 +281,13 @@ def test_items_with_long_ids_are_kept_and_found(length: int) -> None:
 def test_a_request_that_is_stored_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with Stage("openai-chat") as stage:
         speaks, parsed = dialect("openai-responses"), []
-        real = speaks.parse_request
 
         def parse_request(body: Any, context: Any) -> Any:
             parsed.append(body)
-            return real(body, context)
+            return speaks.parse_request(body, context)
 
-        monkeypatch.setattr(type(speaks), "parse_request", staticmethod(parse_request))
+        counted = msgspec.structs.replace(speaks, parse_request=parse_request)
+        monkeypatch.setitem(registry._loaded, speaks.name, counted)
         store = Away(stage.gateway.process.state.responses._documents)
         monkeypatch.setattr(stage.gateway.process.state.responses, "_documents", store)
         store.reads = False  # nor is there anything to look up
