@@ -12,12 +12,15 @@ import pytest
 from tests.gateway.config.config_files import QUIET, loaded
 from tools import architecture, blocks, config_tables, metric_table
 from wireglot.cli.parser import build_parser
+from wireglot.dialects.gemini import assist
+from wireglot.dialects.gemini.surface import VERBS
+from wireglot.dialects.registry import surfaces
 from wireglot.gateway.config.declared import Undeclared
 from wireglot.gateway.config.environment import CONFIG_VARIABLE, variables
-from wireglot.gateway.entry import probes, routes
+from wireglot.gateway.entry import routes
+from wireglot.gateway.entry.routes import Routes
 from wireglot.gateway.observe.log import JsonLines
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.pages import code_assist
 from wireglot.http.application import Head
 from wireglot.http.redaction import Redactor
 from wireglot.ir.loss import Loss
@@ -33,6 +36,7 @@ PAGES = {
 WRITTEN = {name: text for name, text in PAGES.items() if "Do not edit" not in text}
 SOURCES = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
 GATEWAY, OPERATIONS = PAGES["docs/gateway.md"], PAGES["docs/operations.md"]
+ROUTES = Routes(surfaces())
 pages = pytest.mark.parametrize("page", PAGES)
 
 
@@ -119,28 +123,30 @@ def test_every_endpoint_of_the_page_is_answered():
     told = endpoints(GATEWAY)
     assert len(told) > 30
     for method, path in told:
-        asked = routes.match(head(method, path.replace("{model}", "some-model")))
+        asked = ROUTES.match(head(method, path.replace("{model}", "some-model")))
         if asked.operation == "assist":
-            assert asked.verb in code_assist.VERBS
+            assert asked.verb in assist.VERBS
         if asked.operation == "operation":
-            assert code_assist.operation(asked.verb) is not None
+            assert assist.operation(asked.verb) is not None
 
 
 def test_every_endpoint_there_is_stands_on_the_page():
     told = endpoints(GATEWAY)
-    for paths in probes.ENDPOINTS.values():
-        assert {tuple(path.split(" ", 1)) for path in paths} <= told
-    assert {("POST", path) for path in routes.POST} <= told
-    assert {("GET", path) for path in (*routes.GET, *routes._LISTS)} <= told
-    assert {path for _, path in told} >= set(probes.STUBS)
+    for client in (surface.client for surface in surfaces()):
+        assert {tuple(path.split(" ", 1)) for path in client.endpoints} <= told
+        posted = {route.path for route in client.routes if route.operation in ("generate", "count")}
+        assert {("POST", path) for path in posted} <= told
+        assert {("GET", path) for path in client.lists} <= told
+        assert {path for _, path in told} >= set(client.probes)
+    assert {("GET", path) for path in (*routes.GET, "/")} <= told
     verbs = {path.removeprefix("/v1internal:") for _, path in told if path.startswith("/v1internal:")}
-    assert verbs == code_assist.VERBS | set(routes._VERBS)
+    assert verbs == assist.VERBS | set(VERBS)
 
 
 @pages
 def test_endpoints_elsewhere_exist_too(page):
     for method, path in endpoints(PAGES[page]):
-        routes.match(head(method, re.sub(r"\{\w+\}", "m", path)))
+        ROUTES.match(head(method, re.sub(r"\{\w+\}", "m", path)))
 
 
 # Names: headers, metrics, log fields, variables, commands.

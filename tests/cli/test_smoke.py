@@ -12,12 +12,12 @@ import pytest
 
 from tests.cli.running import complaint, run
 from wireglot.demo.service import Target, serve, target_of
+from wireglot.dialects.base import ListedModel
+from wireglot.dialects.registry import surface
 from wireglot.gateway.pages import models
-from wireglot.gateway.pages.listed_model import ListedModel
-from wireglot.gateway.request import estimator
 from wireglot.wire.json import encode
 
-MODELS = tuple(ListedModel(name, "demo", "demo") for name in ("demo", "demo/demo"))
+MODELS = tuple(ListedModel(name, "demo") for name in ("demo", "demo/demo"))
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -42,15 +42,18 @@ class _Handler(BaseHTTPRequestHandler):
         if path.endswith("/models"):
             name = "gemini" if "v1beta" in path else "openai-chat"
             name = "anthropic" if "anthropic-version" in headers else name
-            return self.reply(200, "application/json", encode(models.render_list(name, MODELS, query)))
+            return self.reply(
+                200, "application/json", encode(models.render_list(surface(name), MODELS, query))
+            )
         target = (
             Target("gemini-simple", "generate") if path == "/v1/gemini" else target_of(path, query, headers)
         )
         assert target is not None, path
         served = serve(target, body)
         if target.operation == "count":
-            name = target.dialect
-            return self.reply(200, "application/json", encode(estimator.render_count_answer(name, 7)))
+            counts = surface(target.dialect).counts
+            assert counts is not None
+            return self.reply(200, "application/json", encode(counts.render_answer(7)))
         kind = dict(served.headers)["content-type"]
         return self.reply(served.status, kind, served.body)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from wireglot.dialects.registry import surfaces
 from wireglot.gateway.entry.callers import LOCAL, Caller
-from wireglot.gateway.entry.routes import Asked, match
+from wireglot.gateway.entry.routes import Asked, Routes
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Exchange
@@ -15,6 +16,9 @@ from wireglot.http.application import Head, Headers, Reply
 from wireglot.http.redaction import Redactor
 from wireglot.providers.spec import ModelSpec, ProviderSpec, provider
 from wireglot.wire.json import encode
+
+ROUTES = Routes(surfaces())
+match = ROUTES.match
 
 
 def catalogued(name: str, *keys: str) -> Provider:

@@ -9,12 +9,12 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.registry import dialect, surfaces
 from wireglot.gateway import errors
 from wireglot.gateway.entry import guard
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
 from wireglot.gateway.entry.gates import Gates
-from wireglot.gateway.entry.routes import Asked, NoRoute, dialect_of, match, nowhere
+from wireglot.gateway.entry.routes import Asked, NoRoute, Routes
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
@@ -65,6 +65,7 @@ class Gateway:
         self.draining = False
         self.siblings: Siblings | None = None
         self._state = state
+        self._routes = Routes(surfaces())
         self._gatekeeper = Gatekeeper(time.monotonic, state.keys)
         self._gates = Gates(settings.limits)
         self._router = Router(settings)
@@ -79,7 +80,7 @@ class Gateway:
                 is_draining=lambda: self.draining,
             )
         )
-        self._health_pages = HealthPages(self._condition, self._scrape)
+        self._health_pages = HealthPages(self._condition, self._scrape, self._routes.probe)
         self._model_pages = ModelPages()
         self._state_pages = StatePages(state)
         health.publish(observer, self._gates, self.health)
@@ -112,7 +113,7 @@ class Gateway:
             preflight = cors.preflight(head, settings)
             if preflight is not None:
                 return preflight
-            asked = match(head)
+            asked = self._routes.match(head)
             if _brings_a_body(head, asked):
                 guard.check_body_form(head)
             if asked.operation == "admin":
@@ -122,24 +123,24 @@ class Gateway:
             head.admission = _Admitted(Incoming(settings, head, asked, caller), request_id)
             return None
         except NoRoute as lost:
-            refused = self._refused(head, nowhere(head, lost), request_id, lost.dialect)
+            refused = self._refused(head, self._routes.nowhere(head, lost), request_id, lost.dialect)
             if lost.allowed:
                 refused.headers.append(("allow", ", ".join(lost.allowed)))
             return refused
         except RequestError as error:
-            return self._refused(head, error, request_id, dialect_of(head))
+            return self._refused(head, error, request_id, self._routes.dialect_of(head))
 
     def body_limit(self, head: Head) -> int:
-        limits = self.settings.limits
-        return limits.anthropic_body if "/v1/messages" in head.path else limits.body
+        admitted: _Admitted = head.admission
+        return self.settings.limits.body_of(admitted.incoming.asked.dialect)
 
     def too_large(self, head: Head, limit: int) -> Refusal:
         error = RequestError("too_large", f"the body is larger than {limit} bytes")
-        return self._refused(head, error, _new_id(), dialect_of(head), close=True)
+        return self._refused(head, error, _new_id(), self._routes.dialect_of(head), close=True)
 
     def stalled(self, head: Head) -> Refusal:
         error = RequestError("bad", "the body stopped arriving", code="request_timeout")
-        refused = self._refused(head, error, _new_id(), dialect_of(head), close=True)
+        refused = self._refused(head, error, _new_id(), self._routes.dialect_of(head), close=True)
         return msgspec.structs.replace(refused, status=408)
 
     def _refused(

@@ -37,26 +37,6 @@ _CLASSES: Final[dict[ErrorClass, tuple[ErrorKind, int, str]]] = {
     "upstream_auth": ("server", 502, "upstream_auth_failed"),
 }
 
-_STATUS: Final[dict[ErrorKind, int]] = {
-    "invalid_request": 400,
-    "context_overflow": 400,
-    "auth": 401,
-    "billing": 402,
-    "permission": 403,
-    "not_found": 404,
-    "conflict": 409,
-    "too_large": 413,
-    "rate_limit": 429,
-    "overloaded": 503,
-    "server": 500,
-    "timeout": 504,
-    "content_policy": 400,
-}
-"""Where an error has no status of its own."""
-
-_SAID_BY_HTTP: Final = frozenset({405, 408, 415, 426})
-_GEMINI: Final = frozenset({"gemini", "code-assist", "gemini-simple"})
-
 RETRY_AFTER_MAX = 120
 """A longer one makes OpenAI's SDK give up at once."""
 
@@ -115,28 +95,6 @@ def cleaned(error: ApiError, clean: Callable[[str], str]) -> ApiError:
     )
 
 
-def status_of(error: ApiError, dialect_name: str) -> int:
-    """The HTTP status under which a dialect reports an error."""
-    status = error.status if 400 <= error.status <= 599 else _STATUS[error.kind]
-    if dialect_name == "anthropic":
-        if error.kind == "overloaded":
-            return 529
-        return 500 if error.code == "upstream_auth_failed" else status
-    if dialect_name in _GEMINI:
-        if error.kind == "auth":
-            return 400
-        if error.kind == "billing":
-            return 429
-        if error.kind == "invalid_request" and status not in _SAID_BY_HTTP:
-            return 400  # Google has no other, and repeats it in the body
-        return 500 if error.code == "upstream_auth_failed" else _plain(status)
-    return _plain(status)
-
-
-def _plain(status: int) -> int:
-    return 503 if status == 529 else status
-
-
 def error_headers(error: ApiError, *, final: bool = False) -> Headers:
     headers: Headers = []
     if error.retry_after is not None or error.kind == "rate_limit":
@@ -156,10 +114,11 @@ def refusal(
     """The whole answer that reports an error in a dialect."""
     if request_id and not error.request_id:
         error = msgspec.structs.replace(error, request_id=request_id)
-    status = status_of(error, dialect_name)
+    spoken = dialect(dialect_name)
+    status = spoken.surface.status(error)
     if error.status != status:
         error = msgspec.structs.replace(error, status=status)
-    body = encode(dialect(dialect_name).render_error(error, Context()).value)
+    body = encode(spoken.render_error(error, Context()).value)
     headers: Headers = [("content-type", "application/json"), *error_headers(error, final=final)]
     return Refusal(status, headers, body, close)
 

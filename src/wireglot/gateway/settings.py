@@ -233,6 +233,11 @@ class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         float, Meta(description="how long they have after a second one", extra={"unit": "seconds"})
     ] = 2.0
 
+    def body_of(self, dialect: str) -> int:
+        """Bytes of a body in this dialect: what a field of its name says, else what holds for all."""
+        most: int = getattr(self, f"{dialect.replace('-', '_')}_body", self.body)
+        return most
+
 
 class ServerSettings(msgspec.Struct, frozen=True):
     """[server]"""

@@ -4,10 +4,9 @@ import hashlib
 
 import pytest
 
-from tests.gateway.kit import head, settings
+from tests.gateway.kit import head, match, settings
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
 from wireglot.gateway.entry.guard import check_body_form, check_host, check_origin
-from wireglot.gateway.entry.routes import match
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import ClientKey, ProcessLimits, ServerSettings
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.gateway.kit import ROUTES, match
 from wireglot import __version__
-from wireglot.dialects.registry import NAMES
-from wireglot.gateway.entry.probes import ENDPOINTS, STUBS, stub
-from wireglot.gateway.entry.routes import match
+from wireglot.dialects.registry import NAMES, surfaces
 from wireglot.http.application import Head
 from wireglot.wire.json import decode, encode
 
@@ -15,7 +14,7 @@ from wireglot.wire.json import decode, encode
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_the_root_says_who_is_there(method):
     """R-DE-08"""
-    found = stub(method, "/")
+    found = ROUTES.probe(method, "/")
     assert found is not None
     assert found.body["name"] == "wireglot"
     assert found.body["version"] == __version__
@@ -25,29 +24,40 @@ def test_the_root_says_who_is_there(method):
 @pytest.mark.parametrize("path", ["/api/event_logging/batch", "/api/event_logging/v2/batch"])
 def test_usage_events_of_clients_are_taken(path):
     """R-DE-08"""
-    found = stub("POST", path)
+    found = ROUTES.probe("POST", path)
     assert found is not None
     assert found.body == {}
-    assert stub("GET", path) is None
+    assert ROUTES.probe("GET", path) is None
 
 
 def test_claude_code_may_warm_its_connection():
-    assert stub("HEAD", "/api/hello") is not None
+    assert ROUTES.probe("HEAD", "/api/hello") is not None
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/"), ("GET", "/api"), ("GET", "/api/hello/")])
 def test_nothing_else_is_answered(method, path):
-    assert stub(method, path) is None
+    assert ROUTES.probe(method, path) is None
 
 
-def test_every_stub_is_json_and_open():
-    for found in STUBS.values():
+def test_every_probe_is_answered_with_json_and_open():
+    known = [
+        (method, path)
+        for surface in surfaces()
+        for path, probe in surface.client.probes.items()
+        for method in probe.methods
+    ]
+    assert len(known) >= 4
+    for method, path in [*known, ("GET", "/"), ("HEAD", "/")]:
+        found = ROUTES.probe(method, path)
+        assert found is not None
         assert decode(encode(found.body)) == found.body
-        assert found.open
+        asked = match(Head(method, path, path, "", {}, ""))
+        assert (asked.operation, asked.open) == ("stub", True)
 
 
 @pytest.mark.parametrize(
-    ("dialect", "endpoint"), [(name, each) for name in ENDPOINTS for each in ENDPOINTS[name]]
+    ("dialect", "endpoint"),
+    [(surface.name, each) for surface in surfaces() for each in surface.client.endpoints],
 )
 def test_every_endpoint_the_root_names_is_routed_to_its_dialect(dialect, endpoint):
     method, path = endpoint.split(" ")

@@ -15,8 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from wireglot.dialects.base import Context
-from wireglot.gateway.request import estimator
+from wireglot.dialects.anthropic import counts as anthropic_counts
+from wireglot.dialects.base import Context, Counts
+from wireglot.dialects.openai_responses import counts as responses_counts
+from wireglot.dialects.registry import surface
 from wireglot.gateway.request.estimator import Estimator
 from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.ir.content import (
@@ -31,7 +33,7 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.errors import ClientFault, Unsupported, UpstreamFault
+from wireglot.ir.errors import ClientFault, UpstreamFault
 from wireglot.ir.request import Grammar, HostedTool, OutputFormat, Request, Sampling, Tool
 from wireglot.testing.strategies import requests
 
@@ -55,6 +57,14 @@ FULL = Request(
     service_tier="flex",
     cache_key="k",
 )
+VERTEX = "https://x.test/v1/projects/p/locations/l/publishers/google"
+COUNTED = {"anthropic": anthropic_counts._COUNTED, "openai-responses": responses_counts._COUNTED}
+
+
+def _counts(dialect: str) -> Counts:
+    counts = surface(dialect).counts
+    assert counts is not None
+    return counts
 
 
 # --- what clients send
@@ -62,8 +72,8 @@ FULL = Request(
 
 def test_anthropic_asks_without_a_limit():
     """R-DE-01"""
-    request = estimator.parse_count_request(
-        "anthropic", {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "tools": []}, CONTEXT
+    request = _counts("anthropic").parse_request(
+        {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "tools": []}, CONTEXT
     )
     assert request.messages[0].content == (Text("Hi"),)
 
@@ -77,8 +87,8 @@ def test_gemini_asks_with_contents_or_with_a_whole_request_inside(name):
         "systemInstruction": {"parts": [{"text": "Short."}]},
         "tools": [{"functionDeclarations": [{"name": "read"}]}],
     }
-    plain = estimator.parse_count_request("gemini", {"contents": contents}, CONTEXT)
-    whole = estimator.parse_count_request("gemini", {name: inner}, CONTEXT)
+    plain = _counts("gemini").parse_request({"contents": contents}, CONTEXT)
+    whole = _counts("gemini").parse_request({name: inner}, CONTEXT)
     assert [message.role for message in plain.messages] == ["user"]
     assert [message.role for message in whole.messages] == ["system", "user"]
     assert (whole.model, len(whole.tools)) == ("g", 1)
@@ -86,10 +96,10 @@ def test_gemini_asks_with_contents_or_with_a_whole_request_inside(name):
 
 def test_a_fault_inside_a_whole_request_is_told_with_its_place():
     with pytest.raises(ClientFault) as fault:
-        estimator.parse_count_request("gemini", {"generateContentRequest": {"contents": 5}}, CONTEXT)
+        _counts("gemini").parse_request({"generateContentRequest": {"contents": 5}}, CONTEXT)
     assert fault.value.path == "$.generateContentRequest.contents"
     with pytest.raises(ClientFault) as fault:
-        estimator.parse_count_request("gemini", {"generateContentRequest": "x"}, CONTEXT)
+        _counts("gemini").parse_request({"generateContentRequest": "x"}, CONTEXT)
     assert fault.value.path == "$.generateContentRequest"
 
 
@@ -98,15 +108,15 @@ def test_code_assist_asks_with_the_model_inside_its_envelope():
     body = {
         "request": {"model": "models/gemini-3", "contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
     }
-    request = estimator.parse_count_request("code-assist", body, CONTEXT)
+    request = _counts("code-assist").parse_request(body, CONTEXT)
     assert request.model == "gemini-3"
     assert request.messages[0].content[0] == Text("Hi")
 
 
 @pytest.mark.parametrize("body", [{}, {"input": None}, {"input": "Hi"}])
 def test_responses_may_ask_about_instructions_alone(body):
-    request = estimator.parse_count_request(
-        "openai-responses", {"model": "m", "instructions": "Short.", **body}, CONTEXT
+    request = _counts("openai-responses").parse_request(
+        {"model": "m", "instructions": "Short.", **body}, CONTEXT
     )
     assert request.messages[0].content == (Text("Short."),)
 
@@ -116,8 +126,8 @@ def test_responses_may_ask_about_instructions_alone(body):
 
 @pytest.mark.parametrize("dialect", ["anthropic", "openai-responses"])
 def test_settings_a_counter_refuses_are_left_out_and_no_loss(dialect):
-    rendered = estimator.render_count_request(dialect, FULL, CONTEXT)
-    assert not set(rendered.value) - estimator._COUNTED[dialect]
+    rendered = _counts(dialect).render_request(FULL, CONTEXT, "")
+    assert not set(rendered.value) - COUNTED[dialect]
     assert {"model", "tools"} <= set(rendered.value)
     features = {loss.feature for loss in rendered.losses}
     assert not {
@@ -126,55 +136,50 @@ def test_settings_a_counter_refuses_are_left_out_and_no_loss(dialect):
 
 
 def test_gemini_is_asked_with_contents_alone_where_that_is_all():
-    assert estimator.render_count_request("gemini", HELLO, CONTEXT).value == {
+    assert _counts("gemini").render_request(HELLO, CONTEXT, "").value == {
         "contents": [{"role": "user", "parts": [{"text": "Hello"}]}]
     }
 
 
 def test_gemini_is_asked_with_a_whole_request_where_there_is_more():
-    body = estimator.render_count_request("gemini", FULL, CONTEXT).value
+    body = _counts("gemini").render_request(FULL, CONTEXT, "").value
     assert set(body) == {"generateContentRequest"}
     inner = body["generateContentRequest"]
     assert set(inner) == {"model", "contents", "systemInstruction", "tools"}
     assert inner["model"] == "models/m"
-    assert (
-        "generateContentRequest"
-        not in estimator.render_count_request("gemini", FULL, CONTEXT, nested=False).value
-    )
+    assert "generateContentRequest" not in _counts("gemini").render_request(FULL, CONTEXT, VERTEX).value
 
 
 def test_gemini_counts_the_output_schema_and_no_other_setting():
     request = replace(FULL, output=OutputFormat("schema", {"type": "object"}))
-    inner = estimator.render_count_request("gemini", request, CONTEXT).value["generateContentRequest"]
+    inner = _counts("gemini").render_request(request, CONTEXT, "").value["generateContentRequest"]
     assert set(inner["generationConfig"]) <= {"responseMimeType", "responseJsonSchema", "responseSchema"}
     assert len(inner["generationConfig"]) == 2
 
 
 def test_code_assist_counts_system_and_tools_as_text_before_the_contents():
-    body = estimator.render_count_request("code-assist", FULL, Context(model="gemini-3")).value
+    body = _counts("code-assist").render_request(FULL, Context(model="gemini-3"), "").value
     assert set(body) == {"request"}
     assert set(body["request"]) == {"model", "contents"}
     assert body["request"]["model"] == "models/m"
     first = body["request"]["contents"][0]
     assert "Be brief." in first["parts"][0]["text"]
     assert "Reads a file" in first["parts"][1]["text"]
-    bare = estimator.render_count_request("code-assist", HELLO, CONTEXT).value
+    bare = _counts("code-assist").render_request(HELLO, CONTEXT, "").value
     assert bare["request"]["contents"] == [{"role": "user", "parts": [{"text": "Hello"}]}]
 
 
 def test_chat_has_nobody_to_ask():
-    assert not estimator.can_count("openai-chat")
-    assert estimator.can_count("code-assist")
-    with pytest.raises(Unsupported):
-        estimator.render_count_request("openai-chat", FULL, CONTEXT)
+    assert surface("openai-chat").counts is None
+    assert surface("code-assist").counts is not None
 
 
 @settings(max_examples=30)
 @given(requests(plain=True))
 def test_what_is_rendered_for_a_counter_is_read_back_as_the_same_conversation(request):
     for dialect in ("anthropic", "openai-responses", "gemini"):
-        body = estimator.render_count_request(dialect, request, CONTEXT).value
-        again = estimator.parse_count_request(dialect, json.loads(json.dumps(body)), CONTEXT)
+        body = _counts(dialect).render_request(request, CONTEXT, "").value
+        again = _counts(dialect).parse_request(json.loads(json.dumps(body)), CONTEXT)
         assert _calls(again) == _calls(request)
         assert len(again.tools) == len(request.tools)
 
@@ -188,19 +193,19 @@ def _calls(request: Request) -> list[str]:
 
 @pytest.mark.parametrize("dialect", ["anthropic", "gemini", "openai-responses", "code-assist"])
 def test_an_answer_comes_back_as_it_was_given(dialect):
-    assert estimator.parse_count_answer(dialect, estimator.render_count_answer(dialect, 42)) == 42
+    assert _counts(dialect).parse_answer(_counts(dialect).render_answer(42)) == 42
 
 
 @pytest.mark.parametrize("body", [{}, [], None, "x", {"input_tokens": "5"}, {"input_tokens": -1}])
 def test_an_answer_without_a_count_is_the_upstreams_fault(body):
     with pytest.raises(UpstreamFault):
-        estimator.parse_count_answer("anthropic", body)
+        _counts("anthropic").parse_answer(body)
 
 
 def _server(dialect: str, seen: list[Request]) -> httpx2.Client:
     def reply(request: httpx2.Request) -> httpx2.Response:
-        seen.append(estimator.parse_count_request(dialect, json.loads(request.content), CONTEXT))
-        return httpx2.Response(200, json=estimator.render_count_answer(dialect, 42))
+        seen.append(_counts(dialect).parse_request(json.loads(request.content), CONTEXT))
+        return httpx2.Response(200, json=_counts(dialect).render_answer(42))
 
     return httpx2.Client(transport=httpx2.MockTransport(reply))
 

@@ -12,11 +12,13 @@ import pytest
 from google import genai
 from google.genai import types as gemini_types
 
+from wireglot.dialects.base import ListedModel
+from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.pages import models
-from wireglot.gateway.pages.listed_model import ListedModel
 from wireglot.gateway.settings import ClientKey, Provider, Rule, Settings
+from wireglot.gateway.targets.routing import route
 from wireglot.ir.errors import ClientFault
 from wireglot.providers.spec import ModelSpec, ProviderSpec
 
@@ -58,8 +60,18 @@ SETTINGS = Settings(
         Rule("gpt-*", ("alpha/claude-new",)),
     ),
 )
-MODELS = models.models(SETTINGS)
+MODELS = models.models(SETTINGS, "anthropic")
 BY_ID = {model.id: model for model in MODELS}
+
+
+def _leads(name: str) -> tuple[str, str]:
+    """The provider that a request for this name goes to, and the model that it is asked for."""
+    target = route(SETTINGS, name, "anthropic")[0]
+    return target.provider.name, target.model
+
+
+def _told(model: ListedModel) -> dict[str, Any]:
+    return surface("anthropic").models.render_model(model)
 
 
 def test_rules_come_first_then_each_provider_by_bare_and_qualified_name():
@@ -82,9 +94,9 @@ def test_rules_come_first_then_each_provider_by_bare_and_qualified_name():
 
 
 def test_every_name_is_told_with_the_route_it_takes():
-    assert (BY_ID["fast"].provider, BY_ID["fast"].model) == ("beta", "effortful")
-    assert (BY_ID["shared"].provider, BY_ID["shared"].model) == ("alpha", "shared")
-    assert (BY_ID["claude-budget"].provider, BY_ID["claude-budget"].model) == ("beta", "budget")
+    assert _leads("fast") == (BY_ID["fast"].provider, "effortful") == ("beta", "effortful")
+    assert _leads("shared") == (BY_ID["shared"].provider, "shared") == ("alpha", "shared")
+    assert _leads("claude-budget") == (BY_ID["claude-budget"].provider, "budget") == ("beta", "budget")
     assert BY_ID["beta/team/large"].dialects == ("openai-chat",)
 
 
@@ -95,10 +107,11 @@ def test_retired_models_and_names_that_lead_nowhere_are_not_listed():
 
 
 def test_a_name_that_a_pattern_catches_can_be_described_without_being_listed():
-    found = models.listed(SETTINGS, "gpt-anything")
+    found = models.listed(SETTINGS, "gpt-anything", "anthropic")
     assert found is not None
-    assert (found.id, found.provider, found.model) == ("gpt-anything", "alpha", "claude-new")
-    assert models.listed(SETTINGS, "nobody-knows-this") is None
+    assert (found.id, found.provider) == ("gpt-anything", "alpha")
+    assert _leads("gpt-anything") == ("alpha", "claude-new")
+    assert models.listed(SETTINGS, "nobody-knows-this", "anthropic") is None
 
 
 def test_a_key_sees_what_it_may_ask_for():
@@ -133,8 +146,10 @@ def _answer(dialect: str, prefix: str) -> httpx2.MockTransport:
         assert path.startswith(prefix), path
         rest = path.removeprefix(prefix).removeprefix("/")
         if not rest:
-            return httpx2.Response(200, json=models.render_list(dialect, MODELS, request.url.query.decode()))
-        found = models.render_one(dialect, MODELS, rest)
+            return httpx2.Response(
+                200, json=models.render_list(surface(dialect), MODELS, request.url.query.decode())
+            )
+        found = models.render_one(surface(dialect), MODELS, rest)
         return httpx2.Response(404, json={"error": {}}) if found is None else httpx2.Response(200, json=found)
 
     return httpx2.MockTransport(reply)
@@ -178,11 +193,11 @@ def test_anthropics_sdk_pages_backwards(claude):
 
 
 def test_anthropics_list_holds_twenty_unless_told_otherwise():
-    many = tuple(ListedModel(f"m{n}", "p", f"m{n}") for n in range(30))
-    page = models.render_list("anthropic", many)
+    many = tuple(ListedModel(f"m{n}", "p") for n in range(30))
+    page = models.render_list(surface("anthropic"), many)
     assert (len(page["data"]), page["has_more"], page["first_id"], page["last_id"]) == (20, True, "m0", "m19")
-    assert len(models.render_list("anthropic", many, "limit=9999999999999")["data"]) == 30
-    empty = models.render_list("anthropic", ())
+    assert len(models.render_list(surface("anthropic"), many, "limit=9999999999999")["data"]) == 30
+    empty = models.render_list(surface("anthropic"), ())
     assert empty == {"data": [], "has_more": False, "first_id": None, "last_id": None}
 
 
@@ -199,16 +214,16 @@ def test_anthropics_sdk_reads_figures_and_capabilities(claude):
 
 
 def test_capabilities_follow_the_limits():
-    budget = models.render_model("anthropic", BY_ID["alpha/claude-budget"])["capabilities"]
+    budget = _told(BY_ID["alpha/claude-budget"])["capabilities"]
     assert budget["thinking"]["types"]["enabled"] == {"supported": True}
     assert budget["thinking"]["types"]["adaptive"] == {"supported": False}
     assert budget["effort"]["supported"] is False
     assert (budget["image_input"]["supported"], budget["pdf_input"]["supported"]) == (True, False)
-    plain = models.render_model("anthropic", BY_ID["alpha/claude-plain"])
+    plain = _told(BY_ID["alpha/claude-plain"])
     assert plain["max_tokens"] == 4096
     assert plain["capabilities"]["thinking"]["supported"] is False
     assert plain["capabilities"]["structured_outputs"]["supported"] is False
-    other = models.render_model("anthropic", BY_ID["beta/effortful"])["capabilities"]
+    other = _told(BY_ID["beta/effortful"])["capabilities"]
     assert other["thinking"]["types"]["adaptive"]["supported"]
     assert not other["thinking"]["types"]["disabled"]["supported"]
     assert [level for level in ("low", "medium", "high", "max") if other["effort"][level]["supported"]] == [
@@ -242,10 +257,10 @@ def test_googles_sdk_reads_figures_and_thinking(gemini):
 
 @pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "openai-responses", "gemini", "code-assist"])
 def test_an_unknown_model_is_none_in_every_dialect(dialect):
-    assert models.render_one(dialect, MODELS, "no-such-model") is None
-    assert models.render_one(dialect, MODELS, "models/no-such-model") is None
-    assert models.render_one(dialect, MODELS, "") is None
-    found: dict[str, Any] | None = models.render_one(dialect, MODELS, "models/fast")
+    assert models.render_one(surface(dialect), MODELS, "no-such-model") is None
+    assert models.render_one(surface(dialect), MODELS, "models/no-such-model") is None
+    assert models.render_one(surface(dialect), MODELS, "") is None
+    found: dict[str, Any] | None = models.render_one(surface(dialect), MODELS, "models/fast")
     assert found is not None
     assert found.get("id", "fast") == "fast"
 
@@ -264,5 +279,5 @@ def test_an_unknown_model_is_none_in_every_dialect(dialect):
 )
 def test_a_page_that_cannot_be_given_is_the_clients_fault(dialect, query, name):
     with pytest.raises(ClientFault) as fault:
-        models.render_list(dialect, MODELS, query)
+        models.render_list(surface(dialect), MODELS, query)
     assert fault.value.path == name

@@ -47,10 +47,10 @@ def test_a_clients_own_session_is_found_wherever_it_tells_it(
 @pytest.mark.parametrize("name", ["..", ".", "a\nb", "x" * 257, "nul\0"])
 def test_a_name_that_no_path_could_hold_is_refused(name: str) -> None:
     with pytest.raises(RequestError, match="conversation: expected"):
-        conversation_name(head(), outline(conversation=name), "openai-chat")
+        conversation_name(head(), outline(conversation=name), "conversation")
 
 
 def test_a_name_in_the_body_goes_before_the_header() -> None:
     named = head(x_wireglot_session="by-header")
-    assert conversation_name(named, outline(conversation={"id": "by-body"}), "anthropic") == "by-body"
-    assert conversation_name(named, outline(), "anthropic") == "by-header"
+    assert conversation_name(named, outline(conversation={"id": "by-body"}), "conversation") == "by-body"
+    assert conversation_name(named, outline(), "conversation") == "by-header"

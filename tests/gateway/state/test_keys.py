@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.gateway.kit import head, settings
+from tests.gateway.kit import head, match, settings
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
-from wireglot.gateway.entry.routes import match
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import ClientKey, ProcessLimits, Secret, ServerSettings
 from wireglot.gateway.state.keys.ring import KeyRefused, Keyring, Taken, Unknown, digest_of, new_key, told

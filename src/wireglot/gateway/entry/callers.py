@@ -12,6 +12,7 @@ from typing import Protocol
 
 import msgspec
 
+from wireglot.dialects.registry import COMMON, surface, surfaces
 from wireglot.gateway.entry.routes import Asked, query_value
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import ClientKey, Settings
@@ -31,7 +32,7 @@ class Caller(msgspec.Struct, frozen=True):
 
 LOCAL = Caller("local")
 ADMIN = Caller("admin")
-_ADMIN = Asked("openai-chat", "admin")
+_ADMIN = Asked(COMMON, "admin")
 
 
 class StoredKeys(Protocol):
@@ -72,6 +73,9 @@ class Gatekeeper:
         self._failures: OrderedDict[str, tuple[float, int]] = OrderedDict()
         self._keys: dict[str, ClientKey] = {}
         self._of: Settings | None = None
+        self._key_headers = tuple(
+            dict.fromkeys(header for known in surfaces() for header in known.client.key_headers)
+        )
 
     def caller(self, head: Head, asked: Asked, settings: Settings) -> Caller:
         if not settings.keys and not settings.server.require_key and not self._stored.required:
@@ -81,7 +85,7 @@ class Gatekeeper:
             self._of = settings
         digests = [
             hashlib.sha256(offered.encode("utf-8", "replace")).hexdigest()
-            for offered in _offered(head, asked)
+            for offered in self._offered(head, asked)
         ]
         # Those of the configuration first, all of them: they open also while nobody knows the stored ones.
         for find in (self._keys.get, self._stored.find):
@@ -107,11 +111,23 @@ class Gatekeeper:
         peer = f"admin {head.peer}"
         self._check_failures(peer, settings.limits.auth_failures)
         expected = hashlib.sha256(secret.encode()).digest()
-        for offered in _offered(head, _ADMIN):
+        for offered in self._offered(head, _ADMIN):
             if hmac.compare_digest(hashlib.sha256(offered.encode("utf-8", "replace")).digest(), expected):
                 return ADMIN
         self._failed(peer)
         raise RequestError("auth", "missing or wrong admin secret")
+
+    def _offered(self, head: Head, asked: Asked) -> list[str]:
+        """Every key the request carries: clients with two settings send both."""
+        offered = []
+        for name, prefix in self._key_headers:
+            value = head.headers.get(name, "")
+            if value[: len(prefix)].lower() == prefix:
+                offered.append(value[len(prefix) :].strip())
+        in_query = surface(asked.dialect).client.key_query
+        if in_query:
+            offered.append(query_value(head.query, in_query))
+        return [key for key in offered if key and len(key) <= _KEY_LETTERS_MOST]
 
     def _is_good(self, key: ClientKey) -> bool:
         return not key.expires or key.expires > self._wall() * 1000
@@ -130,22 +146,6 @@ class Gatekeeper:
         self._failures[peer] = (since, count + 1)
         if len(self._failures) > _PEERS_MOST:
             self._failures.popitem(last=False)
-
-
-def _offered(head: Head, asked: Asked) -> list[str]:
-    """Every key the request carries: clients with two settings send both."""
-    headers = head.headers
-    offered = []
-    authorization = headers.get("authorization", "")
-    if authorization[:7].lower() == "bearer ":
-        offered.append(authorization[7:].strip())
-    for name in ("x-api-key", "x-goog-api-key"):
-        value = headers.get(name)
-        if value:
-            offered.append(value.strip())
-    if asked.dialect in ("gemini", "gemini-simple", "code-assist"):
-        offered.append(query_value(head.query, "key"))
-    return [key for key in offered if key and len(key) <= _KEY_LETTERS_MOST]
 
 
 def check_permitted(key: ClientKey | None, model: str) -> None:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import time
 
+from wireglot.dialects.base import Counts, Surface
+from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import told
 from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.relay import Relay
-from wireglot.gateway.request.estimator import (
-    Estimator,
-    can_count,
-    parse_count_answer,
-    parse_count_request,
-    render_count_answer,
-    render_count_request,
-)
+from wireglot.gateway.request.estimator import Estimator
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON, common_headers
 from wireglot.gateway.targets.routing import Target
@@ -52,7 +47,7 @@ class Counting:
         Weighing costs about as much as translating, so only providers are heard for which somebody counts.
         """
         record, usage = exchange.record, exchange.record.usage
-        if record.provider not in self._estimated_for or usage is None or not can_count(exchange.job.dialect):
+        if record.provider not in self._estimated_for or usage is None or exchange.job.surface.counts is None:
             return
         answered = (record.provider, record.upstream_model)
         target = next((t for t in exchange.targets if (t.provider.name, t.model) == answered), None)
@@ -62,6 +57,7 @@ class Counting:
 
     async def answer(self, exchange: Exchange) -> None:
         target, record = exchange.targets[0], exchange.record
+        counts = _counts(exchange.job.surface)
         record.routed(target.provider.name, target.model, target.dialect)
         headers: Headers = []
         body: bytes | None = None
@@ -77,7 +73,7 @@ class Counting:
         if body is None:
             body = self._estimated(exchange, target)
             headers.append(ESTIMATE)
-        tokens = self._read(exchange.job.dialect, body)
+        tokens = _tokens(counts, body)
         record.used(Usage(input=tokens), "estimated" if headers else "provider")
         record.answered()
         exchange.reply.send(200, [JSON, *common_headers(exchange), *headers], body)
@@ -85,10 +81,12 @@ class Counting:
     def _may_count(self, target: Target) -> bool:
         """Whether the upstream has an endpoint for it. One that the catalog does not know is asked once."""
         provider = target.provider
+        if surface(target.dialect).counts is None:
+            return False
         if target.dialect in provider.spec.counts:
             return True
         unknown = not provider.spec.counts and provider.spec.name not in names()
-        if not unknown or not can_count(target.dialect):
+        if not unknown:
             return False
         until = self._without.get((target.name, target.dialect))
         return until is None or until < time.monotonic()
@@ -102,33 +100,25 @@ class Counting:
     async def _counted(self, exchange: Exchange, target: Target) -> bytes:
         """The provider's own count."""
         job = exchange.job
-        named_inside = job.dialect in ("gemini", "code-assist")
-        if (
-            target.dialect == job.dialect
-            and not exchange.sealed
-            and not (named_inside and target.model != job.model)
-        ):
+        theirs, ours = _counts(surface(target.dialect)), _counts(job.surface)
+        renamed = target.model != job.model
+        if target.dialect == job.dialect and not exchange.sealed and not (ours.model_inside and renamed):
             body = job.body
-            if target.model != job.model:
-                body = splice(body, {"model": encode(target.model)})
+            if renamed and job.surface.model_field:
+                body = splice(body, {job.surface.model_field: encode(target.model)})
             answer = await self._ask(exchange, target, body)
-            self._read(target.dialect, answer)  # whatever cannot be read is estimated instead
+            _tokens(theirs, answer)  # whatever cannot be read is estimated instead
             return answer
-        answer = await self._ask(exchange, target, encode(self._request_for(exchange, target)))
-        return encode(render_count_answer(job.dialect, self._read(target.dialect, answer)))
+        question = self._question(exchange, target, theirs)
+        answer = await self._ask(exchange, target, encode(question))
+        return encode(ours.render_answer(_tokens(theirs, answer)))
 
     async def _ask(self, exchange: Exchange, target: Target, body: bytes) -> bytes:
         credential = await self._relay.credential(exchange, target, is_last=False)
         question = outbound(exchange.job, target, credential, operation="count", body=body)
         return await self._relay.ask(exchange, target, question, _PATIENCE_SECONDS)
 
-    def _read(self, name: str, body: bytes) -> int:
-        try:
-            return parse_count_answer(name, decode(body))
-        except (BadJson, UpstreamFault):
-            raise failures.unreadable("the upstream's count cannot be read") from None
-
-    def _request_for(self, exchange: Exchange, target: Target) -> object:
+    def _question(self, exchange: Exchange, target: Target, counts: Counts) -> object:
         request = self._request(exchange)
         planned = told(
             lambda: plan(
@@ -141,21 +131,35 @@ class Counting:
                 context=exchange.job.context,
             )
         )
-        nested = "publishers" not in target.provider.spec.base_url  # Vertex takes them beside the contents
-        return render_count_request(target.dialect, planned.upstream, planned.context, nested=nested).value
+        base_url = target.provider.spec.base_url
+        return counts.render_request(planned.upstream, planned.context, base_url).value
 
     def _request(self, exchange: Exchange) -> Request:
         if exchange.rewritten:  # with the turns that the gateway holds
             return exchange.request()
         job = exchange.job
-        return told(lambda: parse_count_request(job.dialect, exchange.document(), job.context))
+        counts = _counts(job.surface)
+        return told(lambda: counts.parse_request(exchange.document(), job.context))
 
     def _estimated(self, exchange: Exchange, target: Target) -> bytes:
         self._estimated_for.add(target.provider.name)
         job, request = exchange.job, self._request(exchange)
         conversation = Estimator.conversation(request, job.session, job.caller.name)
         tokens = self._estimator.estimate(target.provider.name, target.model, conversation, request)
-        return encode(render_count_answer(job.dialect, tokens))
+        return encode(_counts(job.surface).render_answer(tokens))
+
+
+def _counts(spoken: Surface) -> Counts:
+    counts = spoken.counts
+    assert counts is not None, "only a dialect with a counter has a path to it"
+    return counts
+
+
+def _tokens(counts: Counts, body: bytes) -> int:
+    try:
+        return counts.parse_answer(decode(body))
+    except (BadJson, UpstreamFault):
+        raise failures.unreadable("the upstream's count cannot be read") from None
 
 
 class Counted:

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from wireglot.gateway.entry import probes
+from wireglot.dialects.base import Probe
 from wireglot.gateway.entry.gates import Gates
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.observe.metrics import CONTENT_TYPE
@@ -35,9 +35,15 @@ class HealthPages:
 
     OPERATIONS: Final = frozenset({"health", "ready", "metrics", "stub"})
 
-    def __init__(self, condition: Callable[[], Condition], scrape: Callable[[], Awaitable[bytes]]) -> None:
+    def __init__(
+        self,
+        condition: Callable[[], Condition],
+        scrape: Callable[[], Awaitable[bytes]],
+        probe: Callable[[str, str], Probe | None],
+    ) -> None:
         self._condition = condition
         self._scrape = scrape
+        self._probe = probe
 
     async def answer(self, head: Head, asked: Asked, reply: Reply) -> None:
         match asked.operation:
@@ -48,7 +54,7 @@ class HealthPages:
             case "metrics":
                 reply.send(200, [_METRICS], await self._scrape())
             case _:
-                found = probes.stub(head.method, head.path)
+                found = self._probe(head.method, head.path)
                 reply.send(200, [JSON], encode(found.body if found is not None else {}))
 
     def _ready(self, reply: Reply) -> None:

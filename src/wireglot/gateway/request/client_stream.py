@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from wireglot.dialects.base import Framing
+from wireglot.dialects.registry import surface
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.ending import Ending
 from wireglot.http.application import Headers, Reply
@@ -14,14 +16,6 @@ from wireglot.ir.errors import ApiError
 _SSE: Final = "text/event-stream; charset=utf-8"
 _JSON: Final = "application/json"
 _HEADERS: Final[Headers] = [("cache-control", "no-cache"), ("x-accel-buffering", "no")]
-
-_PINGS: Final = {
-    "anthropic": b'event: ping\ndata: {"type": "ping"}\n\n',
-    "openai-chat": b": ping\n\n",
-    "openai-responses": b": ping\n\n",
-}
-_BLANK_LINE: Final = b"\n"  # Gemini's readers take a comment for data
-_BLANK: Final = b" "
 
 
 class Teller(Protocol):
@@ -55,7 +49,7 @@ class ClientStream:
         record: Record,
         *,
         dialect: str,
-        framing: str,
+        framing: Framing,
         ping_seconds: float,
         headers: Callable[[], Headers],
     ) -> None:
@@ -65,7 +59,7 @@ class ClientStream:
         self._reply = reply
         self._ending = ending
         self._record = record
-        self._ping = _PINGS.get(dialect, _BLANK_LINE) if framing == "sse" else _BLANK
+        self._ping = surface(dialect).client.pings[framing]
         self._content_type = _SSE if framing == "sse" else _JSON
         self._interval = ping_seconds
         self._headers = headers

@@ -26,8 +26,6 @@ from wireglot.http.redaction import Redactor
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 
-_SEALED: Final = b'"V0cx'  # how our envelopes begin, base64 of their magic
-_UNSIGNED: Final = b'"rs_wg'  # reasoning that nobody signed, under an id that only we know
 _OPENING_BYTES: Final = 1024
 
 
@@ -89,8 +87,7 @@ class Exchange:
         if self._sealed is None:
             # A body of 100 KB is looked through in some 70 microseconds: not for what it cannot hold.
             body = self.job.body
-            is_responses = self.job.dialect == "openai-responses"
-            self._sealed = _SEALED in body or (is_responses and _UNSIGNED in body)
+            self._sealed = any(mark in body for mark in self.job.surface.client.sealed_marks)
         return self.rewritten or self._sealed
 
     def document(self) -> dict[str, Any]:
@@ -146,7 +143,7 @@ class Exchange:
     def _parsed(self) -> Request:
         job = self.job
         request = dialect(job.dialect).parse_request(self.document(), job.context)
-        if job.dialect == "gemini-simple" and not job.conversation:
+        if job.surface.client.results_without_calls and not job.conversation:
             request, self.invented = with_calls(request)
         return msgspec.structs.replace(request, model=job.model or request.model, stream=job.stream)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from wireglot.dialects.registry import surface
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.http.application import Headers
 
@@ -13,8 +14,7 @@ JSON: Final = ("content-type", "application/json")
 def identity(request_id: str, dialect_name: str) -> Headers:
     """Under which id an answer is found in the log, by every name that clients look for."""
     headers: Headers = [("x-wireglot-request-id", request_id), ("x-request-id", request_id)]
-    if dialect_name == "anthropic":
-        headers.append(("request-id", request_id))
+    headers += ((name, request_id) for name in surface(dialect_name).client.identity_headers)
     return headers
 
 

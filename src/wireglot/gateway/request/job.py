@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any
 
 import msgspec
 
-from wireglot.dialects.base import Context, Surface
+from wireglot.dialects.base import Context, Framing, Surface
 from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.entry.routes import Asked
+from wireglot.gateway.request.client_body import ClientBody
 from wireglot.gateway.settings import LossPolicy, Settings
 from wireglot.http.application import Head
 from wireglot.wire.splice import Outline
-
-Framing = Literal["sse", "json-array"]
 
 
 class Incoming(msgspec.Struct, frozen=True):
@@ -26,10 +25,13 @@ class Incoming(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """Implements the dialects' `Body`."""
+
     id: str
     incoming: Incoming
     surface: Surface
     """What the client's dialect is over HTTP."""
+    content: ClientBody
     body: bytes
     outline: Outline
     model: str
@@ -47,6 +49,10 @@ class Job(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     timeout: float | None
     """Seconds for the whole answer, where the caller gives it a time."""
     context: Context
+
+    def document(self) -> dict[str, Any]:
+        """The whole body as JSON, decoded once."""
+        return self.content.document()
 
     # Spelled out where it came from, so that nobody has to look through two objects.
 

@@ -24,20 +24,20 @@ _IN_USER: Final = re.compile(r"_session_([A-Za-z0-9-]{8,64})$")
 """How Claude Code names its session inside `metadata.user_id`, where that is no JSON."""
 
 
-def conversation_name(head: Head, outline: Outline, dialect: str) -> str:
-    """By header, or in the body's field `conversation`: a name, or an object with an id. "": none."""
+def conversation_name(head: Head, outline: Outline, field: str) -> str:
+    """By header, or in this field of the body: a name, or an object with an id. "": none."""
     name: Any = head.headers.get(_HOLDING_HEADER, "").strip()
     place = _HOLDING_HEADER
-    if dialect != "code-assist" and "conversation" in outline:
-        said = outline.get("conversation")
+    if field and field in outline:
+        said = outline.get(field)
         if said is not None:
-            name, place = said.get("id") if isinstance(said, dict) else said, "conversation"
+            name, place = said.get("id") if isinstance(said, dict) else said, field
             if type(name) is not str or not name:
                 raise RequestError(
                     "bad",
-                    "conversation: expected a name, or an object with an id",
+                    f"{field}: expected a name, or an object with an id",
                     code="invalid_type",
-                    param="conversation",
+                    param=field,
                 )
     if len(name) > _NAME_MAX or not name.isprintable() or name in (".", ".."):
         raise RequestError("bad", f"{place}: expected at most {_NAME_MAX} printable characters", param=place)

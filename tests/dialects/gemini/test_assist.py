@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from wireglot.gateway.pages import code_assist
-from wireglot.gateway.pages.listed_model import ListedModel
+from wireglot.dialects.base import ListedModel
+from wireglot.dialects.gemini import assist
 
-MODELS = tuple(ListedModel(name, "p", name) for name in ("gemini-3-pro-preview", "kimi-k3", "p/gemini-3"))
+MODELS = tuple(ListedModel(name, "p") for name in ("gemini-3-pro-preview", "kimi-k3", "p/gemini-3"))
 
 _ELIGIBLE: dict[str, Any] = {"metadata": {"ideType": "IDE_UNSPECIFIED", "pluginType": "GEMINI"}}
 
 
 def _asked(verb: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    found = code_assist.answer(verb, body or {}, MODELS)
+    found = assist.answer(verb, body or {}, MODELS)
     assert found is not None
     return found
 
@@ -23,7 +23,7 @@ def _asked(verb: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
 def test_a_client_without_a_project_gets_a_tier_and_a_project():
     """R-DE-03: `setupUser` returns at once when both are there, and never onboards."""
     loaded = _asked("loadCodeAssist", _ELIGIBLE)
-    assert loaded["cloudaicompanionProject"] == code_assist.PROJECT
+    assert loaded["cloudaicompanionProject"] == assist.PROJECT
     assert loaded["currentTier"]["id"] == "standard-tier"
     assert loaded["currentTier"]["name"]
     assert [tier["isDefault"] for tier in loaded["allowedTiers"]] == [True]
@@ -44,10 +44,10 @@ def test_onboarding_is_done_when_it_begins():
     begun = _asked("onboardUser", {"tierId": "standard-tier", "cloudaicompanionProject": "mine"})
     assert begun["done"] is True
     assert begun["response"]["cloudaicompanionProject"]["id"] == "mine"
-    polled = code_assist.operation(begun["name"])
+    polled = assist.operation(begun["name"])
     assert polled is not None
     assert polled["done"] is True
-    assert code_assist.operation("operations/other") is None
+    assert assist.operation("operations/other") is None
 
 
 def test_quota_is_full_for_the_gemini_models_and_promises_no_amount():
@@ -78,9 +78,9 @@ def test_an_answer_can_be_changed_without_changing_the_next():
     "verb", ["generateContent", "streamGenerateContent", "countTokens", "noSuchVerb", ""]
 )
 def test_other_verbs_are_not_answered_here(verb):
-    assert code_assist.answer(verb, {}, MODELS) is None
+    assert assist.answer(verb, {}, MODELS) is None
 
 
 def test_every_verb_is_answered():
-    assert all(code_assist.answer(verb, {}) is not None for verb in code_assist.VERBS)
-    assert code_assist.GET_VERBS <= code_assist.VERBS
+    assert all(assist.answer(verb, {}) is not None for verb in assist.VERBS)
+    assert assist.GET_VERBS <= assist.VERBS
