@@ -9,6 +9,7 @@ import msgspec
 
 from wireglot.dialects.capabilities import Assist, Compaction, StateOptions, Stored
 from wireglot.dialects.context import Context, Framing, Rendered, is_minted
+from wireglot.dialects.envelope import UNREADABLE
 from wireglot.dialects.surface import (
     AnswerGlance,
     BadField,
@@ -37,6 +38,7 @@ from wireglot.ir.request import Request
 from wireglot.ir.stream import Event
 
 __all__ = [
+    "UNREADABLE",
     "AnswerGlance",
     "Assist",
     "BadField",

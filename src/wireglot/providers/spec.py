@@ -86,6 +86,8 @@ class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     limits: dict[str, Any] = {}
     dialect_limits: dict[str, dict[str, Any]] = {}
     """What only one of its dialects refuses, by the dialect's name."""
+    telemetry_name: str = ""
+    """`gen_ai.provider.name` of OpenTelemetry's conventions, where it is not the provider's own."""
     models: tuple[ModelSpec, ...] = ()
 
     def knows(self, model: str) -> bool:

@@ -11,7 +11,7 @@ import pytest
 
 from wireglot.gateway.state import sharing
 from wireglot.gateway.state.sharing import Sharing
-from wireglot.gateway.targets.health import QUARANTINE, Health
+from wireglot.gateway.targets.health import QUARANTINE_SECONDS, Health
 from wireglot.stores.base import StoreDown
 from wireglot.stores.memory import MemoryCounters
 from wireglot.stores.sqlite import SqliteCounters
@@ -98,7 +98,7 @@ def test_a_key_that_was_refused_is_set_aside_in_all(tmp_path: Path) -> None:
         one, two = await fleet(tmp_path)
         one.health.reject("kimi", "acct", one.clock)
         await until(lambda: two.health.is_rejected("kimi", "acct", two.clock))
-        assert QUARANTINE - 5 < two.rest("any model") <= QUARANTINE + 0.5
+        assert QUARANTINE_SECONDS - 5 < two.rest("any model") <= QUARANTINE_SECONDS + 0.5
         await end(one, two)
 
     run(work())

@@ -22,17 +22,9 @@ from wireglot.dialects.anthropic.outcome import parse_usage as anthropic
 from wireglot.dialects.gemini.outcome import read_usage as gemini
 from wireglot.dialects.openai_chat.outcome import parse_usage as chat
 from wireglot.dialects.openai_responses.outcome import parse_usage as responses
+from wireglot.dialects.usage_checks import ABSURD, CACHED, NEGATIVE, ODD, REASONING, TOTAL, WRITTEN
 from wireglot.gateway.observe.metrics import Metrics
-from wireglot.gateway.state.ledger.usage_checks import (
-    ABSURD,
-    CACHED,
-    NEGATIVE,
-    ODD,
-    REASONING,
-    TOTAL,
-    WRITTEN,
-    usage_checks,
-)
+from wireglot.gateway.state.ledger.usage_checks import usage_checks
 from wireglot.ir.outcome import Usage
 
 GOOD: list[tuple[Any, dict[str, Any]]] = [

@@ -83,17 +83,17 @@ class Observer:
             self.metrics.end()
         try:
             self.metrics.finish(record)
-        except Exception:  # no sink may fail a request (fault 109)
+        except Exception:  # no count may fail a request (fault 109)
             self.metrics.sink_failures.add(("metrics",))
         if self._lines is not None:
             try:
                 self._sink.write(self._lines.request(record))
-            except Exception:  # as above
+            except Exception:  # no log line may fail a request (fault 109)
                 self.metrics.sink_failures.add(("log",))
         if self._telemetry is not None:
             try:
                 self._telemetry.finish(record, self.redactor)
-            except Exception:  # as above
+            except Exception:  # no span may fail a request, whatever an SDK raises (fault 109)
                 self.metrics.sink_failures.add(("telemetry",))
 
     def note(self, level: Level, event: str, **fields: Any) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from wireglot import __version__
+from wireglot.dialects.registry import surface
 from wireglot.gateway.config.problems import ConfigError, ConfigProblem
 from wireglot.gateway.observe.log import MODEL_MAX, Cleaner, features_of
 from wireglot.gateway.observe.metrics import ModelNames
@@ -23,6 +24,7 @@ from wireglot.gateway.observe.record import Record
 from wireglot.http.redaction import Redactor
 from wireglot.ir.outcome import Usage
 from wireglot.ir.usage import KINDS, kinds_of
+from wireglot.providers.spec import names, provider
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -31,24 +33,12 @@ if TYPE_CHECKING:
 
 Attributes = dict[str, str | int | float | bool | list[str]]
 
-CLOSE_TIME: Final = 2.0
+_CLOSE_SECONDS: Final = 2.0
 _PORTS: Final = {"https": 443, "http": 80}
 _TOLD: Final = frozenset({"generate", "count"})
 
-_NAMES: Final = {
-    "code-assist": "gcp.gen_ai",
-    "gemini": "gcp.gemini",
-    "kimi": "moonshot_ai",
-    "kimi-anthropic": "moonshot_ai",
-    "kimi-coding": "moonshot_ai",
-    "mistral": "mistral_ai",
-    "vertex": "gcp.vertex_ai",
-    "xai": "x_ai",
-}
-"""Catalog names where the conventions have another one; any other provider is called as it is."""
-
-_OPERATIONS: Final = {"gemini": "generate_content", "code-assist": "generate_content"}
-"""By the upstream's dialect; else "chat"."""
+_CHAT: Final = "chat"
+"""What is asked of a model, where nobody was asked whose dialect has another word for it."""
 
 _PARTS: Final = {
     "cache_read": "gen_ai.usage.cache_read.input_tokens",
@@ -74,7 +64,8 @@ class OpenTelemetry:
         from opentelemetry.trace import SpanKind, Status, StatusCode
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-        self._providers = (traces, meters)
+        self.close_seconds = _CLOSE_SECONDS
+        self._pipelines = (traces, meters)
         self._models = models
         self._wall = wall
         self._notes = notes
@@ -121,14 +112,14 @@ class OpenTelemetry:
         """Flush, but not for long: an exporter whose target is down would wait for half a minute."""
         flush = threading.Thread(target=self._shut_down, name="wireglot-telemetry-end", daemon=True)
         flush.start()
-        flush.join(CLOSE_TIME)
+        flush.join(self.close_seconds)
         if self._notes is not None:
             _SDK_LOG.removeHandler(self._notes)
             _SDK_LOG.propagate = True
 
     def _shut_down(self) -> None:
-        for provider in self._providers:
-            provider.shutdown()
+        for pipeline in self._pipelines:
+            pipeline.shutdown()
 
     def _parent(self, record: Record) -> Context | None:
         return self._parents.extract({"traceparent": record.traceparent}) if record.traceparent else None
@@ -137,7 +128,7 @@ class OpenTelemetry:
         """What span and metrics have in common: few values each, whatever clients send."""
         told: Attributes = {
             "gen_ai.operation.name": _operation(record),
-            "gen_ai.provider.name": _NAMES.get(record.provider, record.provider) or "wireglot",
+            "gen_ai.provider.name": _provider_name(record.provider) or "wireglot",
         }
         answered = record.outcome == "ok" and record.status < 400
         if model := self._models.label(record.upstream_model, answered):
@@ -201,7 +192,15 @@ class OpenTelemetry:
 def _operation(record: Record) -> str:
     if record.operation == "count":
         return "count_tokens"
-    return _OPERATIONS.get(record.upstream_dialect or record.dialect, "chat")
+    spoken = record.upstream_dialect or record.dialect
+    upstream = surface(spoken).upstream if spoken else None
+    return upstream.telemetry_operation if upstream is not None else _CHAT
+
+
+def _provider_name(name: str) -> str:
+    """By the conventions, where they have another one than the catalog; any other provider is called as it
+    is."""
+    return (provider(name).telemetry_name or name) if name in names() else name
 
 
 def _error_type(record: Record) -> str:

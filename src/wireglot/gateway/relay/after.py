@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from wireglot.gateway.settings import Provider
-from wireglot.gateway.targets.health import QUARANTINE
+from wireglot.gateway.targets.health import QUARANTINE_SECONDS
 from wireglot.http.failures import HELPED_BY_RETRY, AttemptFailed
 from wireglot.http.retry import wait_before
 
@@ -33,7 +33,7 @@ def after(
             if failed.error.kind == "auth" and account:
                 return After(at_once, rejected=True)
             # What one key may not do another may. The only key is not parked: it may do other things.
-            return After(at_once, rest=QUARANTINE if others else 0.0)
+            return After(at_once, rest=QUARANTINE_SECONDS if others else 0.0)
         case "quota":
             return After(at_once, rest=_QUOTA_SECONDS)
         case "rate":

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-from wireglot.dialects.base import Context
+from wireglot.dialects.base import Context, StreamUsage
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError, told
 from wireglot.gateway.relay.outbound import outbound
@@ -23,8 +23,6 @@ from wireglot.providers.spec import names
 from wireglot.translate import plan
 from wireglot.wire.json import encode
 from wireglot.wire.splice import splice
-
-_MODEL_IN_PATH: Final = frozenset({"gemini"})
 
 
 def prepare(exchange: Exchange, target: Target, credential: Credential | None) -> Prepared:
@@ -51,21 +49,22 @@ def policy_of(job: Job, target: Target) -> str:
 def _raw(job: Job, target: Target, credential: Credential | None, context: Context) -> Prepared:
     check_unread(job)
     body = job.body
-    if target.dialect not in _MODEL_IN_PATH:
-        if target.model != job.model:
-            body = job.outline.replaced("model", encode(target.model))
-        project = _project(target)
-        if project:
-            body = splice(body, {"project": encode(project)})
+    named = target.surface.model_field
+    if named and target.model != job.model:
+        body = job.outline.replaced(named, encode(target.model))
+    filled = _filled_fields(target)
+    if filled:
+        body = splice(body, {field: encode(value) for field, value in filled.items()})
     operation: Operation = "stream" if job.stream else "generate"
     if job.asked.operation == "compact":
         operation = "compact"
-    own_usage = job.stream and _must_ask_for_usage(target)
-    if own_usage:
-        options = job.outline.get("stream_options")
-        own_usage = not (isinstance(options, dict) and options.get("include_usage"))
+    usage = _asked_usage(target) if job.stream else None
+    own_usage = False
+    if usage is not None:
+        options = job.outline.get(usage.field)
+        own_usage = not usage.is_asked(options)
         if own_usage:
-            body = splice(body, {"stream_options": encode(_with_usage(options))})
+            body = splice(body, {usage.field: encode(usage.asking(options))})
     return Prepared(
         outbound=outbound(job, target, credential, operation=operation, body=body),
         stream=job.stream,
@@ -75,14 +74,11 @@ def _raw(job: Job, target: Target, credential: Credential | None, context: Conte
     )
 
 
-def _must_ask_for_usage(target: Target) -> bool:
-    """Chat tells what a stream cost only where it is asked to, and the ledger wants to know. A server of
-    which the catalog knows nothing may not take the question."""
-    return target.dialect == "openai-chat" and target.provider.spec.name in names()
-
-
-def _with_usage(options: object) -> dict[str, Any]:
-    return {**(options if isinstance(options, dict) else {}), "include_usage": True}
+def _asked_usage(target: Target) -> StreamUsage | None:
+    """The ledger wants to know what a stream cost. A server of which the catalog knows nothing may not take
+    the question."""
+    usage = target.upstream.stream_usage
+    return usage if usage is not None and target.provider.spec.name in names() else None
 
 
 def _translated(
@@ -119,11 +115,10 @@ def _translated(
     losses = exchange.invented + refused + planned.losses + planned.retraced(rendered.losses)
     _refuse_losses(job, target, losses)
     value: dict[str, Any] = rendered.value
-    project = _project(target)
-    if project:
-        value["project"] = project
-    if stream and _must_ask_for_usage(target):
-        value["stream_options"] = _with_usage(value.get("stream_options"))
+    value.update(_filled_fields(target))
+    usage = _asked_usage(target) if stream else None
+    if usage is not None:
+        value[usage.field] = usage.asking(value.get(usage.field))
     operation: Operation = "stream" if stream else "generate"
     return Prepared(
         outbound=outbound(job, target, credential, operation=operation, body=encode(value)),
@@ -149,25 +144,18 @@ def _refuse_losses(job: Job, target: Target, losses: tuple[Loss, ...]) -> None:
         )
 
 
-def _project(target: Target) -> str:
-    return target.provider.variables.get("project", "") if target.dialect == "code-assist" else ""
+def _filled_fields(target: Target) -> dict[str, str]:
+    """Fields of the body that the provider's variables fill."""
+    known = target.provider.variables
+    return {
+        field: value
+        for field, variable in target.upstream.body_variables.items()
+        if (value := known.get(variable, ""))
+    }
 
 
 def _refuse_thread(job: Job) -> None:
-    """Turns kept by Anthropic: its SDK goes on without them when it is told so in exactly these words."""
-    if job.thread and job.dialect == "anthropic":
-        message = "thread: this model keeps no conversation on the server; send the whole history"
-        code = "thread_unsupported_request"
-        raise RequestError(
-            "bad",
-            message,
-            code=code,
-            document={
-                "type": "error",
-                "error": {
-                    "type": "invalid_request_error",
-                    "message": message,
-                    "details": {"error_code": code, "unsupported": ["thread"]},
-                },
-            },
-        )
+    thread = job.surface.client.thread
+    if job.thread and thread is not None:
+        error = thread.error
+        raise RequestError("bad", error.message, code=error.code, document=thread.body)

@@ -17,7 +17,6 @@ from wireglot.gateway.streams.collection import Collection
 from wireglot.gateway.streams.feeder import Feeder, HoldsEnd
 from wireglot.gateway.streams.passthrough import Passthrough
 from wireglot.gateway.streams.pump import Pump
-from wireglot.gateway.streams.tap import glance
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
@@ -52,7 +51,7 @@ class Delivery:
             if b'"error"' in body[:_OPENING_BYTES]:
                 self._parsed(target, prepared, body)  # raises if it is one: some say so under a status of 200
             try:
-                seen = glance(target.dialect, body)
+                seen = target.surface.glance(body)
             except BadJson:
                 raise failures.unreadable("the upstream's answer is not JSON") from None
             record.used(seen.usage)

@@ -12,17 +12,7 @@ from wireglot.http.application import Headers
 from wireglot.http.transport import Outbound
 from wireglot.providers.endpoints import NoEndpoint, Operation, endpoint
 
-ANTHROPIC_VERSION: Final = "2023-06-01"
 USER_AGENT: Final = "wireglot"
-
-_PASSED: Final[dict[str, tuple[str, ...]]] = {
-    "anthropic": ("anthropic-version", "anthropic-beta"),
-    "openai-chat": ("openai-beta",),
-    "openai-responses": ("openai-beta",),
-    "gemini": (),
-    "code-assist": (),
-}
-"""Client headers that belong to the dialect and go on with it. No other header of a client does."""
 
 _AUTH: Final = {
     "bearer": ("authorization", "Bearer "),
@@ -40,8 +30,8 @@ def outbound(
         url = endpoint(provider.spec, target.dialect, operation, target.model, provider.variables)
     except NoEndpoint as fault:
         raise RequestError("bad", f"model: {fault}", param="model") from None
-    if same and job.framing == "json-array" and job.dialect in ("gemini", "code-assist"):
-        url = url.removesuffix("?alt=sse")
+    if same and job.framing == "json-array":
+        url = url.removesuffix(f"?{job.surface.sse_query}")
     incoming = job.head.headers
     headers: Headers = [
         ("content-type", "application/json"),
@@ -53,10 +43,10 @@ def outbound(
     if credential is not None and provider.spec.auth != "none":
         name, prefix = _AUTH[provider.spec.auth]
         headers.append((name, prefix + credential.secret.value))
-    if same:
-        headers.extend((name, incoming[name]) for name in _PASSED[target.dialect] if name in incoming)
-    if target.dialect == "anthropic" and not (same and "anthropic-version" in incoming):
-        headers.append(("anthropic-version", ANTHROPIC_VERSION))
+    upstream = target.upstream
+    passed = [name for name in upstream.passed_headers if name in incoming] if same else []
+    headers.extend((name, incoming[name]) for name in passed)
+    headers.extend(header for header in upstream.fixed_headers if header[0] not in passed)
     headers.extend(provider.spec.headers.items())
     headers.extend(provider.headers)
     account = credential.account if credential is not None else ""

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.registry import dialect, surfaces
 from wireglot.gateway.entry.gates import Gate
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay.after import after
@@ -33,8 +33,9 @@ from wireglot.ir.content import Reasoning, Text, ToolCall
 from wireglot.ir.errors import ApiError
 from wireglot.wire.json import BadJson, decode
 
-_PASSED_BACK: Final = ("x-ratelimit-", "anthropic-ratelimit-", "openai-processing-ms")
-_UPSTREAM_IDS: Final = ("request-id", "x-request-id", "x-goog-request-id", "msh-request-id")
+_RETURNED_BY_MANY: Final = "x-ratelimit-"
+_MOONSHOT_REQUEST_ID: Final = "msh-request-id"
+"""In whatever dialect Kimi's servers are asked."""
 
 _ABOUT_REQUEST: Final = frozenset({"request", "model", "upstream"})
 """Refusals of a request come as 400, as 404 (an item that is not stored), and in streams without a status."""
@@ -55,6 +56,16 @@ class Relay:
         self._count_error = count_error
         self._gates: dict[str, Gate] = {}
         self.delivery = Delivery()
+        sides = [known.upstream for known in surfaces() if known.upstream is not None]
+        returned = dict.fromkeys(name for side in sides for name in side.returned_headers)
+        self._returned = (_RETURNED_BY_MANY, *returned)
+        """Beginnings of the names of headers that go on to the client. Hosts sell the models of others, and
+        send the headers of those too: whoever answers may send any."""
+        self._request_ids = tuple(
+            dict.fromkeys(
+                [*(name for side in sides for name in side.request_id_headers), _MOONSHOT_REQUEST_ID]
+            )
+        )
 
     async def answer(self, exchange: Exchange) -> None:
         """Answer from the first target that can. Raises the last one's AttemptFailed."""
@@ -253,14 +264,14 @@ class Relay:
         answer = await self._send(prepared, timeouts)
         try:
             record.reached(
-                next((answer.headers[name] for name in _UPSTREAM_IDS if name in answer.headers), "")
+                next((answer.headers[name] for name in self._request_ids if name in answer.headers), "")
             )
             if answer.status != 200:
                 raise await self._failure(exchange, target, answer)
             exchange.passed_back = [
                 (name, exchange.redactor.text(value))
                 for name, value in answer.headers.items()
-                if name.startswith(_PASSED_BACK)
+                if name.startswith(self._returned)
             ]
             if not prepared.stream:
                 await self.delivery.whole(exchange, target, prepared, answer)

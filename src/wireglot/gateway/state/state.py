@@ -155,7 +155,7 @@ class State:
     async def _close(self, part: _Part) -> None:
         try:
             await part.close()
-        except Exception as bug:
+        except Exception as bug:  # whatever one part does at the end, all others are closed
             self.note("error", "bug", type=type(bug).__name__, where=f"close {type(part).__name__}")
 
     # The store itself.

@@ -28,7 +28,7 @@ class Guarded:
             await work()
         except StoreDown:
             return False  # State looks at the store, and tells
-        except Exception as bug:
+        except Exception as bug:  # nobody waits for this work: a bug in it is told, and it goes on
             if self._told != type(bug).__name__:
                 self._told = type(bug).__name__
                 self._note("error", "bug", type=self._told, where=self._where)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
 
-from wireglot.dialects.base import StreamReader
+from wireglot.dialects.base import StreamReader, Surface, Tap
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.streams.feeder import begins, signed, usage_source
-from wireglot.gateway.streams.tap import Tap, tap
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.ir.errors import ApiError
@@ -29,9 +28,6 @@ _GAP_BYTES_MOST: Final = 3
 """Bytes at the end that may be the beginning of a gap."""
 _ESCAPED: Final = re.compile(rb"\\(?:u00([2-7][0-9a-fA-F])|/)")
 """Letters that JSON may spell otherwise, of those that keys are made of."""
-_NO_CHOICE: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
-_USAGE_ONLY: Final = re.compile(rb'^data:(?=.*"choices"\s*:\s*\[\s*\])(?=.*"usage"\s*:\s*\{)', re.MULTILINE)
-_FRAMES: Final = re.compile(rb"(\r\n\r\n|\n\n|\r\r)")
 _PEEKED_BYTES: Final = 64
 
 
@@ -52,7 +48,8 @@ class Passthrough:
         self._prepared = prepared
         self._keeps = keeps
         self._framed = job.framing == "sse"
-        self._tap: Tap = tap(job.dialect, job.settings.limits.event)
+        self._tap: Tap = job.surface.tap(job.settings.limits.event)
+        self._hide = _hidden_usage(job.surface) if prepared.own_usage else None
         self._opening: StreamReader | None = dialect(job.dialect).stream_reader(prepared.context)
         self._opening_events: list[Event] = []
         self._beside = dialect(job.dialect).stream_reader(prepared.context) if keeps else None
@@ -138,8 +135,8 @@ class Passthrough:
         self._client.end()
 
     def _write(self, data: bytes) -> None:
-        if self._prepared.own_usage and _NO_CHOICE.search(data):
-            data = _without_usage(data)
+        if self._hide is not None:
+            data = self._hide(data)
         if self._beside is not None and self._tap.complete:
             self._last += data
         else:
@@ -244,11 +241,10 @@ def _frame_by_frame(data: bytes) -> Iterator[bytes]:
     yield data[at:]
 
 
-def _without_usage(data: bytes) -> bytes:
-    """Whole frames without the one that tells only the usage."""
-    frames = _FRAMES.split(data)  # each followed by its gap
-    whole = zip(frames[::2], [*frames[1::2], b""], strict=True)
-    return b"".join(frame + gap for frame, gap in whole if not _USAGE_ONLY.search(frame))
+def _hidden_usage(surface: Surface) -> Callable[[bytes], bytes] | None:
+    """Whole frames without the usage that we asked for and the client did not."""
+    usage = surface.upstream.stream_usage if surface.upstream is not None else None
+    return usage.hide if usage is not None else None
 
 
 def _last_frame_end(data: bytearray, start: int) -> int:

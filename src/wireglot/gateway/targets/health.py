@@ -8,12 +8,15 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from wireglot.gateway.settings import BreakerPolicy, Credential
 from wireglot.http.retry import RetryBudget
 
-QUARANTINE = 60.0
-_MOST = 50_000
+QUARANTINE_SECONDS: Final = 60.0
+"""For which a key that was rejected is not used."""
+_REMEMBERED_MOST: Final = 50_000
+_RECENT_MOST: Final = 1000
 
 
 class Breaker:
@@ -71,7 +74,7 @@ class Breaker:
     def _note(self, policy: BreakerPolicy, now: float, ok: bool) -> None:
         recent = self._recent
         recent.append((now, ok))
-        while recent and (recent[0][0] < now - policy.window or len(recent) > 1000):
+        while recent and (recent[0][0] < now - policy.window or len(recent) > _RECENT_MOST):
             recent.popleft()
 
     def _too_many(self, policy: BreakerPolicy) -> bool:
@@ -103,7 +106,7 @@ class Health:
         """One for each model of a provider: a model that fails takes no other down."""
         found = self._breakers.get(route)
         if found is None:
-            if len(self._breakers) >= _MOST:  # as above
+            if len(self._breakers) >= _REMEMBERED_MOST:  # model names come from clients
                 self._breakers = {name: each for name, each in self._breakers.items() if each.is_open}
             found = self._breakers[route] = Breaker()
         return found
@@ -123,15 +126,15 @@ class Health:
 
     def heard_cool(self, provider: str, account: str, model: str, until: float) -> None:
         """As another process found it."""
-        if len(self._cool) >= _MOST:  # model names come from clients
+        if len(self._cool) >= _REMEMBERED_MOST:  # model names come from clients
             self._cool.clear()
         key = (provider, account, model)
         self._cool[key] = max(until, self._cool.get(key, 0.0))
 
     def reject(self, provider: str, account: str, now: float) -> None:
-        self.heard_rejected(provider, account, now + QUARANTINE)
+        self.heard_rejected(provider, account, now + QUARANTINE_SECONDS)
         if self._on_reject is not None:
-            self._on_reject(provider, account, now + QUARANTINE)
+            self._on_reject(provider, account, now + QUARANTINE_SECONDS)
 
     def heard_rejected(self, provider: str, account: str, until: float) -> None:
         key = (provider, account)

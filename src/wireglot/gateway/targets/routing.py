@@ -7,9 +7,11 @@ from functools import lru_cache
 
 import msgspec
 
+from wireglot.dialects.base import Surface, UpstreamSide
+from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import LossPolicy, Provider, Rule, Settings
-from wireglot.providers.limits import BASE, Limits
+from wireglot.providers.limits import Limits, base_limits
 from wireglot.providers.spec import limits_of, names, provider_for
 
 
@@ -27,6 +29,17 @@ class Target(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         return f"{self.provider.name}/{self.model}"
+
+    @property
+    def surface(self) -> Surface:
+        """What the dialect is over HTTP."""
+        return surface(self.dialect)
+
+    @property
+    def upstream(self) -> UpstreamSide:
+        found = surface(self.dialect).upstream
+        assert found is not None, f"{self.dialect} is spoken by no server"
+        return found
 
 
 class Unroutable(Exception):
@@ -132,10 +145,11 @@ def _target(settings: Settings, name: str, dialect: str, losses: LossPolicy | No
         instead = f": use {entry.successor}" if entry.successor else ""
         raise Retired(f"{provider.name} has retired {model}{instead}")
     spoken = (entry.dialects if entry is not None and entry.dialects else None) or provider.spec.dialects
-    family = {"gemini-simple": "gemini"}.get(dialect, dialect)
-    chosen = family if family in spoken else spoken[0]
+    asking = surface(dialect)
+    own = dialect if asking.upstream is not None else asking.family
+    chosen = own if own in spoken else spoken[0]
     limits = limits_of(provider.spec, chosen, model)
-    plain = provider.spec.home or limits == BASE[chosen]
+    plain = provider.spec.home or limits == base_limits(chosen)
     if entry is None and provider.spec.name not in names():
         # A server of the user's own with a model that the catalog knows of elsewhere: what translates to it
         # is fitted to the model; what speaks its dialect is left alone.

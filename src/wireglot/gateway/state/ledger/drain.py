@@ -165,7 +165,7 @@ class Drain:
             await self._write(rows)
         except StoreDown:
             raise
-        except Exception as problem:
+        except Exception as problem:  # a driver may refuse a row with anything: which row is found out
             bad = [(rows[0], problem)] if len(rows) == 1 else await self._try_each(rows)
         if not bad:
             return ""
@@ -186,7 +186,7 @@ class Drain:
                 await self._write([row])
             except StoreDown:
                 raise
-            except Exception as problem:
+            except Exception as problem:  # one row that no store can take holds up no other
                 bad.append((row, problem))
         return bad
 

@@ -9,7 +9,6 @@ import msgspec
 
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.state.ledger.usage_checks import COUNT_MAX
 from wireglot.gateway.targets.routing import Target
 from wireglot.ir.outcome import Usage
 from wireglot.ir.usage import counts_by_name
@@ -18,6 +17,8 @@ from wireglot.stores.records import UsageRow
 
 _NAME_LETTERS: Final = 256
 """Names are clients' words: the ledger takes no more of them than a person could read."""
+_TOKENS_MOST: Final = 10**12
+"""More than any request has; the ledger counts no more."""
 _NOTHING: Final = Usage()
 
 
@@ -51,7 +52,7 @@ def completed(
 ) -> UsageRow:
     """`now` is monotonic, as the record's times are: a clock that is set meanwhile makes no time negative."""
     usage = record.usage or _NOTHING
-    if usage.total > COUNT_MAX:
+    if usage.total > _TOKENS_MOST:
         usage = _bounded(usage)
     started = record.started
     return UsageRow(
@@ -110,7 +111,7 @@ def _milliseconds(seconds: float) -> int:
 def _bounded(usage: Usage) -> Usage:
     """A provider may tell any number; a ledger must be able to add it up."""
     counts = {
-        name: min(value, COUNT_MAX)
+        name: min(value, _TOKENS_MOST)
         for name in usage.__struct_fields__
         if type(value := getattr(usage, name)) is int
     }

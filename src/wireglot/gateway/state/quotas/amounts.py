@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -14,20 +14,14 @@ from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.gateway.targets.routing import Target
 from wireglot.ir.outcome import Usage
 
-LETTERS: Final = 4
-"""Of English or JSON, to a token."""
-_LARGE: Final = 32 * 1024
-_MEDIA: Final = (b"base64", b"inlineData", b"inline_data")
-_UNSAID: Final = 1024
-"""Tokens reserved for an answer whose length the client does not limit."""
-_OUTPUT_MOST: Final = 128 * 1024
+LETTERS_PER_TOKEN: Final = 4
+"""Of English or JSON."""
+_LARGE_BYTES: Final = 32 * 1024
+"""Smaller bodies hold no picture worth reading them for."""
+_UNSAID_TOKENS: Final = 1024
+"""Reserved for an answer whose length the client does not limit."""
+_OUTPUT_TOKENS_MOST: Final = 128 * 1024
 _ANSWERS_MOST: Final = 128
-
-_SAID: Final = re.compile(
-    rb'"(?:text|content|delta|thinking|partial_json|arguments|reasoning_content|refusal)"'
-    rb'\s*:\s*"((?:[^"\\]|\\.)*)'
-)
-"""Words of an answer, in any dialect."""
 
 
 def expected_usage(exchange: Exchange, target: Target) -> Usage:
@@ -42,77 +36,41 @@ def whole_input(exchange: Exchange) -> int:
 
 def _input(exchange: Exchange) -> int:
     body = exchange.job.body
-    if len(body) > _LARGE and any(mark in body for mark in _MEDIA):
+    marks = exchange.job.surface.client.media_marks
+    if len(body) > _LARGE_BYTES and any(mark in body for mark in marks):
         try:
             return token_weight(exchange.request()) // TOKEN  # a picture's letters are not its tokens
         except RequestError:
             pass  # told to the client by whoever must read it
-    return len(body) // LETTERS
+    return len(body) // LETTERS_PER_TOKEN
 
 
 def _output(exchange: Exchange, target: Target) -> int:
-    asked = _asked_output(exchange)
+    client = exchange.job.surface.client
+    asked = client.asked_output(exchange)
     most = next((entry.output for entry in target.provider.spec.models if entry.covers(target.model)), 0)
-    tokens = min(asked if asked else _UNSAID, most or _OUTPUT_MOST)
-    return tokens * _answers(exchange)
-
-
-def _asked_output(exchange: Exchange) -> int:
-    job = exchange.job
-    match job.dialect:
-        case "openai-chat":
-            return _whole(job.outline.get("max_completion_tokens")) or _whole(job.outline.get("max_tokens"))
-        case "openai-responses":
-            return _whole(job.outline.get("max_output_tokens"))
-        case "anthropic":
-            return _whole(job.outline.get("max_tokens"))
-        case "gemini-simple":
-            return _whole(job.outline.get("maxOutputTokens"))
-    generation = _generation(exchange)
-    return _whole(generation.get("maxOutputTokens", generation.get("max_output_tokens")))
-
-
-def _answers(exchange: Exchange) -> int:
-    job = exchange.job
-    if job.dialect == "openai-chat":
-        count = _whole(job.outline.get("n"))
-    elif job.dialect in ("gemini", "code-assist"):
-        generation = _generation(exchange)
-        count = _whole(generation.get("candidateCount", generation.get("candidate_count")))
-    else:
-        count = 1
-    return min(max(1, count), _ANSWERS_MOST)
-
-
-def _generation(exchange: Exchange) -> dict[str, Any]:
-    job = exchange.job
-    outer: Any = exchange.document().get("request") if job.dialect == "code-assist" else job.outline
-    for name in ("generationConfig", "generation_config"):
-        found = outer.get(name) if outer is not None and hasattr(outer, "get") else None
-        if isinstance(found, dict):
-            return found
-    return {}
-
-
-def _whole(value: object) -> int:
-    return value if type(value) is int and value > 0 else 0
+    tokens = min(asked if asked else _UNSAID_TOKENS, most or _OUTPUT_TOKENS_MOST)
+    return tokens * min(max(1, client.asked_answers(exchange)), _ANSWERS_MOST)
 
 
 class Letters:
     """How many letters of an answer went out. A client that leaves before its provider has told any usage is
     charged by these."""
 
-    __slots__ = ("count",)
+    __slots__ = ("_find", "count")
 
-    def __init__(self) -> None:
+    def __init__(self, words: re.Pattern[bytes] | None) -> None:
+        """`words` finds those of an answer; without it nothing is counted."""
         self.count = 0
+        self._find = words.findall if words is not None else None
 
     @property
     def tokens(self) -> int:
-        return -(-self.count // LETTERS)
+        return -(-self.count // LETTERS_PER_TOKEN)
 
     def listen(self, data: bytes) -> None:
-        self.count += sum(map(len, _SAID.findall(data)))
+        if self._find is not None:
+            self.count += sum(map(len, self._find(data)))
 
 
 class Period(msgspec.Struct, frozen=True):

@@ -113,7 +113,7 @@ class Quotas:
             if self._renewal is None or self._renewal.done():
                 self._renewal = asyncio.create_task(self._renew())
         if any(limit.unit != "requests" for limit in reservation.limits):
-            reservation.letters = Letters()
+            reservation.letters = Letters(exchange.job.surface.client.words)
             exchange.ending.count_with(_Metered(reservation, reservation.letters, exchange.record))
         return reservation
 
@@ -241,9 +241,8 @@ class Quotas:
         until = datetime.fromtimestamp(limit.claim.until / 1000, UTC)
         message = f"this key may use {limit.words}, and has: it can go on at {until:%Y-%m-%dT%H:%M:%SZ}"
         fault = RequestError("rate", message, code=QUOTA, retry_after=wait, final=True)
-        if reservation.dialect.startswith("openai"):
-            # OpenAI has a kind of its own for it, under the same status. The others have not.
-            fault.error = msgspec.structs.replace(fault.error, kind="billing")
+        # Some dialects have a kind of their own for it, under the same status.
+        fault.error = msgspec.structs.replace(fault.error, kind=reservation.spent_quota)
         return fault
 
     async def _is_spent(self, caller: str, limit: Limit) -> bool:

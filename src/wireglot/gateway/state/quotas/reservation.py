@@ -15,6 +15,7 @@ from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.quotas.amounts import Letters, Period, day, expected_usage, month, whole_input
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.failures import AttemptFailed
+from wireglot.ir.errors import ErrorKind
 from wireglot.ir.outcome import Usage
 from wireglot.providers.prices import cost, price_of
 from wireglot.stores.base import Counters
@@ -23,7 +24,7 @@ from wireglot.stores.records import MICRO, Budget, KeyQuotas, Rate
 Unit = Literal["requests", "tokens", "cost"]
 
 NOTHING: Final[Mapping[Unit, int]] = {"requests": 0, "tokens": 0, "cost": 0}
-_MINUTE: Final = 60.0
+_MINUTE_SECONDS: Final = 60.0
 
 
 class Limit(msgspec.Struct, frozen=True):
@@ -40,7 +41,8 @@ class Reservation(msgspec.Struct):
     """What one request holds while it runs."""
 
     caller: str
-    dialect: str
+    spent_quota: ErrorKind
+    """What the client's dialect calls a budget that is spent."""
     settings: Settings
     limits: list[Limit]
     expected: Usage
@@ -91,10 +93,11 @@ def reserve(exchange: Exchange, target: Target, limits: KeyQuotas, *, holder: st
     """What a request may use, as claims on the limits of its key."""
     job = exchange.job
     caller, settings = job.caller.name, job.settings
-    found = Reservation(caller, job.dialect, settings, limits=[], expected=Usage(), expected_cost=0)
+    spent_quota = job.surface.client.spent_quota
+    found = Reservation(caller, spent_quota, settings, limits=[], expected=Usage(), expected_cost=0)
     if limits.requests_per_minute:
         most = limits.requests_per_minute
-        rate = Rate(f"rate:{caller}:rpm", 1, most, _MINUTE)
+        rate = Rate(f"rate:{caller}:rpm", 1, most, _MINUTE_SECONDS)
         found.limits.append(Limit("requests", rate, f"{most} requests a minute"))
     if limits.concurrent:
         found.place, found.most = f"places:{caller}", limits.concurrent
@@ -104,7 +107,7 @@ def reserve(exchange: Exchange, target: Target, limits: KeyQuotas, *, holder: st
     expected = found.expected = expected_usage(exchange, target)
     if limits.tokens_per_minute:
         most = limits.tokens_per_minute
-        rate = Rate(f"rate:{caller}:tpm", min(most, expected.total), most, _MINUTE)
+        rate = Rate(f"rate:{caller}:tpm", min(most, expected.total), most, _MINUTE_SECONDS)
         found.limits.append(Limit("tokens", rate, f"{most} tokens a minute"))
     budgets: tuple[tuple[Unit, int, str, Callable[[float], Period]], ...] = (
         ("tokens", limits.tokens_per_day, "day", day),

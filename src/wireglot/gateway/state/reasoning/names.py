@@ -21,8 +21,8 @@ from wireglot.wire.json import BadJson, decode, encode
 
 _NAME_BYTES: Final = 16
 _PREFIX_BYTES: Final = 32
-_TAIL: Final = 64
-_TEXT_LEAST: Final = 32
+_TAIL_LETTERS: Final = 64
+_TEXT_LETTERS_LEAST: Final = 32
 """Shorter answers without a call ("Done.") recur: they are found again only behind the same conversation."""
 _RECURRING: Final = re.compile(r".*[.:_-]\d{1,6}|.{0,5}", re.DOTALL)
 """Ids that count up anew in every conversation (Kimi's `functions.x:0`, `x_0`), or hardly differ."""
@@ -132,7 +132,7 @@ def _said(content: Iterable[Part]) -> Iterator[bytes]:
             yield encode(["r", part.call_id])
         elif type(part) is Media:
             held = part.data or part.text or part.url or part.file_id or ""
-            yield encode(["m", part.kind, len(held), held[-_TAIL:]])
+            yield encode(["m", part.kind, len(held), held[-_TAIL_LETTERS:]])
         elif type(part) is Foreign:
             yield encode(["f", part.type])
 
@@ -160,7 +160,7 @@ class Namer:
                 if self._session or not _RECURRING.fullmatch(call.id)
             ]
         text = "".join(part.text for part in content if type(part) is Text).strip()
-        if len(text) < _TEXT_LEAST:
+        if len(text) < _TEXT_LETTERS_LEAST:
             return []
         return [self._name(b"text", self._session.encode("utf-8", "replace"), encode(text))]
 

@@ -8,12 +8,12 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.envelope import UNREADABLE
+from wireglot.dialects.base import UNREADABLE
 from wireglot.gateway.state.reasoning.names import Turn, call_key, visible
 from wireglot.ir.content import Media, Part, Reasoning, Signature, Text, ToolCall
 
-_SIZE_MOST: Final = 1 << 20
-"""Bytes of a kept turn. Reasoning is far smaller; pictures are not."""
+_TURN_BYTES_MOST: Final = 1 << 20
+"""Reasoning is far smaller; pictures are not."""
 
 
 class KeptTurn(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -34,11 +34,11 @@ def pack(content: tuple[Part, ...]) -> bytes | None:
     """None: it is too large to be worth it."""
     try:
         body = _ENCODER.encode(KeptTurn(content))
-        if len(body) > _SIZE_MOST:
+        if len(body) > _TURN_BYTES_MOST:
             body = _ENCODER.encode(KeptTurn(tuple(part for part in content if type(part) is not Media)))
     except UnicodeEncodeError:  # half a character, which cannot be written
         return None
-    return body if len(body) <= _SIZE_MOST else None
+    return body if len(body) <= _TURN_BYTES_MOST else None
 
 
 def unpack(body: bytes) -> tuple[Part, ...] | None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from wireglot.dialects.base import Surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.job import Job
@@ -30,12 +31,9 @@ from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall
 from wireglot.ir.outcome import Response
 from wireglot.stores.base import StoreDown, Vault
 
-_DAY: Final = 86_400
-_LONG: Final = 3650 * _DAY
-_FAMILY: Final = {"code-assist": "gemini"}
-_DROPPED_BY_CLIENTS: Final = frozenset({"openai-chat", "gemini"})
-"""Dialects whose clients often send an answer back without its reasoning: Chat has no field for it, and
-Gemini's command line leaves thoughts out."""
+_DAY_SECONDS: Final = 86_400
+_KEPT_SECONDS_MOST: Final = 3650 * _DAY_SECONDS
+"""Where the settings say for ever."""
 _NOT_KEPT: Final = "reasoning not kept: the store is not available"
 _NOT_RECALLED: Final = "reasoning not recalled: the store is not available"
 
@@ -50,7 +48,7 @@ class ReasoningVault:
 
     def adopt(self, settings: Settings) -> None:
         days = settings.store.keep.vault_days
-        self._seconds = int(days * _DAY) or _LONG
+        self._seconds = int(days * _DAY_SECONDS) or _KEPT_SECONDS_MOST
         server = settings.server
         self._secrets = [server.secret.value.encode(), *(old.value.encode() for old in server.old_secrets)]
 
@@ -59,7 +57,7 @@ class ReasoningVault:
         job = exchange.job
         if job.asked.operation != "generate":
             return False
-        return any(_needs(job.dialect, target) for target in exchange.targets)
+        return any(_needs(job.surface, target) for target in exchange.targets)
 
     async def recall(self, exchange: Exchange) -> None:
         """Put back what the conversation's turns have lost on their way, and arrange for the next one."""
@@ -70,11 +68,11 @@ class ReasoningVault:
             return  # only its own vendor can read it
         keeper = _KeepsReasoning(self, exchange, history.prefix)
         exchange.ending.keep_with(keeper)
-        by_name = _carries_bare(job.dialect, targets)
+        by_name = _carries_bare(job.surface, targets)
         lacking = [
             turn
             for turn in history.turns
-            if not is_whole(turn.content, by_name) and not _brings_its_state(job.dialect, turn.content)
+            if not is_whole(turn.content, by_name) and not _brings_its_state(job.surface, turn.content)
         ]
         if not lacking:
             return
@@ -155,7 +153,7 @@ class _KeepsReasoning:
             return True
         limits = target.limits
         thinks = limits.thinking != "none" or limits.call_signatures
-        return thinks and _needs(self._exchange.job.dialect, target)
+        return thinks and _needs(self._exchange.job.surface, target)
 
     async def keep(self, response: Response) -> None:
         exchange = self._exchange
@@ -172,7 +170,7 @@ class _KeepsReasoning:
         )
         for content in (response.content, *(other.content for other in response.others)):
             worth = worth_keeping(content, text_counts=answered.limits.reasoning == "text")
-            if _is_lost_by(exchange.job.dialect, worth):
+            if _is_lost_by(exchange.job.surface, worth):
                 await self._vault.keep(exchange, self._prefix, worth)
 
 
@@ -193,35 +191,33 @@ class Recalled:
         await self._inner.answer(exchange)
 
 
-def _needs(client: str, target: Target) -> bool:
+def _needs(client: Surface, target: Target) -> bool:
     """Whether answers of this upstream hold state that clients of this dialect do not bring back."""
-    family = _FAMILY.get(target.dialect, target.dialect)
-    match client:
-        case "openai-chat":
-            return family != "openai-chat" or target.limits.reasoning == "text"
-        case "gemini" | "code-assist":
-            return family != "gemini"
-        case "anthropic":
-            return family == "gemini"
-    return False
+    match client.reasoning.returns:
+        case "all":
+            return False
+        case "own":
+            return target.surface.family != client.family or target.limits.reasoning == "text"
+        case "leading":
+            return target.surface.reasoning.signs_texts
 
 
-def _brings_its_state(client: str, content: tuple[Part, ...]) -> bool:
-    """Anthropic clients send the blocks before their calls back; only the end of an answer has no place."""
-    return client == "anthropic" and any(type(part) is ToolCall for part in content)
+def _brings_its_state(client: Surface, content: tuple[Part, ...]) -> bool:
+    """What was minted before a call comes back with it; only the end of an answer has no place."""
+    return client.reasoning.returns == "leading" and any(type(part) is ToolCall for part in content)
 
 
-def _is_lost_by(client: str, content: tuple[Part, ...]) -> bool:
-    if _FAMILY.get(client, client) in _DROPPED_BY_CLIENTS:
+def _is_lost_by(client: Surface, content: tuple[Part, ...]) -> bool:
+    if client.reasoning.drops_thoughts:
         return is_signed(content) or any(type(part) is Reasoning for part in content)
     # A signature behind a streamed text comes too late for the block that would carry it before it.
     return any(type(part) is Text and part.signature is not None for part in content)
 
 
-def _carries_bare(client: str, targets: tuple[Target, ...]) -> bool:
-    """Chat has a field for Gemini's signatures, in which they stand without their minter: another model or
-    account would be asked with them, in vain."""
-    return client == "openai-chat" and any(target.dialect != client for target in targets)
+def _carries_bare(client: Surface, targets: tuple[Target, ...]) -> bool:
+    """Whether signatures of others come back without their minter: another model or account would be asked
+    with them, in vain."""
+    return client.reasoning.bare_signatures and any(target.dialect != client.name for target in targets)
 
 
 def _put_back(exchange: Exchange, found: list[tuple[Turn, tuple[Part, ...]]], by_name: bool) -> list[Turn]:

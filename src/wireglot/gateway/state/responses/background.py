@@ -149,7 +149,7 @@ class Background:
             self._watch = asyncio.create_task(self._look())
         try:
             await work.run(answerer)
-        except Exception as bug:
+        except Exception as bug:  # a task of its own: nobody else would hear of it
             note_bug(bug, work.exchange.record.id, self._place.watch.note)
         finally:
             del self._works[work.caller, work.id], self._by_record[work.exchange.record.id]

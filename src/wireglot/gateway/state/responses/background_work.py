@@ -180,7 +180,7 @@ class Work:
                 self.task.uncancel()  # what is left to do is done
             self.refusal = RequestError("shed", "the gateway is shutting down", retry_after=1)
             return None
-        except Exception as problem:
+        except Exception as problem:  # whatever it is, the response must end, and say so
             self.refusal = problem
             error = error_of(problem, record.id, exchange.redactor, self._place.watch.note)
         record.failed(error)

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wireglot.gateway.streams.tap import Tap, tap
+from wireglot.dialects.base import Tap
+from wireglot.dialects.registry import surface
 from wireglot.wire.sse import FrameTooLarge
 
 _TEXT = b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"%b"},"finish_reason":null}]}'
@@ -31,7 +32,7 @@ def _told(heard: Tap) -> tuple[object, ...]:
 )
 def test_any_cutting_of_a_chat_stream_tells_the_same(kinds, gap, size):
     data = b"".join(_LINES[kind] + gap for kind in kinds)
-    by_the_byte, cut, whole, framed = (tap("openai-chat", 1 << 20) for _ in range(4))
+    by_the_byte, cut, whole, framed = (surface("openai-chat").tap(1 << 20) for _ in range(4))
     for at in range(len(data)):
         by_the_byte.feed(data[at : at + 1])
     for at in range(0, len(data), size):
@@ -43,7 +44,7 @@ def test_any_cutting_of_a_chat_stream_tells_the_same(kinds, gap, size):
 
 
 def test_an_end_before_the_usage_is_heard():
-    heard = tap("openai-chat", 1 << 20)
+    heard = surface("openai-chat").tap(1 << 20)
     heard.feed(b"".join(_LINES[kind] + b"\n\n" for kind in ("text", "done", "text", "usage")))
     assert heard.ended
     assert heard.usage is not None
@@ -53,4 +54,4 @@ def test_an_end_before_the_usage_is_heard():
 @pytest.mark.parametrize("name", ["openai-chat", "anthropic", "openai-responses"])
 def test_a_frame_larger_than_allowed_is_refused(name):
     with pytest.raises(FrameTooLarge):
-        tap(name, 1000).feed(_TEXT % (b"x" * 2000) + b"\n\n")
+        surface(name).tap(1000).feed(_TEXT % (b"x" * 2000) + b"\n\n")
