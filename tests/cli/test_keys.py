@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import complaint, run
-from tests.gateway.faults.faults_kit import BY_NAME, ask, wait_until
+from tests.gateway.faults.faults_kit import BY_NAME, ask
+from tests.waiting import wait_until
 from wireglot.testing.live_gateway import LiveGateway
 
 SECRET = "the-secret-of-the-owner-0123456789"

@@ -6,13 +6,13 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from pathlib import Path
 
 import pytest
 
 from tests.cli.running import COMMAND, PLAIN
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 
@@ -46,12 +46,13 @@ def test_it_serves_without_standard_descriptors(closed: str, tmp_path: Path) -> 
     environ = {**PLAIN, "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
     with subprocess.Popen(arguments, env=environ, cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
         try:
-            until = time.monotonic() + 20
-            while (port := port_of(process)) is None:
+
+            def port() -> int | None:
                 assert process.poll() is None, "it ended"
-                assert time.monotonic() < until, "it does not listen"
-                time.sleep(0.02)
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10) as answer:
+                return port_of(process)
+
+            address = f"http://127.0.0.1:{wait_until(port, 'it does not listen')}"
+            with urllib.request.urlopen(f"{address}/healthz", timeout=60) as answer:
                 assert answer.status == 200
             held = {os.readlink(f"/proc/{process.pid}/fd/{number}") for number in (0, 1, 2)}
             assert not any(place.startswith("socket:") for place in held)

@@ -9,8 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from tests.fleet.fleet_kit import Fleet, chat
-from tests.fleet.waiting import until
 from tests.stores.servers import needs_own_postgres, needs_own_redis
+from tests.waiting import wait_until
 from tools.servers import PostgresServer, RedisServer
 
 KEY = "a-key-of-the-configuration"
@@ -31,12 +31,12 @@ def test_a_gateway_starts_without_its_stores_and_finds_them_later(tmp_path: Path
             refused = two.ask(0, "POST", "/v1/responses", stored, key=KEY)
             assert refused.status == 503
             assert refused.json()["error"]["code"] == "storage_unavailable"
-            until(lambda: two.ask(0, "GET", "/readyz").json()["status"] == "degraded")
+            wait_until(lambda: two.ask(0, "GET", "/readyz").json()["status"] == "degraded")
             postgres.start()
             redis.start()
-            until(lambda: two.ask(0, "GET", "/readyz").json()["status"] == "ready")
+            wait_until(lambda: two.ask(0, "GET", "/readyz").json()["status"] == "ready")
             assert two.ask(0, "POST", "/v1/responses", stored, key=KEY).status == 200
             # What was answered while nothing could be written is in the books all the same.
-            until(lambda: two.admin(0, "GET", "/v1/admin/usage").json()["total"]["requests"] == 2)
+            wait_until(lambda: two.admin(0, "GET", "/v1/admin/usage").json()["total"]["requests"] == 2)
         finally:
             two.machines[0].kill()

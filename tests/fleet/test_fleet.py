@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from tests.fleet.fleet_kit import ADMIN, Fleet, chat, fleet, run
-from tests.fleet.waiting import until
 from tests.stores.servers import needs_own_postgres, needs_own_redis
+from tests.waiting import until, wait_until
 from tools.lab.link import Link, Reply
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
@@ -27,7 +27,7 @@ pytestmark = [needs_own_postgres, needs_own_redis]
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     with fleet(tmp_path_factory.mktemp("fleet")) as running:
         running.create_key("first")  # from now on every caller needs one, on both
-        until(lambda: all(running.ask(at, "GET", "/v1/models").status == 401 for at in (0, 1)))
+        wait_until(lambda: all(running.ask(at, "GET", "/v1/models").status == 401 for at in (0, 1)))
         yield running
 
 
@@ -83,7 +83,7 @@ def test_a_key_revoked_on_one_machine_is_refused_on_the_other(two: Fleet) -> Non
     key = two.create_key("leaver")
     _usable(two, key)
     assert two.admin(0, "DELETE", "/v1/admin/keys/leaver").status == 200
-    until(lambda: two.ask(1, "GET", "/v1/models", key=key).status == 401)
+    wait_until(lambda: two.ask(1, "GET", "/v1/models", key=key).status == 401)
 
 
 def test_usage_of_both_machines_is_in_one_account(two: Fleet) -> None:
@@ -91,7 +91,7 @@ def test_usage_of_both_machines_is_in_one_account(two: Fleet) -> None:
     _usable(two, key)
     for number in range(6):
         assert two.ask(number % 2, "POST", "/v1/chat/completions", chat("demo", "hi"), key=key).status == 200
-    until(lambda: two.ask(1, "GET", "/v1/usage?group_by=key", key=key).json()["total"]["requests"] == 6)
+    wait_until(lambda: two.ask(1, "GET", "/v1/usage?group_by=key", key=key).json()["total"]["requests"] == 6)
 
 
 def test_a_key_that_one_machine_found_exhausted_rests_on_the_other(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_key_that_one_machine_found_exhausted_rests_on_the_other(tmp_path: Pat
         with fleet(tmp_path, provider) as two:
             upstream.next(Behaviour(error=429, retry_after=60))
             assert two.ask(0, "POST", "/v1/chat/completions", chat("mine/m", "hi")).status == 429
-            until(
+            wait_until(
                 lambda: (
                     two.ask(1, "POST", "/v1/chat/completions", chat("mine/other", "hi")).status == 200
                     and two.ask(1, "POST", "/v1/chat/completions", chat("mine/m", "hi")).status == 429
@@ -150,9 +150,9 @@ class _Caller:
 async def progress(callers: list[_Caller], count: int = 5) -> None:
     """Until each of them has so many more acknowledged."""
     wanted = [len(caller.acknowledged) + count for caller in callers]
-    async with asyncio.timeout(60):
-        while any(len(caller.acknowledged) < each for caller, each in zip(callers, wanted, strict=True)):
-            await asyncio.sleep(0.02)
+    await until(
+        lambda: all(len(caller.acknowledged) >= each for caller, each in zip(callers, wanted, strict=True))
+    )
 
 
 def test_nothing_acknowledged_is_lost_when_a_machine_dies_and_redis_restarts(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_nothing_acknowledged_is_lost_when_a_machine_dies_and_redis_restarts(tmp
             assert word in reply.body.decode()
         rows = _rows(two)
         assert rows["ok"] >= len(acknowledged)
-        until(lambda: not _rows(two).get(""))  # what was open when it died is closed as a crash
+        wait_until(lambda: not _rows(two).get(""))  # what was open when it died is closed as a crash
 
 
 def _rows(two: Fleet) -> dict[str, int]:
@@ -192,4 +192,4 @@ def _rows(two: Fleet) -> dict[str, int]:
 
 def _usable(two: Fleet, key: str) -> None:
     """A new key is known to every machine within a second or two."""
-    until(lambda: all(two.ask(at, "GET", "/v1/models", key=key).status == 200 for at in (0, 1)))
+    wait_until(lambda: all(two.ask(at, "GET", "/v1/models", key=key).status == 200 for at in (0, 1)))

@@ -20,9 +20,9 @@ from tests.gateway.faults.faults_kit import (
     is_complete,
     post,
     provider,
-    wait_until,
 )
 from tests.gateway.faults.test_faults_process import Served, listens, serving, workers_of
+from tests.waiting import wait_until
 from wireglot.gateway.settings import ServerSettings, Settings
 from wireglot.gateway.supervisor import Supervisor, _bound
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -164,8 +164,8 @@ def test_a_worker_that_replaces_another_has_the_configuration_of_now(tmp_path: P
         before = workers_of(served)
         for worker in before:
             os.kill(worker, signal.SIGKILL)
-        wait_until(lambda: len(set(workers_of(served)) - set(before)) == 2, 10)
-        wait_until(lambda: served.log.read_bytes().count(b'"event":"reloaded"') >= 4, 10)
+        wait_until(lambda: len(set(workers_of(served)) - set(before)) == 2)
+        wait_until(lambda: served.log.read_bytes().count(b'"event":"reloaded"') >= 4)
         body = encode(A.body("added/m1", "hi", False))
         for _ in range(6):
             assert post(served.port, "/v1/messages", body).status == 200

@@ -207,15 +207,6 @@ async def serving(app: FakeApp | None = None, limits: Limits | None = None) -> A
         await server.drain(0)
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that must come; the time is only there to end a test that fails."""
-    for _ in range(1000):
-        if condition():
-            return
-        await asyncio.sleep(0.005)
-    pytest.fail("did not happen")
-
-
 def post(path: str, body: bytes, *extra: str) -> bytes:
     lines = "".join(f"{line}\r\n" for line in extra)
     return (

@@ -21,8 +21,8 @@ from tests.http.server_kit import (
     post,
     runner,
     serving,
-    until,
 )
+from tests.waiting import until
 from wireglot.http.application import Head, Refusal, Reply
 from wireglot.http.server.hub import Hub
 from wireglot.http.server.server import HttpServer

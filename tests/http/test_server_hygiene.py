@@ -8,7 +8,8 @@ import json
 import pytest
 
 from tests.http.limits_kit import Limits
-from tests.http.server_kit import HOST, FakeApp, Run, get, loops, post, runner, serving, until
+from tests.http.server_kit import HOST, FakeApp, Run, get, loops, post, runner, serving
+from tests.waiting import until
 from wireglot.http.application import Refusal
 
 POST = b"POST / HTTP/1.1\r\n" + HOST

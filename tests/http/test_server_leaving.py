@@ -19,8 +19,8 @@ from tests.http.server_kit import (
     runner,
     serving,
     slow_reader,
-    until,
 )
+from tests.waiting import until
 from wireglot.http.application import Head, Reply
 
 

@@ -26,8 +26,8 @@ from tests.http.server_kit import (
     runner,
     serving,
     slow_reader,
-    until,
 )
+from tests.waiting import until
 from wireglot.http.application import Head, Refusal, Reply
 from wireglot.http.server.body import ChunkedBody, SizedBody
 from wireglot.http.server.connection import ServerConnection

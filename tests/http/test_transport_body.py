@@ -16,8 +16,8 @@ from tests.http.transport_kit import (
     opened,
     post,
     scenario,
-    until,
 )
+from tests.waiting import until
 from wireglot.http.transport import Outbound, TransportFault
 
 OK = b"HTTP/1.1 200 OK\r\n"

@@ -17,8 +17,8 @@ from tests.http.transport_kit import (
     opened,
     post,
     scenario,
-    until,
 )
+from tests.waiting import until
 from wireglot.http.client.connection import ClientConnection
 from wireglot.http.client.pool import Pool
 from wireglot.http.transport import Timeouts, TransportFault

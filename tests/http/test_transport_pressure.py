@@ -15,8 +15,8 @@ from tests.http.transport_kit import (
     post,
     scenario,
     stalled,
-    until,
 )
+from tests.waiting import until
 
 OK = b"HTTP/1.1 200 OK\r\n"
 

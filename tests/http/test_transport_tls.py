@@ -21,8 +21,8 @@ from tests.http.transport_kit import (
     post,
     scenario,
     stalled,
-    until,
 )
+from tests.waiting import until
 from wireglot.http.client.dial import default_context
 from wireglot.http.transport import TransportFault
 

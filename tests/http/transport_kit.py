@@ -16,6 +16,7 @@ import pytest
 import uvloop
 
 from tests.http.limits_kit import Limits
+from tests.waiting import until
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.transport import Outbound, Timeouts
 
@@ -174,12 +175,6 @@ def black_hole(host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
         yield f"http://{host}:{listening.getsockname()[1]}/"
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.002)
-
-
 def descriptors() -> int:
     """How many sockets are open."""
     count = 0
@@ -198,9 +193,7 @@ def run_on(loop: str, work: Coroutine[Any, Any, None]) -> None:
         before = descriptors()
         await work
         await until(lambda: len(asyncio.all_tasks()) == 1)
-        with contextlib.suppress(TimeoutError):
-            await until(lambda: descriptors() <= before)
-        assert descriptors() <= before, "sockets were left open"
+        await until(lambda: descriptors() <= before, "sockets were left open")
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop if loop == "uvloop" else None) as runner:
         complaints: list[dict[str, Any]] = []

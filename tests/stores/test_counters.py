@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 
 import pytest
 
+from tests.waiting import until
 from wireglot.stores.records import Budget, Rate
 
 HOUR = 3600.0
@@ -19,13 +19,6 @@ def later() -> int:
 
 def rate(amount: int = 1, name: str = "r", limit: int = 10) -> Rate:
     return Rate(name, amount, limit, HOUR)
-
-
-async def eventually(ask: Callable[[], Awaitable[bool]]) -> None:
-    """What ends by itself has nobody who could tell us."""
-    async with asyncio.timeout(20):
-        while not await ask():
-            await asyncio.sleep(0.01)
 
 
 def test_a_rate_passes_up_to_its_limit_and_then_tells_the_wait(run, counters):
@@ -151,7 +144,7 @@ def test_no_more_than_the_limit_hold_a_place(run, counters):
 
 def test_the_place_of_one_that_died_becomes_free(run, counters):
     run(counters.enter("n", "dead", 1, 0.05))
-    run(eventually(lambda: counters.enter("n", "next", 1, HOUR)))
+    run(until(lambda: counters.enter("n", "next", 1, HOUR)))
     assert run(counters.enter("n", "dead", 1, HOUR)) is False
 
 
@@ -171,7 +164,7 @@ def test_cool_downs_end(run, counters):
     async def over() -> bool:
         return set(await counters.cooling()) == {"b"}
 
-    run(eventually(over))
+    run(until(over))
 
 
 def test_a_lock_has_one_holder(run, counters):
@@ -188,7 +181,7 @@ def test_a_lock_has_one_holder(run, counters):
 
 def test_a_lock_ends_by_itself(run, counters):
     run(counters.lock("n", "dead", 0.05))
-    run(eventually(lambda: counters.lock("n", "next", HOUR)))
+    run(until(lambda: counters.lock("n", "next", HOUR)))
     run(counters.unlock("n", "dead"))
     assert run(counters.lock("n", "dead", HOUR)) is False
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import until
 from wireglot.stores.journal.disk import Disk
 from wireglot.stores.journal.journal import Journal, JournalFull
 from wireglot.stores.journal.orphans import orphans
@@ -38,12 +39,6 @@ def files(folder: Path) -> list[Path]:
 
 def within(work: Callable[[], Any]) -> None:
     asyncio.run(work())
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.001)
 
 
 def read_all(journal: Journal) -> list[UsageRow]:

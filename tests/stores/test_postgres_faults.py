@@ -11,6 +11,7 @@ import asyncpg  # type: ignore[import-untyped]  # it ships no types
 import pytest
 
 from tests.stores.servers import needs_own_postgres, with_option
+from tests.waiting import until
 from tools.servers import PostgresServer
 from wireglot.stores.base import StoreDown
 from wireglot.stores.postgres import PostgresEngine
@@ -87,6 +88,14 @@ class Load:
         assert len({(piece.parent, piece.number) for piece in pieces}) == len(pieces)
 
 
+async def is_up(engine: PostgresEngine) -> bool:
+    try:
+        await engine.check()
+    except StoreDown:
+        return False
+    return True
+
+
 def under_load(url: str, hurt: Callable[[Load], Awaitable[None]]) -> None:
     async def test() -> None:
         engine = await PostgresEngine.open(url)
@@ -132,9 +141,7 @@ def test_after_kill_9_everything_acknowledged_is_there(server: PostgresServer, u
     async def hurt(load: Load) -> None:
         for _ in range(2):
             await asyncio.to_thread(server.kill)
-            async with asyncio.timeout(60):
-                while not load.refused:
-                    await asyncio.sleep(0.01)
+            await until(lambda: load.refused)
             load.refused = 0
             await asyncio.to_thread(server.start)
             await load.goes_on()
@@ -158,13 +165,7 @@ def test_a_silent_server_is_down_and_comes_back_by_itself(server: PostgresServer
         assert {type(answer) for answer in answers} == {StoreDown}
         assert {str(answer) for answer in answers} == {"PostgreSQL does not answer in time"}
         server.resume()
-        async with asyncio.timeout(30):
-            while True:
-                try:
-                    await engine.check()
-                    break
-                except StoreDown:
-                    await asyncio.sleep(0.05)
+        await until(lambda: is_up(engine))
         assert len(await engine.documents.get("a", "k", ["1"])) == 1
         await engine.close()
 
@@ -238,22 +239,18 @@ def test_a_server_that_only_reads_is_down_for_writers_and_in_the_check(
         admin = await asyncpg.connect(server.url)
         await admin.execute("ALTER SYSTEM SET default_transaction_read_only = on")
         await admin.execute("SELECT pg_reload_conf()")
-        async with asyncio.timeout(30):
-            while await admin.fetchval("SHOW default_transaction_read_only") != "on":
-                await asyncio.sleep(0.01)
+
+        async def only_reads() -> bool:
+            return str(await admin.fetchval("SHOW default_transaction_read_only")) == "on"
+
+        await until(only_reads)
         for asked in (engine.check(), engine.ledger.apply([UsageRow("u", "a", 1)])):
             with pytest.raises(StoreDown, match="read-only"):
                 await asked
         await admin.execute("SET default_transaction_read_only = off")
         await admin.execute("ALTER SYSTEM RESET default_transaction_read_only")
         await admin.execute("SELECT pg_reload_conf()")
-        async with asyncio.timeout(30):
-            while True:
-                try:
-                    await engine.check()
-                    break
-                except StoreDown:
-                    await asyncio.sleep(0.05)
+        await until(lambda: is_up(engine))
         await admin.close()
         await engine.close()
 

@@ -10,6 +10,7 @@ import pytest
 from redis.asyncio import Redis
 
 from tests.stores.servers import needs_own_redis
+from tests.waiting import until
 from tools.servers import RedisServer
 from wireglot.stores.base import StoreDown, StoreUnusable
 from wireglot.stores.records import Budget, Rate
@@ -24,14 +25,12 @@ def server() -> Iterator[RedisServer]:
         yield one
 
 
-async def well_again(counters: RedisCounters) -> None:
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                await counters.check()
-                return
-            except StoreDown:
-                await asyncio.sleep(0.02)
+async def is_up(counters: RedisCounters) -> bool:
+    try:
+        await counters.check()
+    except StoreDown:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("how", ["restart", "kill"])
@@ -58,16 +57,12 @@ def test_counters_work_again_after_the_server_was_restarted_under_load(server: R
         for _ in range(2):
             if how == "kill":
                 await asyncio.to_thread(server.kill)
-                async with asyncio.timeout(30):
-                    while not refused:
-                        await asyncio.sleep(0.01)
+                await until(lambda: refused)
                 await asyncio.to_thread(server.start)
             else:
                 await asyncio.to_thread(server.restart)
             before = taken
-            async with asyncio.timeout(30):
-                while taken < before + 50:
-                    await asyncio.sleep(0.01)
+            await until(lambda before=before: taken >= before + 50)  # type: ignore[misc]  # bound at once on purpose
         ended.set()
         await asyncio.gather(*tasks)
         assert await vault.recall("a", ["n"]) == {"n": b"v"}
@@ -109,7 +104,7 @@ def test_a_silent_server_is_down_soon_and_comes_back_by_itself(server: RedisServ
             )
         assert {type(answer) for answer in answers} == {StoreDown}
         server.resume()
-        await well_again(counters)
+        await until(lambda: is_up(counters))
         await vault.keep("a", {"n": b"v"}, 60)
         assert await vault.recall("a", ["n"]) == {"n": b"v"}
         await counters.close()

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from tests.stores.servers import needs_redis, redis_url
+from tests.waiting import until
 from wireglot.stores.redis import open_redis
 
 pytestmark = needs_redis
@@ -96,11 +97,8 @@ asyncio.run(main())
 
     async def test() -> None:
         counters, _ = await open_redis(url, connect_seconds=30, call_seconds=30)
-        async with asyncio.timeout(60):
-            while not await counters.lock("l", "alive", 60):
-                await asyncio.sleep(0.01)
-            while not await counters.enter("p", "alive", 1, 60):
-                await asyncio.sleep(0.01)
+        await until(lambda: counters.lock("l", "alive", 60))
+        await until(lambda: counters.enter("p", "alive", 1, 60))
         await counters.unlock("l", "dead")
         assert not await counters.lock("l", "another", 60)
         await counters.close()
@@ -119,8 +117,7 @@ def test_places_are_never_given_twice(limit: int) -> None:
         async def comes(number: int) -> None:
             nonlocal inside, most
             counters = stores[number % 3]
-            while not await counters.enter("p", str(number), limit, 60):
-                await asyncio.sleep(0.001)
+            await until(lambda: counters.enter("p", str(number), limit, 60))
             inside += 1
             most = max(most, inside)
             await asyncio.sleep(0)

@@ -14,8 +14,8 @@ import apsw
 import msgspec
 import pytest
 
-from tests.fleet.waiting import until
 from tests.upgrade.left_behind_kit import RELEASED, THIS_TREE, Restarted, packed, plain, restarted
+from tests.waiting import wait_until
 from tools.lab.forms import read_database
 from tools.lab.leave_behind import unpack
 from tools.lab.scenario import sent
@@ -131,7 +131,7 @@ def test_the_journal_holds_what_the_store_has_not_got(left: Path, tmp_path: Path
 
 
 def test_every_acknowledged_request_is_one_row_of_usage(now: Restarted) -> None:
-    until(lambda: _crashed(now) == now.told.crashed)
+    wait_until(lambda: _crashed(now) == now.told.crashed)
     rows = now.exported("usage")
     count = Counter(row["id"] for row in rows)
     assert set(count.values()) == {1}
@@ -145,7 +145,7 @@ def test_every_acknowledged_request_is_one_row_of_usage(now: Restarted) -> None:
 
 
 def test_usage_is_told_by_the_command_and_the_page(now: Restarted) -> None:
-    until(lambda: _crashed(now) == now.told.crashed)
+    wait_until(lambda: _crashed(now) == now.told.crashed)
     spent: Counter[str] = Counter()
     requests: Counter[str] = Counter()
     for row in now.exported("usage"):

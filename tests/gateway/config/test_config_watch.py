@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.config.config_files import QUIET, written
+from tests.waiting import until
 from wireglot.gateway.config import ConfigError, Watcher, load
 from wireglot.gateway.settings import Settings
 
@@ -90,12 +91,11 @@ def test_now_loads_at_once_and_unchanged(tmp_path: Path, with_file: bool) -> Non
     async def ask() -> None:
         running = asyncio.create_task(seen.watcher.run())
         seen.watcher.now()
-        while not seen.changes:
-            await asyncio.sleep(0)
+        await until(lambda: seen.changes)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
-    asyncio.run(asyncio.wait_for(ask(), 5))
+    asyncio.run(ask())
     assert seen.counts == (1, 0)
 
 
@@ -105,12 +105,11 @@ def test_the_task_finds_a_change_by_itself(tmp_path: Path) -> None:
     async def wait() -> None:
         running = asyncio.create_task(seen.watcher.run())
         written(tmp_path, "[server]\nport = 9\n[providers.demo]\n")
-        while not seen.changes:
-            await asyncio.sleep(0.001)
+        await until(lambda: seen.changes)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
-    asyncio.run(asyncio.wait_for(wait(), 5))
+    asyncio.run(wait())
     assert seen.changes[0].server.port == 9
 
 
@@ -140,12 +139,11 @@ def test_settings_that_cannot_be_taken_up_are_told_without_their_content_and_the
         running = asyncio.create_task(watcher.run())
         for count in (1, 2):
             watcher.now()
-            while len(changes) < count:
-                await asyncio.sleep(0)
+            await until(lambda count=count: len(changes) >= count)  # type: ignore[misc]  # bound at once on purpose
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
-    asyncio.run(asyncio.wait_for(ask(), 5))
+    asyncio.run(ask())
     assert [problem.found for error in errors for problem in error.problems] == ["LookupError"]
     assert "sk-secret" not in str(errors[0])
 

@@ -7,12 +7,12 @@ import http.client
 import re
 import socket
 import struct
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
+from tests.waiting import wait_until
 from wireglot.testing.live_gateway import BASES, LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 from wireglot.wire.json import decode, encode
@@ -322,14 +322,6 @@ def _checked(told: Told) -> Told:
     for secret in (KEY, "127.0.0.1", "Traceback", ".py", " at 0x"):
         assert secret not in told.message, told.message
     return told
-
-
-def wait_until(look: Callable[[], Any], seconds: float = 5.0) -> None:
-    """Until it is so; not an assertion about time, only a bound on waiting."""
-    until = time.monotonic() + seconds
-    while not look():
-        assert time.monotonic() < until, "it never became so"
-        time.sleep(0.005)
 
 
 def logged(gateway: LiveGateway, answered: Answered) -> dict[str, Any]:

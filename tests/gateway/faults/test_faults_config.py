@@ -18,9 +18,9 @@ from tests.gateway.faults.faults_kit import (
     provider,
     start,
     told,
-    wait_until,
 )
 from tests.gateway.faults.faults_stages import EVERY, A, C, Stage, digest_of
+from tests.waiting import wait_until
 from wireglot.gateway.settings import Settings
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream

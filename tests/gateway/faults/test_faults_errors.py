@@ -21,7 +21,6 @@ from tests.gateway.faults.faults_kit import (
     provider,
     start,
     told,
-    wait_until,
 )
 from tests.gateway.faults.faults_stages import (
     BEARER,
@@ -33,6 +32,7 @@ from tests.gateway.faults.faults_stages import (
     digest_of,
     stage_behind,
 )
+from tests.waiting import wait_until
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
 LIMIT = 4096

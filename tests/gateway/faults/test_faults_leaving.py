@@ -22,7 +22,6 @@ from tests.gateway.faults.faults_kit import (
     model_at,
     provider,
     start,
-    wait_until,
 )
 from tests.gateway.faults.faults_stages import (
     OWN_AND_CHAT,
@@ -35,6 +34,7 @@ from tests.gateway.faults.faults_stages import (
     recorded,
     stage_behind,
 )
+from tests.waiting import wait_until
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import encode
 

@@ -24,9 +24,9 @@ from tests.gateway.faults.faults_kit import (
     is_complete,
     post,
     told_in_stream,
-    wait_until,
 )
 from tests.gateway.faults.faults_stages import OWN_AND_CHAT, A
+from tests.waiting import wait_until
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import encode
 
@@ -50,7 +50,7 @@ class Served:
             self.port = int(found[1]) if found else 0
             return bool(found)
 
-        wait_until(look, 20)
+        wait_until(look)
         assert self.get("/healthz")[0] == 200  # it answers, so it hears signals too
 
     def start(self, client: Client, source: str) -> Call:
@@ -159,8 +159,8 @@ def test_a_worker_that_dies_is_replaced_and_all_end_together(tmp_path: Path) -> 
         assert sum(map(int, counted)) == 12, "whoever is asked adds up all of them"
         victim = workers_of(served)[0]
         os.kill(victim, signal.SIGKILL)
-        wait_until(lambda: victim not in workers_of(served) and len(workers_of(served)) == 2, 10)
-        wait_until(lambda: b'state="answered"} 2' in served.get("/metrics")[1], 10)
+        wait_until(lambda: victim not in workers_of(served) and len(workers_of(served)) == 2)
+        wait_until(lambda: b'state="answered"} 2' in served.get("/metrics")[1])
         served.process.send_signal(signal.SIGTERM)
         assert served.process.wait(10) == 0
         assert not listens(served.port)

@@ -19,7 +19,6 @@ from tests.gateway.faults.faults_kit import (
     model_at,
     provider,
     start,
-    wait_until,
 )
 from tests.gateway.faults.faults_stages import (
     EVERY,
@@ -35,6 +34,7 @@ from tests.gateway.faults.faults_stages import (
     one,
     stage_behind,
 )
+from tests.waiting import wait_until
 from wireglot.gateway.settings import BreakerPolicy
 from wireglot.gateway.targets.health import Breaker
 from wireglot.http.client import dial

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import time
 
 import openai
 from openai.types.responses import Response
 
+from tests.waiting import wait_until
 from wireglot.testing.live_gateway import LiveGateway
 
 ONCE = {"retry": "{retries = 0}", "breaker": "{consecutive = 1000000, minimum = 1000000}"}
@@ -29,8 +29,9 @@ def client(gateway: LiveGateway, name: str = "one") -> openai.OpenAI:
 
 def finished(gpt: openai.OpenAI, id: str) -> Response:
     """The response once it has ended, looked at as clients do."""
-    until = time.monotonic() + 15
-    while (response := gpt.responses.retrieve(id)).status in RUNNING:
-        assert time.monotonic() < until, "it does not end"
-        time.sleep(0.02)
-    return response
+
+    def ended() -> Response | None:
+        response = gpt.responses.retrieve(id)
+        return None if response.status in RUNNING else response
+
+    return wait_until(ended, "it does not end")

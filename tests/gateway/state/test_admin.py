@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.gateway.faults.faults_kit import BY_NAME, ask, is_complete, provider, start, told, wait_until
+from tests.gateway.faults.faults_kit import BY_NAME, ask, is_complete, provider, start, told
+from tests.waiting import wait_until
 from wireglot.stores.base import StoreDown
 from wireglot.stores.records import Document
 from wireglot.testing.live_gateway import LiveGateway

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ import openai
 import pytest
 
 from tests.gateway.state.background_kit import finished
+from tests.waiting import wait_until
 from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.responses.heartbeat import BEAT, Heartbeats
 from wireglot.gateway.state.stored_forms import RESPONSE
@@ -51,11 +51,12 @@ def serving(upstream: ScriptedUpstream, folder: Path) -> Iterator[tuple[subproce
     with log.open("wb") as sink:
         process = subprocess.Popen([*command, "--log", "json"], stderr=sink, stdout=sink, env=environ)
     try:
-        until = time.monotonic() + 20
-        while (found := re.search(rb'"listening".*?(http://127\.0\.0\.1:\d+)', log.read_bytes())) is None:
+
+        def listening() -> re.Match[bytes] | None:
             assert process.poll() is None, log.read_text()
-            assert time.monotonic() < until
-            time.sleep(0.02)
+            return re.search(rb'"listening".*?(http://127\.0\.0\.1:\d+)', log.read_bytes())
+
+        found = wait_until(listening)
         yield process, found[1].decode()
     finally:
         if process.poll() is None:
@@ -78,9 +79,7 @@ def test_another_process_streams_and_cancels_what_one_works_on(
         first = next(iter(stream))
         assert first.type == "response.created"
         stream.close()
-        until = time.monotonic() + 10
-        while there.responses.retrieve(first.response.id).status == "queued":
-            assert time.monotonic() < until
+        wait_until(lambda: there.responses.retrieve(first.response.id).status != "queued")
         elsewhere = list(there.responses.retrieve(first.response.id, stream=True, starting_after=0))
         assert elsewhere[0].sequence_number == 1
         assert elsewhere[-1].type == "response.completed"

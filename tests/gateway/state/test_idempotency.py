@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import http.client
 import json
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import openai
 import pytest
 
+from tests.waiting import wait_until
 from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.stored_forms import IDEMPOTENT
 from wireglot.stores import StoreDown
@@ -61,13 +61,12 @@ def post(gateway: LiveGateway, path: str, body: dict[str, Any], key: str, **head
 
 def until_not_in_flight(gateway: LiveGateway, key: str) -> Answer:
     """The first answer that is not "being answered": a key is freed a moment after its request has ended."""
-    until = time.monotonic() + 10
-    while time.monotonic() < until:
+
+    def answered() -> Answer | None:
         answer = post(gateway, CHAT, HELLO, key)
-        if answer.status != 409:
-            return answer
-        time.sleep(0.02)
-    raise TimeoutError("the key stays taken")
+        return None if answer.status == 409 else answer
+
+    return wait_until(answered, "the key stays taken")
 
 
 @pytest.fixture(scope="module")
@@ -320,11 +319,13 @@ def test_a_claim_is_renewed_while_its_request_runs(
         )
         upstream.wait_for(1)
         seen: set[int] = set()
-        until = time.monotonic() + 10
-        while len(seen) < 3:
-            assert time.monotonic() < until
+
+        def renewed() -> bool:
             claims = open_gateway.call(documents.recent("local", IDEMPOTENT, limit=1))
-            seen |= {claim.expires for claim in claims}
+            seen.update(claim.expires for claim in claims)
+            return len(seen) >= 3
+
+        wait_until(renewed)
         assert post(open_gateway, CHAT, HELLO, "beats").status == 409
 
 

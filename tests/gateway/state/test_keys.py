@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tests.gateway.kit import head, match, settings
+from tests.waiting import until
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import ClientKey, ProcessLimits, Secret, ServerSettings
@@ -236,9 +237,7 @@ def test_the_table_looks_by_itself() -> None:
         await house.table.start()
         try:
             await house.ring.revoke("me")
-            async with asyncio.timeout(5):
-                while house.opens(key):
-                    await asyncio.sleep(0.02)
+            await until(lambda: not house.opens(key))
         finally:
             await house.table.close()
 

@@ -20,6 +20,7 @@ from tests.gateway.state.ledger_kit import (
     target,
     usage_ledger,
 )
+from tests.waiting import until
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.state.ledger.drain import DrainPace
@@ -102,9 +103,7 @@ def test_whoever_asks_does_not_wait_for_the_next_try_of_a_store_that_was_down(tm
         await kept.start()
         ledger.down = True
         begin(kept, job_of(1, settings), target(settings))
-        async with asyncio.timeout(10):
-            while "usage spooled" not in notes.events():
-                await asyncio.sleep(0.001)
+        await until(lambda: "usage spooled" in notes.events())
         ledger.down = False
         assert await kept.flush(10)
         assert list(ledger.rows) == ["req_1"]
@@ -306,9 +305,7 @@ def test_a_full_journal_lets_requests_go_on_and_says_so_loudly(tmp_path: Path) -
         metrics = Metrics()
         kept.publish(metrics)
         await kept.start()
-        async with asyncio.timeout(10):
-            while kept.journal.room < 40 * 1024:  # its files are being made
-                await asyncio.sleep(0.001)
+        await until(lambda: kept.journal.room >= 40 * 1024)  # its files are being made
         ledger.down = True
         jobs = [job_of(number, settings) for number in range(600)]
         for job in jobs:
@@ -423,9 +420,7 @@ def test_an_error_that_hits_every_row_is_waited_out_and_no_row_is_dropped(tmp_pa
                 job = job_of(number, settings)
                 begin(kept, job, target(settings))
                 kept.finish(job.record)
-            async with asyncio.timeout(10):
-                while ledger.failed < 30:
-                    await asyncio.sleep(0.001)
+            await until(lambda ledger=ledger: ledger.failed >= 30)  # type: ignore[misc]  # bound at once on purpose
             assert kept.trouble == "no usage can be written (LookupError)"
             ledger.broken = False
             assert await kept.flush(10)
@@ -454,9 +449,7 @@ def test_a_lone_row_that_no_store_can_take_is_dropped_once_others_pass(tmp_path:
             job = job_of(number, settings)
             begin(kept, job, target(settings))
             kept.finish(job.record)
-            async with asyncio.timeout(10):
-                while ledger.failed < 3:  # it stands there by itself
-                    await asyncio.sleep(0.001)
+            await until(lambda: ledger.failed >= 3)  # it stands there by itself
         assert await kept.flush(10)
         assert sorted(ledger.rows) == ["req_1", "req_2"]
         assert notes.events() == ["usage spooled", "usage refused", "usage caught up"]
@@ -512,9 +505,7 @@ def test_who_stops_while_journals_are_taken_over_leaves_them_to_others(tmp_path:
         await _leave_journals(ledger, settings)
         stuck = usage_ledger(ledger, settings, "stuck")
         starting = asyncio.create_task(stuck.start())
-        async with asyncio.timeout(10):
-            while not stuck.trouble:  # it has them, and waits for the store
-                await asyncio.sleep(0.001)
+        await until(lambda: stuck.trouble)  # it has them, and waits for the store
         await asyncio.gather(stuck.close(), starting)
         ledger.down = False
         heir = usage_ledger(ledger, settings, "heir")

@@ -13,7 +13,8 @@ import pytest
 from google import genai
 from google.genai import errors, types
 
-from tests.gateway.faults.faults_kit import BY_NAME, Call, ask, provider, start, told, wait_until
+from tests.gateway.faults.faults_kit import BY_NAME, Call, ask, provider, start, told
+from tests.waiting import wait_until
 from wireglot.stores.memory import MemoryCounters
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream

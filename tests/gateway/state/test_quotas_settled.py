@@ -9,6 +9,7 @@ import pytest
 
 from tests.gateway.kit import exchange
 from tests.gateway.state.quotas_kit import SETTINGS, Desk, run
+from tests.waiting import until
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.exchange import Exchange
@@ -101,9 +102,7 @@ def test_the_place_of_a_stream_of_hours_is_renewed(monkeypatch: pytest.MonkeyPat
         for _ in range(5):
             desk.clock += 50
             before = desk.counters._places["places:me"][claim.holder]
-            async with asyncio.timeout(5):
-                while desk.counters._places["places:me"][claim.holder] == before:
-                    await asyncio.sleep(0.001)
+            await until(lambda before=before: desk.counters._places["places:me"][claim.holder] != before)  # type: ignore[misc]  # bound at once on purpose
             await desk.refused()
         await desk.settle(claim, None)
         await desk.admit()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.gateway.state.responses_kit import ALICE, BOB, Stage, stage_fixtures
+from tests.waiting import wait_until
 from wireglot.stores.records import UsageRow
 
 CHAT, MESSAGES, SIMPLE = "/v1/chat/completions", "/v1/messages", "/v1/gemini"
@@ -323,12 +323,3 @@ def test_sessions_of_the_same_millisecond_are_all_listed() -> None:
             *(f"named-{number:02}" for number in reversed(range(12))),
             "named-old",
         ]
-
-
-def wait_until(condition: Any) -> None:
-    """What is written beside the answers is there soon after them."""
-    for _ in range(500):
-        if condition():
-            return
-        time.sleep(0.01)
-    raise TimeoutError

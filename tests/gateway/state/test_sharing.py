@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import until
 from wireglot.gateway.state import sharing
 from wireglot.gateway.state.sharing import Sharing
 from wireglot.gateway.targets.health import QUARANTINE_SECONDS, Health
@@ -70,12 +71,6 @@ async def end(*members: Member) -> None:
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(work)
-
-
-async def until(look: Any) -> None:
-    async with asyncio.timeout(5):
-        while not look():
-            await asyncio.sleep(0.01)
 
 
 def test_a_key_that_one_process_found_exhausted_rests_in_all(tmp_path: Path) -> None:

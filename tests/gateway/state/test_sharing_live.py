@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.faults.faults_kit import BY_NAME, ask, provider, start, told, wait_until
+from tests.gateway.faults.faults_kit import BY_NAME, ask, provider, start, told
 from tests.gateway.state.test_admin import SECRET, admin, bearer
+from tests.waiting import wait_until
 from wireglot.stores.memory import MemoryCounters
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ import pytest
 from tests.gateway.state.background_kit import ONCE, client
 from tests.gateway.state.quotas_kit import Desk
 from tests.gateway.state.test_admin import SECRET, admin, create
+from tests.waiting import DEADLINE_SECONDS, until, wait_until
 from wireglot.gateway.state.keys.table import KeyTable
 from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.responses.heartbeat import BEAT
@@ -29,13 +28,6 @@ from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 TOML = f'[providers.demo]\n[server]\nadmin_secret = "{SECRET}"\n'
 
 QUICK = Pace(background_look_seconds=0.02)
-
-
-def wait(look: Callable[[], Any]) -> None:
-    until = time.monotonic() + 10
-    while not look():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def test_an_error_is_told_once_and_the_work_goes_on() -> None:
@@ -55,8 +47,7 @@ def test_an_error_is_told_once_and_the_work_goes_on() -> None:
                 raise kind("x")
 
         task = asyncio.create_task(guard.forever(turn, lambda: 0.0))
-        async with asyncio.timeout(5):
-            await over.wait()
+        await asyncio.wait_for(over.wait(), DEADLINE_SECONDS)
         await stop(task, None)
         assert task.cancelled()
         assert notes == [("bug", "ValueError")] * 2
@@ -91,7 +82,7 @@ def test_a_key_of_a_later_version_or_a_damaged_one_keeps_no_other_out(
             for name, value in (("later", json.dumps(later).encode()), ("damaged", b"{")):
                 connection.execute("INSERT INTO keys (name, body) VALUES (?, ?)", (name, value))
             connection.execute("UPDATE revisions SET value = value + 1 WHERE name = 'keys'")
-        wait(lambda: table.find("e" * 64))
+        wait_until(lambda: table.find("e" * 64))
         assert table.find(body["digest"]) is not None
         create(gateway, "another")
         (line,) = gateway.wait_log(1, "key not readable")
@@ -151,9 +142,7 @@ def test_the_place_of_a_stream_is_renewed_after_an_odd_error(monkeypatch: pytest
         monkeypatch.setattr(desk.counters, "enter", enter)
         desk.clock += 50
         before = desk.counters._places["places:me"][claim.holder]
-        async with asyncio.timeout(5):
-            while desk.counters._places["places:me"][claim.holder] == before:
-                await asyncio.sleep(0.001)
+        await until(lambda: desk.counters._places["places:me"][claim.holder] != before)
         assert desk.notes == ["bug"]
         await desk.limiter.close()
 
@@ -209,12 +198,12 @@ def test_whoever_looks_for_orders_and_tells_that_we_live_goes_on(monkeypatch: py
             seen.update(each.body for each in gateway.call(documents.get("local", BEAT, [id])))
             return len(seen) > 2
 
-        wait(moves)
+        wait_until(moves)
         assert [line["where"] for line in gateway.wait_log(1, "bug")] == ["background: orders"]
         assert service._watch is not None
         gateway.call(stop(service._watch))
         client(gateway).responses.create(model="m1", input="Hello", background=True)
-        wait(lambda: service._watch is not None and not service._watch.done())
+        wait_until(lambda: service._watch is not None and not service._watch.done())
 
 
 def test_the_store_is_looked_at_again_after_an_odd_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,10 +218,10 @@ def test_the_store_is_looked_at_again_after_an_odd_error(monkeypatch: pytest.Mon
 
         monkeypatch.setattr(state.engine, "check", check)
         state.store_health.suspect(StoreDown("gone"))
-        wait(lambda: gateway.log("bug"))
+        wait_until(lambda: gateway.log("bug"))
         assert state.trouble
         odd[0] = False
-        wait(lambda: not state.trouble)
+        wait_until(lambda: not state.trouble)
         assert len(gateway.log("bug")) == 1
 
 
@@ -241,7 +230,7 @@ def test_the_store_is_not_written_to_where_something_was_written_lately(
 ) -> None:
     with LiveGateway(TOML, pace=Pace(store_look_seconds=0.01)) as gateway:
         state, looks = gateway.process.state, [0]
-        wait(lambda: state.store_health.is_sure)
+        wait_until(lambda: state.store_health.is_sure)
         real = state.engine.check
 
         async def check() -> None:
@@ -252,8 +241,8 @@ def test_the_store_is_not_written_to_where_something_was_written_lately(
         gateway.call(asyncio.sleep(0.1))
         assert looks == [0]
         state.store_health.suspect(StoreDown("gone"))
-        wait(lambda: looks[0])
-        wait(lambda: not state.trouble)
+        wait_until(lambda: looks[0])
+        wait_until(lambda: not state.trouble)
 
 
 def test_a_write_is_believed_for_a_while_and_a_failure_at_once() -> None:
@@ -295,7 +284,7 @@ def test_counters_that_are_down_keep_nothing_from_being_stored(monkeypatch: pyte
             raise StoreDown("counters away")
 
         monkeypatch.setattr(state.counters, "check", gone)
-        wait(lambda: state.trouble == "counters away")
+        wait_until(lambda: state.trouble == "counters away")
         state.store_health.check()
         answered = client(gateway).responses.create(model="demo-gemini", input="Hello", store=True)
         assert client(gateway).responses.retrieve(answered.id).id == answered.id
