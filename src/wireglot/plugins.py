@@ -7,13 +7,11 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
 from wireglot.dialects.base import Dialect
-from wireglot.dialects.registry import register
+from wireglot.dialects.registry import BadPlugin, register
+
+__all__ = ["GROUP", "BadPlugin", "load_dialects"]
 
 GROUP: Final = "wireglot.dialects"
-
-
-class BadPlugin(Exception):
-    """A package promises a dialect and has none, or one whose name is taken."""
 
 
 @cache

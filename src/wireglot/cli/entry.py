@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 from wireglot.cli.exit_status import INTERRUPTED, PIPE_CLOSED, UNUSABLE
 from wireglot.cli.parser import build_parser
+from wireglot.dialects.paths import PathTaken
+from wireglot.dialects.registry import BadPlugin
 
 __all__ = ["main"]
 
@@ -21,6 +23,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         status = _run(argv, mute)
         sys.stdout.flush()
+    except (BadPlugin, PathTaken) as problem:  # a dialect of another package that cannot be served
+        print(f"wireglot: {problem}", file=sys.stderr)
+        return UNUSABLE
     except BrokenPipeError:
         _forget_stdout()
         return PIPE_CLOSED

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from wireglot.cli.exit_status import OK
 from wireglot.cli.options import Commands
-from wireglot.dialects.registry import NAMES
+from wireglot.dialects import registry
 from wireglot.ir.loss import FEATURES
 from wireglot.providers.spec import names, provider
 
@@ -39,7 +39,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def list_dialects(_: argparse.Namespace) -> int:
-    _print((name, _DIALECTS.get(name, "")) for name in NAMES)
+    _print((name, _DIALECTS.get(name, "")) for name in registry.names())
     return OK
 
 

@@ -38,6 +38,10 @@ class NameTaken(ValueError):
     """Two dialects cannot have one name: nobody could say which of them a request means."""
 
 
+class BadPlugin(Exception):
+    """A package promises a dialect and has none, or one whose name is taken."""
+
+
 def dialect(name: str) -> Dialect:
     found = _loaded.get(name)
     return found if found is not None else _load(name)

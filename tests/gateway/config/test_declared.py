@@ -1,10 +1,12 @@
 """A setting is declared once, at its field: reader, environment and documentation follow from that."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from tests.gateway.config.config_files import loaded, problems
 from tools import config_tables
@@ -182,10 +184,16 @@ def test_a_dialect_that_only_clients_speak_is_refused(tmp_path: Path) -> None:
     assert list(problems(tmp_path, text)) == ["providers.mine.dialect"]
 
 
-def test_a_dialect_of_the_registry_is_accepted_by_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registry, "NAMES", (*registry.NAMES, "house-style"))
+@pytest.fixture(name="house_style")
+def _house_style() -> Iterator[None]:
+    chat = registry.dialect("openai-chat")
+    registry.register(replace(chat, surface=replace(chat.surface, name="house-style")))
+    yield
+    registry.unregister("house-style")
+
+
+@pytest.mark.usefixtures("house_style")
+def test_a_dialect_of_the_registry_is_accepted_by_its_name(tmp_path: Path) -> None:
     text = '[providers.mine]\ndialect = "house-style"\nbase_url = "http://127.0.0.1:1/v1"\napi_key = "k"\n'
     spec = loaded(tmp_path, text).providers["mine"].spec
     assert (spec.dialects, spec.auth) == (("house-style",), "bearer")

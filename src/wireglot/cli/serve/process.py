@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
+from wireglot.dialects.paths import Paths
+from wireglot.dialects.registry import surfaces
 from wireglot.gateway import config
 from wireglot.gateway.run import Place, Process, run_loop
 from wireglot.gateway.settings import Settings
@@ -24,6 +26,7 @@ def serve(named: str | None, overrides: dict[str, Any]) -> int:
     except config.ConfigError as error:
         print(f"wireglot: {error}", file=sys.stderr)
         return UNUSABLE
+    Paths(surfaces())  # two dialects at one path stop the start here, and not each worker
     if settings.server.workers > 1:
         return _supervised(settings, path, overrides)
     return _serve(settings, path, overrides, None)

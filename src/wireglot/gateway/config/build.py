@@ -22,6 +22,7 @@ from wireglot.gateway.config.server import read_server, refuse_open_door
 from wireglot.gateway.config.store import read_store, shared_store_notes
 from wireglot.gateway.config.table import Table
 from wireglot.gateway.settings import Provider, Settings
+from wireglot.plugins import load_dialects
 
 _ONLY_DEMO: Final = (
     "only the embedded demo provider is on: no wireglot.toml, no provider's key in the environment"
@@ -39,8 +40,10 @@ def load(
 ) -> Settings:
     """The settings of a file (or of none), the environment laid over it and `overrides` over both.
 
-    `create_secret` off leaves no trace on the disk: for looking only.
+    `create_secret` off leaves no trace on the disk: for looking only. Providers may speak the dialects of
+    installed packages; BadPlugin where one of those cannot be had.
     """
+    load_dialects()
     document = read.document(path) if path is not None else {}
     source = str(path) if path is not None else ""
     problems = Problems()

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from wireglot.dialects import registry
+from wireglot.dialects.registry import surfaces
 from wireglot.gateway.config.problems import one_of, shown
 from wireglot.gateway.config.provider_table import ProviderTable
 from wireglot.gateway.config.table import Table
 from wireglot.gateway.config.urls import base_url
 from wireglot.providers.spec import ProviderSpec
 
-_ONLY_CLIENTS: Final = frozenset({"gemini-simple"})
-"""Dialects that this gateway speaks to clients and no provider does."""
-
 
 def upstream_dialects() -> tuple[str, ...]:
     """All that a provider can speak, those among them that were registered from outside."""
-    return tuple(name for name in registry.NAMES if name not in _ONLY_CLIENTS)
+    return tuple(surface.name for surface in surfaces() if surface.upstream is not None)
 
 
 def read_dialects(table: Table, start: ProviderSpec, *, known: bool) -> dict[str, Any]:
