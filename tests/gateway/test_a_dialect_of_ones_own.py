@@ -128,7 +128,8 @@ def test_its_clients_are_answered_by_any_upstream(upstream_dialect: str) -> None
 @pytest.mark.parametrize("upstream_dialect", ["anthropic", "openai-chat", "openai-responses", "gemini"])
 def test_its_clients_read_streams_of_any_upstream(upstream_dialect: str) -> None:
     with stage(upstream_dialect) as (gateway, _):
-        answer = ask(gateway.url + "/acme/talk", {**TALK, "stream": True})
+        options = {"stream": True, "stream_options": {"include_usage": True}}
+        answer = ask(gateway.url + "/acme/talk", {**TALK, **options})
         assert answer.headers["content-type"].startswith("text/event-stream")
         *frames, last = answer.frames
         assert last == "[END]"
@@ -216,7 +217,7 @@ def test_clients_of_others_are_answered_by_its_upstreams(client: str) -> None:
         assert sent.headers["x-acme-version"] == "7"
         line = gateway.wait_log()[-1]
         assert (line["tokens"]["input"], line["tokens"]["output"]) == (11, 5)
-        assert line["upstream_request_id"] == "up-1"
+        assert line["upstream_id"] == "up-1"
 
 
 @pytest.mark.parametrize("client", PATHS)
@@ -277,7 +278,7 @@ def test_between_its_own_clients_and_upstreams_a_stream_passes_and_is_listened_t
         assert answer.body == b"".join(STREAM)
         line = gateway.wait_log()[-1]
         assert (line["tokens"]["input"], line["tokens"]["output"], line["outcome"]) == (11, 2, "ok")
-        assert line["stop"] == "stop"
+        assert line["stop"] == "end"
 
 
 def test_a_model_of_another_name_is_put_where_it_names_models() -> None:
