@@ -22,7 +22,7 @@ from wireglot.dialects.registry import NAMES
 MOST_LINES = 420
 MOST_LOOSE_FILES = 8
 MOST_POSITIONAL = 5
-GATEWAY_MAY_IMPORT = ("wireglot.dialects.base", "wireglot.dialects.registry")
+GATEWAY_MAY_IMPORT = ("wireglot.dialects.base", "wireglot.dialects.paths", "wireglot.dialects.registry")
 
 KNOWN_CIRCLES: set[frozenset[str]] = {
     frozenset(

@@ -39,9 +39,6 @@ def add_commands(commands: Commands) -> None:
 
 
 def list_dialects(_: argparse.Namespace) -> int:
-    from wireglot.plugins import load_dialects
-
-    load_dialects()
     _print((name, _DIALECTS.get(name, "")) for name in registry.names())
     return OK
 
