@@ -8,7 +8,7 @@ from typing import Any
 
 import openai
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from tests.gateway.state.responses_kit import ALICE, TOOLS, Stage
 from wireglot.dialects.registry import dialect
@@ -285,13 +285,16 @@ def test_a_request_that_is_stored_is_read_once(monkeypatch: pytest.MonkeyPatch) 
             parsed.append(body)
             return real(body, context)
 
-        monkeypatch.setattr(type(speaks), "parse_request", staticmethod(parse_request))
         store = Away(stage.gateway.process.state.responses._documents)
         monkeypatch.setattr(stage.gateway.process.state.responses, "_documents", store)
         store.reads = False  # nor is there anything to look up
-        made = stage.alice.responses.create(
-            model="m1", input="hi", store=True, metadata={"k": "v"}, user="u-1", truncation="disabled"
-        )
+        force_setattr(speaks, "parse_request", parse_request)
+        try:
+            made = stage.alice.responses.create(
+                model="m1", input="hi", store=True, metadata={"k": "v"}, user="u-1", truncation="disabled"
+            )
+        finally:
+            force_setattr(speaks, "parse_request", real)
         assert made.store is True
         assert len(parsed) == 1
 
