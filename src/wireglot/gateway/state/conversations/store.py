@@ -38,7 +38,7 @@ from wireglot.stores.records import Document
 _CONVERSATION: Final = msgspec.json.Decoder(KeptConversation)
 _METADATA: Final = msgspec.json.Decoder(dict[str, str])
 _ITEM: Final = msgspec.json.Decoder(KeptItem)
-_DAY: Final = 24 * 3600 * 1000
+_DAY_MS: Final = 24 * 3600 * 1000
 _RENEWED: Final = 0.9
 """What is left of a conversation's time when all of it is given the whole time again."""
 
@@ -268,7 +268,7 @@ class ConversationStore:
         return until if there else None
 
     def _until(self, now: int) -> int:
-        return now + int(self._days * _DAY) if self._days else 0
+        return now + int(self._days * _DAY_MS) if self._days else 0
 
 
 def _seen(document: Document) -> Seen:
