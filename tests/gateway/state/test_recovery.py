@@ -144,6 +144,12 @@ def test_openais_items_lose_the_ids_that_their_reasoning_is_missed_by() -> None:
     assert other.extra == Extra("openai-responses", form={"status": "completed"})
 
 
+def test_what_a_dialect_said_that_nobody_knows_any_more_stays() -> None:
+    call = ToolCall("call_1", "f", "{}", extra=Extra("gone", form={"id": "fc_1"}))
+    request = _asked(call)
+    assert without_opaque_state(request, "openai-responses").request == request
+
+
 def test_asking_again_helps_only_where_something_changes() -> None:
     plain = _asked(CALL)
     assert not helps(plain, "anthropic", passed_raw=True)

@@ -6,13 +6,11 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import openai
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from tests.gateway.state.responses_kit import ALICE, TOOLS, Stage
-from wireglot.dialects import registry
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.responses.store import ResponseStore
@@ -281,19 +279,22 @@ def test_items_with_long_ids_are_kept_and_found(length: int) -> None:
 def test_a_request_that_is_stored_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with Stage("openai-chat") as stage:
         speaks, parsed = dialect("openai-responses"), []
+        real = speaks.parse_request
 
         def parse_request(body: Any, context: Any) -> Any:
             parsed.append(body)
-            return speaks.parse_request(body, context)
+            return real(body, context)
 
-        counted = msgspec.structs.replace(speaks, parse_request=parse_request)
-        monkeypatch.setitem(registry._loaded, speaks.name, counted)
         store = Away(stage.gateway.process.state.responses._documents)
         monkeypatch.setattr(stage.gateway.process.state.responses, "_documents", store)
         store.reads = False  # nor is there anything to look up
-        made = stage.alice.responses.create(
-            model="m1", input="hi", store=True, metadata={"k": "v"}, user="u-1", truncation="disabled"
-        )
+        force_setattr(speaks, "parse_request", parse_request)
+        try:
+            made = stage.alice.responses.create(
+                model="m1", input="hi", store=True, metadata={"k": "v"}, user="u-1", truncation="disabled"
+            )
+        finally:
+            force_setattr(speaks, "parse_request", real)
         assert made.store is True
         assert len(parsed) == 1
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from tests.waiting import until
-from wireglot.gateway.state import sharing
-from wireglot.gateway.state.sharing import Sharing
+from wireglot.gateway.state.sharing import HEAR_SECONDS, Sharing
 from wireglot.gateway.targets.health import QUARANTINE_SECONDS, Health
 from wireglot.stores.base import StoreDown
 from wireglot.stores.memory import MemoryCounters
@@ -34,7 +33,7 @@ class Told(SqliteCounters):
 class Member:
     """One process of a fleet, with a monotonic clock that began when it did."""
 
-    def __init__(self, counters: Told, name: str, clock: float) -> None:
+    def __init__(self, counters: Told, name: str, clock: float, hear_seconds: float) -> None:
         self.health = Health()
         self.clock = clock
         self.counters = counters
@@ -44,6 +43,7 @@ class Member:
             name,
             lambda level, event, **fields: self.notes.append(event),
             clock=lambda: self.clock,
+            hear_seconds=hear_seconds,
         )
 
     def rest(self, model: str = "m1", account: str = "acct") -> float:
@@ -51,13 +51,13 @@ class Member:
         return self.health.usable_at("kimi", account, model, self.clock) - self.clock
 
 
-async def fleet(folder: Path) -> tuple[Member, Member]:
+async def fleet(folder: Path, hear_seconds: float = HEAR_SECONDS) -> tuple[Member, Member]:
     members = []
     for name, clock in (("one", 100.0), ("two", 900_000.0)):
         counters = await Told.open(str(folder / "counters.db"))
         assert isinstance(counters, Told)
         counters.pushed = []
-        member = Member(counters, name, clock)
+        member = Member(counters, name, clock, hear_seconds)
         await member.sharing.start(member.health)
         members.append(member)
     return members[0], members[1]
@@ -147,12 +147,11 @@ def test_without_the_store_each_goes_on_by_itself(tmp_path: Path) -> None:
     run(work())
 
 
-def test_what_could_not_be_told_is_told_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_could_not_be_told_is_told_later(tmp_path: Path) -> None:
     """R-DD-07"""
 
     async def work() -> None:
-        monkeypatch.setattr(sharing, "HEARD", 0.005)
-        one, two = await fleet(tmp_path)
+        one, two = await fleet(tmp_path, hear_seconds=0.005)
         one.counters.down = True
         one.health.cool("kimi", "acct", "m1", one.clock + 30)
         await until(lambda: "sharing stopped" in one.notes and not one.sharing._wake.is_set())
@@ -165,8 +164,7 @@ def test_what_could_not_be_told_is_told_later(tmp_path: Path, monkeypatch: pytes
 
 def test_it_survives_what_nobody_thought_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
-        monkeypatch.setattr(sharing, "HEARD", 0.005)
-        one, two = await fleet(tmp_path)
+        one, two = await fleet(tmp_path, hear_seconds=0.005)
         real, odd = one.counters.cooling, [3]
 
         async def cooling() -> dict[str, float]:

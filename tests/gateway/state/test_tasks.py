@@ -17,7 +17,7 @@ from tests.waiting import DEADLINE_SECONDS, until, wait_until
 from wireglot.gateway.state.keys.table import KeyTable
 from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.responses.heartbeat import BEAT
-from wireglot.gateway.state.store_health import TRUSTED, StoreHealth
+from wireglot.gateway.state.store_health import TRUSTED_SECONDS, StoreHealth
 from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.memory.documents import MemoryKeys
@@ -250,7 +250,7 @@ def test_a_write_is_believed_for_a_while_and_a_failure_at_once() -> None:
     store_health = StoreHealth(lambda: now[0])
     sure.append(store_health.is_sure)  # nothing has been written yet
     store_health.written()
-    now[0] += TRUSTED - 1
+    now[0] += TRUSTED_SECONDS - 1
     sure.append(store_health.is_sure)
     store_health.suspect(StoreDown("gone"))
     sure.append(store_health.is_sure)

@@ -25,6 +25,7 @@ from wireglot.dialects.openai_responses.outcome import parse_usage as responses
 from wireglot.dialects.usage_checks import ABSURD, CACHED, NEGATIVE, ODD, REASONING, TOTAL, WRITTEN
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.state.ledger.usage_checks import usage_checks
+from wireglot.ir.content import Extra
 from wireglot.ir.outcome import Usage
 
 GOOD: list[tuple[Any, dict[str, Any]]] = [
@@ -158,6 +159,10 @@ def test_no_number_of_the_account_is_ever_negative(read: Any) -> None:
         usage = read(dict.fromkeys(names, value))
         counts = [getattr(usage, name) for name in usage.__struct_fields__ if name != "raw"]
         assert all(count is None or count >= 0 for count in counts)
+
+
+def test_numbers_of_a_dialect_that_nobody_knows_any_more_are_not_checked() -> None:
+    assert usage_checks(Usage(raw=Extra("gone", {"input_tokens": -1}))) == ()
 
 
 def test_numbers_of_our_own_making_are_not_a_providers() -> None:

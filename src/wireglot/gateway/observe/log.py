@@ -35,7 +35,7 @@ AGENT_MAX: Final = 256
 TEXT_MAX: Final = 512
 _NAME_MAX: Final = 256
 _ITEMS_MAX: Final = 64
-_MEMORY: Final = 1024
+_NAMES_KNOWN_MOST: Final = 1024
 
 _encode = msgspec.json.Encoder().encode
 
@@ -59,7 +59,7 @@ class Cleaner:
         if clean is None:
             clean = self.text(text, limit)
             if len(text) <= MODEL_MAX and len(clean) <= MODEL_MAX:  # within every limit
-                if len(self._known) >= _MEMORY:
+                if len(self._known) >= _NAMES_KNOWN_MOST:
                     self._known.clear()
                 self._known[text] = clean
         return clean

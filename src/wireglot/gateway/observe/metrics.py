@@ -1,7 +1,7 @@
 """Counters of one process, in Prometheus's text format.
 
 Labels stay few whatever clients send: a model's name becomes a label only if the configuration knows it or a
-provider has answered it, and only MODELS of them; the rest is "other".
+provider has answered it, and only MODELS_MOST of them; the rest is "other".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from wireglot.ir.outcome import Usage
 from wireglot.ir.usage import KINDS, kinds_of
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-MODELS: Final = 200
+MODELS_MOST: Final = 200
 OTHER: Final = "other"
 
 SECONDS: Final = (
@@ -150,7 +150,7 @@ class Histogram:
 class ModelNames:
     """Which models have a label of their own."""
 
-    def __init__(self, known: Iterable[str], clean: Callable[[str], str], limit: int = MODELS) -> None:
+    def __init__(self, known: Iterable[str], clean: Callable[[str], str], limit: int = MODELS_MOST) -> None:
         self._clean = clean
         self._left = limit
         self._names = {name: clean(name) for name in known}

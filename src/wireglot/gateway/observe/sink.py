@@ -16,17 +16,17 @@ import weakref
 from collections import deque
 from typing import Final
 
-QUEUE: Final = 10_000
-PAUSE: Final = 0.05
-"""Lines gather this long (seconds) before the next write."""
-ATOMIC: Final = min(getattr(select, "PIPE_BUF", 512), 4096)
+QUEUE_LINES: Final = 10_000
+PAUSE_SECONDS: Final = 0.05
+"""Lines gather this long before the next write."""
+ATOMIC_BYTES: Final = min(getattr(select, "PIPE_BUF", 512), 4096)
 """A pipe takes this much whole; longer writes of several workers would mix inside a line."""
 
 
 class Sink:
     """Takes lines, each with its newline. `dropped`: the queue was full. `failed`: the target refused."""
 
-    def __init__(self, fd: int, *, limit: int = QUEUE, pause: float = PAUSE) -> None:
+    def __init__(self, fd: int, *, limit: int = QUEUE_LINES, pause: float = PAUSE_SECONDS) -> None:
         self._fd = fd
         self._limit = limit
         self._pause = pause
@@ -93,7 +93,7 @@ class Sink:
         while self._queue:
             lines = [self._queue.popleft()]
             size = len(lines[0])
-            while self._queue and size + len(self._queue[0]) <= ATOMIC:
+            while self._queue and size + len(self._queue[0]) <= ATOMIC_BYTES:
                 lines.append(self._queue.popleft())
                 size += len(lines[-1])
             try:

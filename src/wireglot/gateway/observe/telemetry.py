@@ -38,7 +38,7 @@ _PORTS: Final = {"https": 443, "http": 80}
 _TOLD: Final = frozenset({"generate", "count"})
 
 _CHAT: Final = "chat"
-"""What is asked of a model, where nobody was asked whose dialect has another word for it."""
+"""What asking a model is called, where the dialect that it was asked in has no other word for it."""
 
 _PARTS: Final = {
     "cache_read": "gen_ai.usage.cache_read.input_tokens",
@@ -194,7 +194,7 @@ def _operation(record: Record) -> str:
         return "count_tokens"
     spoken = record.upstream_dialect or record.dialect
     upstream = surface(spoken).upstream if spoken else None
-    return upstream.telemetry_operation if upstream is not None else _CHAT
+    return (upstream.telemetry_operation if upstream is not None else "") or _CHAT
 
 
 def _provider_name(name: str) -> str:

@@ -20,8 +20,8 @@ from typing import Final, cast
 
 from wireglot.gateway.observe.metrics import number_text
 
-TIMEOUT: Final = 1.0
-_LIMIT: Final = 16 * 1024 * 1024
+TIMEOUT_SECONDS: Final = 1.0
+_ANSWER_BYTES_MOST: Final = 16 * 1024 * 1024
 _END: Final = b"# END\n"
 _LARGEST: Final = frozenset({"wireglot_start_time_seconds", "wireglot_breaker_open", "wireglot_build_info"})
 """A breaker is open if it is open anywhere; two workers of version 1 are not version 2."""
@@ -36,7 +36,7 @@ class Siblings:
     """One worker's view of all of them. `index` is its place, which its successor takes over."""
 
     def __init__(
-        self, directory: str, index: int, render: Callable[[], bytes], timeout: float = TIMEOUT
+        self, directory: str, index: int, render: Callable[[], bytes], timeout: float = TIMEOUT_SECONDS
     ) -> None:
         self._directory = Path(directory)
         self._own = self._directory / f"worker-{index}.sock"
@@ -65,7 +65,7 @@ class Siblings:
     async def _ask(self, path: Path) -> bytes | None:
         try:
             async with asyncio.timeout(self._timeout):
-                reader, writer = await asyncio.open_unix_connection(str(path), limit=_LIMIT)
+                reader, writer = await asyncio.open_unix_connection(str(path), limit=_ANSWER_BYTES_MOST)
                 try:
                     text = await reader.readuntil(_END)
                 finally:

@@ -28,7 +28,7 @@ from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
 
 HEADER: Final = "idempotency-key"
-LONGEST: Final = 255
+KEY_LETTERS_MOST: Final = 255
 PATIENCE_SECONDS: Final = 10.0
 """For the store to take an answer. The client has waited long enough for its end by then."""
 ANSWER_BYTES_MOST: Final = 8 * 1024 * 1024
@@ -37,7 +37,7 @@ ANSWER_BYTES_MOST: Final = 8 * 1024 * 1024
 _CLOSING_SECONDS: Final = 2.0
 _TRIES: Final = 5
 _ONCE: Final = frozenset({"generate", "compact"})
-_HOUR: Final = 3600 * 1000
+_HOUR_MS: Final = 3600 * 1000
 
 
 class _Record(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -205,7 +205,7 @@ class Idempotency:
     def form(self, document: Document, record: _Record, *, done: bool = False) -> Document:
         """As it lies in the store. A claim that is not renewed expires."""
         now = int(time.time() * 1000)
-        kept = round(self._hours * _HOUR) if done else round(self.pace.claim_lease_seconds * 1000)
+        kept = round(self._hours * _HOUR_MS) if done else round(self.pace.claim_lease_seconds * 1000)
         return msgspec.structs.replace(
             document, body=_ENCODER.encode(record), created=now, expires=now + kept if kept else 0
         )
@@ -239,9 +239,9 @@ class Idempotent:
 
 
 def _check(key: str) -> None:
-    if not key or len(key) > LONGEST or not key.isprintable():
+    if not key or len(key) > KEY_LETTERS_MOST or not key.isprintable():
         raise RequestError(
-            "bad", f"Idempotency-Key: expected 1 to {LONGEST} printable characters", param=HEADER
+            "bad", f"Idempotency-Key: expected 1 to {KEY_LETTERS_MOST} printable characters", param=HEADER
         )
 
 

@@ -13,22 +13,29 @@ from wireglot.gateway.targets.health import Health
 from wireglot.stores.base import Counters, StoreDown
 from wireglot.stores.memory import MemoryCounters
 
-HEARD: Final = 0.75
-"""Seconds between two looks, give or take a third."""
-_PRESENT: Final = 10.0
-"""Seconds for which a process counts as there after it last said so."""
+HEAR_SECONDS: Final = 0.75
+"""Between two looks, give or take a third."""
+_PRESENT_SECONDS: Final = 10.0
+"""For which a process counts as there after it last said so."""
 _INSTANCE: Final = "instance"
 _COOL: Final = "cool"
 _REJECTED: Final = "rejected"
 _GAP: Final = "\x1f"
-_LEAST: Final = 0.05
+_LEFT_SECONDS_LEAST: Final = 0.05
+"""What is over sooner is not worth telling."""
 
 
 class Sharing:
     """Moments are this process's own and travel as the seconds that are left."""
 
     def __init__(
-        self, counters: Counters, instance: str, note: Note, *, clock: Callable[[], float] | None = None
+        self,
+        counters: Counters,
+        instance: str,
+        note: Note,
+        *,
+        clock: Callable[[], float] | None = None,
+        hear_seconds: float = HEAR_SECONDS,
     ) -> None:
         """`clock` is the one that Health's moments are on: the loop's, where no other is given."""
         self.peers = 1
@@ -37,6 +44,7 @@ class Sharing:
         self._instance = _GAP.join((_INSTANCE, instance))
         self._note = note
         self._clock: Callable[[], float] = clock or (lambda: asyncio.get_running_loop().time())
+        self._hear_seconds = hear_seconds
         self._health: Health | None = None
         self._untold: dict[str, float] = {}
         self._wake = asyncio.Event()
@@ -54,7 +62,7 @@ class Sharing:
         tell, hear = self._guards
         self._tasks = [
             asyncio.create_task(tell.forever(self._tell)),
-            asyncio.create_task(hear.forever(self._hear, _pause)),
+            asyncio.create_task(hear.forever(self._hear, self._pause)),
         ]
 
     async def close(self) -> None:
@@ -80,7 +88,7 @@ class Sharing:
     async def push(self) -> None:
         untold, self._untold = self._untold, {}
         now = self._clock()
-        entries = {name: until - now for name, until in untold.items() if until - now > _LEAST}
+        entries = {name: until - now for name, until in untold.items() if until - now > _LEFT_SECONDS_LEAST}
         if not entries:
             return
         try:
@@ -102,7 +110,7 @@ class Sharing:
         await self._guards[1].run(self._hear)
 
     async def _exchange(self) -> None:
-        await self._counters.cool({self._instance: _PRESENT})
+        await self._counters.cool({self._instance: _PRESENT_SECONDS})
         heard = await self._counters.cooling()
         now = self._clock()
         peers = 0
@@ -130,6 +138,5 @@ class Sharing:
             self.down = False
             self._note("info", "sharing goes on")
 
-
-def _pause() -> float:
-    return HEARD * (2 / 3 + 2 / 3 * random.random())
+    def _pause(self) -> float:
+        return self._hear_seconds * (2 / 3 + 2 / 3 * random.random())

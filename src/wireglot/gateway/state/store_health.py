@@ -13,8 +13,8 @@ from wireglot.stores.records import Document
 from wireglot.stores.seal import Sealer
 from wireglot.stores.sealed import SealedDocuments
 
-TRUSTED: Final = 30.0
-"""Seconds for which a write that went well says that others will."""
+TRUSTED_SECONDS: Final = 30.0
+"""For which a write that went well says that others will."""
 
 T = TypeVar("T")
 
@@ -32,7 +32,9 @@ class StoreHealth:
     @property
     def is_sure(self) -> bool:
         """Whether it has taken something lately, and nothing has gone wrong since."""
-        return not self.trouble and self._written is not None and self._clock() - self._written < TRUSTED
+        return (
+            not self.trouble and self._written is not None and self._clock() - self._written < TRUSTED_SECONDS
+        )
 
     def written(self) -> None:
         self._written = self._clock()

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.page_request import unavailable
 from wireglot.gateway.request.results import paired, with_calls
-from wireglot.gateway.state.conversations.items import RESPONSES, items_of, turns_of, with_tools
+from wireglot.gateway.state.conversations.items import items_of, turns_of, with_tools
 from wireglot.gateway.state.conversations.store import ConversationStore, new_conversation
 from wireglot.gateway.state.store_health import StoreHealth
 from wireglot.gateway.state.stored_forms import KeptConversation
@@ -57,7 +57,7 @@ class Continuing:
             messages=(*new[:leading], *history, *new[leading:]),
             tools=with_tools(request.tools, tools) if tools else request.tools,
         )
-        if job.dialect == "gemini-simple":
+        if job.surface.client.results_without_calls:
             request, exchange.invented = with_calls(request)
         exchange.rewrite(request)
         if job.asked.operation != "generate":
@@ -112,10 +112,11 @@ class Continued:
 
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
         job = exchange.job
-        if not job.conversation or job.dialect == RESPONSES:
+        if not job.conversation or job.surface.stored is not None:
             return self._inner.answer(exchange)
-        if job.asked.operation != "generate" and job.dialect != "anthropic":
-            return self._inner.answer(exchange)  # Gemini's counts have other bodies than its requests
+        counts = job.surface.counts
+        if job.asked.operation != "generate" and (counts is None or not counts.same_body):
+            return self._inner.answer(exchange)
         return self._continued(exchange)
 
     async def _continued(self, exchange: Exchange) -> None:

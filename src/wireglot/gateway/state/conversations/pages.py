@@ -9,21 +9,14 @@ from typing import Any, Final
 from wireglot.dialects.base import Context
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.page_request import PageRequest, listed, order_of, page_size
-from wireglot.gateway.state.conversations.items import (
-    RESPONSES,
-    Stem,
-    as_wire,
-    is_reference,
-    parsed,
-    whole_items,
-)
+from wireglot.gateway.state.conversations.items import Stem, as_wire, item_form, parsed
 from wireglot.gateway.state.conversations.store import ConversationStore
 from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, new_part
 
 _ITEMS_MOST: Final = 20
 _PAIRS_MOST: Final = 16
-_KEY_MOST: Final = 64
-_VALUE_MOST: Final = 512
+_KEY_LETTERS_MOST: Final = 64
+_VALUE_LETTERS_MOST: Final = 512
 
 
 class ConversationPages:
@@ -37,7 +30,9 @@ class ConversationPages:
         body = page.document()
         items = _items(body.get("items"), page) if body.get("items") is not None else []
         metadata = _metadata(body.get("metadata"))
-        kept = KeptConversation(f"conv_{secrets.token_hex(16)}", int(time.time()), new_part(), RESPONSES)
+        kept = KeptConversation(
+            f"conv_{secrets.token_hex(16)}", int(time.time()), new_part(), page.asked.dialect
+        )
         await self._conversations.begin(page.caller.name, kept, items, context_of(page), metadata)
         page.send(_shown(kept, metadata))
 
@@ -142,8 +137,9 @@ def _items(value: Any, page: PageRequest) -> list[KeptItem]:
             code="array_above_max_length",
             param="items",
         )
+    form = item_form()
     for number, item in enumerate(value):
-        if is_reference(item):
+        if form.is_reference(item):
             raise RequestError(
                 "bad",
                 "a conversation holds items, not references to them",
@@ -158,7 +154,7 @@ def _items(value: Any, page: PageRequest) -> list[KeptItem]:
         message = fault.error.message.replace("input[", "items[", 1)
         raise RequestError("bad", message, code=fault.error.code, param=place) from None
     stem = Stem(context, "items")
-    return [KeptItem(item["id"], item) for item in whole_items(value, stem)]
+    return [KeptItem(item["id"], item) for item in form.whole_items(value, stem.id)]
 
 
 def _metadata(value: Any) -> dict[str, str]:
@@ -176,10 +172,10 @@ def _metadata(value: Any) -> dict[str, str]:
     for key, said in value.items():
         if not isinstance(said, str):
             raise RequestError("bad", "metadata: values are strings", code="invalid_type", param="metadata")
-        if len(key) > _KEY_MOST or len(said) > _VALUE_MOST:
+        if len(key) > _KEY_LETTERS_MOST or len(said) > _VALUE_LETTERS_MOST:
             raise RequestError(
                 "bad",
-                f"metadata: keys have at most {_KEY_MOST} characters, values {_VALUE_MOST}",
+                f"metadata: keys have at most {_KEY_LETTERS_MOST} characters, values {_VALUE_LETTERS_MOST}",
                 code="string_above_max_length",
                 param="metadata",
             )

@@ -38,7 +38,7 @@ from wireglot.stores.records import Document
 _CONVERSATION: Final = msgspec.json.Decoder(KeptConversation)
 _METADATA: Final = msgspec.json.Decoder(dict[str, str])
 _ITEM: Final = msgspec.json.Decoder(KeptItem)
-_DAY: Final = 24 * 3600 * 1000
+_DAY_MS: Final = 24 * 3600 * 1000
 _RENEWED: Final = 0.9
 """What is left of a conversation's time when all of it is given the whole time again."""
 
@@ -268,7 +268,7 @@ class ConversationStore:
         return until if there else None
 
     def _until(self, now: int) -> int:
-        return now + int(self._days * _DAY) if self._days else 0
+        return now + int(self._days * _DAY_MS) if self._days else 0
 
 
 def _seen(document: Document) -> Seen:
@@ -288,8 +288,15 @@ def _name(kept: KeptConversation, part: str) -> str:
 def _entry(caller: str, kept: KeptConversation, part: str, number: int, until: int) -> Document:
     """Says that its items lie there. Entries are found by the conversation's name, also when it is gone."""
     return Document(
-        caller, PART, _name(kept, part), b"", kept.id, number, created=now_ms(), expires=until
-    )  # fmt: skip
+        caller,
+        PART,
+        _name(kept, part),
+        b"",
+        parent=kept.id,
+        number=number,
+        created=now_ms(),
+        expires=until,
+    )
 
 
 def _latest(kept: KeptConversation, entries: Sequence[Document]) -> str:
@@ -302,7 +309,16 @@ def _pieces(caller: str, part: str, items: Sequence[KeptItem], until: int) -> li
     """Numbered from one, for a part that has no items yet."""
     now = now_ms()
     return [
-        Document(caller, ITEM, _piece(part, item.id), pack(item), part, number, created=now, expires=until)
+        Document(
+            caller,
+            ITEM,
+            _piece(part, item.id),
+            pack(item),
+            parent=part,
+            number=number,
+            created=now,
+            expires=until,
+        )
         for number, item in enumerate(items, 1)
     ]
 

@@ -20,11 +20,11 @@ from wireglot.stores.base import Keys
 from wireglot.stores.records import MICRO, KeyRow
 
 PREFIX: Final = "wg-"
-_RANDOM: Final = 32
-_SHOWN: Final = 6
+_RANDOM_BYTES: Final = 32
+_SHOWN_LETTERS: Final = 6
 _TRIES: Final = 20
-OVERLAP_MOST: Final = 90 * 86400
-"""Seconds that a replaced key may still open; longer, and nobody would ever change it."""
+OVERLAP_SECONDS_MOST: Final = 90 * 86400
+"""That a replaced key may still open; longer, and nobody would ever change it."""
 
 
 class KeyRefused(Exception):
@@ -69,7 +69,7 @@ class Keyring:
         if name in self._reserved:
             raise Taken(f"a key called {name} is in the configuration", "name")
         key = new_key()
-        row = self._laid(KeyRow(name, digest_of(key), key[:_SHOWN], self._now()), fields)
+        row = self._laid(KeyRow(name, digest_of(key), key[:_SHOWN_LETTERS], self._now()), fields)
         if not await self._keys.put(row, new=True):
             raise Taken(f"a key called {name} exists or existed: its data is never another key's", "name")
         return row, key
@@ -91,15 +91,15 @@ class Keyring:
 
     async def rotate(self, name: str, overlap: object = 0) -> tuple[KeyRow, str]:
         """A new key for the same caller. The old one opens for `overlap` more seconds."""
-        if type(overlap) is not int or not 0 <= overlap <= OVERLAP_MOST:
-            expected = f"whole seconds from 0 to {OVERLAP_MOST}"
+        if type(overlap) is not int or not 0 <= overlap <= OVERLAP_SECONDS_MOST:
+            expected = f"whole seconds from 0 to {OVERLAP_SECONDS_MOST}"
             raise KeyRefused(f"overlap: expected {expected}, found {shown(overlap)}", "overlap")
         key = new_key()
         before = await self.get(name)
         changed = msgspec.structs.replace(
             _opening(before),
             digest=digest_of(key),
-            prefix=key[:_SHOWN],
+            prefix=key[:_SHOWN_LETTERS],
             old_digest=before.digest if overlap else "",
             old_until=self._now() + overlap * 1000 if overlap else 0,
         )
@@ -148,7 +148,7 @@ def _opening(row: KeyRow) -> KeyRow:
 
 def new_key() -> str:
     """256 random bits."""
-    return PREFIX + secrets.token_urlsafe(_RANDOM)
+    return PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
 
 
 def digest_of(key: str) -> str:

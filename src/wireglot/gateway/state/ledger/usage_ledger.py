@@ -30,9 +30,9 @@ from wireglot.stores.records import UsageRow
 FOLDER: Final = "journal"
 _PROMISED_BYTES: Final = 1024
 """Of the journal, that each open row has a right to: what was begun can be completed."""
-_PRICES: Final = 4096
-_TOLD: Final = 3600.0
-"""Seconds between two notes about the same flaw of the same provider."""
+_PRICES_MOST: Final = 4096
+_TOLD_SECONDS: Final = 3600.0
+"""Between two notes about the same flaw of the same provider."""
 
 
 class UsageLedger:
@@ -186,7 +186,7 @@ class UsageLedger:
         try:
             return self._prices[key]
         except KeyError:
-            if len(self._prices) >= _PRICES:
+            if len(self._prices) >= _PRICES_MOST:
                 self._prices.clear()
             found = self._prices[key] = _look_up(settings, *key)
             return found
@@ -196,7 +196,7 @@ class UsageLedger:
         for flaw in wrong:
             key = (provider, flaw)
             self.odd_usage[key] = self.odd_usage.get(key, 0) + 1
-            if now - self._flaw_told.get(key, -_TOLD) >= _TOLD:
+            if now - self._flaw_told.get(key, -_TOLD_SECONDS) >= _TOLD_SECONDS:
                 self._flaw_told[key] = now
                 self._note("warn", "odd usage", provider=provider, flaw=flaw)
 

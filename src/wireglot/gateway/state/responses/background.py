@@ -326,7 +326,7 @@ class InBackground:
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
         job = exchange.job
         wanted = (
-            job.dialect == "openai-responses"
+            job.surface.stored is not None
             and job.asked.operation == "generate"
             and job.outline.get("background") is True
             and job.settings.store.responses != "upstream"

@@ -1,5 +1,5 @@
-"""Requests of the Responses dialect that rest on what is stored: their history is put back before they are
-asked, and what came of them is kept before their end goes out."""
+"""Requests that rest on stored responses: their history is put back before they are asked, and what came of
+them is kept before their end goes out."""
 
 from __future__ import annotations
 
@@ -11,37 +11,32 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from wireglot.dialects.openai_responses.echo import TOLD
+from wireglot.dialects.base import BadField, StateOptions, Stored
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError, told
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.page_request import unavailable
 from wireglot.gateway.state.conversations.items import (
-    RESPONSES,
     Stem,
     as_wire,
-    is_reference,
     joined_turns,
+    stored_of,
     turns_of,
-    whole_items,
     with_tools,
 )
 from wireglot.gateway.state.conversations.store import ConversationStore, new_conversation, no_conversation
 from wireglot.gateway.state.responses.background import Background
 from wireglot.gateway.state.responses.compaction import is_upstreams
-from wireglot.gateway.state.responses.state_options import StateOptions, state_options
 from wireglot.gateway.state.responses.store import ResponseStore
 from wireglot.gateway.state.store_health import StoreHealth
 from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, KeptResponse
 from wireglot.gateway.targets.routing import Target
-from wireglot.ir.content import Extra, Message, Reasoning
+from wireglot.ir.content import Message, Reasoning
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import AnyTool, Request
 from wireglot.stores import StoreDown
 
-_STATE: Final = frozenset({"previous_response_id", "conversation", "background", "store"})
-_ENCRYPTED: Final = "reasoning.encrypted_content"
 _UNFINISHED: Final = frozenset({"queued", "in_progress"})
 
 
@@ -73,7 +68,7 @@ class Chain:
 
     async def load(self, exchange: Exchange) -> None:
         """Make a stateful request whole; leave any other alone."""
-        options = state_options(exchange)
+        options = _options(exchange)
         work = self._background.of(exchange)
         generates = exchange.job.asked.operation == "generate"
         if not options.needs_state and work is None and not (generates and options.stateful):
@@ -92,41 +87,38 @@ class Chain:
         document = await self._resolved(exchange, past)
         own = self._own(exchange, document)
         generates = job.asked.operation == "generate"
-        stored = generates and options.store is not False
-        if stored or (generates and past.conversation is not None):
-            stored = self._can_store(exchange, options) and stored
-        shown: dict[str, Any] = {"id": identifier, "store": stored}
+        stays = generates and options.store is not False
+        if stays or (generates and past.conversation is not None):
+            stays = self._can_store(exchange, options) and stays
+        shown: dict[str, Any] = {"id": identifier, "store": stays}
         if options.previous:
             shown["previous_response_id"] = options.previous
         if past.conversation is not None:
             shown["conversation"] = {"id": past.conversation.id}
         if work is not None:
             shown["background"] = True
-        exchange.rewrite(_whole(replace(own, model=job.model, stream=job.stream), past, shown))
+        stored = stored_of(job)
+        exchange.rewrite(_whole(replace(own, model=job.model, stream=job.stream), past, shown, stored))
         stem = Stem(job.context, identifier, "input")
         kept = KeptResponse(
             {},
-            whole_items(document.get("input"), stem),
+            stored.whole_items(document.get("input"), stem.id),
             past.ancestors,
             past.conversation.id if past.conversation is not None else "",
             stem=stem.text,
         )
         if work is not None:
             await self._background.loaded(exchange, kept)
-        if (stored and work is None) or (generates and past.conversation is not None):
-            turn = _Turn(identifier, kept, past, stored=stored and work is None)
+        if (stays and work is None) or (generates and past.conversation is not None):
+            turn = _Turn(identifier, kept, past, stored=stays and work is None)
             exchange.ending.keep_with(_KeepsTurn(self, exchange, turn))
 
     def _own(self, exchange: Exchange, document: dict[str, Any]) -> Request:
         """The request without its history. It has been read already, unless there was something to put in."""
-        request = exchange.request()
+        job, request = exchange.job, exchange.request()
         if document.get("input") is not exchange.document().get("input"):
-            context = exchange.job.context
-            request = told(lambda: dialect(RESPONSES).parse_request(document, context))
-        extra = request.extra or Extra(RESPONSES)
-        fields = {key: value for key, value in extra.fields.items() if key not in _STATE}
-        form = {key: value for key, value in extra.form.items() if key not in _STATE}
-        return replace(request, extra=replace(extra, fields=fields, form=form))
+            request = told(lambda: dialect(job.dialect).parse_request(document, job.context))
+        return stored_of(job).without_state(request)
 
     def _can_store(self, exchange: Exchange, options: StateOptions) -> bool:
         """Whether it can be stored. Who has not asked for that is served without it, and told so."""
@@ -145,13 +137,13 @@ class Chain:
     async def _past(self, job: Job, options: StateOptions) -> _Past:
         if options.previous:
             return await self._chained(job, options.previous)
-        if options.conversation:
-            return await self._conversed(job, options.conversation)
+        if options.holding:
+            return await self._conversed(job, options.holding)
         return _Past()
 
     async def _chained(self, job: Job, previous: str) -> _Past:
         items, ancestors = await self.history(job.caller.name, previous)
-        messages, tools = turns_of(items, job.context, RESPONSES)
+        messages, tools = turns_of(items, job.context, job.dialect)
         return _Past(messages, tools, ancestors)
 
     async def history(self, caller: str, previous: str) -> tuple[list[KeptItem], tuple[str, ...]]:
@@ -200,13 +192,14 @@ class Chain:
         if kept is None:
             return _Past(conversation=new_conversation(name, job), begins=True)
         placed = await self._conversations.items(caller, kept)
-        messages, tools = turns_of((entry.kept for entry in placed), job.context, RESPONSES)
+        messages, tools = turns_of((entry.kept for entry in placed), job.context, job.dialect)
         return _Past(messages, tools, conversation=kept)
 
     async def _resolved(self, exchange: Exchange, past: _Past) -> dict[str, Any]:
         """The body, with the items that it refers to and without what is ours to answer."""
-        job = exchange.job
-        document = {key: value for key, value in exchange.document().items() if key not in _STATE}
+        job, stored = exchange.job, stored_of(exchange.job)
+        is_reference = stored.is_reference
+        document = {key: value for key, value in exchange.document().items() if key not in stored.fields}
         value = document.get("input")
         if value is None and (past.ancestors or past.conversation is not None):
             return {**document, "input": []}  # to go on without a word is a request, too
@@ -277,26 +270,26 @@ class _KeepsTurn:
     async def keep(self, response: Response) -> None:
         job = self._exchange.job
         # The same words as in the client's answer: ids follow from the answer and the request alone.
-        body = dialect(RESPONSES).render_response(response, job.context, self._exchange.request()).value
+        body = dialect(job.dialect).render_response(response, job.context, self._exchange.request()).value
         await self._chain.keep(job, replace(self._turn, kept=replace(self._turn.kept, body=body)))
 
 
 class Chained:
-    """A step for the dialect that knows stored responses: their history is put before the request."""
+    """A step for dialects that know stored responses: their history is put before the request."""
 
     def __init__(self, inner: Answerer, chain: Chain) -> None:
         self._inner = inner
         self._chain = chain
 
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
-        if exchange.job.dialect != RESPONSES or is_upstreams(exchange) or self._is_kept_there(exchange):
+        if exchange.job.surface.stored is None or is_upstreams(exchange) or self._is_kept_there(exchange):
             return self._inner.answer(exchange)
         return self._chained(exchange)
 
     def _is_kept_there(self, exchange: Exchange) -> bool:
         """Whether the settings leave it to a provider that stores responses itself."""
         theirs = exchange.job.settings.store.responses == "upstream"
-        return theirs and exchange.targets[0].dialect == RESPONSES
+        return theirs and exchange.targets[0].dialect == exchange.job.dialect
 
     async def _chained(self, exchange: Exchange) -> None:
         await self._chain.load(exchange)
@@ -309,27 +302,22 @@ def _items(kept: KeptResponse, response: str = "") -> list[KeptItem]:
     return [KeptItem(item.get("id") or "", item, response=response) for item in items]
 
 
-def _whole(own: Request, past: _Past, shown: dict[str, Any]) -> Request:
+def _whole(own: Request, past: _Past, shown: dict[str, Any], stored: Stored) -> Request:
     """The request with its history. Instructions are those of this request alone, and stand first."""
     messages = own.messages
-    leading = 1 if messages and _is_instructions(messages[0]) else 0
+    leading = 1 if messages and stored.is_instructions(messages[0]) else 0
     messages = (*messages[:leading], *joined_turns([*past.messages, *messages[leading:]]))
-    extra = own.extra or Extra(RESPONSES)
-    form = {**extra.form, "store": False, TOLD: shown}
-    if own.thinking.extra is not None or any(_is_sealed(message) for message in past.messages):
-        include = form.get("include")
-        form["include"] = list(dict.fromkeys([*(include if isinstance(include, list) else ()), _ENCRYPTED]))
-    return replace(
-        own,
-        messages=messages,
-        tools=with_tools(own.tools, past.tools),
-        extra=replace(extra, form=form),
-    )
+    whole = replace(own, messages=messages, tools=with_tools(own.tools, past.tools))
+    return stored.told(whole, shown, any(map(_is_sealed, past.messages)))
 
 
-def _is_instructions(message: Message) -> bool:
-    extra = message.extra
-    return extra is not None and extra.dialect == RESPONSES and "instructions" in extra.form
+def _options(exchange: Exchange) -> StateOptions:
+    job = exchange.job
+    try:
+        return stored_of(job).options(exchange, job.conversation)
+    except BadField as fault:
+        place = fault.path.removeprefix("$.")
+        raise RequestError("bad", fault.message, code=fault.code, param=place) from None
 
 
 def _is_sealed(message: Message) -> bool:

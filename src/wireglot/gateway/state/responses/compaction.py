@@ -11,35 +11,29 @@ import base64
 import binascii
 import secrets
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 from msgspec.structs import replace
 
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.base import Compaction as CompactionForm
+from wireglot.dialects.base import Stored
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON, common_headers
-from wireglot.gateway.state.conversations.items import RESPONSES
+from wireglot.gateway.state.conversations.items import stored_of
 from wireglot.gateway.state.responses.compaction_words import INSTRUCTIONS, NOW, PREFACE, in_words
 from wireglot.gateway.targets.routing import Unroutable, route
 from wireglot.http.application import Headers
-from wireglot.ir.content import Extra, Foreign, Media, Message, Part, Text
+from wireglot.ir.content import Foreign, Media, Message, Part, Text
 from wireglot.ir.request import Request
 from wireglot.stores.seal import Sealer, Unreadable
 from wireglot.wire.json import decode, encode
 
-KIND: Final = "compaction"
-
+_SEALED_AS: Final = "compaction"
+"""The kind under which summaries are sealed."""
 _MAGIC: Final = b"WG1"  # as our other envelopes begin: what holds one is never passed on unread
 _PREFIX: Final = base64.b64encode(_MAGIC).decode()
-_NO_USAGE: Final[dict[str, Any]] = {
-    "input_tokens": 0,
-    "input_tokens_details": {"cached_tokens": 0},
-    "output_tokens": 0,
-    "output_tokens_details": {"reasoning_tokens": 0},
-    "total_tokens": 0,
-}
 
 
 class _Summary:
@@ -74,6 +68,7 @@ class Compaction:
     async def answer(self, exchange: Exchange, inner: Answerer) -> None:
         """Ask for a summary with `inner`, and hand it out sealed."""
         job = exchange.job
+        form = _form(stored_of(job))
         summary = _Summary()
         document = exchange.document()
         asked = {"store": False, "stream": False, "input": document.get("input") or []}
@@ -82,38 +77,38 @@ class Compaction:
         own = Exchange(asking, exchange.record, summary, exchange.redactor, exchange.ending)
         await inner.answer(own)
         answer = decode(summary.body)
-        text = "".join(_texts(answer))
+        text = "".join(form.texts(answer))
         if not text.strip():
             raise RequestError("upstream_bad", "the model has not written a summary")
-        compacted = {
-            "id": f"resp_{secrets.token_hex(24)}",
-            "object": "response.compaction",
-            "created_at": job.context.now,
-            "output": [*summary.kept, self._item(job.caller.name, text)],
-            "usage": answer.get("usage") or _NO_USAGE,
-        }
+        item = form.render_item(f"cmp_{secrets.token_hex(16)}", self._sealed(job.caller.name, text))
+        compacted = form.render_answer(
+            f"resp_{secrets.token_hex(24)}", [*summary.kept, item], answer.get("usage"), job.context
+        )
         exchange.reply.send(200, [JSON, *common_headers(own)], encode(compacted))
 
     def open(self, exchange: Exchange) -> None:
         """Before a model is asked: our own summaries are text again, and a compaction asks for one."""
         if isinstance(exchange.reply, _Summary):
             exchange.rewrite(self._asking(exchange, exchange.reply))
-        elif KIND.encode() in exchange.job.body or exchange.rewritten:
+            return
+        form = _form(stored_of(exchange.job))
+        if form.kind.encode() in exchange.job.body or exchange.rewritten:
             request = exchange.request()
-            opened = self._opened(request, exchange.job.caller.name)
+            opened = self._opened(request, exchange.job.caller.name, form)
             if opened is not request:
                 exchange.rewrite(opened)
 
     def _asking(self, exchange: Exchange, summary: _Summary) -> Request:
         """Ask for a summary of what the request brings."""
         job, request = exchange.job, exchange.request()
-        stays = [message for message in request.messages if _stays(message)]
-        unread = [part.value for part in _foreign(request) if self._text(part, job.caller.name) is None]
-        alone = Request(request.model, tuple(map(_plain, stays)), extra=Extra(RESPONSES))
-        rendered = dialect(RESPONSES).render_request(alone, job.context).value["input"]
-        summary.kept = [*map(_item, rendered if isinstance(rendered, list) else []), *unread]
-        told = self._opened(request, job.caller.name).messages
-        messages = [in_words(message) for message in told if not _is_instructions(message)]
+        caller, stored = job.caller.name, stored_of(job)
+        form = _form(stored)
+        own = [message for message in request.messages if not stored.is_instructions(message)]
+        stays = [_plain(message) for message in own if _stays(message)]
+        unread = [part.value for part in _items(request, form) if self._text(part, caller, form) is None]
+        summary.kept = [*form.render_kept(stays, _message_id, job.context), *unread]
+        told = self._opened(request, caller, form).messages
+        messages = [in_words(message) for message in told if not stored.is_instructions(message)]
         messages = [message for message in messages if message.content]
         if not messages:
             raise RequestError(
@@ -122,34 +117,30 @@ class Compaction:
         return Request(
             request.model,
             (
-                Message("system", (Text(INSTRUCTIONS),), extra=Extra(RESPONSES, form={"instructions": True})),
+                stored.instructions(INSTRUCTIONS),
                 *messages,
                 Message("user", (Text(NOW),)),
             ),
             stream=False,
             user=request.user,
             cache_key=request.cache_key,
-            extra=Extra(RESPONSES, form={"store": False}),
+            extra=stored.unstored,
         )
 
     # The sealed item.
 
-    def _item(self, caller: str, summary: str) -> dict[str, Any]:
-        id = f"cmp_{secrets.token_hex(16)}"
-        sealed = self._sealer.seal(caller, KIND, "", summary.encode())
-        return {"type": KIND, "id": id, "encrypted_content": base64.b64encode(_MAGIC + sealed).decode()}
+    def _sealed(self, caller: str, summary: str) -> str:
+        return base64.b64encode(_MAGIC + self._sealer.seal(caller, _SEALED_AS, "", summary.encode())).decode()
 
-    def _text(self, part: Part, caller: str) -> str | None:
+    def _text(self, part: Part, caller: str, form: CompactionForm) -> str | None:
         """What an item holds; None: it is not ours. One of ours that does not open is refused: without it the
         model would answer to a conversation that it does not know."""
-        if not _is_compaction(part):
-            return None
-        value = part.value.get("encrypted_content")
-        if not isinstance(value, str) or not value.startswith(_PREFIX):
+        value = form.sealed_text(part) if form.is_item(part) else ""
+        if not value.startswith(_PREFIX):
             return None
         try:
             raw = base64.b64decode(value, validate=True)
-            return self._sealer.open(caller, KIND, "", raw[len(_MAGIC) :]).decode()
+            return self._sealer.open(caller, _SEALED_AS, "", raw[len(_MAGIC) :]).decode()
         except (binascii.Error, Unreadable):
             raise RequestError(
                 "bad",
@@ -158,15 +149,15 @@ class Compaction:
                 param="input",
             ) from None
 
-    def _opened(self, request: Request, caller: str) -> Request:
+    def _opened(self, request: Request, caller: str, form: CompactionForm) -> Request:
         """The same request where nothing in it is ours to open."""
-        if not any(_foreign(request)):
+        if not any(_items(request, form)):
             return request
         messages: list[Message] = []
         for message in request.messages:
             rest: list[Part] = []
             for part in message.content:
-                text = self._text(part, caller)
+                text = self._text(part, caller, form)
                 if text is None:
                     rest.append(part)
                     continue
@@ -206,13 +197,14 @@ class Unsealed:
         self._compaction = compaction
 
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
-        if exchange.job.dialect == RESPONSES and not is_upstreams(exchange):
+        stored = exchange.job.surface.stored
+        if stored is not None and stored.compaction is not None and not is_upstreams(exchange):
             self._compaction.open(exchange)
         return self._inner.answer(exchange)
 
 
 def _compacts_itself(exchange: Exchange) -> bool:
-    """Whether everything the request may go to is OpenAI itself, and nothing in it is only known here."""
+    """Whether it can only go to the dialect's own vendor, and nothing in it is only known here."""
     job = exchange.job
     outline = job.outline
     refers = outline.get("previous_response_id") or outline.get("conversation") or b'"item_ref' in job.body
@@ -222,47 +214,29 @@ def _compacts_itself(exchange: Exchange) -> bool:
         targets = route(job.settings, job.model, job.dialect)
     except Unroutable:
         return False  # which is told where routes are looked for
-    return all(target.dialect == RESPONSES and target.provider.spec.home for target in targets)
+    return all(target.dialect == job.dialect and target.provider.spec.home for target in targets)
 
 
-def _foreign(request: Request) -> Iterator[Foreign]:
-    return (part for message in request.messages for part in message.content if _is_compaction(part))
+def _form(stored: Stored) -> CompactionForm:
+    assert stored.compaction is not None, "who has a path to compact has a form for it"
+    return stored.compaction
 
 
-def _is_compaction(part: Part) -> TypeGuard[Foreign]:
-    return isinstance(part, Foreign) and part.type == KIND and part.dialect == RESPONSES
+def _items(request: Request, form: CompactionForm) -> Iterator[Foreign]:
+    for message in request.messages:
+        for part in message.content:
+            if isinstance(part, Foreign) and form.is_item(part):
+                yield part
+
+
+def _message_id() -> str:
+    return f"msg_{secrets.token_hex(16)}"
 
 
 def _stays(message: Message) -> bool:
     """What the user and the developer said stays as it was said."""
-    return (
-        message.role != "assistant"
-        and not _is_instructions(message)
-        and any(isinstance(part, Text | Media) for part in message.content)
-    )
+    return message.role != "assistant" and any(isinstance(part, Text | Media) for part in message.content)
 
 
 def _plain(message: Message) -> Message:
     return replace(message, content=tuple(part for part in message.content if isinstance(part, Text | Media)))
-
-
-def _is_instructions(message: Message) -> bool:
-    extra = message.extra
-    return extra is not None and extra.dialect == RESPONSES and "instructions" in extra.form
-
-
-def _item(item: dict[str, Any]) -> dict[str, Any]:
-    """In the form of output, which has ids and no shorthand."""
-    content = item.get("content")
-    if isinstance(content, str):
-        content = [{"type": "input_text", "text": content}]
-    named = {"type": "message", "id": f"msg_{secrets.token_hex(16)}", "status": "completed"}
-    return {**named, **item, "content": content}
-
-
-def _texts(answer: dict[str, Any]) -> Iterator[str]:
-    for item in answer.get("output", ()):
-        if item.get("type") == "message":
-            for part in item.get("content", ()):
-                if part.get("type") == "output_text":
-                    yield part.get("text", "")

@@ -17,7 +17,7 @@ from wireglot.stores.records import Document
 
 _PATIENCE_SECONDS: Final = 30.0
 """For which a listener is kept while the store is down."""
-_PIECES: Final = 16
+_PIECES_AT_ONCE: Final = 16
 _PING: Final = b": ping\n\n"
 _HEADERS: Final[Headers] = [
     ("content-type", "text/event-stream; charset=utf-8"),
@@ -100,7 +100,7 @@ class Follower:
         found = self._tape.after(self._seen) if self._tape is not None else None
         if found is None:
             pieces = await self._documents.pieces(
-                self._caller, EVENT, self._id, after=self._seen + 1, limit=_PIECES
+                self._caller, EVENT, self._id, after=self._seen + 1, limit=_PIECES_AT_ONCE
             )
             found = list(self._unheard(pieces))
         if found:

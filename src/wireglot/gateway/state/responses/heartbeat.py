@@ -14,8 +14,8 @@ from wireglot.stores.records import Document
 BEAT: Final = "beat"
 """One for each response that is being worked on, by the response's id: other bytes with every beat."""
 
-_KEPT: Final = 24 * 3600 * 1000
-_SEEN: Final = 10_000
+_KEPT_MS: Final = 24 * 3600 * 1000
+_SEEN_MOST: Final = 10_000
 
 
 class Heartbeats:
@@ -50,7 +50,7 @@ class Heartbeats:
         if known is None or known[0] != sign:
             known = (sign, now)
         self._seen[caller, id] = known
-        if len(self._seen) > _SEEN:
+        if len(self._seen) > _SEEN_MOST:
             self._seen.popitem(last=False)
         return now - known[1]
 
@@ -60,4 +60,4 @@ class Heartbeats:
 
 def _sign(caller: str, id: str) -> Document:
     now = int(time.time() * 1000)
-    return Document(caller, BEAT, id, secrets.token_bytes(8), created=now, expires=now + _KEPT)
+    return Document(caller, BEAT, id, secrets.token_bytes(8), created=now, expires=now + _KEPT_MS)

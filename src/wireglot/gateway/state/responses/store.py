@@ -15,7 +15,7 @@ from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
 
 _DECODER: Final = msgspec.json.Decoder(KeptResponse)
-_DAY: Final = 24 * 3600 * 1000
+_DAY_MS: Final = 24 * 3600 * 1000
 
 
 class ResponseStore:
@@ -73,7 +73,7 @@ class ResponseStore:
 
     def _form(self, caller: str, id: str, kept: KeptResponse) -> Document:
         now = int(time.time() * 1000)
-        expires = now + int(self._days * _DAY) if self._days else 0
+        expires = now + int(self._days * _DAY_MS) if self._days else 0
         return Document(caller, RESPONSE, id, pack(kept), created=now, expires=expires)
 
 
