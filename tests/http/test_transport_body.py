@@ -252,8 +252,9 @@ async def test_feed_may_abort_even_at_the_very_end(rest: bytes):
 async def test_aborting_from_outside_wakes_whoever_pumps():
     async with Server(always(chunked(b"a", end=b""))) as server, opened() as transport:
         reply = await transport.send(post(server), QUICK)
-        pumping = asyncio.create_task(reply.pump(lambda _: None))
-        await asyncio.sleep(0.005)
+        got: list[bytes] = []
+        pumping = asyncio.create_task(reply.pump(got.append))
+        await until(lambda: got)
         reply.abort()
         reply.abort()
         with pytest.raises(TransportFault):

@@ -124,16 +124,19 @@ async def test_a_pooled_connection_that_answered_a_byte_is_not_tried_again():
 )
 @scenario
 async def test_a_connection_that_speaks_or_ends_while_idle_leaves_the_pool(goodbye: bytes):
+    is_idle = asyncio.Event()
+
     async def serve(peer: Peer) -> None:
         await peer.request()
         await peer.send(answer())
-        await asyncio.sleep(0.01)
+        await is_idle.wait()
         await peer.send(goodbye)
         if goodbye:
             await peer.gone()
 
     async with Server(serve) as server, opened() as transport:
         await fetch(transport, post(server))
+        is_idle.set()
         await until(lambda: transport.open_connections == 0)
         assert await fetch(transport, post(server)) == b"ok"
         assert len(server.peers) == 2

@@ -155,6 +155,26 @@ class Counted:
         self.size += len(data)
 
 
+class Clock:
+    """The time of a transport: it stands still until a test moves it. Timers fire as they were set, and ask it."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._reads = 0
+
+    def __call__(self) -> float:
+        self._reads += 1
+        return self._seconds
+
+    def move(self, seconds: float) -> None:
+        self._seconds += seconds
+
+    async def asked(self) -> None:
+        """Until a timer has fired and asked what time it is."""
+        before = self._reads
+        await until(lambda: self._reads > before)
+
+
 async def stalled(peer: Peer) -> None:
     """Until a peer that counts in `number` what it sends has sent nothing for a while."""
     seen = -1
