@@ -215,9 +215,11 @@ def test_it_is_not_loaded_unless_it_is_asked_for(monkeypatch):
     Observer(Settings(server=ServerSettings(log="off"))).finish(Record("r", 1.0))
 
 
-def exporting() -> Observer:
+def exporting(close_seconds: float = 60.0) -> Observer:
     observer = Observer(Settings(server=ServerSettings(log="off")))
-    observer.attach(opentelemetry(observer.metrics.models, observer.note))
+    telemetry = opentelemetry(observer.metrics.models, observer.note)
+    telemetry.close_seconds = close_seconds
+    observer.attach(telemetry)
     return observer
 
 
@@ -263,11 +265,10 @@ def test_what_the_sdk_complains_of_is_noted():
 
 
 def test_a_target_that_is_down_does_not_hold_up_the_end(monkeypatch):
-    monkeypatch.setattr("wireglot.gateway.observe.telemetry.CLOSE_TIME", 0.05)
     with HTTPServer(("127.0.0.1", 0), Collector) as unused:
         port = unused.server_port
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
-    observer = exporting()
+    observer = exporting(close_seconds=0.05)
     record = Record("r", 1.0, operation="generate", provider="kimi", upstream_model="k", status=200)
     observer.finish(record)
     observer.close()

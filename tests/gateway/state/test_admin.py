@@ -236,9 +236,9 @@ def test_without_the_store_stored_keys_get_503_after_a_minute_and_others_go_on(
 
     monkeypatch.setattr(gateway.process.state.engine.keys, "version", down)
     monkeypatch.setattr(gateway.process.state.engine.keys, "all", down)
-    before = table._clock
+    before = table.clock
     assert ask(gateway, CHAT, "m1", headers=bearer(key)).status == 200
-    monkeypatch.setattr(table, "_clock", lambda: before() + 61)
+    monkeypatch.setattr(table, "clock", lambda: before() + 61)
     for client in (CHAT, CLAUDE, BY_NAME["gemini"]):
         refused = ask(gateway, client, "m1", headers=bearer(key))
         assert refused.status == 503

@@ -51,10 +51,10 @@ def toml(upstream: ScriptedUpstream) -> str:
 @pytest.fixture(scope="module")
 def stage() -> Iterator[tuple[LiveGateway, ScriptedUpstream]]:
     with ScriptedUpstream() as upstream, LiveGateway(toml(upstream)) as gateway:
-        gateway.process.state.quotas._wall = lambda: NOON
+        gateway.process.state.quotas.wall = lambda: NOON
         counters = gateway.process.state.counters
         assert isinstance(counters, MemoryCounters)
-        counters._wall = lambda: NOON
+        counters.wall = lambda: NOON
         yield gateway, upstream
 
 

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from tests.waiting import until
-from wireglot.gateway.state import sharing
 from wireglot.gateway.state.sharing import Sharing
 from wireglot.gateway.targets.health import QUARANTINE, Health
 from wireglot.stores.base import StoreDown
 from wireglot.stores.memory import MemoryCounters
 from wireglot.stores.sqlite import SqliteCounters
+
+NEVER = 3600.0
+"""Seconds after which a test is long over: whoever looks does so when the test says."""
 
 
 class Told(SqliteCounters):
@@ -34,7 +36,7 @@ class Told(SqliteCounters):
 class Member:
     """One process of a fleet, with a monotonic clock that began when it did."""
 
-    def __init__(self, counters: Told, name: str, clock: float) -> None:
+    def __init__(self, counters: Told, name: str, clock: float, look_seconds: float) -> None:
         self.health = Health()
         self.clock = clock
         self.counters = counters
@@ -44,6 +46,7 @@ class Member:
             name,
             lambda level, event, **fields: self.notes.append(event),
             clock=lambda: self.clock,
+            look_seconds=look_seconds,
         )
 
     def rest(self, model: str = "m1", account: str = "acct") -> float:
@@ -51,13 +54,13 @@ class Member:
         return self.health.usable_at("kimi", account, model, self.clock) - self.clock
 
 
-async def fleet(folder: Path) -> tuple[Member, Member]:
+async def fleet(folder: Path, look_seconds: float = 0.1) -> tuple[Member, Member]:
     members = []
     for name, clock in (("one", 100.0), ("two", 900_000.0)):
         counters = await Told.open(str(folder / "counters.db"))
         assert isinstance(counters, Told)
         counters.pushed = []
-        member = Member(counters, name, clock)
+        member = Member(counters, name, clock, look_seconds)
         await member.sharing.start(member.health)
         members.append(member)
     return members[0], members[1]
@@ -130,7 +133,7 @@ def test_without_the_store_each_goes_on_by_itself(tmp_path: Path) -> None:
     """FAULTS 100: said once, and shared again when it is back."""
 
     async def work() -> None:
-        one, two = await fleet(tmp_path)
+        one, two = await fleet(tmp_path, NEVER)
         one.counters.down = True
         one.health.cool("kimi", "acct", "m1", one.clock + 30)
         for _ in range(3):
@@ -141,17 +144,21 @@ def test_without_the_store_each_goes_on_by_itself(tmp_path: Path) -> None:
         await one.sharing.exchange()
         assert one.notes == ["sharing stopped", "sharing goes on"]
         one.health.cool("kimi", "acct", "m3", one.clock + 30)
-        await until(lambda: two.rest("m3") > 0)
+
+        async def heard() -> bool:
+            await two.sharing.exchange()
+            return two.rest("m3") > 0
+
+        await until(heard)
         await end(one, two)
 
     run(work())
 
 
-def test_what_could_not_be_told_is_told_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_could_not_be_told_is_told_later(tmp_path: Path) -> None:
     """R-DD-07"""
 
     async def work() -> None:
-        monkeypatch.setattr(sharing, "HEARD", 0.005)
         one, two = await fleet(tmp_path)
         one.counters.down = True
         one.health.cool("kimi", "acct", "m1", one.clock + 30)
@@ -165,7 +172,6 @@ def test_what_could_not_be_told_is_told_later(tmp_path: Path, monkeypatch: pytes
 
 def test_it_survives_what_nobody_thought_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
-        monkeypatch.setattr(sharing, "HEARD", 0.005)
         one, two = await fleet(tmp_path)
         real, odd = one.counters.cooling, [3]
 

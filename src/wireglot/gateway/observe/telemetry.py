@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Attributes = dict[str, str | int | float | bool | list[str]]
 
-CLOSE_TIME: Final = 2.0
+_CLOSE_SECONDS: Final = 2.0
 _PORTS: Final = {"https": 443, "http": 80}
 _TOLD: Final = frozenset({"generate", "count"})
 
@@ -78,6 +78,7 @@ class OpenTelemetry:
         self._models = models
         self._wall = wall
         self._notes = notes
+        self.close_seconds = _CLOSE_SECONDS
         if notes is not None:
             _SDK_LOG.addHandler(notes)
             _SDK_LOG.propagate = False
@@ -121,7 +122,7 @@ class OpenTelemetry:
         """Flush, but not for long: an exporter whose target is down would wait for half a minute."""
         flush = threading.Thread(target=self._shut_down, name="wireglot-telemetry-end", daemon=True)
         flush.start()
-        flush.join(CLOSE_TIME)
+        flush.join(self.close_seconds)
         if self._notes is not None:
             _SDK_LOG.removeHandler(self._notes)
             _SDK_LOG.propagate = True

@@ -13,8 +13,6 @@ from wireglot.gateway.targets.health import Health
 from wireglot.stores.base import Counters, StoreDown
 from wireglot.stores.memory import MemoryCounters
 
-HEARD: Final = 0.75
-"""Seconds between two looks, give or take a third."""
 _PRESENT: Final = 10.0
 """Seconds for which a process counts as there after it last said so."""
 _INSTANCE: Final = "instance"
@@ -28,15 +26,25 @@ class Sharing:
     """Moments are this process's own and travel as the seconds that are left."""
 
     def __init__(
-        self, counters: Counters, instance: str, note: Note, *, clock: Callable[[], float] | None = None
+        self,
+        counters: Counters,
+        instance: str,
+        note: Note,
+        *,
+        clock: Callable[[], float] | None = None,
+        look_seconds: float = 0.75,
     ) -> None:
-        """`clock` is the one that Health's moments are on: the loop's, where no other is given."""
+        """`clock` is the one that Health's moments are on: the loop's, where no other is given.
+
+        `look_seconds` lie between two looks, give or take a third.
+        """
         self.peers = 1
         """How many processes share the counters, this one included, as of when they were last heard."""
         self._counters = counters
         self._instance = _GAP.join((_INSTANCE, instance))
         self._note = note
         self._clock: Callable[[], float] = clock or (lambda: asyncio.get_running_loop().time())
+        self._look_seconds = look_seconds
         self._health: Health | None = None
         self._untold: dict[str, float] = {}
         self._wake = asyncio.Event()
@@ -54,7 +62,7 @@ class Sharing:
         tell, hear = self._guards
         self._tasks = [
             asyncio.create_task(tell.forever(self._tell)),
-            asyncio.create_task(hear.forever(self._hear, _pause)),
+            asyncio.create_task(hear.forever(self._hear, self._pause)),
         ]
 
     async def close(self) -> None:
@@ -97,6 +105,9 @@ class Sharing:
         if self._untold and not self.down:
             self._wake.set()
 
+    def _pause(self) -> float:
+        return self._look_seconds * (2 / 3 + 2 / 3 * random.random())
+
     async def exchange(self) -> None:
         """Say that this process is there, and hear what the others say."""
         await self._guards[1].run(self._hear)
@@ -129,7 +140,3 @@ class Sharing:
         if self.down:
             self.down = False
             self._note("info", "sharing goes on")
-
-
-def _pause() -> float:
-    return HEARD * (2 / 3 + 2 / 3 * random.random())
