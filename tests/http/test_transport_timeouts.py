@@ -6,7 +6,7 @@ import pytest
 
 from tests.http.limits_kit import Limits
 from tests.http.transport_kit import (
-    QUICK,
+    PATIENT,
     Clock,
     Peer,
     Server,
@@ -315,7 +315,7 @@ async def test_whoever_is_cancelled_leaves_no_connection_behind(phase: str):
             answered: list[object] = []
 
             async def exchange() -> None:
-                reply = await transport.send(post(url), QUICK)
+                reply = await transport.send(post(url), PATIENT)
                 answered.append(reply)
                 if phase == "between":
                     try:

@@ -9,7 +9,7 @@ import trustme
 from tests.http.limits_kit import Limits
 from tests.http.transport_dial_kit import AUTHORITY, KEY, fault_of, serving, trusting
 from tests.http.transport_kit import (
-    QUICK,
+    PATIENT,
     Counted,
     Peer,
     Server,
@@ -151,7 +151,7 @@ async def test_a_tls_stream_can_be_paused():
         opened(ssl_context=trusting()) as transport,
     ):
         got = Counted()
-        reply = await transport.send(post(server), QUICK)
+        reply = await transport.send(post(server), PATIENT)
         pumping = asyncio.create_task(reply.pump(got))
         await until(lambda: got.size > 1 << 20)
         reply.pause()

@@ -11,7 +11,7 @@ import asyncpg  # type: ignore[import-untyped]  # it ships no types
 import pytest
 
 from tests.stores.servers import needs_own_postgres, with_option
-from tests.waiting import until
+from tests.waiting import DEADLINE_SECONDS, until
 from tools.servers import PostgresServer
 from wireglot.stores.base import StoreDown
 from wireglot.stores.postgres import PostgresEngine
@@ -69,7 +69,7 @@ class Load:
 
     async def goes_on(self, count: int = 20) -> None:
         """Until so many more were acknowledged."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             wanted = len(self.acknowledged) + count
             while len(self.acknowledged) < wanted:
                 self._progress.clear()
@@ -156,7 +156,7 @@ def test_a_silent_server_is_down_and_comes_back_by_itself(server: PostgresServer
         engine = await PostgresEngine.open(url, connect_seconds=2, command_seconds=2)
         await engine.documents.put([Document("a", "k", "1", b"x")])
         server.pause()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             answers = await asyncio.gather(
                 *(engine.documents.get("a", "k", ["1"]) for _ in range(12)),
                 engine.check(),
@@ -176,7 +176,7 @@ def test_closing_does_not_wait_for_a_silent_server(server: PostgresServer, url: 
     async def test() -> None:
         engine = await PostgresEngine.open(url, connect_seconds=2, command_seconds=2)
         server.pause()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             await engine.close()
         server.resume()
 
