@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import COMMAND, PLAIN
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_SECONDS, wait_until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 
@@ -57,7 +57,7 @@ def test_it_serves_without_standard_descriptors(closed: str, tmp_path: Path) -> 
             held = {os.readlink(f"/proc/{process.pid}/fd/{number}") for number in (0, 1, 2)}
             assert not any(place.startswith("socket:") for place in held)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(10) == 0
+            assert process.wait(DEADLINE_SECONDS) == 0
         finally:
             process.kill()
 

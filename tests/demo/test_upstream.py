@@ -17,6 +17,7 @@ import pytest
 import trustme
 
 from tests.http.transport_kit import descriptors
+from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.scripted_upstream import FAULTS, Behaviour, Fault, ScriptedUpstream
 
 CHAT: dict[str, Any] = {"model": "demo", "messages": [{"role": "user", "content": "Hello"}]}
@@ -47,7 +48,7 @@ def raw(upstream: ScriptedUpstream, body: dict[str, Any], path: str = "/v1/chat/
 
 
 def fetch(upstream: ScriptedUpstream, body: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", upstream.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", upstream.port, timeout=DEADLINE_SECONDS)
     try:
         connection.request("POST", "/v1/chat/completions", json.dumps(body))
         response = connection.getresponse()
@@ -66,7 +67,7 @@ def broken(upstream: ScriptedUpstream, fault: Fault, *, stream: bool, **more: An
 
 
 def test_requests_are_recorded_as_they_came(upstream: ScriptedUpstream) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", upstream.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", upstream.port, timeout=DEADLINE_SECONDS)
     for _ in range(2):
         connection.request("POST", "/v1/chat/completions?x=1", json.dumps(CHAT), {"X-Thing": "a"})
         connection.getresponse().read()
@@ -80,7 +81,7 @@ def test_requests_are_recorded_as_they_came(upstream: ScriptedUpstream) -> None:
 
 
 def test_a_chunked_request_is_read(upstream: ScriptedUpstream) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", upstream.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", upstream.port, timeout=DEADLINE_SECONDS)
     body = json.dumps(CHAT).encode()
     connection.request(
         "POST",
@@ -243,7 +244,7 @@ def test_heads_may_be_too_much(upstream: ScriptedUpstream) -> None:
 
 def test_a_line_may_never_end(upstream: ScriptedUpstream) -> None:
     upstream.next(Behaviour(fault="endless-line", size=300_000))
-    connection = http.client.HTTPConnection("127.0.0.1", upstream.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", upstream.port, timeout=DEADLINE_SECONDS)
     connection.request("POST", "/v1/chat/completions", json.dumps({**CHAT, "stream": True}))
     got = connection.getresponse().read(300_000)
     connection.close()
@@ -254,26 +255,26 @@ def test_a_line_may_never_end(upstream: ScriptedUpstream) -> None:
 @pytest.mark.parametrize("fault", ["stall", "stall-midstream"])
 def test_a_stall_lasts_until_the_peer_leaves(upstream: ScriptedUpstream, fault: Fault) -> None:
     upstream.next(Behaviour(fault=fault))
-    connection = http.client.HTTPConnection("127.0.0.1", upstream.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", upstream.port, timeout=DEADLINE_SECONDS)
     connection.request("POST", "/v1/chat/completions", json.dumps({**CHAT, "stream": True}))
     (request,) = upstream.wait_for(1)
     if fault == "stall-midstream":
         assert connection.getresponse().read(20)
     assert not request.done.is_set()
     connection.close()
-    assert request.abandoned.wait(5)
+    assert request.abandoned.wait(DEADLINE_SECONDS)
     upstream.wait_closed()
 
 
 def test_a_peer_that_leaves_a_slow_stream_is_noticed(upstream: ScriptedUpstream) -> None:
     upstream.next(Behaviour(gap=60))
-    connection = http.client.HTTPConnection("127.0.0.1", upstream.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", upstream.port, timeout=DEADLINE_SECONDS)
     connection.request("POST", "/v1/chat/completions", json.dumps({**CHAT, "stream": True}))
     response = connection.getresponse()
     assert response.read(10)
     connection.close()
     response.close()
-    assert upstream.requests[0].abandoned.wait(5)
+    assert upstream.requests[0].abandoned.wait(DEADLINE_SECONDS)
 
 
 def test_every_fault_can_be_named() -> None:
@@ -295,7 +296,7 @@ def test_gemini_cli_finds_what_it_asks_before_its_first_turn(upstream: ScriptedU
 
 
 def test_a_websocket_is_refused_with_the_status_that_makes_codex_go_on(upstream: ScriptedUpstream) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", upstream.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", upstream.port, timeout=DEADLINE_SECONDS)
     connection.request("GET", "/v1/responses", headers={"Upgrade": "websocket", "Connection": "Upgrade"})
     assert connection.getresponse().status == 426
     connection.close()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import decode, encode
@@ -22,7 +23,7 @@ def stage(request: pytest.FixtureRequest) -> Iterator[tuple[LiveGateway, Scripte
 
 
 def ask(gateway: LiveGateway, body: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=DEADLINE_SECONDS)
     try:
         connection.request("POST", "/v1/gemini", encode(body), {"content-type": "application/json"})
         answer = connection.getresponse()

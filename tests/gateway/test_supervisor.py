@@ -22,7 +22,7 @@ from tests.gateway.faults.faults_kit import (
     provider,
 )
 from tests.gateway.faults.test_faults_process import Served, listens, serving, workers_of
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.settings import ServerSettings, Settings
 from wireglot.gateway.supervisor import Supervisor, _bound
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -57,7 +57,7 @@ def test_a_signal_that_comes_while_a_dead_worker_is_to_be_replaced_ends_all(tmp_
         os.kill(victim, signal.SIGKILL)
         wait_until(lambda: victim not in workers_of(served))  # the pause before the next one has begun
         served.process.send_signal(signal.SIGTERM)
-        assert served.process.wait(10) == 0
+        assert served.process.wait(DEADLINE_SECONDS) == 0
         assert not listens(served.port)
 
 
@@ -83,7 +83,7 @@ def test_a_signal_that_comes_during_a_fork_reaches_the_new_worker(
         monkeypatch.setattr(os, "fork", fork)
         try:
             supervisor._start(0)
-            assert worker.wait(10) == -signal.SIGTERM
+            assert worker.wait(DEADLINE_SECONDS) == -signal.SIGTERM
         finally:
             worker.kill()
 
@@ -108,7 +108,7 @@ def test_without_their_supervisor_workers_finish_what_they_have_and_end(tmp_path
             call = served.start(A, "openai-chat")
             first = call.until(b"{")
             served.process.kill()
-            served.process.wait(10)
+            served.process.wait(DEADLINE_SECONDS)
             wait_until(lambda: not listens(served.port))
             rest = call.rest()
             assert is_complete(A, Answered(200, {}, first + rest.body, rest.whole))
@@ -140,7 +140,7 @@ def test_two_supervisors_do_not_share_a_port(tmp_path: Path) -> None:
         assert second.stderr == f"wireglot: cannot listen on {where}: Address already in use\n"
         assert served.get("/healthz")[0] == 200
         served.process.send_signal(signal.SIGTERM)
-        assert served.process.wait(10) == 0
+        assert served.process.wait(DEADLINE_SECONDS) == 0
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -170,4 +170,4 @@ def test_a_worker_that_replaces_another_has_the_configuration_of_now(tmp_path: P
         for _ in range(6):
             assert post(served.port, "/v1/messages", body).status == 200
         served.process.send_signal(signal.SIGTERM)
-        assert served.process.wait(10) == 0
+        assert served.process.wait(DEADLINE_SECONDS) == 0

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from tests.http.limits_kit import Limits
+from tests.waiting import DEADLINE_SECONDS
 from wireglot.http.application import Head, Refusal, Reply
 from wireglot.http.server.connection import ServerConnection
 from wireglot.http.server.hub import Hub
@@ -85,7 +86,7 @@ class Client:
             await asyncio.sleep(0)
 
     async def head(self) -> Response:
-        raw = await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), 5)
+        raw = await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), DEADLINE_SECONDS)
         first, *lines = raw.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
         headers = dict(line.split(": ", 1) for line in lines)
         assert len(headers) == len(lines)
@@ -98,19 +99,19 @@ class Client:
                 answer.body += chunk
         else:
             answer.body = await asyncio.wait_for(
-                self.reader.readexactly(int(answer.headers["content-length"])), 5
+                self.reader.readexactly(int(answer.headers["content-length"])), DEADLINE_SECONDS
             )
         return answer
 
     async def chunk(self) -> bytes:
-        size = int(await asyncio.wait_for(self.reader.readuntil(b"\r\n"), 5), 16)
-        data = await asyncio.wait_for(self.reader.readexactly(size + 2), 5)
+        size = int(await asyncio.wait_for(self.reader.readuntil(b"\r\n"), DEADLINE_SECONDS), 16)
+        data = await asyncio.wait_for(self.reader.readexactly(size + 2), DEADLINE_SECONDS)
         assert data.endswith(b"\r\n")
         return data[:-2]
 
     async def rest(self) -> bytes:
         """Everything up to the end of the connection."""
-        return await asyncio.wait_for(self.reader.read(), 5)
+        return await asyncio.wait_for(self.reader.read(), DEADLINE_SECONDS)
 
     async def close(self) -> None:
         self.writer.close()

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from tests.http.limits_kit import Limits
-from tests.http.transport_kit import QUICK, Peer, Server, always, answer, fetch, opened, post, scenario
+from tests.http.transport_kit import PATIENT, Peer, Server, always, answer, fetch, opened, post, scenario
 from wireglot.http.transport import Outbound, TransportFault
 
 
@@ -17,7 +17,7 @@ async def test_a_request_goes_out_whole_and_its_answer_comes_back():
         opened() as transport,
     ):
         request = post(server, b"hello", headers=[("authorization", "Bearer k"), ("x-a", "b")])
-        reply = await transport.send(request, QUICK)
+        reply = await transport.send(request, PATIENT)
         assert (reply.status, await reply.read(100)) == (200, b'{"a":1}')
         assert reply.headers == {"x-request-id": "r1", "content-length": "7"}
         assert server.requests == [
@@ -95,7 +95,7 @@ async def test_a_redirect_is_an_answer_and_not_followed():
     async with Server(always(answer())) as canary:
         moved = answer(b"", status="307 Temporary Redirect", headers=f"location: {canary.url}\r\n")
         async with Server(always(moved)) as server, opened() as transport:
-            reply = await transport.send(post(server, headers=[("authorization", "Bearer k")]), QUICK)
+            reply = await transport.send(post(server, headers=[("authorization", "Bearer k")]), PATIENT)
             assert (reply.status, reply.headers["location"]) == (307, canary.url)
             assert await reply.read(10) == b""
             assert canary.peers == []
@@ -109,7 +109,7 @@ async def test_an_answer_before_the_request_was_sent_whole_ends_the_connection()
         await asyncio.sleep(5)
 
     async with Server(serve) as server, opened() as transport:
-        reply = await transport.send(post(server, bytes(16 << 20)), QUICK)
+        reply = await transport.send(post(server, bytes(16 << 20)), PATIENT)
         assert (reply.status, await reply.read(100)) == (413, b"too large")
         assert transport.open_connections == 0
 

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from tests.http.transport_kit import (
-    QUICK,
+    PATIENT,
     Peer,
     Server,
     always,
@@ -79,7 +79,7 @@ async def test_any_cut_gives_the_same_answer_and_keeps_the_connection(wire: byte
 
     async with Server(serve) as server, opened() as transport:
         for _ in range(len(wire) + 1):
-            reply = await transport.send(post(server), QUICK)
+            reply = await transport.send(post(server), PATIENT)
             assert "link" not in reply.headers
             assert "trailer-a" not in reply.headers
             assert await reply.read(100) == body
@@ -155,7 +155,7 @@ async def test_what_is_not_http_as_we_speak_it_is_refused(case: str):
 async def test_eight_interim_answers_are_skipped():
     wire = b"HTTP/1.1 103 Early Hints\r\nx-a: 1\r\n\r\n" * 8 + answer(headers="x-b: 2\r\n")
     async with Server(always(wire)) as server, opened() as transport:
-        reply = await transport.send(post(server), QUICK)
+        reply = await transport.send(post(server), PATIENT)
         assert reply.headers == {"x-b": "2", "content-length": "2"}
         reply.abort()
 
@@ -164,7 +164,7 @@ async def test_eight_interim_answers_are_skipped():
 async def test_repeated_headers_are_joined_and_odd_bytes_survive():
     head = OK + b"X-A: 1\r\nx-a: 2 \t\r\nX-B: \xe9\xff\r\ncontent-length: 0\r\n\r\n"
     async with Server(always(head)) as server, opened() as transport:
-        reply = await transport.send(post(server), QUICK)
+        reply = await transport.send(post(server), PATIENT)
         assert reply.headers["x-a"] == "1, 2"
         assert reply.headers["x-b"] == "\xe9\xff"
 
@@ -189,7 +189,7 @@ async def test_a_stream_is_handed_on_read_by_read():
         step.release()
 
     async with Server(serve) as server, opened() as transport:
-        reply = await transport.send(post(server), QUICK)
+        reply = await transport.send(post(server), PATIENT)
         await reply.pump(feed)
         assert got == [b"a%dbc%dd" % (n, n) for n in range(5)]
         assert transport.idle_connections == 1
@@ -199,7 +199,7 @@ async def test_a_stream_is_handed_on_read_by_read():
 async def test_what_came_before_pump_is_handed_on_first():
     async with Server(always(chunked(b"a", b"b"))) as server, opened() as transport:
         got: list[bytes] = []
-        reply = await transport.send(post(server), QUICK)
+        reply = await transport.send(post(server), PATIENT)
         await until(lambda: transport.idle_connections == 1)
         await reply.pump(got.append)
         assert got == [b"ab"]
@@ -222,7 +222,7 @@ async def test_an_exception_of_feed_comes_out_of_pump_and_closes_the_connection(
 
     closed = asyncio.Event()
     async with Server(serve) as server, opened() as transport:
-        reply = await transport.send(post(server), QUICK)
+        reply = await transport.send(post(server), PATIENT)
         # A coroutine cannot raise StopIteration: Python makes a RuntimeError of it.
         with pytest.raises(ValueError if error is ValueError else RuntimeError):
             await reply.pump(feed)
@@ -241,7 +241,7 @@ async def test_feed_may_abort_even_at_the_very_end(rest: bytes):
         await peer.gone()
 
     async with Server(serve) as server, opened() as transport:
-        reply = await transport.send(post(server), QUICK)
+        reply = await transport.send(post(server), PATIENT)
         with pytest.raises(TransportFault) as caught:
             await reply.pump(lambda _: reply.abort())
         assert caught.value.problem == "broken"
@@ -251,9 +251,10 @@ async def test_feed_may_abort_even_at_the_very_end(rest: bytes):
 @scenario
 async def test_aborting_from_outside_wakes_whoever_pumps():
     async with Server(always(chunked(b"a", end=b""))) as server, opened() as transport:
-        reply = await transport.send(post(server), QUICK)
-        pumping = asyncio.create_task(reply.pump(lambda _: None))
-        await asyncio.sleep(0.005)
+        reply = await transport.send(post(server), PATIENT)
+        got: list[bytes] = []
+        pumping = asyncio.create_task(reply.pump(got.append))
+        await until(lambda: got)
         reply.abort()
         reply.abort()
         with pytest.raises(TransportFault):
@@ -266,7 +267,7 @@ async def test_a_body_over_the_limit_is_too_large():
     wires = [answer(bytes(101)), chunked(bytes(50), bytes(51)), OK + b"\r\n" + bytes(101)]
     for wire in wires:
         async with Server(always(wire, close=True)) as server, opened() as transport:
-            reply = await transport.send(post(server), QUICK)
+            reply = await transport.send(post(server), PATIENT)
             with pytest.raises(TransportFault) as caught:
                 await reply.read(100)
             assert caught.value.problem == "too_large"
@@ -276,7 +277,7 @@ async def test_a_body_over_the_limit_is_too_large():
 @scenario
 async def test_an_announced_length_over_the_limit_is_refused_before_it_comes():
     async with Server(always(OK + b"content-length: 999999999\r\n\r\n")) as server, opened() as transport:
-        reply = await transport.send(post(server), QUICK)
+        reply = await transport.send(post(server), PATIENT)
         with pytest.raises(TransportFault) as caught:
             await reply.read(1000)
         assert caught.value.problem == "too_large"
@@ -286,7 +287,7 @@ async def test_an_announced_length_over_the_limit_is_refused_before_it_comes():
 @scenario
 async def test_a_body_of_just_the_limit_is_read():
     async with Server(always(answer(bytes(100)))) as server, opened() as transport:
-        reply = await transport.send(post(server), QUICK)
+        reply = await transport.send(post(server), PATIENT)
         assert await reply.read(100) == bytes(100)
 
 
@@ -308,6 +309,6 @@ async def test_a_piece_of_a_stream_larger_than_any_buffer_passes():
     event = b"data: " + b"x" * (8 << 20) + b"\n\n"
     got: list[bytes] = []
     async with Server(always(chunked(event))) as server, opened() as transport:
-        reply = await transport.send(Outbound("GET", server.url, []), QUICK)
+        reply = await transport.send(Outbound("GET", server.url, []), PATIENT)
         await reply.pump(got.append)
         assert b"".join(got) == event

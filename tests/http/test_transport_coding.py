@@ -7,7 +7,7 @@ import zlib
 import pytest
 
 from tests.http.transport_kit import (
-    QUICK,
+    PATIENT,
     Peer,
     Server,
     always,
@@ -54,7 +54,7 @@ async def test_a_compressed_answer_is_decompressed_wherever_it_is_cut(coding: st
     async with Server(serve) as server, opened() as transport:
         for _ in range(0, len(coded), 7):
             got: list[bytes] = []
-            reply = await transport.send(post(server), QUICK)
+            reply = await transport.send(post(server), PATIENT)
             assert reply.headers.get("content-encoding", "identity") == "identity"
             await reply.pump(got.append)
             assert b"".join(got) == EVENTS
@@ -65,7 +65,7 @@ async def test_a_compressed_answer_is_decompressed_wherever_it_is_cut(coding: st
 async def test_a_decompressed_answer_says_neither_its_coding_nor_its_coded_length():
     wire = answer(gzip.compress(b"hello"), headers="content-encoding: gzip\r\nx-a: b\r\n")
     async with Server(always(wire)) as server, opened() as transport:
-        reply = await transport.send(post(server), QUICK)
+        reply = await transport.send(post(server), PATIENT)
         assert reply.headers == {"x-a": "b"}
         assert await reply.read(5) == b"hello"
 
@@ -93,7 +93,7 @@ async def test_a_decompression_bomb_is_stopped(read: bool):
         Server(always(answer(bomb, headers="content-encoding: gzip\r\n"))) as server,
         opened() as transport,
     ):
-        reply = await transport.send(post(server), QUICK)
+        reply = await transport.send(post(server), PATIENT)
         with pytest.raises(TransportFault) as caught:
             await (reply.read(1 << 30) if read else reply.pump(feed))
         assert caught.value.problem == "too_large"
@@ -105,7 +105,7 @@ async def test_a_decompression_bomb_is_stopped(read: bool):
 async def test_a_decompressed_body_over_the_limit_is_too_large():
     wire = answer(gzip.compress(bytes(2000)), headers="content-encoding: gzip\r\n")
     async with Server(always(wire)) as server, opened() as transport:
-        reply = await transport.send(post(server), QUICK)
+        reply = await transport.send(post(server), PATIENT)
         with pytest.raises(TransportFault) as caught:
             await reply.read(1999)
         assert caught.value.problem == "too_large"

@@ -113,9 +113,10 @@ async def test_a_name_server_that_stalls_is_asked_once_and_given_up():
 @scenario
 async def test_closing_during_a_lookup_is_a_fault_and_not_a_cancellation():
     async with opened() as transport:
-        resolve_with(transport, Names(None))
+        names = Names(None)
+        resolve_with(transport, names)
         waiting = asyncio.create_task(fetch(transport, post("http://upstream.example/")))
-        await asyncio.sleep(0.005)
+        await until(lambda: names.asked)
         await transport.close()
         with pytest.raises(TransportFault):
             await waiting

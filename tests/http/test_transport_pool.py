@@ -7,7 +7,7 @@ import pytest
 
 from tests.http.limits_kit import Limits
 from tests.http.transport_kit import (
-    QUICK,
+    PATIENT,
     Peer,
     Server,
     always,
@@ -18,7 +18,7 @@ from tests.http.transport_kit import (
     post,
     scenario,
 )
-from tests.waiting import until
+from tests.waiting import DEADLINE_SECONDS, until
 from wireglot.http.client.connection import ClientConnection
 from wireglot.http.client.pool import Pool
 from wireglot.http.transport import Timeouts, TransportFault
@@ -124,16 +124,19 @@ async def test_a_pooled_connection_that_answered_a_byte_is_not_tried_again():
 )
 @scenario
 async def test_a_connection_that_speaks_or_ends_while_idle_leaves_the_pool(goodbye: bytes):
+    is_idle = asyncio.Event()
+
     async def serve(peer: Peer) -> None:
         await peer.request()
         await peer.send(answer())
-        await asyncio.sleep(0.01)
+        await is_idle.wait()
         await peer.send(goodbye)
         if goodbye:
             await peer.gone()
 
     async with Server(serve) as server, opened() as transport:
         await fetch(transport, post(server))
+        is_idle.set()
         await until(lambda: transport.open_connections == 0)
         assert await fetch(transport, post(server)) == b"ok"
         assert len(server.peers) == 2
@@ -234,7 +237,7 @@ async def test_who_waits_gets_the_slot_of_a_connection_that_broke():
 @scenario
 async def test_who_stops_waiting_takes_no_slot_along():
     async with Server(always(answer())) as server, opened(Limits(pool=1)) as transport:
-        reply = await transport.send(post(server), QUICK)  # whole: its connection is free again
+        reply = await transport.send(post(server), PATIENT)  # whole: its connection is free again
         held = [asyncio.create_task(fetch(transport, post(server, b"%d" % n))) for n in range(6)]
         await asyncio.sleep(0)
         for task in held[1:4]:
@@ -268,12 +271,12 @@ async def test_who_is_served_and_cancelled_at_once_passes_the_connection_on():
         return connection
 
     pool = Pool(lambda: Limits(pool=1), dial)
-    only = await pool.obtain(QUICK)
-    first, second = (asyncio.create_task(pool.obtain(QUICK)) for _ in range(2))
+    only = await pool.obtain(PATIENT)
+    first, second = (asyncio.create_task(pool.obtain(PATIENT)) for _ in range(2))
     await asyncio.sleep(0)
     pool.release(only)
     first.cancel()
-    assert await asyncio.wait_for(second, 5) is only
+    assert await asyncio.wait_for(second, DEADLINE_SECONDS) is only
     assert first.cancelled()
     pool.close()
 
@@ -304,7 +307,7 @@ async def test_a_cancelled_exchange_never_leaks_into_another():
                 raise InterruptedError
 
         async def consume() -> None:
-            reply = await transport.send(post(server, nonce), QUICK)
+            reply = await transport.send(post(server, nonce), PATIENT)
             if dice.random() < 0.2:
                 reply.abort()
                 return

@@ -6,7 +6,7 @@ import pytest
 
 from tests.http.limits_kit import Limits
 from tests.http.transport_kit import (
-    QUICK,
+    PATIENT,
     Counted,
     Peer,
     Server,
@@ -33,7 +33,7 @@ async def _flood(peer: Peer) -> None:
 @scenario
 async def test_an_answer_that_nobody_consumes_is_not_read_on_for_ever():
     async with Server(_flood) as server, opened(Limits(write_pending=1000)) as transport:
-        reply = await transport.send(post(server), QUICK)
+        reply = await transport.send(post(server), PATIENT)
         await stalled(server.peers[0])
         got = 0
 
@@ -53,7 +53,7 @@ async def test_an_answer_that_nobody_consumes_is_not_read_on_for_ever():
 async def test_pause_stops_the_server_and_resume_lets_it_go_on():
     async with Server(_flood) as server, opened() as transport:
         got = Counted()
-        reply = await transport.send(post(server), QUICK)
+        reply = await transport.send(post(server), PATIENT)
         pumping = asyncio.create_task(reply.pump(got))
         await until(lambda: got.size > 1 << 20)
         reply.pause()
@@ -80,7 +80,7 @@ async def test_a_connection_paused_at_the_end_of_its_answer_is_read_again_for_th
 
     async with Server(serve) as server, opened() as transport:
         for _ in range(3):
-            reply = await transport.send(post(server), QUICK)
+            reply = await transport.send(post(server), PATIENT)
             await reply.pump(lambda _, reply=reply: reply.pause())  # type: ignore[misc] # bound at once on purpose
             reply.resume()
         assert len(server.peers) == 1

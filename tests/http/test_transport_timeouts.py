@@ -6,7 +6,8 @@ import pytest
 
 from tests.http.limits_kit import Limits
 from tests.http.transport_kit import (
-    QUICK,
+    PATIENT,
+    Clock,
     Peer,
     Server,
     always,
@@ -18,7 +19,7 @@ from tests.http.transport_kit import (
     post,
     scenario,
 )
-from tests.waiting import until
+from tests.waiting import DEADLINE_SECONDS, until
 from wireglot.http.transport import Timeouts, TransportFault
 
 LONG = 30.0
@@ -27,7 +28,7 @@ SOON = 0.03
 
 async def _fault(transport, request, timeouts: Timeouts) -> TransportFault:
     with pytest.raises(TransportFault) as caught:
-        await asyncio.wait_for(fetch(transport, request, timeouts), 10)
+        await asyncio.wait_for(fetch(transport, request, timeouts), DEADLINE_SECONDS)
     return caught.value
 
 
@@ -112,29 +113,40 @@ async def test_a_server_that_does_not_take_the_request_is_given_up():
 async def test_a_slow_upload_is_not_a_silent_server():
     """The wait for the first byte begins when the last one is sent."""
 
+    clock = Clock()
+
     async def serve(peer: Peer) -> None:
-        for _ in range(6):
+        for _ in range(2):
             await peer.reader.read(1 << 16)
-            await asyncio.sleep(0.1)
+            clock.move(5 * SOON)
+            await clock.asked()
+        clock.move(5 * SOON)
         while not (await peer.reader.read(1 << 20)).endswith(b"end"):
             pass
+        await clock.asked()
         await peer.send(answer())
         await peer.gone()
 
-    async with Server(serve) as server, opened() as transport:
+    async with Server(serve) as server, opened(now=clock) as transport:
         # More than the kernel's buffers hold, so that some of it is unsent while the server dawdles.
         body = bytes(24 << 20) + b"end"
-        assert await fetch(transport, post(server, body), only(first_byte=0.5)) == b"ok"
+        assert await fetch(transport, post(server, body), only(first_byte=SOON, idle=20 * SOON)) == b"ok"
 
 
 @scenario
 async def test_a_server_silent_after_a_slow_upload_is_given_up_in_time():
+    clock = Clock()
+
     async def serve(peer: Peer) -> None:
-        await asyncio.sleep(0.15)
+        clock.move(2 * SOON)
+        await clock.asked()
+        await peer.request()
+        await clock.asked()
+        clock.move(2 * SOON)
         await peer.gone()
 
-    async with Server(serve) as server, opened() as transport:
-        fault = await _fault(transport, post(server, bytes(24 << 20)), only(first_byte=0.1))
+    async with Server(serve) as server, opened(now=clock) as transport:
+        fault = await _fault(transport, post(server, bytes(24 << 20)), only(first_byte=SOON, idle=20 * SOON))
         assert (fault.problem, fault.message) == ("first_byte_timeout", "the upstream did not answer in time")
 
 
@@ -142,17 +154,21 @@ async def test_a_server_silent_after_a_slow_upload_is_given_up_in_time():
 async def test_a_stream_that_stops_is_an_idle_timeout():
     """R-DC-08, C30"""
 
+    clock, got = Clock(), list[bytes]()
+
     async def serve(peer: Peer) -> None:
         await peer.request()
         await peer.send(chunked(b"a", end=b""))
-        for _ in range(10):
-            await asyncio.sleep(0.01)
+        for count in range(1, 11):
+            await until(lambda count=count: len(got) == count)  # type: ignore[misc]  # bound at once on purpose
+            clock.move(0.9 * SOON)
             await peer.send(b"1\r\nb\r\n")
+        await until(lambda: len(got) == 11)
+        clock.move(2 * SOON)
         await peer.gone()
 
-    async with Server(serve) as server, opened() as transport:
-        got: list[bytes] = []
-        reply = await transport.send(post(server), only(idle=0.3))
+    async with Server(serve) as server, opened(now=clock) as transport:
+        reply = await transport.send(post(server), only(idle=SOON))
         with pytest.raises(TransportFault) as caught:
             await reply.pump(got.append)
         assert caught.value.problem == "idle_timeout"
@@ -173,37 +189,41 @@ async def test_an_answer_nobody_consumes_keeps_its_timeout_for_whoever_does():
 
 @scenario
 async def test_a_stream_paused_by_its_reader_is_not_idle():
-    step = asyncio.Event()
+    clock, step = Clock(), asyncio.Event()
 
     async def serve(peer: Peer) -> None:
         await peer.request()
         await peer.send(chunked(b"a", end=b""))
         await step.wait()
-        await asyncio.sleep(0.03)
+        await clock.asked()
         await peer.send(b"1\r\nb\r\n0\r\n\r\n")
         await peer.gone()
 
-    async with Server(serve) as server, opened() as transport:
+    async with Server(serve) as server, opened(now=clock) as transport:
         got: list[bytes] = []
-        reply = await transport.send(post(server), only(idle=0.3))
+        reply = await transport.send(post(server), only(idle=SOON))
         reply.pause()
         pumping = asyncio.create_task(reply.pump(got.append))
-        await asyncio.sleep(0.4)
+        clock.move(2 * SOON)
+        await clock.asked()
         assert not pumping.done()
-        step.set()
         reply.resume()
+        step.set()
         await pumping
         assert got == [b"a", b"b"]
 
 
 @scenario
 async def test_a_stream_resumed_may_be_idle_again():
-    async with Server(always(chunked(b"a", end=b""))) as server, opened() as transport:
+    clock = Clock()
+    async with Server(always(chunked(b"a", end=b""))) as server, opened(now=clock) as transport:
         reply = await transport.send(post(server), only(idle=SOON))
         reply.pause()
         pumping = asyncio.create_task(reply.pump(lambda _: None))
-        await asyncio.sleep(2 * SOON)
+        clock.move(2 * SOON)
+        await clock.asked()
         reply.resume()
+        clock.move(2 * SOON)
         with pytest.raises(TransportFault) as caught:
             await pumping
         assert caught.value.problem == "idle_timeout"
@@ -221,10 +241,12 @@ async def test_a_stream_that_never_ends_is_a_total_timeout(paused: bool):
             await peer.send(b"1\r\nb\r\n")
             await asyncio.sleep(0.005)
 
-    async with Server(serve) as server, opened() as transport:
-        reply = await transport.send(post(server), only(total=0.2))
+    clock = Clock()
+    async with Server(serve) as server, opened(now=clock) as transport:
+        reply = await transport.send(post(server), only(total=SOON))
         if paused:
             reply.pause()
+        clock.move(2 * SOON)
         with pytest.raises(TransportFault) as caught:
             await reply.pump(lambda _: None)
         assert caught.value.problem == "total_timeout"
@@ -248,20 +270,24 @@ async def test_a_shorter_timeout_of_a_later_request_is_kept():
 
 @scenario
 async def test_a_short_timeout_of_an_earlier_request_does_not_hit_a_later_one():
+    clock = Clock()
+
     async def serve(peer: Peer) -> None:
         await peer.request()
         await peer.send(answer())
         await peer.request()
-        await asyncio.sleep(0.3)
+        clock.move(2 * SOON)
+        await clock.asked()
         await peer.send(answer(b"late"))
         await peer.gone()
 
-    async with Server(serve) as server, opened() as transport:
-        await fetch(transport, post(server), only(first_byte=0.2))
+    async with Server(serve) as server, opened(now=clock) as transport:
+        await fetch(transport, post(server), only(first_byte=SOON))
         assert await fetch(transport, post(server), only()) == b"late"
 
 
-PHASES = ["connect", "tls", "waiting for a slot", "head", "body", "between"]
+AFTER_THE_HEAD = ["body", "between"]
+PHASES = ["connect", "tls", "waiting for a slot", "head", *AFTER_THE_HEAD]
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -275,7 +301,7 @@ async def test_whoever_is_cancelled_leaves_no_connection_behind(phase: str):
             await peer.gone()
             return
         await peer.request()
-        if phase in ("body", "between"):
+        if phase in AFTER_THE_HEAD:
             await peer.send(chunked(b"a", end=b""))
         reached.set()
         await peer.gone()
@@ -285,10 +311,12 @@ async def test_whoever_is_cancelled_leaves_no_connection_behind(phase: str):
             url = server.url.replace("http:", "https:") if phase == "tls" else server.url
             if phase == "connect":
                 url = nowhere
-                asyncio.get_running_loop().call_later(0.01, reached.set)
+                reached.set()
+            answered: list[object] = []
 
             async def exchange() -> None:
-                reply = await transport.send(post(url), QUICK)
+                reply = await transport.send(post(url), PATIENT)
+                answered.append(reply)
                 if phase == "between":
                     try:
                         await asyncio.sleep(LONG)
@@ -300,7 +328,9 @@ async def test_whoever_is_cancelled_leaves_no_connection_behind(phase: str):
                 asyncio.create_task(exchange()) for _ in range(2 if phase == "waiting for a slot" else 1)
             ]
             await reached.wait()
-            await asyncio.sleep(0.005)
+            await until(lambda: answered or phase not in AFTER_THE_HEAD)
+            for _ in range(5):
+                await asyncio.sleep(0)
             for task in reversed(tasks):
                 task.cancel()
             results = await asyncio.gather(*tasks, return_exceptions=True)

@@ -9,13 +9,14 @@ import trustme
 from tests.http.limits_kit import Limits
 from tests.http.transport_dial_kit import AUTHORITY, KEY, fault_of, serving, trusting
 from tests.http.transport_kit import (
-    QUICK,
+    PATIENT,
     Counted,
     Peer,
     Server,
     always,
     answer,
     chunked,
+    descriptors,
     fetch,
     opened,
     post,
@@ -48,10 +49,11 @@ async def test_a_server_that_cannot_prove_itself_sees_no_byte_of_the_request(cas
         "unknown authority": lambda: serving("127.0.0.1", authority=trustme.CA()),
     }[case]()
     async with Server(always(answer()), context) as server, opened(ssl_context=trusting()) as transport:
+        before = descriptors()
         fault = await fault_of(transport, post(server, headers=KEY))
         assert (fault.problem, fault.sent) == ("tls", False)
         assert fault.message == "upstream TLS verification failed"
-        await asyncio.sleep(0.01)
+        await until(lambda: descriptors() == before)  # the server, too, is done with it
         assert server.requests == []
         assert transport.open_connections == 0
 
@@ -149,7 +151,7 @@ async def test_a_tls_stream_can_be_paused():
         opened(ssl_context=trusting()) as transport,
     ):
         got = Counted()
-        reply = await transport.send(post(server), QUICK)
+        reply = await transport.send(post(server), PATIENT)
         pumping = asyncio.create_task(reply.pump(got))
         await until(lambda: got.size > 1 << 20)
         reply.pause()

@@ -9,7 +9,7 @@ import ssl
 import pytest
 import trustme
 
-from tests.http.transport_kit import QUICK, fetch
+from tests.http.transport_kit import PATIENT, fetch
 from wireglot.http.client.dial import default_context
 from wireglot.http.transport import Timeouts, TransportFault
 
@@ -33,7 +33,7 @@ def serving(*names: str, authority: trustme.CA = AUTHORITY, expired: bool = Fals
     return context
 
 
-async def fault_of(transport, request, timeouts: Timeouts = QUICK) -> TransportFault:
+async def fault_of(transport, request, timeouts: Timeouts = PATIENT) -> TransportFault:
     with pytest.raises(TransportFault) as caught:
         await fetch(transport, request, timeouts)
     assert "127.0.0.1" not in caught.value.message

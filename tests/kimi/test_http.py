@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.kimi.kit import TOOL, Lines, Sleeps, asynchronous, chunk, sse
+from tests.waiting import DEADLINE_SECONDS
 from wireglot import kimi
 from wireglot.ir.stream import Finish, fold
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -135,7 +136,7 @@ def test_leaving_a_stream_ends_the_connection(upstream):
     upstream.next(Behaviour(gap=0.01))
     leave_a_stream(upstream)
     upstream.wait_closed()
-    assert upstream.requests[0].abandoned.wait(5)
+    assert upstream.requests[0].abandoned.wait(DEADLINE_SECONDS)
 
 
 @asynchronous

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 
@@ -63,7 +64,7 @@ def words(client: str, body: Any) -> str:
 def ask(
     gateway: LiveGateway, path: str, body: Any, method: str = "POST", headers: dict[str, str] | None = None
 ) -> Answered:
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=DEADLINE_SECONDS)
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     try:
         connection.request(

@@ -8,6 +8,7 @@ import pytest
 
 from tests.requirements.live import PATHS, STREAMS, ask, question, stage, words
 from tests.requirements.wire import MAIN
+from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
@@ -29,7 +30,7 @@ def wish(client: str) -> dict[str, Any]:
 def test_a_silent_upstream_is_bridged(client):
     """R-DC-09"""
     with stage("gemini", "[limits]\nping = 0.05\n") as (gateway, upstream):
-        upstream.otherwise = Behaviour(delay=0.3)
+        upstream.otherwise = Behaviour(delay=1.0)
         answer = ask(gateway, STREAMS[client], question(client, stream=True))
     assert answer.body.startswith(PINGS[client])
     assert ENDS[client] in answer.body
@@ -58,7 +59,7 @@ def test_a_client_that_leaves_ends_the_question_upstream(client):
             connection.sendall(head.encode() + body)
             assert connection.recv(100)
         (request,) = upstream.wait_for(1)
-        assert request.abandoned.wait(5)
+        assert request.abandoned.wait(DEADLINE_SECONDS)
 
 
 @clients

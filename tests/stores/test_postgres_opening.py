@@ -11,6 +11,7 @@ import asyncpg  # type: ignore[import-untyped]  # it ships no types
 import pytest
 
 from tests.stores.servers import needs_postgres, postgres_url, with_option
+from tests.waiting import DEADLINE_SECONDS
 from wireglot.stores import open_engine
 from wireglot.stores.base import StoreDown, StoreUnusable
 from wireglot.stores.postgres import PostgresEngine
@@ -81,7 +82,7 @@ def test_many_that_start_at_once_make_the_tables_once() -> None:
         await opens_and_works(url)
 
     asyncio.run(test())
-    assert [other.wait(60) for other in others] == [0, 0]
+    assert [other.wait(DEADLINE_SECONDS) for other in others] == [0, 0]
 
 
 def test_a_newer_schema_is_left_alone() -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 from tests.stores.servers import needs_postgres, postgres_url
+from tests.waiting import DEADLINE_SECONDS
 from wireglot.stores.postgres import PostgresEngine
 from wireglot.stores.records import UsageQuery, UsageRow
 
@@ -88,7 +89,7 @@ asyncio.run(main())
     told = [process.stdout.readline().strip() for _ in range(50)]
     os.kill(process.pid, signal.SIGKILL)
     told += process.stdout.read().split()
-    assert process.wait(60) == -signal.SIGKILL
+    assert process.wait(DEADLINE_SECONDS) == -signal.SIGKILL
 
     async def test() -> None:
         engine = await PostgresEngine.open(url)

@@ -10,7 +10,7 @@ import pytest
 from redis.asyncio import Redis
 
 from tests.stores.servers import needs_own_redis
-from tests.waiting import until
+from tests.waiting import DEADLINE_SECONDS, until
 from tools.servers import RedisServer
 from wireglot.stores.base import StoreDown, StoreUnusable
 from wireglot.stores.records import Budget, Rate
@@ -95,7 +95,7 @@ def test_a_silent_server_is_down_soon_and_comes_back_by_itself(server: RedisServ
     async def test() -> None:
         counters, vault = await open_redis(server.url, call_seconds=0.1, vault_seconds=0.2)
         server.pause()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             answers = await asyncio.gather(
                 *(counters.take([Rate("r", 1, 10, 60)]) for _ in range(80)),
                 *(vault.recall("a", ["n"]) for _ in range(80)),

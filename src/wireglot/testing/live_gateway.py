@@ -40,7 +40,7 @@ BASES: Final = {
 """What stands between a scripted upstream's address and the paths of a dialect; of others, nothing."""
 
 _OVERRIDES: Final = {"server": {"port": 0, "log": "json"}}
-_CALL_SECONDS: Final = 30
+_CALL_SECONDS: Final = 60
 _POLL_SECONDS: Final = 0.01
 
 
@@ -134,7 +134,7 @@ class LiveGateway:
         lines = data[: data.rfind(b"\n") + 1].splitlines()  # the last one may be half written
         return [line for line in map(decode, lines) if line["event"] == event]
 
-    def wait_log(self, count: int = 1, event: str = "request", timeout: float = 5.0) -> list[dict[str, Any]]:
+    def wait_log(self, count: int = 1, event: str = "request", timeout: float = 60.0) -> list[dict[str, Any]]:
         """The log lines of one kind, once there are so many."""
         until = time.monotonic() + timeout
         while len(lines := self.log(event)) < count:

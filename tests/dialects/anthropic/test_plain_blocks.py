@@ -80,7 +80,7 @@ def test_both_ways_read_the_same(messages, declared):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BlockParser, "_plain", lambda self, block: None)
         patch.setattr(_parsing, "_is_plain", lambda message: False)
-        patch.setattr(tools, "_PLAIN", frozenset())
+        patch.setattr(tools, "_plain_tool", lambda value: None)
         assert _read(body) == shortly
 
 

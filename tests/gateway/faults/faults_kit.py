@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.testing.live_gateway import BASES, LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 from wireglot.wire.json import decode, encode
@@ -109,7 +109,7 @@ class Call:
     """A request that was sent, whose answer is read piece by piece, or not at all."""
 
     def __init__(self, port: int, path: str, body: bytes, headers: Mapping[str, str] = {}) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE_SECONDS)
         self._connection.request("POST", path, body, {"content-type": "application/json", **headers})
         self._response: http.client.HTTPResponse | None = None
 

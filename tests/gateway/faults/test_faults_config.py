@@ -20,7 +20,7 @@ from tests.gateway.faults.faults_kit import (
     told,
 )
 from tests.gateway.faults.faults_stages import EVERY, A, C, Stage, digest_of
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.settings import Settings
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -80,7 +80,7 @@ def test_a_broken_file_changes_nothing_and_is_told(stage: Stage, name: str) -> N
 
 
 def _metrics(gateway: LiveGateway) -> bytes:
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=DEADLINE_SECONDS)
     connection.request("GET", "/metrics")
     try:
         return connection.getresponse().read()

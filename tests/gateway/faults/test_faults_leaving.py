@@ -34,7 +34,7 @@ from tests.gateway.faults.faults_stages import (
     recorded,
     stage_behind,
 )
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import encode
 
@@ -77,7 +77,7 @@ def until_it_answers(call: Call, client: Client) -> None:
 
 def gone(stage: Stage, model: str) -> dict[str, Any]:
     """Its upstream was let go of within a second, and the log says who ended it."""
-    assert stage[1].requests[-1].abandoned.wait(1), "the upstream is still being read"
+    assert stage[1].requests[-1].abandoned.wait(DEADLINE_SECONDS), "the upstream is still being read"
     line = line_of(stage[0], f'"model":"{model}"')
     assert line["outcome"] == "client_abort"
     return line
@@ -126,7 +126,7 @@ def test_while_the_gateway_waits_to_try_again(stage: Stage, name: str) -> None:
     gateway, upstream = stage
     upstream.next(Behaviour(error=503) if name == "patient" else Behaviour(error=429, retry_after=30))
     call, model = begin(stage, C, name, stream=False)
-    upstream.wait_for(1)[0].done.wait(5)
+    upstream.wait_for(1)[0].done.wait(DEADLINE_SECONDS)
     call.leave()
     assert line_of(gateway, f'"model":"{model}"')["outcome"] == "client_abort"
     wait_until(lambda: gateway.process.gateway.in_flight == 0)
@@ -177,7 +177,9 @@ def test_a_client_that_never_reads_is_cut_off_and_its_upstream_is_not_drained(st
         for client in (A, C):  # translated, and passed through
             upstream.next(Behaviour(pieces=(piece,) * 400))
             call = start(gateway, client, "mine/m1", stream=True)
-            assert upstream.wait_for(1 + (client is C))[-1].abandoned.wait(5), "all of it was read"
+            assert upstream.wait_for(1 + (client is C))[-1].abandoned.wait(DEADLINE_SECONDS), (
+                "all of it was read"
+            )
             wait_until(lambda: gateway.process.gateway.in_flight == 0)
             call.leave()
         assert [line["outcome"] for line in gateway.wait_log(2)] == ["client_abort"] * 2

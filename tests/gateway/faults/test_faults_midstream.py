@@ -31,6 +31,7 @@ from tests.gateway.faults.faults_stages import (
     recorded,
     stage_behind,
 )
+from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.scripted_upstream import Behaviour, Fault, ScriptedUpstream
 
 LONG = "[[demo:text 24]]"
@@ -59,8 +60,8 @@ OVERLOADED = {
 def _toml(upstream: ScriptedUpstream) -> str:
     return (
         every_dialect(upstream)
-        + every_dialect(upstream, ONCE + "timeouts = { idle = 0.05 }\n").replace("-up]", "-idle]")
-        + every_dialect(upstream, ONCE + "timeouts = { total = 0.08 }\n").replace("-up]", "-total]")
+        + every_dialect(upstream, ONCE + "timeouts = { idle = 0.4 }\n").replace("-up]", "-idle]")
+        + every_dialect(upstream, ONCE + "timeouts = { total = 0.6 }\n").replace("-up]", "-total]")
         + f"[limits]\nevent = {EVENT}\n"
     )
 
@@ -162,7 +163,7 @@ def test_a_stream_that_stops_or_lasts_too_long_ends_in_a_timeout(
     upstream.next(Behaviour(fault="stall-midstream"))
     answered = ask(gateway, client, f"{source}-{limit}/m1", LONG, stream=True)
     assert kind_of(told_in_stream(client, answered)) == LATE[client.family]
-    assert upstream.requests[0].abandoned.wait(1), "the upstream's connection stayed open"
+    assert upstream.requests[0].abandoned.wait(DEADLINE_SECONDS), "the upstream's connection stayed open"
 
 
 @pytest.mark.parametrize("client", [CLIENTS[0], CLIENTS[1]], ids=lambda client: client.name)
@@ -172,7 +173,7 @@ def test_keep_alives_of_the_upstream_are_no_progress(stage: Stage, client: Clien
     start, *rest = frames(recorded(upstream, "anthropic", LONG))
     middle = len(rest) // 2
     pings = [b'event: ping\ndata: {"type": "ping"}\n\n'] * 40
-    upstream.next(Behaviour(pieces=(start, *rest[:middle], *pings, *rest[middle:]), gap=0.02))
+    upstream.next(Behaviour(pieces=(start, *rest[:middle], *pings, *rest[middle:]), gap=0.05))
     answered = ask(gateway, client, "anthropic-idle/m1", LONG, stream=True)
     assert kind_of(told_in_stream(client, answered)) == LATE[client.family]
 
@@ -209,7 +210,7 @@ def test_a_stream_that_was_given_up_is_not_read_on(stage: Stage) -> None:
     pieces = (*frames(recorded(upstream, "openai-chat", LONG))[:6], b"data: {]\n\n", b": more\n\n")
     upstream.next(Behaviour(pieces=pieces, fault="stall-midstream", after=len(pieces)))
     told_in_stream(CLIENTS[0], ask(gateway, CLIENTS[0], model_at("openai-chat"), LONG, stream=True))
-    assert upstream.requests[0].abandoned.wait(1)
+    assert upstream.requests[0].abandoned.wait(DEADLINE_SECONDS)
 
 
 def test_a_broken_stream_counts_against_its_provider() -> None:

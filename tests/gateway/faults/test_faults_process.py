@@ -26,7 +26,7 @@ from tests.gateway.faults.faults_kit import (
     told_in_stream,
 )
 from tests.gateway.faults.faults_stages import OWN_AND_CHAT, A
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import encode
 
@@ -58,7 +58,7 @@ class Served:
         return Call(self.port, client.path(model, True), encode(client.body(model, LONG, True)))
 
     def get(self, path: str) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_SECONDS)
         try:
             connection.request("GET", path)
             answer = connection.getresponse()
@@ -84,7 +84,7 @@ def serving(upstream: ScriptedUpstream, folder: Path, *arguments: str) -> Iterat
     finally:
         if process.poll() is None:
             process.kill()
-        process.wait(10)
+        process.wait(DEADLINE_SECONDS)
 
 
 def listens(port: int) -> bool:
@@ -103,7 +103,7 @@ def test_asked_once_streams_finish_and_nobody_new_comes_in(tmp_path: Path) -> No
         for (client, call), first in zip(calls, begun, strict=True):
             rest = call.rest()
             assert is_complete(client, Answered(200, {}, first + rest.body, rest.whole))
-        assert served.process.wait(10) == 0
+        assert served.process.wait(DEADLINE_SECONDS) == 0
         assert served.log.read_bytes().count(b'"outcome":"ok"') == len(OWN_AND_CHAT)
 
 
@@ -122,18 +122,18 @@ def test_asked_twice_every_stream_is_told_and_the_process_ends(tmp_path: Path, n
             said = told_in_stream(client, Answered(200, rest.headers, first + rest.body, rest.whole))
             expected = {"A": "overloaded_error", "C": "server_error", "R": "server_error", "G": "UNAVAILABLE"}
             assert said.type == expected[client.family]
-        assert served.process.wait(10) == 0
+        assert served.process.wait(DEADLINE_SECONDS) == 0
         assert served.log.read_bytes().count(b'"outcome":"gateway_abort"') == len(OWN_AND_CHAT)
 
 
 def test_an_idle_process_ends_at_once(tmp_path: Path) -> None:
     """FAULTS 103"""
     with ScriptedUpstream() as upstream, serving(upstream, tmp_path) as served:
-        kept = http.client.HTTPConnection("127.0.0.1", served.port, timeout=5)
+        kept = http.client.HTTPConnection("127.0.0.1", served.port, timeout=DEADLINE_SECONDS)
         kept.request("GET", "/healthz")
         assert kept.getresponse().read()
         served.process.send_signal(signal.SIGTERM)
-        assert served.process.wait(10) == 0
+        assert served.process.wait(DEADLINE_SECONDS) == 0
         kept.close()
 
 
@@ -162,7 +162,7 @@ def test_a_worker_that_dies_is_replaced_and_all_end_together(tmp_path: Path) -> 
         wait_until(lambda: victim not in workers_of(served) and len(workers_of(served)) == 2)
         wait_until(lambda: b'state="answered"} 2' in served.get("/metrics")[1])
         served.process.send_signal(signal.SIGTERM)
-        assert served.process.wait(10) == 0
+        assert served.process.wait(DEADLINE_SECONDS) == 0
         assert not listens(served.port)
 
 
@@ -195,4 +195,4 @@ def test_a_stream_that_began_before_the_signal_may_use_all_its_time(tmp_path: Pa
             rest = call.rest()
             assert time.monotonic() - began >= 0.1
             told_in_stream(A, Answered(200, rest.headers, first + rest.body, rest.whole))
-            assert served.process.wait(10) == 0
+            assert served.process.wait(DEADLINE_SECONDS) == 0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.gateway.faults.faults_kit import (
@@ -18,14 +20,15 @@ from tests.gateway.faults.faults_kit import (
     is_complete,
     logged,
     model_at,
+    start,
     told_in_stream,
 )
 from tests.gateway.faults.faults_stages import EVERY, Stage, stage_behind
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
 PING = 0.02
-SILENT = 0.07
-"""Long enough for some pings, and no test depends on how many."""
+HASTY = 0.07
+"""Longer than a ping, so that one goes out before the failure."""
 
 PINGS = {
     "anthropic": rb'event: ping\ndata: \{"type": ?"ping"\}\n\n',
@@ -43,7 +46,7 @@ def _toml(upstream: ScriptedUpstream) -> str:
     return (
         every_dialect(upstream)
         + every_dialect(upstream).replace("-up]", "-again]")
-        + every_dialect(upstream, ONCE + f"timeouts = {{ first_byte = {SILENT} }}\n").replace(
+        + every_dialect(upstream, ONCE + f"timeouts = {{ first_byte = {HASTY} }}\n").replace(
             "-up]", "-hasty]"
         )
         + f"[models]\n{chains}[limits]\nping = {PING}\n"
@@ -72,6 +75,22 @@ def pinged(client: Client, body: bytes) -> bytes:
     return body[found.end() :]
 
 
+def bridged(stage: Stage, client: Client, model: str, behaviour: Behaviour, text: str = "hi") -> Answered:
+    """The answer of an upstream that is silent until a keep-alive has come."""
+    gateway, upstream = stage
+    gate = threading.Event()
+    upstream.next(msgspec.structs.replace(behaviour, gate=gate))
+    call = start(gateway, client, model, text, stream=True)
+    begun, piece = b"", b""
+    while not re.fullmatch(b"(?:%b)+" % PINGS[client.name], piece):
+        piece = call.response.read1(65536)  # one chunk, or a part of it
+        assert piece, begun
+        begun += piece
+    gate.set()
+    answered = call.rest()
+    return Answered(answered.status, answered.headers, begun + answered.body, answered.whole)
+
+
 def without_pings(client: Client, answered: Answered) -> Any:
     """What a reader of the dialect makes of it. Ids and times of two answers may differ, lengths do not."""
     if client.is_array:
@@ -85,10 +104,8 @@ def without_pings(client: Client, answered: Answered) -> Any:
 @pytest.mark.parametrize(("client", "source"), CASES, ids=lambda case: getattr(case, "name", case))
 def test_a_silent_upstream_is_bridged_by_keep_alives(stage: Stage, client: Client, source: str) -> None:
     """FAULTS 2, 65: the status goes out with the first of them."""
-    gateway, upstream = stage
-    quick = ask(gateway, client, model_at(source), stream=True)
-    upstream.next(Behaviour(delay=SILENT))
-    slow = ask(gateway, client, model_at(source), stream=True)
+    quick = ask(stage[0], client, model_at(source), stream=True)
+    slow = bridged(stage, client, model_at(source), Behaviour())
     assert slow.status == 200
     assert is_complete(client, slow)
     pinged(client, slow.body)
@@ -98,14 +115,12 @@ def test_a_silent_upstream_is_bridged_by_keep_alives(stage: Stage, client: Clien
 @pytest.mark.parametrize(("client", "source"), CASES, ids=lambda case: getattr(case, "name", case))
 def test_a_pause_within_an_answer_is_bridged_too(stage: Stage, client: Client, source: str) -> None:
     """FAULTS 2: and a reader of the dialect gets the same answer."""
-    gateway, upstream = stage
     said = "[[demo:text 2]]"
-    quick = ask(gateway, client, model_at(source), said, stream=True)
-    upstream.next(Behaviour(gap=2 * PING))
-    slow = ask(gateway, client, model_at(source), said, stream=True)
+    quick = ask(stage[0], client, model_at(source), said, stream=True)
+    slow = bridged(stage, client, model_at(source), Behaviour(after=2), said)
     assert is_complete(client, slow)
+    assert slow.body[:5] == quick.body[:5], "the answer had begun"
     assert without_pings(client, slow) == without_pings(client, quick)
-    assert len(slow.body) > len(quick.body)
 
 
 @pytest.mark.parametrize(("client", "source"), CASES, ids=lambda case: getattr(case, "name", case))
@@ -138,10 +153,8 @@ def test_a_status_that_comes_too_late_keeps_its_type_in_the_stream(
     stage: Stage, error: int, types: tuple[str, ...], client: Client
 ) -> None:
     """FAULTS 2: class to in-stream type."""
-    gateway, upstream = stage
-    upstream.next(Behaviour(error=error, delay=SILENT))
     model = f"{foreign(client)}-up/m{error}{client.name}"
-    answered = ask(gateway, client, model, stream=True)
+    answered = bridged(stage, client, model, Behaviour(error=error))
     assert told_in_stream(client, answered).type == types["ACRG".index(client.family)]
 
 
@@ -150,12 +163,10 @@ def test_after_keep_alives_another_provider_may_still_answer(
     stage: Stage, client: Client, source: str
 ) -> None:
     """FAULTS 2"""
-    gateway, upstream = stage
-    upstream.next(Behaviour(error=500, delay=SILENT))
-    answered = ask(gateway, client, f"{source}-twice", stream=True)
+    answered = bridged(stage, client, f"{source}-twice", Behaviour(error=500))
     assert is_complete(client, answered)
     pinged(client, answered.body)
-    line = logged(gateway, answered)
+    line = logged(stage[0], answered)
     assert line["route"] == f"{source}-again/m1"
     assert line["outcome"] == "ok"
 

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from tests.waiting import DEADLINE_SECONDS
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.sink import Sink
@@ -157,7 +158,7 @@ def test_a_reader_that_never_reads_stalls_no_one(pipe):
     observer.close(timeout=0.05)  # nor does the end wait for it
     os.close(pipe.read_end)
     pipe.read_end = -1
-    assert observer._sink._ended.wait(10)  # before the descriptor's number goes to someone else
+    assert observer._sink._ended.wait(DEADLINE_SECONDS)  # before the descriptor's number goes to someone else
 
 
 def test_a_reader_that_comes_back_gets_whole_lines(pipe):

@@ -215,11 +215,10 @@ def test_it_is_not_loaded_unless_it_is_asked_for(monkeypatch):
     Observer(Settings(server=ServerSettings(log="off"))).finish(Record("r", 1.0))
 
 
-def exporting(close_seconds: float | None = None) -> Observer:
+def exporting(close_seconds: float = 60.0) -> Observer:
     observer = Observer(Settings(server=ServerSettings(log="off")))
     telemetry = opentelemetry(observer.metrics.models, observer.note)
-    if close_seconds is not None:
-        telemetry.close_seconds = close_seconds
+    telemetry.close_seconds = close_seconds
     observer.attach(telemetry)
     return observer
 

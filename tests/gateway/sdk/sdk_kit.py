@@ -17,6 +17,7 @@ from google import genai
 from google.genai import types
 from pydantic import BaseModel
 
+from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.live_gateway import BASES, LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 
@@ -119,7 +120,7 @@ class Stage:
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str] = {}) -> Exchanged:
         """One request without any SDK, for what is compared byte by byte."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.gateway.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.gateway.port, timeout=DEADLINE_SECONDS)
         try:
             connection.request("POST", path, body, {"content-type": "application/json", **headers})
             return _exchanged(connection.getresponse())

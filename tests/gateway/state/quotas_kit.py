@@ -85,6 +85,7 @@ class Desk:
             self.ledger,
             "here",
             lambda level, event, **fields: self.notes.append(event),
+            clock=lambda: self.clock,
             wall=lambda: self.wall,
             peers=lambda: peers,
         )

@@ -12,6 +12,7 @@ from typing import Any
 import openai
 import pytest
 
+from tests.waiting import DEADLINE_SECONDS
 from wireglot.stores.records import Document
 from wireglot.testing.live_gateway import BASES, LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
@@ -97,7 +98,7 @@ class Stage:
         key: str = ALICE,
     ) -> tuple[int, Any]:
         """One request without an SDK; the status and the document."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.gateway.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.gateway.port, timeout=DEADLINE_SECONDS)
         try:
             sent = encode(body) if body is not None else None
             lines = {"authorization": f"Bearer {key}", **headers}

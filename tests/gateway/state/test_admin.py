@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from tests.gateway.faults.faults_kit import BY_NAME, ask, is_complete, provider, start, told
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.stores.base import StoreDown
 from wireglot.stores.records import Document
 from wireglot.testing.live_gateway import LiveGateway
@@ -31,7 +31,7 @@ class Said(msgspec.Struct, frozen=True):
 def admin(
     gateway: LiveGateway, method: str, path: str, body: Any = None, *, secret: str = SECRET, **headers: str
 ) -> Said:
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=DEADLINE_SECONDS)
     sent = {"authorization": f"Bearer {secret}", **{n.replace("_", "-"): v for n, v in headers.items()}}
     data = None
     if body is not None:
@@ -182,7 +182,7 @@ def test_a_page_of_another_site_and_a_wrong_secret_change_nothing(
 def test_a_body_in_chunks_must_be_json_too(stage: Any) -> None:
     """THREATS T2: how long it is does not matter to what it may be."""
     gateway, _ = stage
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=DEADLINE_SECONDS)
     sent = {"authorization": f"Bearer {SECRET}", "content-type": "text/plain"}
     try:
         connection.request("POST", "/v1/admin/keys", iter([b'{"name": "chunks"}']), sent, encode_chunked=True)
@@ -236,9 +236,9 @@ def test_without_the_store_stored_keys_get_503_after_a_minute_and_others_go_on(
 
     monkeypatch.setattr(gateway.process.state.engine.keys, "version", down)
     monkeypatch.setattr(gateway.process.state.engine.keys, "all", down)
-    before = table._clock
+    before = table.clock
     assert ask(gateway, CHAT, "m1", headers=bearer(key)).status == 200
-    monkeypatch.setattr(table, "_clock", lambda: before() + 61)
+    monkeypatch.setattr(table, "clock", lambda: before() + 61)
     for client in (CHAT, CLAUDE, BY_NAME["gemini"]):
         refused = ask(gateway, client, "m1", headers=bearer(key))
         assert refused.status == 503

@@ -11,6 +11,7 @@ import openai
 import pytest
 
 from tests.gateway.state.background_kit import KEYS, ONCE, client, finished
+from tests.waiting import DEADLINE_SECONDS
 from wireglot.gateway.state.stored_forms import EVENT
 from wireglot.stores.records import UsageQuery
 from wireglot.testing.live_gateway import LiveGateway
@@ -113,7 +114,7 @@ def test_a_cancelled_response_lets_the_upstream_go(gateway: LiveGateway, upstrea
     request = upstream.wait_for(1)[0]
     cancelled = gpt.responses.cancel(promised.id)
     assert cancelled.status == "cancelled"
-    assert request.abandoned.wait(5)
+    assert request.abandoned.wait(DEADLINE_SECONDS)
     assert gpt.responses.cancel(promised.id).status == "cancelled", "asked twice, it is the same"
     assert gpt.responses.retrieve(promised.id).status == "cancelled"
 
@@ -178,7 +179,7 @@ def test_a_deleted_response_is_no_longer_worked_on_and_stays_deleted(
     promised = gpt.responses.create(model="m1", input="Hello", background=True)
     request = upstream.wait_for(1)[0]
     gpt.responses.delete(promised.id)
-    assert request.abandoned.wait(5)
+    assert request.abandoned.wait(DEADLINE_SECONDS)
     with pytest.raises(openai.NotFoundError):
         gpt.responses.retrieve(promised.id)
 
@@ -219,7 +220,7 @@ def test_a_silent_stream_is_kept_alive(upstream: ScriptedUpstream) -> None:
     upstream.next(Behaviour(fault="stall"))
     body = json.dumps({"model": "m1", "input": "Hello", "background": True, "stream": True})
     with LiveGateway.before(upstream, "gemini", "[limits]\nping = 0.05\n", **ONCE) as gateway:
-        connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=DEADLINE_SECONDS)
         connection.request("POST", "/v1/responses", body, {"content-type": "application/json"})
         assert connection.getresponse().readline() == b": ping\n"
         connection.close()

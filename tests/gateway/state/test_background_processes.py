@@ -16,7 +16,7 @@ import openai
 import pytest
 
 from tests.gateway.state.background_kit import finished
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.responses.heartbeat import BEAT, Heartbeats
 from wireglot.gateway.state.stored_forms import RESPONSE
@@ -61,7 +61,7 @@ def serving(upstream: ScriptedUpstream, folder: Path) -> Iterator[tuple[subproce
     finally:
         if process.poll() is None:
             process.kill()
-        process.wait(10)
+        process.wait(DEADLINE_SECONDS)
 
 
 def test_another_process_streams_and_cancels_what_one_works_on(
@@ -90,7 +90,7 @@ def test_another_process_streams_and_cancels_what_one_works_on(
         promised = here.responses.create(model="m1", input="Hello", background=True)
         request = upstream.wait_for(2)[-1]
         assert there.responses.cancel(promised.id).status == "cancelled"
-        assert request.abandoned.wait(5)
+        assert request.abandoned.wait(DEADLINE_SECONDS)
         assert here.responses.retrieve(promised.id).status == "cancelled"
 
 
@@ -147,7 +147,7 @@ def test_deleting_it_elsewhere_stops_the_work(tmp_path: Path) -> None:
         promised = client(one.url).responses.create(model="m1", input="Hello", background=True)
         request = upstream.wait_for(1)[0]
         client(two.url).responses.delete(promised.id)
-        assert request.abandoned.wait(5)
+        assert request.abandoned.wait(DEADLINE_SECONDS)
         with pytest.raises(openai.NotFoundError):
             client(one.url).responses.retrieve(promised.id)
 
@@ -180,7 +180,7 @@ def test_work_may_finish_before_a_gateway_ends(tmp_path: Path) -> None:
             id = client(url).responses.create(model="m1", input="Hello", background=True).id
             upstream.wait_for(1)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 0
+            assert process.wait(DEADLINE_SECONDS) == 0
         with LiveGateway(configured(upstream), folder=tmp_path, pace=QUICK) as gateway:
             assert client(gateway.url).responses.retrieve(id).status == "completed"
 
@@ -199,7 +199,7 @@ def test_what_a_killed_gateway_promised_is_still_there_and_has_failed(
             queued = client(url).responses.create(model="m1", input="Hello", background=True).id
             upstream.wait_for(3)
             process.kill()
-            process.wait(10)
+            process.wait(DEADLINE_SECONDS)
         with LiveGateway(configured(upstream), folder=tmp_path, pace=QUICK) as gateway:
             gpt = client(gateway.url)
             assert gpt.responses.retrieve(done).status == "completed"

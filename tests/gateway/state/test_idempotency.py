@@ -14,7 +14,7 @@ from typing import Any
 import openai
 import pytest
 
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.stored_forms import IDEMPOTENT
 from wireglot.stores import StoreDown
@@ -50,7 +50,7 @@ class Answer:
 
 
 def post(gateway: LiveGateway, path: str, body: dict[str, Any], key: str, **headers: str) -> Answer:
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=DEADLINE_SECONDS)
     try:
         sent = {"content-type": "application/json", "idempotency-key": key, **headers}
         connection.request("POST", path, json.dumps(body), sent)
@@ -230,7 +230,7 @@ def test_a_client_that_leaves_in_the_middle_frees_its_key(
     open_gateway: LiveGateway, upstream: ScriptedUpstream
 ) -> None:
     upstream.next(Behaviour(fault="stall-midstream"))
-    connection = http.client.HTTPConnection("127.0.0.1", open_gateway.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", open_gateway.port, timeout=DEADLINE_SECONDS)
     connection.request(
         "POST",
         CHAT,

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from tests.gateway.state.test_idempotency import CHAT, HELLO, ONCE, post, until_not_in_flight
+from tests.waiting import DEADLINE_SECONDS
 from wireglot.gateway.state.stored_forms import IDEMPOTENT
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -50,7 +51,7 @@ def test_a_client_that_leaves_while_its_claim_is_written_leaves_none(
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", open_gateway.port)) as leaving:
             headers = {"content-type": "application/json", "idempotency-key": "left"}
             leaving.request("POST", CHAT, json.dumps(HELLO), headers)
-            assert written.wait(5)
+            assert written.wait(DEADLINE_SECONDS)
         open_gateway.wait_log(lines + 1)
     open_gateway.call(_set(go))
     assert until_not_in_flight(open_gateway, "left").status == 200

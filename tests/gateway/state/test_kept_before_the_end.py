@@ -4,11 +4,11 @@ client that leaves does not take half of it along."""
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
 import msgspec
 
+from tests.waiting import until, wait_until
 from tools.lab.link import Link, Reply
 from wireglot.stores import StoreDown
 from wireglot.testing.live_gateway import LiveGateway
@@ -47,12 +47,15 @@ def test_a_store_that_fails_is_no_failure_of_the_provider() -> None:
 def test_a_client_that_leaves_while_its_turn_is_kept_leaves_a_whole_turn() -> None:
     with LiveGateway() as live:
         documents: Any = live.process.state.engine.documents
-        put, reached = documents.put, []
+        put, reached, gate = documents.put, [], asyncio.Event()
 
         async def slow(found: Any, **how: Any) -> bool:
             reached.append(True)
-            await asyncio.sleep(0.3)
+            await gate.wait()
             return bool(await put(found, **how))
+
+        async def go_on() -> None:
+            gate.set()
 
         documents.put = slow
         body = {"model": "demo", "messages": [{"role": "user", "content": "remember me"}], "stream": True}
@@ -66,17 +69,19 @@ def test_a_client_that_leaves_while_its_turn_is_kept_leaves_a_whole_turn() -> No
             )
             writer.write(head.encode() + content)
             await reader.readuntil(b"chat.completion.chunk")
-            async with asyncio.timeout(10):
-                while not reached:
-                    await asyncio.sleep(0.01)
+            await until(lambda: reached)
             writer.close()
 
         asyncio.run(leave())
-        until = time.monotonic() + 5
-        held: dict[str, Any] = {}
-        while time.monotonic() < until and len(held.get("items", ())) < 2:
-            held = ask(live, "/v1/sessions/trip", None).json()
-        assert [item["role"] for item in held["items"]] == ["user", "assistant"]
+        wait_until(lambda: not live.process.server.connections)
+        live.call(go_on())
+
+        def items() -> list[Any]:
+            found: list[Any] = ask(live, "/v1/sessions/trip", None).json().get("items", [])
+            return found
+
+        wait_until(lambda: len(items()) >= 2)
+        assert [item["role"] for item in items()] == ["user", "assistant"]
 
 
 def test_an_answer_does_not_wait_for_a_vault_that_is_known_to_be_away() -> None:

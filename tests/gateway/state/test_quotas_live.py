@@ -51,10 +51,10 @@ def toml(upstream: ScriptedUpstream) -> str:
 @pytest.fixture(scope="module")
 def stage() -> Iterator[tuple[LiveGateway, ScriptedUpstream]]:
     with ScriptedUpstream() as upstream, LiveGateway(toml(upstream)) as gateway:
-        gateway.process.state.quotas._wall = lambda: NOON
+        gateway.process.state.quotas.wall = lambda: NOON
         counters = gateway.process.state.counters
         assert isinstance(counters, MemoryCounters)
-        counters._wall = lambda: NOON
+        counters.wall = lambda: NOON
         yield gateway, upstream
 
 
@@ -254,8 +254,8 @@ def test_a_provider_that_nobody_waited_for_has_read_the_request(stage: Any) -> N
     """THREATS T20: a short x-wireglot-timeout is no way around a budget."""
     gateway, upstream = stage
     upstream.reset()
-    upstream.next(Behaviour(delay=1.0))
-    headers = {"authorization": f"Bearer {key_of('counted')}", "x-wireglot-timeout": "0.1"}
+    upstream.next(Behaviour(fault="stall"))
+    headers = {"authorization": f"Bearer {key_of('counted')}", "x-wireglot-timeout": "1"}
     budget = "budget:counted:tokens:2026-11"
     before, written = spent(gateway, budget), in_the_ledger(gateway)
     count = len(of_counted(gateway))

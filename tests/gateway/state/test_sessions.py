@@ -103,11 +103,12 @@ def test_results_find_their_calls_in_what_is_held(stage: Stage) -> None:
     parts = first["candidates"][0]["content"]["parts"]
     assert [part["functionCall"]["name"] for part in parts if "functionCall" in part] == ["get_weather"]
     result = {"name": "get_weather", "response": {"output": "18 degrees"}}
-    body = {"model": "m1", "tool_results": [result], "tools": GEMINI_TOOLS, **more}
+    body = {"model": "m-results", "tool_results": [result], "tools": GEMINI_TOOLS, **more}
     status, second = stage.ask("POST", SIMPLE, body)
     assert status == 200
     assert "18 degrees" in str(second)
-    assert "tool_result.pairing" not in str(stage.gateway.log()[-1])
+    line = wait_until(lambda: [line for line in stage.gateway.log() if line.get("model") == body["model"]])
+    assert "tool_result.pairing" not in str(line)
     call = answered(stage, CHAT, chat(asked, tools=CHAT_TOOLS, **more))["choices"][0]["message"]
     (made,) = call["tool_calls"]
     results = [{"role": "tool", "tool_call_id": made["id"], "content": "20 degrees"}]

@@ -16,6 +16,9 @@ from wireglot.stores.base import StoreDown
 from wireglot.stores.memory import MemoryCounters
 from wireglot.stores.sqlite import SqliteCounters
 
+NEVER = 3600.0
+"""Seconds after which a test is long over: whoever looks does so when the test says."""
+
 
 class Told(SqliteCounters):
     """Counts what is pushed, and can be switched off."""
@@ -130,7 +133,7 @@ def test_without_the_store_each_goes_on_by_itself(tmp_path: Path) -> None:
     """FAULTS 100: said once, and shared again when it is back."""
 
     async def work() -> None:
-        one, two = await fleet(tmp_path)
+        one, two = await fleet(tmp_path, NEVER)
         one.counters.down = True
         one.health.cool("kimi", "acct", "m1", one.clock + 30)
         for _ in range(3):
@@ -141,7 +144,12 @@ def test_without_the_store_each_goes_on_by_itself(tmp_path: Path) -> None:
         await one.sharing.exchange()
         assert one.notes == ["sharing stopped", "sharing goes on"]
         one.health.cool("kimi", "acct", "m3", one.clock + 30)
-        await until(lambda: two.rest("m3") > 0)
+
+        async def heard() -> bool:
+            await two.sharing.exchange()
+            return two.rest("m3") > 0
+
+        await until(heard)
         await end(one, two)
 
     run(work())

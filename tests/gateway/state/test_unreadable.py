@@ -38,7 +38,7 @@ def test_a_conversation_of_another_secret_is_refused_until_it_is_deleted(tmp_pat
     with gateway(tmp_path, SECRETS[1]) as live:
         status, told = turn(live)
         assert (status, told["error"]["code"]) == (503, "storage_unavailable")
-        assert live.log("unreadable")
+        live.wait_log(1, "unreadable")
         assert ask(live, "DELETE", "/v1/sessions/trip")[0] == 200
         assert turn(live)[0] == 200
         assert len(ask(live, "GET", "/v1/sessions/trip")[1]["items"]) == 2

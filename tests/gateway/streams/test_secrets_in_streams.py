@@ -6,6 +6,7 @@ import http.client
 
 import pytest
 
+from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import encode
@@ -54,7 +55,7 @@ def test_a_key_is_never_told_whatever_the_client_speaks(stage, path, case):
         body = {"model": model, "stream": True, "input": "x"}
     else:
         body["messages"] = [{"role": "user", "content": "x"}]
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=DEADLINE_SECONDS)
     connection.request("POST", path, encode(body), {"content-type": "application/json"})
     answer = connection.getresponse()
     told = answer.read()
@@ -75,7 +76,7 @@ def stage():
 def test_a_callers_time_covers_waiting_too(stage):
     gateway, upstream = stage
     upstream.next(Behaviour(error=429, retry_after=5))
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=DEADLINE_SECONDS)
     headers = {"content-type": "application/json", "x-wireglot-timeout": "0.3"}
     body = encode({"model": "slow", "messages": [{"role": "user", "content": "x"}]})
     connection.request("POST", "/v1/chat/completions", body, headers)
@@ -90,7 +91,7 @@ def test_json_of_too_many_members_is_refused_before_it_is_read(stage):
     gateway, upstream = stage
     seen = len(upstream.requests)
     body = b'{"model":"m","messages":[' + b"[]," * 600_000 + b"[]]}"
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=DEADLINE_SECONDS)
     connection.request("POST", "/v1/chat/completions", body, {"content-type": "application/json"})
     answer = connection.getresponse()
     assert answer.status == 400

@@ -42,12 +42,20 @@ def _parse_tools(body: Fields) -> tuple[AnyTool, ...]:
     return tuple([_parse_tool(fields) for fields in body.objects("tools")])
 
 
-def _parse_tool(fields: Fields) -> AnyTool:
-    value = fields.value
-    if value.keys() == _PLAIN:  # as nearly all are
+def _plain_tool(value: dict[str, Any]) -> Tool | None:
+    """As nearly all are."""
+    if value.keys() == _PLAIN:
         name, description, schema = value["name"], value["description"], value["input_schema"]
         if type(name) is str and type(description) is str and type(schema) is dict and description and schema:
             return Tool(name, description, schema)
+    return None
+
+
+def _parse_tool(fields: Fields) -> AnyTool:
+    value = fields.value
+    plain = _plain_tool(value)
+    if plain is not None:
+        return plain
     kind = fields.text_or("type", "custom")
     if kind != "custom":
         return HostedTool(_concept(kind), Foreign(NAME, kind, fields.value))

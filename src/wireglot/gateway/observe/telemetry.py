@@ -69,6 +69,7 @@ class OpenTelemetry:
         self._models = models
         self._wall = wall
         self._notes = notes
+        self.close_seconds = _CLOSE_SECONDS
         if notes is not None:
             _SDK_LOG.addHandler(notes)
             _SDK_LOG.propagate = False

@@ -37,7 +37,10 @@ class Sharing:
         clock: Callable[[], float] | None = None,
         hear_seconds: float = HEAR_SECONDS,
     ) -> None:
-        """`clock` is the one that Health's moments are on: the loop's, where no other is given."""
+        """`clock` is the one that Health's moments are on: the loop's, where no other is given.
+
+        `hear_seconds` lie between two looks, give or take a third.
+        """
         self.peers = 1
         """How many processes share the counters, this one included, as of when they were last heard."""
         self._counters = counters

@@ -22,7 +22,7 @@ class MemoryCounters:
     ) -> None:
         """Both in seconds: `wall` is asked only for the end of budgets."""
         self._clock = clock
-        self._wall = wall
+        self.wall = wall
         self._rates: dict[str, float] = {}
         self._budgets: dict[str, tuple[int, int]] = {}
         self._places: dict[str, dict[str, float]] = {}
@@ -30,7 +30,7 @@ class MemoryCounters:
         self._locks: dict[str, tuple[str, float]] = {}
 
     async def take(self, claims: Sequence[Rate | Budget]) -> Denied | None:
-        now, wall = self._clock() * 1000, self._wall() * 1000
+        now, wall = self._clock() * 1000, self.wall() * 1000
         weighed = Weighed(
             claims,
             lambda name: self._rates.get(name, 0.0),
@@ -46,7 +46,7 @@ class MemoryCounters:
         return weighed.denied
 
     async def settle(self, claims: Sequence[Rate | Budget]) -> None:
-        now, wall = self._clock() * 1000, self._wall() * 1000
+        now, wall = self._clock() * 1000, self.wall() * 1000
         for claim in claims:
             if isinstance(claim, Rate):
                 self._rates[claim.name] = filled(claim, self._rates.get(claim.name, 0.0), now)
@@ -58,7 +58,7 @@ class MemoryCounters:
                 )
 
     async def known(self, names: Sequence[str]) -> set[str]:
-        wall = self._wall() * 1000
+        wall = self.wall() * 1000
         return {name for name in names if name in self._budgets and self._budgets[name][1] > wall}
 
     async def seed(self, name: str, value: int, until: int) -> None:

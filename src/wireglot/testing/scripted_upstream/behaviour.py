@@ -64,7 +64,8 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
 
     `error` answers with that status in the dialect. `pieces` is a body of the test's own, sent chunked, one
     write each; `body` one with a length; both under `status` and `headers`. `delay` (seconds) comes before
-    the head, `gap` between two pieces.
+    the head, `gap` between two pieces. `gate` is waited for: before the head, or with `after` (and no fault)
+    once so many pieces are sent.
     """
 
     fault: Fault = ""
@@ -76,6 +77,7 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     pieces: tuple[bytes, ...] | None = None
     delay: float = 0.0
     gap: float | None = None
+    gate: threading.Event | None = None
     after: int | None = None
     size: int = 0
     location: str = ""

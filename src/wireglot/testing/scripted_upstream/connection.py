@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import threading
 from collections.abc import Callable
 from typing import Final
 
@@ -21,6 +22,7 @@ _REASONS: Final = {
     404: "Not Found",
     429: "Too Many Requests",
 }
+_POLL_SECONDS: Final = 0.005
 _BLOCK: Final = b"x" * 65_536
 _NO_BODY: Final = frozenset({204, 304})
 
@@ -161,6 +163,9 @@ class Connection(asyncio.Protocol):
         """Whether the connection goes on."""
         fault = behaviour.fault
         await self._pass(behaviour.delay)
+        held = behaviour.after if behaviour.gate is not None and not fault else None
+        if held is None:
+            await self._pass_gate(behaviour.gate)
         if fault in ("close", "reset", "stall", "garbage", "interim-flood") or served.ending == "silent":
             return await self._before_the_head(behaviour)
         pieces, streams = served.pieces, served.streams
@@ -180,6 +185,10 @@ class Connection(asyncio.Protocol):
             await self._endless(behaviour.amount)
             return False
         gap = behaviour.gap if behaviour.gap is not None else served.gap
+        if held is not None:
+            await self._send(pieces[:held], streams, gap, single=False)
+            await self._pass_gate(behaviour.gate)
+            pieces = pieces[held:]
         await self._send(pieces, streams, gap, single=fault == "byte-chunks")
         if lost:
             await self._lose(lost)
@@ -268,6 +277,10 @@ class Connection(asyncio.Protocol):
         except TimeoutError:
             return
         raise PeerLeft
+
+    async def _pass_gate(self, gate: threading.Event | None) -> None:
+        while gate is not None and not gate.is_set():
+            await self._pass(_POLL_SECONDS)
 
 
 def _first(pieces: tuple[bytes, ...], after: int | None) -> tuple[bytes, ...]:

@@ -69,14 +69,14 @@ class ScriptedUpstream:
         self._queue.clear()
         self.otherwise = Behaviour()
 
-    def wait_for(self, count: int = 1, timeout: float = 5.0) -> list[Recorded]:
+    def wait_for(self, count: int = 1, timeout: float = 60.0) -> list[Recorded]:
         """The requests, once there are so many."""
         with self._changed:
             if not self._changed.wait_for(lambda: len(self.requests) >= count, timeout):
                 raise TimeoutError(f"{len(self.requests)} requests came, not {count}")
             return list(self.requests)
 
-    def wait_closed(self, timeout: float = 5.0) -> None:
+    def wait_closed(self, timeout: float = 60.0) -> None:
         """Until no connection is open."""
         with self._changed:
             if not self._changed.wait_for(lambda: not self._open, timeout):

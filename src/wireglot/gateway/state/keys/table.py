@@ -36,7 +36,7 @@ class KeyTable:
         self._look_seconds = look_seconds
         self._keys = keys
         self._note = note
-        self._clock = clock
+        self.clock = clock
         self._wall = wall
         self._found: dict[str, tuple[ClientKey, int]] = {}
         """By digest, with the moment (unix milliseconds) from which it opens nothing; 0: there is none."""
@@ -68,7 +68,7 @@ class KeyTable:
         await stop(self._poll)
 
     def find(self, digest: str) -> ClientKey | None:
-        if self._read is None or self._clock() - self._read > TRUSTED_SECONDS:
+        if self._read is None or self.clock() - self._read > TRUSTED_SECONDS:
             # It may have been revoked since, or made since: nobody knows.
             raise unavailable("client keys")
         found = self._found.get(digest)
@@ -83,7 +83,7 @@ class KeyTable:
 
     async def _refresh(self) -> None:
         async with self._one_at_a_time:
-            asked = self._clock()
+            asked = self.clock()
             try:
                 # The version first: what changes between the two is read again the next time.
                 version = await self._keys.version()
@@ -119,7 +119,7 @@ class KeyTable:
         self._any = bool(rows)
 
     def _distrust(self, reason: str) -> None:
-        if self._distrusted or (self._read is not None and self._clock() - self._read <= TRUSTED_SECONDS):
+        if self._distrusted or (self._read is not None and self.clock() - self._read <= TRUSTED_SECONDS):
             return
         self._distrusted = True
         self._note("error", "keys are not known", detail=f"stored keys are refused: {reason}")

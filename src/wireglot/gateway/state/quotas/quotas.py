@@ -58,6 +58,7 @@ class Quotas:
         instance: str,
         note: Note,
         *,
+        clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         peers: Callable[[], int] = lambda: 1,
     ) -> None:
@@ -65,14 +66,15 @@ class Quotas:
         self._ledger = ledger
         self._instance = instance
         self._note = note
-        self._wall = wall
+        self._clock = clock
+        self.wall = wall
         self._peers = peers
         self.renewed_seconds = _RENEWED_SECONDS
         self.again_seconds: tuple[float, ...] = _AGAIN_SECONDS
-        self._own = MemoryCounters(wall=wall)
+        self._own = MemoryCounters(clock=clock, wall=wall)
         """Stands in while the shared ones are down."""
         self._down = False
-        self._rest_until = 0.0
+        self._rest_until = -math.inf
         """Until when the shared ones are not asked: they did not answer."""
         self._running: dict[str, Reservation] = {}
         """Those that hold a place."""
@@ -99,7 +101,7 @@ class Quotas:
         if key is None or key.limits == _UNLIMITED:
             return None
         holder = f"{self._instance}:{exchange.record.id}"
-        reservation = reserve(exchange, target, key.limits, holder=holder, now=self._wall())
+        reservation = reserve(exchange, target, key.limits, holder=holder, now=self.wall())
         work = asyncio.ensure_future(self._reserve(reservation))
         try:
             await asyncio.shield(work)
@@ -149,7 +151,7 @@ class Quotas:
                 reservation.add(rates)
 
     async def _reserve(self, reservation: Reservation) -> None:
-        began = time.monotonic()
+        began = self._clock()
         if began < self._rest_until:
             await self._reserve_alone(reservation)
             return
@@ -162,7 +164,8 @@ class Quotas:
                 self._down = True
                 self._note("error", "counters down", detail=f"each process limits for itself: {down}")
             # Those that take long to fail are not waited for by every request.
-            self._rest_until = time.monotonic() + _REST_TIMES * (time.monotonic() - began)
+            now = self._clock()
+            self._rest_until = now + _REST_TIMES * (now - began)
             await self._reserve_alone(reservation)
             return
         if self._down:
