@@ -11,13 +11,11 @@ from tools.blocks import table
 from wireglot.gateway.config.declared import Setting, declared
 from wireglot.gateway.config.environment import CONFIG_VARIABLE, variables
 from wireglot.gateway.config.provider_table import ProvidersTable, ProviderTable
+from wireglot.gateway.process_limits import KIB, MIB, ProcessLimits
 from wireglot.gateway.settings import (
-    KIB,
-    MIB,
     BreakerPolicy,
     ClientKey,
     Keep,
-    ProcessLimits,
     Provider,
     Rule,
     Secret,

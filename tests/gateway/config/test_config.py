@@ -7,7 +7,8 @@ import pytest
 from tests.gateway.config.config_files import QUIET, digest, loaded, problems, written
 from wireglot.gateway.config import find, load
 from wireglot.gateway.config.credentials import fingerprint
-from wireglot.gateway.settings import ProcessLimits, Rule, Secret
+from wireglot.gateway.process_limits import ProcessLimits
+from wireglot.gateway.settings import Rule, Secret
 from wireglot.http.retry import RetryPolicy
 from wireglot.providers.endpoints import endpoint
 

@@ -16,11 +16,11 @@ from wireglot.gateway.config.providers import RETRIES
 from wireglot.gateway.config.references import References
 from wireglot.gateway.config.specs import AUTHS, read_spec
 from wireglot.gateway.config.table import Table
+from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.gateway.settings import (
     BreakerPolicy,
     ClientKey,
     Keep,
-    ProcessLimits,
     Provider,
     ServerSettings,
     Settings,

@@ -8,7 +8,8 @@ from tests.gateway.kit import head, match, settings
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
 from wireglot.gateway.entry.guard import check_body_form, check_host, check_origin
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.settings import ClientKey, ProcessLimits, ServerSettings
+from wireglot.gateway.process_limits import ProcessLimits
+from wireglot.gateway.settings import ClientKey, ServerSettings
 
 LOOPBACK = ServerSettings()
 PUBLIC = ServerSettings(host="0.0.0.0", hosts=("llm.example.org",))

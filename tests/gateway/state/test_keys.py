@@ -13,7 +13,8 @@ from tests.gateway.kit import head, match, settings
 from tests.waiting import until
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.settings import ClientKey, ProcessLimits, Secret, ServerSettings
+from wireglot.gateway.process_limits import ProcessLimits
+from wireglot.gateway.settings import ClientKey, Secret, ServerSettings
 from wireglot.gateway.state.keys.ring import KeyRefused, Keyring, Taken, Unknown, digest_of, new_key, told
 from wireglot.gateway.state.keys.table import TRUSTED_SECONDS, KeyTable
 from wireglot.stores.base import StoreDown

@@ -9,7 +9,7 @@ from collections import deque
 
 from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.settings import ProcessLimits
+from wireglot.gateway.process_limits import ProcessLimits
 
 
 class Gate:

@@ -19,7 +19,14 @@ from wireglot.gateway.request.headers import JSON, common_headers, identity
 from wireglot.gateway.request.page_request import PageRequest, unavailable
 from wireglot.gateway.request.problems import note_bug
 from wireglot.gateway.state.pace import Pace
-from wireglot.gateway.state.responses.background_work import FINAL, Watch, Work, Workplace, ended, opened
+from wireglot.gateway.state.responses.background_work import (
+    FINAL,
+    ObservesRequests,
+    Work,
+    Workplace,
+    ended,
+    opened,
+)
 from wireglot.gateway.state.responses.event_log import FULL_BYTES, HELD_BYTES, EventLog, terminal
 from wireglot.gateway.state.responses.follower import Follower
 from wireglot.gateway.state.responses.heartbeat import Heartbeats
@@ -43,7 +50,12 @@ _ENDING_SECONDS: Final = 5.0
 
 class Background:
     def __init__(
-        self, documents: Documents, responses: ResponseStore, instance: str, watch: Watch, pace: Pace
+        self,
+        documents: Documents,
+        responses: ResponseStore,
+        instance: str,
+        watch: ObservesRequests,
+        pace: Pace,
     ) -> None:
         self.lease = 30.0
         """Seconds without a sign of life after which whoever works on a response may have died."""

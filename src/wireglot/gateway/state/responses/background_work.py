@@ -36,7 +36,7 @@ _HOUR_MS: Final = 3600 * 1000
 Why = Literal["", "cancelled", "deleted", "stopped"]
 
 
-class Watch(Protocol):
+class ObservesRequests(Protocol):
     """Who is told of a request that runs without a client."""
 
     @property
@@ -54,7 +54,7 @@ class Workplace(msgspec.Struct, kw_only=True):
     responses: ResponseStore
     documents: Documents
     heartbeats: Heartbeats
-    watch: Watch
+    watch: ObservesRequests
     draining: bool = False
     """The process ends: nothing is tried for long any more."""
 
