@@ -48,7 +48,8 @@ def dialect(name: str) -> Dialect:
 
 
 def surface(name: str) -> Surface:
-    return dialect(name).surface
+    found = _loaded.get(name)
+    return (found if found is not None else _load(name)).surface
 
 
 def names() -> tuple[str, ...]:

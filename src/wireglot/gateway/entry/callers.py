@@ -121,8 +121,8 @@ class Gatekeeper:
         """Every key the request carries: clients with two settings send both."""
         offered = []
         for name, prefix in self._key_headers:
-            value = head.headers.get(name, "")
-            if value[: len(prefix)].lower() == prefix:
+            value = head.headers.get(name)
+            if value is not None and value[: len(prefix)].lower() == prefix:
                 offered.append(value[len(prefix) :].strip())
         in_query = surface(asked.dialect).client.key_query
         if in_query:

@@ -83,6 +83,7 @@ _OWN_PIECES: Final = tuple((route, route.path.split("/")) for route in _OWN)
 _SECOND_ROOT: Final = "/openai"
 """Clients whose base URL ends so reach the gateway's own pages too."""
 
+_FIXED_MOST: Final = 256
 _ENCODED_SLASH: Final = re.compile("%2[Ff]")
 """SDKs write it where a model's name has a slash, a session may be named so; nobody needs it elsewhere."""
 
@@ -94,9 +95,14 @@ class Routes:
         self._paths = Paths(surfaces)
         self._root = root_page(surfaces)
         self._websockets = tuple(path for surface in surfaces for path in surface.client.websocket_paths)
+        self._fixed: dict[tuple[str, str], Asked] = {}
+        """Paths that hold no name and no id: there are only so many, and most requests ask for one of them."""
 
     def match(self, head: Head) -> Asked:
         path = head.path
+        fixed = self._fixed.get((head.method, path))
+        if fixed is not None:
+            return fixed
         if _ENCODED_SLASH.search(path) and not self._may_hold_a_slash(path):
             raise RequestError("bad", "the path holds an encoded slash", code="invalid_target")
         method = "GET" if head.method == "HEAD" else head.method
@@ -106,7 +112,10 @@ class Routes:
                 return asked
         found = self._paths.find(method, path)
         if found is not None:
-            return _asked(found.surface.name, found.match)
+            asked = _asked(found.surface.name, found.match)
+            if len(self._fixed) < _FIXED_MOST and not asked.model and not asked.ids and not asked.verb:
+                self._fixed[head.method, path] = asked
+            return asked
         asked = self._own(head, method)
         if asked is not None:
             return asked

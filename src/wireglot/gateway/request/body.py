@@ -41,6 +41,11 @@ def read(incoming: Incoming, body: bytes, *, id: str, now: int) -> Job:
     return Job(
         id=id,
         incoming=incoming,
+        settings=settings,
+        head=head,
+        asked=asked,
+        caller=incoming.caller,
+        dialect=asked.dialect,
         surface=spoken,
         content=content,
         body=body,

@@ -14,7 +14,8 @@ JSON: Final = ("content-type", "application/json")
 def identity(request_id: str, dialect_name: str) -> Headers:
     """Under which id an answer is found in the log, by every name that clients look for."""
     headers: Headers = [("x-wireglot-request-id", request_id), ("x-request-id", request_id)]
-    headers += ((name, request_id) for name in surface(dialect_name).client.identity_headers)
+    for name in surface(dialect_name).client.identity_headers:
+        headers.append((name, request_id))
     return headers
 
 

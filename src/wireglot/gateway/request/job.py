@@ -29,6 +29,12 @@ class Job(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
     id: str
     incoming: Incoming
+    # The four of `incoming`, and its dialect: asked for so often that a look through it would show.
+    settings: Settings
+    head: Head
+    asked: Asked
+    caller: Caller
+    dialect: str
     surface: Surface
     """What the client's dialect is over HTTP."""
     content: ClientBody
@@ -53,25 +59,3 @@ class Job(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     def document(self) -> dict[str, Any]:
         """The whole body as JSON, decoded once."""
         return self.content.document()
-
-    # Spelled out where it came from, so that nobody has to look through two objects.
-
-    @property
-    def settings(self) -> Settings:
-        return self.incoming.settings
-
-    @property
-    def head(self) -> Head:
-        return self.incoming.head
-
-    @property
-    def asked(self) -> Asked:
-        return self.incoming.asked
-
-    @property
-    def caller(self) -> Caller:
-        return self.incoming.caller
-
-    @property
-    def dialect(self) -> str:
-        return self.incoming.asked.dialect

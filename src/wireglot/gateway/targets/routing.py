@@ -24,22 +24,14 @@ class Target(msgspec.Struct, frozen=True):
     limits: Limits
     plain: bool
     """Nothing can need fitting: the dialect's own vendor, or a server we know no limits of."""
+    surface: Surface
+    """What the dialect is over HTTP."""
+    upstream: UpstreamSide
     losses: LossPolicy | None = None
 
     @property
     def name(self) -> str:
         return f"{self.provider.name}/{self.model}"
-
-    @property
-    def surface(self) -> Surface:
-        """What the dialect is over HTTP."""
-        return surface(self.dialect)
-
-    @property
-    def upstream(self) -> UpstreamSide:
-        found = surface(self.dialect).upstream
-        assert found is not None, f"{self.dialect} is spoken by no server"
-        return found
 
 
 class Unroutable(Exception):
@@ -155,7 +147,18 @@ def _target(settings: Settings, name: str, dialect: str, losses: LossPolicy | No
         # is fitted to the model; what speaks its dialect is left alone.
         known = provider_for(chosen, model)
         limits = limits if known is None else limits_of(known, chosen, model)
-    return Target(provider, model, chosen, limits=limits, plain=plain, losses=losses or provider.losses)
+    spoken_there = surface(chosen)
+    assert spoken_there.upstream is not None, f"{chosen} is spoken by no server"
+    return Target(
+        provider,
+        model,
+        chosen,
+        limits=limits,
+        plain=plain,
+        surface=spoken_there,
+        upstream=spoken_there.upstream,
+        losses=losses or provider.losses,
+    )
 
 
 def _provider_of(settings: Settings, name: str) -> tuple[Provider, str]:
