@@ -114,6 +114,13 @@ def usage_ledger(
     )
 
 
+async def asking(job: Exchange) -> None:
+    """As far as a provider may be asked."""
+    durable = job.ending.before_asking()
+    assert durable is not None
+    await durable
+
+
 def begin(kept: UsageLedger, job: Exchange, where: Any) -> None:
     account = kept.begin(job, where)
     if account is not None:

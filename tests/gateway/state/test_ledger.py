@@ -14,6 +14,7 @@ from tests.gateway.state.ledger_kit import (
     Ledger,
     Notes,
     answered,
+    asking,
     begin,
     job_of,
     ledger_settings,
@@ -42,7 +43,7 @@ def test_a_request_is_one_row_with_all_that_is_known_of_it(tmp_path: Path) -> No
         await kept.start()
         job = job_of(1, settings, session="s1", losses=[])
         begin(kept, job, target(settings))
-        await job.ending.before_asking()
+        await asking(job)
         answered(job, usage=Usage(input=1000, cache_read=100, output=20, reasoning=5))
         job.record.losses = [Loss("$.a", "user", "dropped"), Loss("$.b", "user", "dropped")]
         job.record.first_byte = job.record.started + 0.007
@@ -201,7 +202,7 @@ def test_while_the_store_is_down_nothing_waits_and_nothing_is_lost_or_doubled(tm
             job = job_of(number, settings)
             begin(kept, job, target(settings))
             if number % 100 == 0:
-                await job.ending.before_asking()
+                await asking(job)
             answered(job, usage=Usage(output=1))
             kept.finish(job.record)
         assert not await kept.flush(0.01)
@@ -367,9 +368,9 @@ def test_a_required_row_that_does_not_reach_the_disk_stops_the_request(tmp_path:
             begin(kept, job, target(settings))
             if required:
                 with pytest.raises(RequestError):
-                    await job.ending.before_asking()
+                    await asking(job)
             else:
-                await job.ending.before_asking()
+                await asking(job)
             await kept.close()
 
     asyncio.run(work())

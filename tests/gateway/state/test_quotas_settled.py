@@ -20,7 +20,8 @@ from wireglot.stores.records import Denied, Rate
 
 
 def said(job: Exchange, data: bytes) -> None:
-    job.ending.heard(data)
+    assert job.ending.listener is not None
+    job.ending.listener(data)
 
 
 def test_a_request_that_we_refused_costs_nothing_and_one_refused_upstream_a_request() -> None:

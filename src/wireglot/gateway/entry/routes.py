@@ -96,7 +96,7 @@ class Routes:
         self._root = root_page(surfaces)
         self._websockets = tuple(path for surface in surfaces for path in surface.client.websocket_paths)
         self._fixed: dict[tuple[str, str], Asked] = {}
-        """Paths that hold no name and no id: there are only so many, and most requests ask for one of them."""
+        """Paths that hold no name and no id: there are few of them, and most requests ask for one."""
 
     def match(self, head: Head) -> Asked:
         path = head.path

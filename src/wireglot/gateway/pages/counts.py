@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Coroutine
+from typing import Any
 
 from wireglot.dialects.base import Counts, Surface
 from wireglot.dialects.registry import surface
@@ -40,6 +42,11 @@ class Counting:
         self._estimator = Estimator()
         self._without: dict[tuple[str, str], float] = {}
         self._estimated_for: set[str] = set()
+
+    @property
+    def learns(self) -> bool:
+        """Whether anybody has asked for a count that had to be estimated."""
+        return bool(self._estimated_for)
 
     def learn(self, exchange: Exchange) -> None:
         """What a provider reported for a conversation makes the next estimate for it better.
@@ -169,9 +176,13 @@ class Counted:
         self._inner = inner
         self._counting = counting
 
-    async def answer(self, exchange: Exchange) -> None:
+    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
         if exchange.job.asked.operation == "count":
-            await self._counting.answer(exchange)
-            return
+            return self._counting.answer(exchange)
+        if not self._counting.learns:
+            return self._inner.answer(exchange)
+        return self._learned(exchange)
+
+    async def _learned(self, exchange: Exchange) -> None:
         await self._inner.answer(exchange)
         self._counting.learn(exchange)

@@ -260,7 +260,9 @@ class Relay:
                 total=min(timeouts.total, job.timeout),
                 first_byte=min(timeouts.first_byte, job.timeout),
             )
-        await exchange.ending.before_asking()
+        durable = exchange.ending.before_asking()
+        if durable is not None:
+            await durable
         answer = await self._send(prepared, timeouts)
         try:
             record.reached(

@@ -33,6 +33,7 @@ class ClientStream:
         "_headers",
         "_interval",
         "_last",
+        "_listener",
         "_loop",
         "_ping",
         "_record",
@@ -58,6 +59,7 @@ class ClientStream:
         self.opened = False
         self._reply = reply
         self._ending = ending
+        self._listener = ending.listener
         self._record = record
         self._ping = surface(dialect).client.pings[framing]
         self._content_type = _SSE if framing == "sse" else _JSON
@@ -74,7 +76,8 @@ class ClientStream:
             self.begun = True
             self._record.began()
             self._open()
-        self._ending.heard(data)
+        if self._listener is not None:
+            self._listener(data)
         if last:
             self._ending.complete()
         self._last = self._loop.time()

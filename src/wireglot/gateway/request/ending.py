@@ -7,6 +7,7 @@ answer is kept, its account is completed, the last bytes go out.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from wireglot.gateway.targets.routing import Target
@@ -16,8 +17,8 @@ from wireglot.ir.outcome import Response
 class Account(Protocol):
     """One request in the ledger, opened before a provider is asked."""
 
-    async def durable(self) -> None:
-        """Wait until a crash would leave a trace of it, where the settings want that; a RequestError where it
+    def durable(self) -> Awaitable[None]:
+        """Comes when a crash would leave a trace of it, where the settings want that; a RequestError where it
         must be so and cannot."""
         ...
 
@@ -75,12 +76,13 @@ class Ending:
 
     # Followed by the relay and by whoever writes to the client.
 
-    async def before_asking(self) -> None:
-        """Once: further attempts are part of the same account."""
+    def before_asking(self) -> Awaitable[None] | None:
+        """What must be waited for, None where nothing must. Once: further attempts are part of the same
+        account."""
         if self._durable or self._account is None:
-            return
-        await self._account.durable()
+            return None
         self._durable = True
+        return self._account.durable()
 
     @property
     def is_accounted(self) -> bool:
@@ -96,9 +98,10 @@ class Ending:
         """Whether the answer of this target must be whole and kept before its end goes out."""
         return bool(self._keepers) and any(keeper.needs(target) for keeper in self._keepers)
 
-    def heard(self, data: bytes) -> None:
-        if self._meter is not None:
-            self._meter.heard(data)
+    @property
+    def listener(self) -> Callable[[bytes], None] | None:
+        """Who is told each piece of an answer before it goes out, where anybody counts."""
+        return self._meter.heard if self._meter is not None else None
 
     async def keep(self, response: Response) -> None:
         """All keepers, or the error of the first that cannot."""

@@ -88,7 +88,10 @@ class Exchange:
         if self._sealed is None:
             # A body of 100 KB is looked through in some 70 microseconds: not for what it cannot hold.
             body = self.job.body
-            self._sealed = any(mark in body for mark in self.job.surface.client.sealed_marks)
+            self._sealed = False
+            for mark in self.job.surface.client.sealed_marks:
+                if mark in body:
+                    self._sealed = True
         return self.rewritten or self._sealed
 
     def document(self) -> dict[str, Any]:
@@ -138,7 +141,9 @@ class Exchange:
 
     def send(self, status: int, headers: Headers, body: bytes) -> None:
         """A whole answer: its account is complete before the client has it."""
-        self.ending.heard(body)
+        listener = self.ending.listener
+        if listener is not None:
+            listener(body)
         self.ending.complete()
         self.reply.send(status, headers, body)
 

@@ -7,7 +7,7 @@ So a store that is slow or down costs a request nothing, and no usage is lost wi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final
 
@@ -214,10 +214,13 @@ class _OpenAccount:
         # Asked for now and waited for later: the disk works while the request is made ready.
         self._synced = ledger.journal.synced(sequence)
 
-    async def durable(self) -> None:
-        journal = self._ledger.journal
+    def durable(self) -> Awaitable[None]:
+        required = self.exchange.job.settings.store.ledger_required
+        return self._held() if required else self._synced
+
+    async def _held(self) -> None:
         await self._synced
-        if self.exchange.job.settings.store.ledger_required and not journal.holds(self._sequence):
+        if not self._ledger.journal.holds(self._sequence):
             raise _unrecorded()
 
     def complete(self) -> None:

@@ -18,6 +18,7 @@ from wireglot.gateway.errors import QUOTA, RequestError
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.state.quotas.amounts import Letters
 from wireglot.gateway.state.quotas.reservation import (
     NOTHING,
@@ -94,6 +95,10 @@ class Quotas:
         await stop(*self._work)
 
     # Before an upstream is asked.
+
+    def limit(self, key: ClientKey | None) -> bool:
+        """Whether a key has any quota."""
+        return key is not None and key.limits != _UNLIMITED
 
     async def admit(self, exchange: Exchange, target: Target) -> Reservation | None:
         """Reserve what the request may use, or refuse it. None: its caller has no limits."""

@@ -18,7 +18,7 @@ class Reserved:
         self._quotas = quotas
 
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
-        if exchange.job.caller.key is None:
+        if not self._quotas.limit(exchange.job.caller.key):
             return self._inner.answer(exchange)
         return self._within(exchange)
 
