@@ -75,7 +75,7 @@ def test_the_models_name_is_the_plan_of_the_answer():
 def upstream(tmp_path):
     port = processes.free_port()
     process = processes.start([*toolbox.own().upstream, str(port)], tmp_path / "log")
-    assert processes.answers(port, 10)
+    assert processes.answers(port, 60)
     yield port, process.pid
     processes.stop(process)
 
@@ -110,7 +110,7 @@ def _load(scenario, upstream, tmp_path):
     content = tmp_path / "body.json"
     content.write_bytes(scenario.body())
     command = [*toolbox.own().load, f"http://127.0.0.1:{port}{scenario.path}", "-f", str(content)]
-    command += ["-c", "4", "-d", "0.3", "-w", "0.1", "-p", str(pid), *(["-s"] if scenario.events else [])]
+    command += ["-c", "4", "-d", "1", "-w", "0.1", "-p", str(pid), *(["-s"] if scenario.events else [])]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 

@@ -39,7 +39,7 @@ def raw(upstream: ScriptedUpstream, body: dict[str, Any], path: str = "/v1/chat/
     """All bytes that come back until the connection ends, which the request asks for."""
     document = json.dumps(body).encode()
     head = f"POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {len(document)}\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", upstream.port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", upstream.port), timeout=60) as connection:
         connection.sendall(head.encode() + document)
         received = bytearray()
         while data := connection.recv(65_536):
@@ -309,7 +309,7 @@ def test_it_speaks_tls_with_a_certificate_of_the_tests_own() -> None:
     authority.configure_trust(theirs)
     with ScriptedUpstream(tls=ours) as upstream:
         assert upstream.url.startswith("https://")
-        connection = http.client.HTTPSConnection("127.0.0.1", upstream.port, timeout=5, context=theirs)
+        connection = http.client.HTTPSConnection("127.0.0.1", upstream.port, timeout=60, context=theirs)
         connection.request("GET", "/v1/models")
         assert connection.getresponse().status == 200
         connection.close()
@@ -337,7 +337,7 @@ def test_it_runs_alone() -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = process.stdout.readline().strip()
-        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=5)
+        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
         connection.request("GET", "/v1/models")
         assert b"demo" in connection.getresponse().read()
         connection.close()

@@ -93,7 +93,7 @@ def test_a_silent_server_is_down_soon_and_comes_back_by_itself(server: RedisServ
     """FAULTS 100: SIGSTOP, with more callers than connections."""
 
     async def test() -> None:
-        counters, vault = await open_redis(server.url, call_seconds=0.1, vault_seconds=0.2)
+        counters, vault = await open_redis(server.url, call_seconds=1, vault_seconds=1)
         server.pause()
         async with asyncio.timeout(DEADLINE_SECONDS):
             answers = await asyncio.gather(
