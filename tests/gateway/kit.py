@@ -81,4 +81,4 @@ def exchange(
         now=1,
     )
     record = Record(id, started, asked.dialect, operation=asked.operation, caller=caller.name)
-    return Exchange(job, record, reply or Nobody(), Redactor())
+    return Exchange(job, record, reply if reply is not None else Nobody(), Redactor())

@@ -47,6 +47,15 @@ def test_a_signature_comes_back_to_its_call() -> None:
     assert job.sealed
 
 
+def test_the_stream_of_a_model_that_does_not_think_is_not_collected() -> None:
+    """Said before its first byte: there is nothing that could have to be kept."""
+    job = Memory().ask(chat(ASKED))
+    target = job.targets[0]
+    plain = msgspec.structs.replace(target.limits, thinking="none", call_signatures=False)
+    assert job.ending.holds(target)
+    assert not job.ending.holds(msgspec.structs.replace(target, limits=plain))
+
+
 def test_a_first_question_costs_no_look_into_the_store() -> None:
     memory = Memory()
     job = memory.ask(chat(ASKED))

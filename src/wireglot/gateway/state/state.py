@@ -135,7 +135,7 @@ class State:
         await self.background.drain(seconds)
 
     async def close(self) -> None:
-        """Every part, whatever becomes of the one before: unwritten books above all."""
+        """Every part, whatever becomes of the one before: an unwritten ledger above all."""
         await stop(self._watch)
         parts: tuple[_Part, ...] = (
             self.background,

@@ -224,7 +224,7 @@ class Work:
                     if not await self._save(working=True):
                         self.stop("deleted")
                     told = True
-            with contextlib.suppress(StoreDown):  # they stay on the tape
+            with contextlib.suppress(StoreDown):  # they stay in the event log
                 await self._store_events()
 
     async def _store_events(self) -> None:

@@ -38,7 +38,7 @@ class Follower:
         look: Callable[[], Awaitable[KeptResponse | None]],
         poll_seconds: float,
     ) -> None:
-        """`tape`: where this process works on the response. `look`: how the response is now."""
+        """`event_log`: where this process works on the response. `look`: how the response is now."""
         self._documents = documents
         self._caller = caller
         self._id = id
