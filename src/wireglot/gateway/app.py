@@ -159,6 +159,7 @@ class Gateway:
 
     async def handle(self, head: Head, body: bytes, reply: Reply) -> None:
         admitted: _Admitted = head.admission
+        head.admission = None  # they hold one another: nothing need wait for the collector
         incoming = admitted.incoming
         asked = incoming.asked
         if asked.operation in HealthPages.OPERATIONS:
