@@ -39,9 +39,9 @@ def both(upstream: ScriptedUpstream) -> str:
 
 
 def reloaded(gateway: LiveGateway, toml: str) -> None:
-    before = len(gateway.log("reloaded"))
+    before = gateway.process.gateway.settings
     gateway.reconfigure(toml)
-    gateway.wait_log(before + 1, "reloaded")
+    wait_until(partial(_differs, gateway, before))
 
 
 @EVERY

@@ -76,17 +76,21 @@ def pinged(client: Client, body: bytes) -> bytes:
 
 
 def bridged(stage: Stage, client: Client, model: str, behaviour: Behaviour, text: str = "hi") -> Answered:
-    """The answer of an upstream that is silent until a keep-alive has come."""
+    """The answer of an upstream that is silent until a keep-alive has come; within an answer, if `after` says
+    so: after a part of it."""
     gateway, upstream = stage
     gate = threading.Event()
     upstream.next(msgspec.structs.replace(behaviour, gate=gate))
     call = start(gateway, client, model, text, stream=True)
-    begun, piece = b"", b""
-    while not re.fullmatch(b"(?:%b)+" % PINGS[client.name], piece):
-        piece = call.response.read1(65536)  # one chunk, or a part of it
-        assert piece, begun
+    begun, is_silent = b"", behaviour.after is None
+    while piece := call.response.read1(65536):  # one chunk, or a part of it
         begun += piece
-    gate.set()
+        is_ping = re.fullmatch(b"(?:%b)+" % PINGS[client.name], piece) is not None
+        if is_ping and is_silent:
+            gate.set()
+            break
+        is_silent = is_silent or not is_ping
+    assert gate.is_set(), begun
     answered = call.rest()
     return Answered(answered.status, answered.headers, begun + answered.body, answered.whole)
 
@@ -119,7 +123,6 @@ def test_a_pause_within_an_answer_is_bridged_too(stage: Stage, client: Client, s
     quick = ask(stage[0], client, model_at(source), said, stream=True)
     slow = bridged(stage, client, model_at(source), Behaviour(after=2), said)
     assert is_complete(client, slow)
-    assert slow.body[:5] == quick.body[:5], "the answer had begun"
     assert without_pings(client, slow) == without_pings(client, quick)
 
 

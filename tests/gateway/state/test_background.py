@@ -195,11 +195,12 @@ def test_nothing_of_a_deleted_response_stays(one_gateway: LiveGateway) -> None:
 
 
 def test_a_listener_who_is_far_behind_reads_from_the_store(
-    one_gateway: LiveGateway, upstream: ScriptedUpstream
+    one_gateway: LiveGateway, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only so much of a stream stays in memory."""
     service = one_gateway.process.state.background
-    service.held_bytes = service.full_bytes = 1
+    monkeypatch.setattr(service, "held_bytes", 1)
+    monkeypatch.setattr(service, "full_bytes", 1)
     gpt = client(one_gateway)
     upstream.next(Behaviour(gap=0.01))
     with gpt.responses.create(
@@ -248,11 +249,11 @@ def test_a_conversation_goes_on_after_it(one_gateway: LiveGateway, upstream: Scr
 
 def test_each_has_one_row_in_the_books(one_gateway: LiveGateway) -> None:
     gpt, state = client(one_gateway), one_gateway.process.state
-    one_gateway.call(state.ledger.flush())
+    one_gateway.call(state.ledger.flush(DEADLINE_SECONDS))
     before = one_gateway.call(state.engine.ledger.rows(UsageQuery(), limit=1000))
     id = gpt.responses.create(model="m1", input="Hello", background=True).id
     done = finished(gpt, id)
-    one_gateway.call(state.ledger.flush())
+    one_gateway.call(state.ledger.flush(DEADLINE_SECONDS))
     after = one_gateway.call(state.engine.ledger.rows(UsageQuery(), limit=1000))
     new = [row for row in after if row.id not in {known.id for known in before}]
     assert len(new) == 1

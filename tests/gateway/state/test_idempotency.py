@@ -284,7 +284,7 @@ def test_a_replay_is_no_second_row_in_the_books(open_gateway: LiveGateway) -> No
     state = open_gateway.process.state
 
     def count() -> int:
-        open_gateway.call(state.ledger.flush())
+        open_gateway.call(state.ledger.flush(DEADLINE_SECONDS))
         return len(open_gateway.call(state.engine.ledger.rows(UsageQuery(), limit=10_000)))
 
     before = count()
@@ -294,9 +294,10 @@ def test_a_replay_is_no_second_row_in_the_books(open_gateway: LiveGateway) -> No
 
 
 def test_a_claim_whose_process_says_nothing_is_free_after_its_lease(
-    open_gateway: LiveGateway, upstream: ScriptedUpstream
+    open_gateway: LiveGateway, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_gateway.process.state.idempotency.pace = Pace(claim_lease_seconds=0.3, claim_beat_seconds=1000.0)
+    pace = Pace(claim_lease_seconds=0.3, claim_beat_seconds=1000.0)
+    monkeypatch.setattr(open_gateway.process.state.idempotency, "pace", pace)
     upstream.next(Behaviour(fault="stall"))
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", open_gateway.port)) as silent:
         silent.request(
@@ -308,9 +309,9 @@ def test_a_claim_whose_process_says_nothing_is_free_after_its_lease(
 
 
 def test_a_claim_is_renewed_while_its_request_runs(
-    open_gateway: LiveGateway, upstream: ScriptedUpstream
+    open_gateway: LiveGateway, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_gateway.process.state.idempotency.pace = Pace(claim_beat_seconds=0.02)
+    monkeypatch.setattr(open_gateway.process.state.idempotency, "pace", Pace(claim_beat_seconds=0.02))
     documents = open_gateway.process.state.documents
     upstream.next(Behaviour(fault="stall"))
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", open_gateway.port)) as silent:
@@ -330,13 +331,14 @@ def test_a_claim_is_renewed_while_its_request_runs(
 
 
 def test_an_answer_that_is_too_large_is_not_kept(
-    open_gateway: LiveGateway, upstream: ScriptedUpstream
+    open_gateway: LiveGateway, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_gateway.process.state.idempotency.answer_bytes_most = 16
+    monkeypatch.setattr(open_gateway.process.state.idempotency, "answer_bytes_most", 16)
     assert post(open_gateway, CHAT, HELLO, "large").status == 200
-    again = post(open_gateway, CHAT, HELLO, "large")
+    again = until_not_in_flight(open_gateway, "large")
     assert (again.status, again.replayed) == (200, False)
-    assert open_gateway.wait_log(1, "idempotency")[-1]["detail"] == "the answer is too large to be kept"
+    told = "the answer is too large to be kept"
+    wait_until(lambda: told in {line["detail"] for line in open_gateway.log("idempotency")})
 
 
 class Unreachable:

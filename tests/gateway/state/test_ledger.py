@@ -21,7 +21,7 @@ from tests.gateway.state.ledger_kit import (
     target,
     usage_ledger,
 )
-from tests.waiting import until
+from tests.waiting import DEADLINE_SECONDS, until
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.state.ledger.drain import DrainPace
@@ -51,7 +51,7 @@ def test_a_request_is_one_row_with_all_that_is_known_of_it(tmp_path: Path) -> No
         job.record.outcome = "error"  # whatever comes later changes nothing
         job.ending.complete()
         kept.finish(job.record)
-        await kept.flush()
+        await kept.flush(DEADLINE_SECONDS)
         row = ledger.rows["req_1"]
         assert row == UsageRow(
             id="req_1",
@@ -106,7 +106,7 @@ def test_whoever_asks_does_not_wait_for_the_next_try_of_a_store_that_was_down(tm
         begin(kept, job_of(1, settings), target(settings))
         await until(lambda: "usage spooled" in notes.events())
         ledger.down = False
-        assert await kept.flush(10)
+        assert await kept.flush(DEADLINE_SECONDS)
         assert list(ledger.rows) == ["req_1"]
         await kept.close()
 
@@ -120,11 +120,11 @@ def test_the_intent_is_in_the_store_while_the_request_runs(tmp_path: Path) -> No
         await kept.start()
         job = job_of(1, settings)
         begin(kept, job, target(settings))
-        await kept.flush()
+        await kept.flush(DEADLINE_SECONDS)
         row = ledger.rows["req_1"]
         assert (row.outcome, row.provider, row.upstream_model) == ("", "mine", "fast-1")
         kept.finish(job.record)
-        await kept.flush()
+        await kept.flush(DEADLINE_SECONDS)
         assert ledger.rows["req_1"].outcome == "ok"
         await kept.close()
 
@@ -144,7 +144,7 @@ def test_the_provider_that_answered_in_the_end_is_billed(tmp_path: Path) -> None
             answered(job, name, model, Usage(input=10, output=10))
             job.record.attempts = 2
             kept.finish(job.record)
-        await kept.flush()
+        await kept.flush(DEADLINE_SECONDS)
         told = [
             (row.provider, row.upstream_model, row.attempts, row.cost)
             for row in sorted(ledger.rows.values(), key=lambda row: row.id)
@@ -169,7 +169,7 @@ def test_requests_that_end_badly_are_completed_with_what_is_known(tmp_path: Path
         record.outcome, record.status, record.usage_source = outcome, 499, "partial"
         record.error_kind = "server"
         kept.finish(record)
-        await kept.flush()
+        await kept.flush(DEADLINE_SECONDS)
         row = ledger.rows["req_1"]
         assert (row.outcome, row.status, row.input, row.source) == (outcome, 499, 7, "partial")
         assert (row.error, row.cost) == ("server", 7)
@@ -210,7 +210,7 @@ def test_while_the_store_is_down_nothing_waits_and_nothing_is_lost_or_doubled(tm
         assert kept.trouble == "no route to the store"
         assert not kept.full
         ledger.unsure, ledger.down = True, False
-        assert await kept.flush(10)
+        assert await kept.flush(DEADLINE_SECONDS)
         assert len(ledger.rows) == 1200
         assert {row.outcome for row in ledger.rows.values()} == {"ok"}
         assert sum(row.output for row in ledger.rows.values()) == 1200
@@ -257,7 +257,7 @@ def test_what_a_dead_process_had_begun_becomes_a_crash_and_nothing_else_does(tmp
         jobs = [job_of(number, settings) for number in range(4)]
         for job, kept in zip(jobs, (dead, dead, dead, alive), strict=True):
             begin(kept, job, target(settings))
-        await dead.flush()  # two are known to the store, one only to the journal
+        await dead.flush(DEADLINE_SECONDS)  # two are known to the store, one only to the journal
         late = job_of(9, settings)
         begin(dead, late, target(settings))
         answered(jobs[0], usage=Usage(output=3))
@@ -266,7 +266,7 @@ def test_what_a_dead_process_had_begun_becomes_a_crash_and_nothing_else_does(tmp
         ledger.applied.clear()
         heirs = [usage_ledger(ledger, settings, "heir-1"), usage_ledger(ledger, settings, "heir-2")]
         await asyncio.gather(*(heir.start() for heir in heirs))
-        await alive.flush()
+        await alive.flush(DEADLINE_SECONDS)
         outcomes = {row.id: row.outcome for row in ledger.rows.values()}
         assert outcomes == {"req_0": "ok", "req_1": "crash", "req_2": "crash", "req_3": "", "req_9": "crash"}
         assert ledger.rows["req_0"].output == 3
@@ -322,7 +322,7 @@ def test_a_full_journal_lets_requests_go_on_and_says_so_loudly(tmp_path: Path) -
             kept.finish(job.record)
         assert kept.dropped == 600 - len(begun)
         ledger.down = False
-        assert await kept.flush(10)
+        assert await kept.flush(DEADLINE_SECONDS)
         assert not _is_full(kept)
         assert {row.outcome for row in ledger.rows.values()} == {"ok"}
         assert len(ledger.rows) == len(begun)
@@ -391,7 +391,7 @@ def test_one_row_that_no_store_can_take_does_not_hold_up_the_others(tmp_path: Pa
             job = job_of(number, settings)
             begin(kept, job, target(settings))
             kept.finish(job.record)
-        await kept.flush()
+        await kept.flush(DEADLINE_SECONDS)
         assert sorted(ledger.rows) == ["req_0", "req_1", "req_2", "req_4", "req_5"]
         assert notes.events() == ["usage refused"]
         await kept.close()
@@ -424,7 +424,7 @@ def test_an_error_that_hits_every_row_is_waited_out_and_no_row_is_dropped(tmp_pa
             await until(lambda ledger=ledger: ledger.failed >= 30)  # type: ignore[misc]  # bound at once on purpose
             assert kept.trouble == "no usage can be written (LookupError)"
             ledger.broken = False
-            assert await kept.flush(10)
+            assert await kept.flush(DEADLINE_SECONDS)
             assert len(ledger.rows) == count
             assert notes.events() == ["usage spooled", "usage caught up"]
             await kept.close()
@@ -451,7 +451,7 @@ def test_a_lone_row_that_no_store_can_take_is_dropped_once_others_pass(tmp_path:
             begin(kept, job, target(settings))
             kept.finish(job.record)
             await until(lambda: ledger.failed >= 3)  # it stands there by itself
-        assert await kept.flush(10)
+        assert await kept.flush(DEADLINE_SECONDS)
         assert sorted(ledger.rows) == ["req_1", "req_2"]
         assert notes.events() == ["usage spooled", "usage refused", "usage caught up"]
         await kept.close()
@@ -526,7 +526,7 @@ def test_odd_letters_and_endless_names_of_clients_are_no_reason_to_lose_a_row(tm
         begin(kept, job, target(settings))
         answered(job, usage=Usage(input=10**30, output=2))
         kept.finish(job.record)
-        await kept.flush()
+        await kept.flush(DEADLINE_SECONDS)
         row = ledger.rows["req_1"]
         assert row.session == "?" + "x" * 255
         assert (row.input, row.output) == (10**12, 2)

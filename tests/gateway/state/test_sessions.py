@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.gateway.state.responses_kit import ALICE, BOB, Stage, stage_fixtures
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.stores.records import UsageRow
 
 CHAT, MESSAGES, SIMPLE = "/v1/chat/completions", "/v1/messages", "/v1/gemini"
@@ -298,7 +298,7 @@ def test_a_deleted_sessions_name_does_not_come_back_with_rows_that_were_under_wa
         for number in range(5):
             answered(stage, CHAT, chat("hi", conversation=f"s-{number}"))
             assert stage.ask("DELETE", f"/v1/sessions/s-{number}")[0] == 200
-        assert stage.gateway.call(stage.gateway.process.state.ledger.flush())
+        assert stage.gateway.call(stage.gateway.process.state.ledger.flush(DEADLINE_SECONDS))
         assert stage.ask("GET", "/v1/sessions")[1]["data"] == []
 
 
@@ -310,7 +310,7 @@ def test_sessions_of_the_same_millisecond_are_all_listed() -> None:
         older = [replace(row, id="old", session="named-old", started=row.started - 1)]
         for number in range(4):
             answered(stage, CHAT, chat("hi", conversation=f"held-{number}"))
-        assert stage.gateway.call(stage.gateway.process.state.ledger.flush())
+        assert stage.gateway.call(stage.gateway.process.state.ledger.flush(DEADLINE_SECONDS))
         stage.gateway.call(stage.gateway.process.state.engine.ledger.apply(rows + older))
         seen: list[str] = []
         query = "?limit=2"

@@ -18,6 +18,7 @@ from tests.gateway.state.ledger_kit import (
     target,
     usage_ledger,
 )
+from tests.waiting import DEADLINE_SECONDS
 from wireglot.dialects.anthropic.outcome import parse_usage as anthropic
 from wireglot.dialects.gemini.outcome import read_usage as gemini
 from wireglot.dialects.openai_chat.outcome import parse_usage as chat
@@ -183,7 +184,7 @@ def test_a_flaw_is_in_the_row_in_the_metrics_and_once_an_hour_in_the_log(tmp_pat
             if number == 3:
                 job.record.usage_source = "partial"  # half an account need not add up
             kept.finish(job.record)
-        await kept.flush()
+        await kept.flush(DEADLINE_SECONDS)
         assert [row.flags for row in ledger.rows.values()] == [(TOTAL,)] * 3 + [()]
         assert notes == [("warn", "odd usage", {"provider": "mine", "flaw": TOTAL})]
         told = f'wireglot_usage_flaws_total{{provider="mine",flaw="{TOTAL}"}} 3'
