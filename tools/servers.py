@@ -104,12 +104,15 @@ class Server(ABC):
 
     def pause(self) -> None:
         """Alive, and silent: connections are accepted by the kernel and nothing answers."""
-        for process in self._family():
-            os.kill(process, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, which: signal.Signals) -> None:
         for process in self._family():
-            os.kill(process, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):  # a server's processes come and go
+                os.kill(process, which)
 
     def close(self) -> None:
         try:
