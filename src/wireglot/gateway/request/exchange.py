@@ -25,7 +25,6 @@ from wireglot.http.application import Headers, Reply
 from wireglot.http.redaction import Redactor
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
-from wireglot.wire.splice import Outline
 
 _OPENING_BYTES: Final = 1024
 
@@ -99,15 +98,6 @@ class Exchange:
         if self._document is None:
             self._document = decoded(self.job)
         return self._document
-
-    @property
-    def body(self) -> bytes:
-        """With `outline` and `document`: what surfaces look at (`dialects.base.Body`)."""
-        return self.job.body
-
-    @property
-    def outline(self) -> Outline:
-        return self.job.outline
 
     def request(self) -> Request:
         """The body in neutral terms, with what the path says about it. Read once."""

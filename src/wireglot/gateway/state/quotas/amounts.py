@@ -47,10 +47,10 @@ def _input(exchange: Exchange) -> int:
 
 def _output(exchange: Exchange, target: Target) -> int:
     client = exchange.job.surface.client
-    asked = client.asked_output(exchange)
+    asked = client.asked_output(exchange.job)
     most = next((entry.output for entry in target.provider.spec.models if entry.covers(target.model)), 0)
     tokens = min(asked if asked else _UNSAID_TOKENS, most or _OUTPUT_TOKENS_MOST)
-    return tokens * min(max(1, client.asked_answers(exchange)), _ANSWERS_MOST)
+    return tokens * min(max(1, client.asked_answers(exchange.job)), _ANSWERS_MOST)
 
 
 class Letters:

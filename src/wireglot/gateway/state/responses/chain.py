@@ -314,7 +314,7 @@ def _whole(own: Request, past: _Past, shown: dict[str, Any], stored: Stored) -> 
 def _options(exchange: Exchange) -> StateOptions:
     job = exchange.job
     try:
-        return stored_of(job).options(exchange, job.conversation)
+        return stored_of(job).options(job, job.conversation)
     except BadField as fault:
         place = fault.path.removeprefix("$.")
         raise RequestError("bad", fault.message, code=fault.code, param=place) from None
