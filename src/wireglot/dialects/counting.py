@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Any
 
 import msgspec
 
-from wireglot.dialects.context import Rendered
+from wireglot.dialects.context import Context, Rendered
 from wireglot.ir.errors import UpstreamFault
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request, Sampling
@@ -44,3 +44,20 @@ def tokens_in(body: Any, name: str) -> int:
     if type(tokens) is not int or tokens < 0:
         raise UpstreamFault("expected a count of tokens", f"$.{name}")
     return tokens
+
+
+def input_tokens(body: Any) -> int:
+    """As Anthropic and Responses tell a count."""
+    return tokens_in(body, "input_tokens")
+
+
+def counting_only(
+    render: Callable[[Request, Context], Rendered[dict[str, Any]]], names: Container[str]
+) -> Callable[[Request, Context, str], Rendered[dict[str, Any]]]:
+    """A question for a count that is a request with these fields alone, at whatever address."""
+
+    def render_count(request: Request, context: Context, base_url: str) -> Rendered[dict[str, Any]]:
+        rendered = render(without_settings(request), context)
+        return counted(only(rendered.value, names), rendered.losses)
+
+    return render_count

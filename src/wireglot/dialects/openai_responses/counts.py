@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wireglot.dialects.context import Context, Rendered
-from wireglot.dialects.counting import counted, only, tokens_in, without_settings
+from wireglot.dialects.context import Context
+from wireglot.dialects.counting import counting_only, input_tokens
 from wireglot.dialects.openai_responses.parse_request import parse_request
 from wireglot.dialects.openai_responses.render_request import render_request
 from wireglot.dialects.surface import Counts
@@ -31,19 +31,10 @@ def render_answer(tokens: int) -> dict[str, Any]:
     return {"object": "response.input_tokens", "input_tokens": tokens}
 
 
-def render_count(request: Request, context: Context, base_url: str) -> Rendered[dict[str, Any]]:
-    rendered = render_request(without_settings(request), context)
-    return counted(only(rendered.value, _COUNTED), rendered.losses)
-
-
-def parse_answer(body: Any) -> int:
-    return tokens_in(body, "input_tokens")
-
-
 COUNTS: Final = Counts(
     parse_request=parse_count,
     render_answer=render_answer,
-    render_request=render_count,
-    parse_answer=parse_answer,
+    render_request=counting_only(render_request, _COUNTED),
+    parse_answer=input_tokens,
     same_body=True,
 )
