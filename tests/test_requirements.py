@@ -3,9 +3,10 @@
 import pytest
 
 from tools import requirements_table
-from tools.requirements_table import Group, Requirement, citations, cited, groups, held, problems
+from tools.requirements_table import Group, Requirement, asked, citations, cited, groups, held, problems
 
 HELD = {"R-A-01": ["tests/test_x.py::test_a"]}
+ASKED = {"R-A-01": "All of it"}
 
 
 def stated(*entries: Requirement) -> tuple[Group, ...]:
@@ -13,7 +14,7 @@ def stated(*entries: Requirement) -> tuple[Group, ...]:
 
 
 def test_every_requirement_has_a_test_or_a_reason():
-    assert list(problems(groups(), held())) == []
+    assert list(problems(groups(), held(), asked())) == []
 
 
 def test_no_requirement_was_taken_out():
@@ -83,17 +84,35 @@ def test_only_tests_hold_anything(tmp_path):
     ],
 )
 def test_what_is_wrong_with_a_statement_is_told(entry, told):
-    (problem,) = problems(stated(entry), {})
+    (problem,) = problems(stated(entry), {}, {entry.id: "All of it"})
     assert told in problem
 
 
 def test_a_reason_beside_a_test_is_told():
-    (problem,) = problems(stated(Requirement("R-A-01", "x", reason="not yet")), HELD)
+    (problem,) = problems(stated(Requirement("R-A-01", "x", reason="not yet")), HELD, ASKED)
     assert "there is one" in problem
 
 
+def test_a_statement_stands_beside_the_sentence_that_was_asked_for():
+    """[D] A statement in our words may not replace the original."""
+    (problem,) = problems(stated(Requirement("R-A-01", "x")), HELD, {})
+    assert problem == "R-A-01: stands in only one of asked.toml and statements.toml"
+
+
+def test_less_than_was_asked_for_is_told_with_its_reason(monkeypatch):
+    """[D]"""
+    entry = Requirement("R-A-01", "Some of it", weaker="the rest has no place | yet")
+    monkeypatch.setattr(requirements_table, "groups", lambda: stated(entry))
+    monkeypatch.setattr(requirements_table, "held", lambda: HELD)
+    monkeypatch.setattr(requirements_table, "asked", lambda: {"R-A-01": "All | of it"})
+    (page,) = requirements_table.page()
+    (row,) = [line for line in page.splitlines() if line.startswith("| `R-A-01`")]
+    assert r"| All \| of it | Some of it |" in row
+    assert "**less**: the rest has no place" in row
+
+
 def test_a_test_that_names_no_requirement_is_told():
-    (problem,) = problems(stated(Requirement("R-A-01", "x")), {**HELD, "R-A-02": ["tests/test_x.py"]})
+    (problem,) = problems(stated(Requirement("R-A-01", "x")), {**HELD, "R-A-02": ["tests/test_x.py"]}, ASKED)
     assert problem == "R-A-02: no such requirement, cited by tests/test_x.py"
 
 
@@ -105,7 +124,7 @@ def test_a_test_that_names_no_requirement_is_told():
     ],
 )
 def test_what_is_not_tested_may_have_a_reason(entry):
-    assert list(problems(stated(entry), {})) == []
+    assert list(problems(stated(entry), {}, ASKED)) == []
 
 
 def test_an_unknown_field_is_told(tmp_path):

@@ -1,7 +1,8 @@
 """docs/reference/requirements.md: every requirement, and the test that holds it or why there is none.
 
-The statements stand in tests/requirements/statements.toml. A test holds a requirement by naming its id in a
-docstring or a comment: `R-B-07`, a range `R-AJ-01..06`, or the number of a correction, `C14`.
+The statements stand in tests/requirements/statements.toml, the sentences asked for in asked.toml. A test
+holds a requirement by naming its id in a docstring or a comment:
+`R-B-07`, a range `R-AJ-01..06`, or the number of a correction, `C14`.
 """
 
 from __future__ import annotations
@@ -19,17 +20,19 @@ from tools.blocks import table
 
 ROOT = Path(__file__).parents[1]
 STATEMENTS = ROOT / "tests" / "requirements" / "statements.toml"
+ASKED = ROOT / "tests" / "requirements" / "asked.toml"
 LONGEST = 100
 """Characters of a statement: it says what must hold, not how."""
 
 _CITED = re.compile(r"\bR-([A-Z]{1,2})-(\d\d)(?:(?:\.\.| to R-\1-)(\d\d))?|\bC([1-9]\d?)\b")
-_FIELDS = frozenset({"says", "correction", "decision", "reason", "note"})
+_FIELDS = frozenset({"says", "correction", "decision", "reason", "note", "weaker"})
 _ABOUT = """\
 # Requirements
 
-What was asked for, in groups, and where the tests hold it to that. A test holds a requirement by naming it in
-a docstring or a comment. What no test holds has a correction (it was asked for differently later), a decision
-or a reason; a line with neither fails `make docs-check`.
+What was asked for, as it was asked; what holds, in our words; and where the tests hold it to that. A test
+holds a requirement by naming it in a docstring or a comment. What no test holds has a correction (it was
+asked for differently later), a decision or a reason; a line with neither fails `make docs-check`. Where less
+holds than was asked for, the line says so, and why: **less**.
 """
 
 
@@ -48,6 +51,8 @@ class Requirement(NamedTuple):
     """Why no test holds it."""
     note: str = ""
     """What must be known beside its tests."""
+    weaker: str = ""
+    """What of the sentence does not hold, and why."""
 
 
 class Group(NamedTuple):
@@ -72,6 +77,12 @@ def _requirement(id: str, entry: str | dict[str, str]) -> Requirement:
     if unknown := set(fields) - _FIELDS:
         raise Forgotten(f"{id}: unknown fields {sorted(unknown)}")
     return Requirement(id, **fields)
+
+
+def asked(path: Path = ASKED) -> dict[str, str]:
+    """The sentences as they were asked for, by id."""
+    document: dict[str, str] = tomllib.loads(path.read_text(encoding="utf-8"))
+    return document
 
 
 # Citations.
@@ -133,12 +144,16 @@ def _without_whole_files(places: list[str]) -> list[str]:
 # What is wrong.
 
 
-def problems(stated: Iterable[Group], tests: Mapping[str, list[str]]) -> Iterator[str]:
+def problems(
+    stated: Iterable[Group], tests: Mapping[str, list[str]], sentences: Mapping[str, str]
+) -> Iterator[str]:
     known = {each.id: each for group in stated for each in group.requirements}
     for group in stated:
         yield from _numbering(group)
         for each in group.requirements:
             yield from _faults(each, known, tests.get(each.id, []))
+    for id in sorted(set(known) ^ set(sentences)):
+        yield f"{id}: stands in only one of asked.toml and statements.toml"
     for id in sorted(set(tests) - set(known)):
         yield f"{id}: no such requirement, cited by {', '.join(tests[id])}"
 
@@ -169,17 +184,20 @@ def _faults(each: Requirement, known: Mapping[str, Requirement], tests: list[str
 
 
 def page() -> list[str]:
-    stated, tests = groups(), held()
-    wrong = list(problems(stated, tests))
+    stated, tests, sentences = groups(), held(), asked()
+    wrong = list(problems(stated, tests, sentences))
     if wrong:
         raise Forgotten("\n".join(wrong))
-    return ["\n\n".join([_ABOUT.rstrip(), *(_section(group, tests) for group in stated)])]
+    return ["\n\n".join([_ABOUT.rstrip(), *(_section(group, tests, sentences) for group in stated)])]
 
 
-def _section(group: Group, tests: Mapping[str, list[str]]) -> str:
-    rows = [(f"`{each.id}`", each.says, _where(each, tests.get(each.id, []))) for each in group.requirements]
+def _section(group: Group, tests: Mapping[str, list[str]], sentences: Mapping[str, str]) -> str:
+    rows = [
+        (f"`{each.id}`", sentences[each.id], each.says, _where(each, tests.get(each.id, [])))
+        for each in group.requirements
+    ]
     heading = group.title if len(group.letter) > 2 else f"{group.letter}. {group.title}"
-    return f"## {heading}\n\n{table(('id', 'what must hold', 'held by'), rows)}"
+    return f"## {heading}\n\n{table(('id', 'asked for', 'what holds', 'held by'), rows)}"
 
 
 def _where(each: Requirement, tests: list[str]) -> str:
@@ -190,6 +208,8 @@ def _where(each: Requirement, tests: list[str]) -> str:
         number = int(Path(each.decision).name[:4])
         cells.append(f"[decision {number}](../../{each.decision})")
     cells.extend(text for text in (each.reason, each.note) if text)
+    if each.weaker:
+        cells.append(f"**less**: {each.weaker}")
     return "; ".join(cells)
 
 
