@@ -17,6 +17,7 @@ from tools import (
 )
 from tools.blocks import filled
 from tools.fidelity.matrix import DIRECTIONS, LETTERS, Grade, run_matrix, title
+from wireglot.ir.grades import GRADE_MEANINGS, GRADES
 from wireglot.ir.loss import FEATURES
 
 ROOT = Path(__file__).parents[1]
@@ -30,12 +31,17 @@ _CELLS: dict[Grade, str] = {
 
 
 def losses_page() -> str:
-    """Every feature name with its meaning."""
+    """Every feature name with its meaning, and how bad it is to lose it."""
     rows = [f"| `{name}` | {text} |" for name, text in sorted(FEATURES.items())]
+    judged = [
+        f"| `{feature}` | {action} | {grade} | {reason} |"
+        for (feature, action), (grade, reason) in sorted(GRADES.items())
+    ]
     return _page(
         "# Losses",
         "",
-        "Whatever a translation could not say as it was meant is a `Loss(path, feature, action, detail)`.",
+        "Whatever a translation could not say as it was meant is a `Loss(path, feature, action, detail)`",
+        "with a `grade`.",
         "",
         "| action | meaning |",
         "|---|---|",
@@ -44,14 +50,26 @@ def losses_page() -> str:
         "| `emulated` | the target got it in another form, which is turned back on the way home |",
         "| `invented` | the target demands it, the source did not say it |",
         "",
-        "`path` points into the neutral conversation (`$.messages[2].content[0].signature`,",
-        "`$.tools[1].strict`, `$.sampling.seed`; in a response `$.content[0]`, `$.usage`, `$.stop`), in the",
-        "order of the source.",
-        "Feature names are stable: they are added, never renamed.",
+        "| grade | meaning |",
+        "|---|---|",
+        *(f"| `{grade}` | {meaning} |" for grade, meaning in GRADE_MEANINGS.items()),
+        "",
+        "`path` points into the client's own document: `document` says whether that is the `request` it sent",
+        "(`$.messages[2].content[0].cache_control`, `$.tools[1].function.strict`, `$.generationConfig.seed`)",
+        "or the `response` it gets (`$.choices[0].message`, `$.usage`). What was invented is told at the",
+        "place where it would stand. A conversation that is of no dialect (`History`) has the neutral names",
+        "(`$.messages[2].content[0].signature`, `$.sampling.seed`).",
+        "Feature names are stable: they are added, never renamed. Grades may change, as judgements do.",
         "",
         "| feature | what it is |",
         "|---|---|",
         *rows,
+        "",
+        "## How bad it is",
+        "",
+        "| feature | action | grade | why |",
+        "|---|---|---|---|",
+        *judged,
     )
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
 
 from wireglot.ir.content import Extra
+from wireglot.ir.grades import Grade, grade_of
 
 Action = Literal["dropped", "approximated", "emulated", "invented"]
+
+Document = Literal["request", "response"]
 
 Feature = Literal[
     "audio",
@@ -78,7 +82,8 @@ Feature = Literal[
     "verbosity",
     "video",
 ]
-"""Stable names: they appear in headers, logs and policies. Add, never rename. `FEATURES` explains each."""
+"""Stable names: they appear in headers, logs and policies. Add, never rename. `FEATURES` explains each, and
+`ir/grades.py` says how bad it is."""
 
 FEATURES: dict[Feature, str] = {
     "audio": "Sound in a message, which the target cannot take.",
@@ -154,14 +159,44 @@ FEATURES: dict[Feature, str] = {
 class Loss(msgspec.Struct, frozen=True):
     """One thing the target did not receive as the source meant it.
 
-    `path` points into the neutral conversation (`$.messages[2].content[0].signature`), whose messages and
-    parts stand in the order of the source document.
+    A codec points into the neutral conversation (`$.messages[2].content[0].signature`), whose messages and
+    parts stand in the order of the source document. Whoever has that document turns this into a path of the
+    client's own (`dialects/places.py`): in the `request` it sent, or in the `response` it gets.
     """
 
     path: str
     feature: Feature
     action: Action
     detail: str = ""
+    document: Document = "request"
+
+    @property
+    def grade(self) -> Grade:
+        return grade_of(self.feature, self.action)[0]
+
+    @property
+    def reason(self) -> str:
+        """Why it has this grade, in a sentence."""
+        return grade_of(self.feature, self.action)[1]
+
+    def told(self) -> dict[str, str]:
+        """As JSON tells it."""
+        return {
+            "path": self.path,
+            "in": self.document,
+            "feature": self.feature,
+            "action": self.action,
+            "grade": self.grade,
+            "detail": self.detail,
+        }
+
+
+_SERIOUSNESS: dict[Grade, int] = {"serious": 0, "degraded": 1, "harmless": 2}
+
+
+def worst_first(losses: Iterable[Loss]) -> list[Loss]:
+    """Serious ones first; among equals, in the order in which they were found."""
+    return sorted(losses, key=lambda loss: _SERIOUSNESS[loss.grade])
 
 
 def losses_of_extra(

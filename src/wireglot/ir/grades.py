@@ -1,0 +1,205 @@
+"""How bad a loss is for whoever sent the request: one table by feature and action, with a reason for each."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Grade = Literal["serious", "degraded", "harmless"]
+"""Worst first; `GRADE_MEANINGS` explains each."""
+
+GRADE_MEANINGS: dict[Grade, str] = {
+    "serious": "the model misses something it was to know, or the caller gets other than it counts on",
+    "degraded": "the answer may be worse, or cost more",
+    "harmless": "the answer is the same, or as good",
+}
+
+
+GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
+    ("audio", "dropped"): ("serious", "The model answers without having heard it."),
+    ("audio", "approximated"): ("degraded", "It is heard, in another form or without its name."),
+    ("audio", "invented"): ("harmless", "Only its type was guessed."),
+    ("cache_key", "dropped"): (
+        "degraded",
+        "The answer is the same; fewer prompts may be found in the cache, which costs money.",
+    ),
+    ("cache_marker", "dropped"): ("degraded", "The answer is the same; the prompt may be paid for in full."),
+    ("cache_marker", "approximated"): (
+        "harmless",
+        "The prompt is cached, for another time or in another place.",
+    ),
+    ("candidates", "dropped"): ("serious", "One answer comes back where several were asked for."),
+    ("citations", "dropped"): ("degraded", "The words are there, their sources are not."),
+    ("citations", "approximated"): ("harmless", "The source is named, in less detail."),
+    ("citations", "invented"): ("harmless", "The whole text is named as what a source is about."),
+    ("content.empty", "dropped"): ("harmless", "There was nothing in it."),
+    ("content.position", "dropped"): ("serious", "A part of the conversation is not told at all."),
+    ("content.position", "approximated"): ("degraded", "Everything is told, in another order."),
+    ("content.position", "invented"): (
+        "harmless",
+        "A turn without content stands where the target demands one.",
+    ),
+    ("conversation_state", "dropped"): ("serious", "The model does not know the earlier turns."),
+    ("document", "dropped"): ("serious", "The model answers without having read it."),
+    ("document", "approximated"): ("degraded", "It is read as text, or without what was said about it."),
+    ("document", "invented"): ("harmless", "Only its name or type was made up."),
+    ("error.detail", "dropped"): ("harmless", "The kind of the error and its message are there."),
+    ("error.detail", "approximated"): ("harmless", "The error is told in words that this client knows."),
+    ("file_reference", "dropped"): ("serious", "The model answers without having seen the file."),
+    ("file_reference", "approximated"): ("harmless", "The file is there, what kind it is goes unsaid."),
+    ("foreign_event", "dropped"): ("harmless", "The answer is whole without it."),
+    ("foreign_part", "dropped"): ("serious", "A part of the conversation is not told at all."),
+    ("foreign_part", "approximated"): ("degraded", "The model reads it as text."),
+    ("hosted_tool", "dropped"): ("serious", "The model cannot use the tool."),
+    ("hosted_tool", "approximated"): ("degraded", "A tool of the same kind runs, without the options."),
+    ("hosted_tool", "emulated"): ("harmless", "It works as the client knows it."),
+    ("image", "dropped"): ("serious", "The model answers without having seen it."),
+    ("image", "approximated"): ("harmless", "It is seen; its name or type is not told."),
+    ("image", "invented"): ("harmless", "Only its type was guessed."),
+    ("image.detail", "dropped"): (
+        "degraded",
+        "The picture is looked at as closely as the target does by itself.",
+    ),
+    ("image.detail", "approximated"): ("harmless", "The picture is looked at nearly as closely."),
+    ("logprobs", "dropped"): ("serious", "A caller that counts on probabilities gets none."),
+    ("logprobs", "approximated"): ("harmless", "They are told in another place or by default."),
+    ("max_tokens", "dropped"): ("degraded", "The answer may be longer than wanted, and cost more."),
+    ("max_tokens", "approximated"): ("degraded", "The answer may end earlier than wanted."),
+    ("max_tokens", "invented"): ("harmless", "The caller set no limit, the target demands one."),
+    ("message.name", "dropped"): ("degraded", "Speakers of one role can no longer be told apart."),
+    ("message.role", "dropped"): ("degraded", "The words are told, who said them is not."),
+    ("message.role", "approximated"): ("degraded", "The words are told by somebody else."),
+    ("message.role", "invented"): ("harmless", "A turn stands where the target demands one."),
+    ("metadata", "dropped"): ("harmless", "The answer does not depend on it."),
+    ("model", "invented"): ("harmless", "No model was named, and the target demands one."),
+    ("output_format", "dropped"): ("serious", "Nothing makes the model answer in JSON."),
+    ("output_format", "approximated"): ("degraded", "The format is asked for, not enforced."),
+    ("output_format", "emulated"): ("harmless", "The answer comes in the form that was asked for."),
+    ("output_format.schema", "dropped"): ("serious", "Nothing makes the answer follow the schema."),
+    ("output_format.schema", "approximated"): ("degraded", "Some of the schema is told, not enforced."),
+    ("output_format.schema", "emulated"): ("harmless", "The answer comes in the form that was asked for."),
+    ("output_format.strict", "dropped"): ("degraded", "The schema is a hint."),
+    ("output_format.strict", "approximated"): ("harmless", "The schema binds more than was asked."),
+    ("parallel_tools", "dropped"): ("degraded", "Several calls may come in one turn."),
+    ("prefill", "dropped"): ("serious", "The answer does not continue the words it was given."),
+    ("prefill", "approximated"): ("degraded", "The model is told to continue, and may begin anew."),
+    ("reasoning.redacted", "dropped"): ("degraded", "The model no longer knows what it thought."),
+    ("reasoning.redacted", "approximated"): ("degraded", "That it thought is told, what it thought is not."),
+    ("reasoning.signature", "dropped"): ("degraded", "Nobody can tell that the thinking is the model's own."),
+    ("reasoning.signature", "approximated"): ("harmless", "The state is there, bound to another place."),
+    ("reasoning.signature", "invented"): (
+        "degraded",
+        "The target goes on without the state that it asks for.",
+    ),
+    ("reasoning.text", "dropped"): ("degraded", "The model no longer knows what it thought."),
+    ("reasoning.text", "approximated"): ("degraded", "The thinking is told as words among others."),
+    ("refusal", "approximated"): ("harmless", "The words are there, the mark is not."),
+    ("response.extra", "dropped"): ("harmless", "A client of this dialect does not look for it."),
+    ("sampling.frequency_penalty", "dropped"): ("degraded", "Words may come again more often."),
+    ("sampling.presence_penalty", "dropped"): ("degraded", "Subjects may come again more often."),
+    ("sampling.seed", "dropped"): ("degraded", "The same request may be answered otherwise."),
+    ("sampling.temperature", "dropped"): (
+        "degraded",
+        "The answer is as varied as the target has it by itself.",
+    ),
+    ("sampling.temperature", "approximated"): ("harmless", "The nearest that the target takes is used."),
+    ("sampling.top_k", "dropped"): ("harmless", "Few answers change by it."),
+    ("sampling.top_p", "dropped"): ("degraded", "The answer is as varied as the target has it by itself."),
+    ("sampling.top_p", "approximated"): ("harmless", "The nearest that the target takes is used."),
+    ("service_tier", "dropped"): ("degraded", "Speed and price are the target's own."),
+    ("service_tier", "approximated"): ("harmless", "The nearest class is asked for."),
+    ("stop_details", "dropped"): ("harmless", "That it stopped is told, the details are not."),
+    ("stop_reason", "approximated"): (
+        "degraded",
+        "The answer ended for a reason that the client cannot be told.",
+    ),
+    ("stop_sequence", "dropped"): (
+        "harmless",
+        "That a stop sequence matched is told, or follows from the text.",
+    ),
+    ("stop_sequences", "dropped"): ("serious", "The answer goes on where it should have stopped."),
+    ("stop_sequences", "approximated"): (
+        "serious",
+        "The answer goes on at texts where it should have stopped.",
+    ),
+    ("system.position", "dropped"): ("degraded", "The instruction is not told where it stood."),
+    ("system.position", "approximated"): ("degraded", "The instruction is told in another place."),
+    ("thinking.budget", "dropped"): ("degraded", "The model thinks as much as its effort or default says."),
+    ("thinking.budget", "approximated"): ("harmless", "The model thinks about as much."),
+    ("thinking.budget", "invented"): (
+        "harmless",
+        "The target demands a number; it follows from what was asked.",
+    ),
+    ("thinking.display", "dropped"): (
+        "harmless",
+        "The answer is the same; its thinking may be shown or not.",
+    ),
+    ("thinking.display", "approximated"): ("harmless", "It is said in another way."),
+    ("thinking.effort", "dropped"): ("degraded", "The model thinks as hard as it does by itself."),
+    ("thinking.effort", "approximated"): ("harmless", "The nearest effort is asked for."),
+    ("thinking.effort", "invented"): ("harmless", "It follows from what was asked."),
+    ("thinking.mode", "dropped"): ("degraded", "The model thinks, or not, as it does by itself."),
+    ("thinking.mode", "approximated"): ("degraded", "The model thinks as near to what was asked as it can."),
+    ("thinking.mode", "invented"): ("harmless", "It follows from what was asked."),
+    ("tool.custom", "dropped"): ("serious", "The model cannot use the tool, or does not know its grammar."),
+    ("tool.custom", "approximated"): (
+        "harmless",
+        "The call and its result are there, as those of a function.",
+    ),
+    ("tool.custom", "emulated"): ("harmless", "The text comes back as the client knows it."),
+    ("tool.deferred", "dropped"): ("harmless", "The tool is there from the beginning; the prompt is longer."),
+    ("tool.name", "dropped"): ("degraded", "The tool is known without its name."),
+    ("tool.name", "emulated"): ("harmless", "The name is turned back."),
+    ("tool.namespace", "dropped"): ("degraded", "Tools of two groups can no longer be told apart by it."),
+    ("tool.namespace", "emulated"): ("harmless", "The name is turned back."),
+    ("tool.schema", "dropped"): ("degraded", "The model is not told what the tool takes."),
+    ("tool.schema", "approximated"): (
+        "degraded",
+        "Some of what the tool takes is told in words, not enforced.",
+    ),
+    ("tool.schema", "emulated"): ("harmless", "The arguments come back in the form that was asked for."),
+    ("tool.strict", "dropped"): ("degraded", "Arguments may not fit the schema."),
+    ("tool.strict", "approximated"): ("harmless", "The schema binds more than was asked."),
+    ("tool_call.arguments", "dropped"): ("serious", "The model does not know what was called for."),
+    ("tool_call.arguments", "approximated"): ("degraded", "The arguments are told in another form."),
+    ("tool_call.arguments", "emulated"): ("harmless", "The arguments are told whole, inside an object."),
+    ("tool_call.id", "dropped"): ("harmless", "Calls and results are paired by their names."),
+    ("tool_call.id", "approximated"): ("harmless", "Calls and results still belong together."),
+    ("tool_call.id", "emulated"): ("harmless", "The id is turned back."),
+    ("tool_choice", "dropped"): ("serious", "The model may call a tool, or none, against what was asked."),
+    ("tool_choice", "approximated"): ("degraded", "The choice is wider or narrower than was asked."),
+    ("tool_result.error", "dropped"): ("degraded", "The model is not told that the tool failed."),
+    ("tool_result.error", "approximated"): ("harmless", "The failure is told in the text."),
+    ("tool_result.media", "dropped"): ("serious", "The model answers without having seen it."),
+    ("tool_result.media", "approximated"): ("harmless", "It is seen, behind the result."),
+    ("tool_result.name", "dropped"): ("harmless", "The id says which call it answers."),
+    ("tool_result.name", "invented"): (
+        "harmless",
+        "The target demands a name; the id says which call it answers.",
+    ),
+    ("tool_result.pairing", "dropped"): ("serious", "A result is not told to the model."),
+    ("tool_result.pairing", "approximated"): ("harmless", "The result stands where its call is."),
+    ("tool_result.pairing", "invented"): ("degraded", "The model reads a call or a result that nobody made."),
+    ("unknown_field", "dropped"): ("degraded", "Nobody here knows what it would have changed."),
+    ("usage.detail", "dropped"): ("harmless", "The sums are right; one of their parts is not told."),
+    ("usage.detail", "approximated"): ("harmless", "The sums are right; one part is counted with another."),
+    ("user", "dropped"): ("harmless", "The answer does not depend on it."),
+    ("verbosity", "dropped"): ("degraded", "The answer is as long as the target has it by itself."),
+    ("video", "dropped"): ("serious", "The model answers without having seen it."),
+    ("video", "approximated"): ("harmless", "It is seen; its name or type is not told."),
+    ("video", "invented"): ("harmless", "Only its type was guessed."),
+}
+"""(feature, action) -> how bad it is for whoever sent the request, and why. `docs/reference/losses.md` is
+written from this; what the code declares stands here (tests/ir/test_grades.py)."""
+
+
+def grade_of(feature: str, action: str) -> tuple[Grade, str]:
+    """The grade of what could happen to a feature, and the reason. A feature that only an extension knows is
+    taken seriously."""
+    known = GRADES.get((feature, action))
+    if known is not None:
+        return known
+    if action == "emulated":
+        return "harmless", "It is turned back on the way home."
+    if action == "invented":
+        return "harmless", "The source did not say it, and the target demands it."
+    return GRADES.get((feature, "dropped"), ("serious", "Nobody has judged what it changes."))
