@@ -6,6 +6,7 @@ import html
 import re
 from typing import Any, Final
 
+from wireglot.dialects.unknown_fields import is_hollow
 from wireglot.ir.errors import ApiError, ErrorKind
 from wireglot.wire.json import encode_text
 
@@ -144,6 +145,13 @@ def _plain(markup: str) -> str:
 
 def status_message(status: int) -> str:
     return f"the upstream answered with status {status}" if status else "the upstream reported an error"
+
+
+def error_beside(body: dict[str, Any], answer: str) -> Any:
+    """The `error` of a body; None where there is nothing in it and the field of an answer stands beside it:
+    some servers print every field of their schema."""
+    error = body.get("error")
+    return None if type(error) is dict and type(body.get(answer)) is list and is_hollow(error) else error
 
 
 def bare_message(body: Any, status: int) -> str:

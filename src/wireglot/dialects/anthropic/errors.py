@@ -9,6 +9,7 @@ from wireglot.dialects.anthropic.names import NAME
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.faults import (
     bare_message,
+    error_beside,
     is_page,
     kind_of_message,
     kind_of_status,
@@ -73,7 +74,7 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
         body = body.decode("utf-8", "replace")
     failed = status >= 400
     if type(body) is dict:
-        inner = body.get("error")
+        inner = error_beside(body, "content")
         if type(inner) is dict:
             return _parse_envelope(body, inner, status)
         if type(inner) is str and inner:

@@ -8,6 +8,7 @@ from typing import Any
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.faults import (
     bare_message,
+    error_beside,
     kind_of_message,
     kind_of_status,
     stated_message,
@@ -79,7 +80,7 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
     """The error in a body of any of the shapes Google and the proxies before it send."""
     listed = type(body) is list and bool(body)
     whole = body[0] if listed else body
-    error = whole.get("error") if type(whole) is dict else None
+    error = error_beside(whole, "candidates") if type(whole) is dict else None
     if not error:
         if status < 400:
             return None

@@ -67,8 +67,8 @@ class GeminiTap:
         return inner if type(inner) is dict else document
 
     def _end(self, document: dict[str, Any]) -> None:
-        if type(document.get("error")) is dict:
-            self.error = parse_error(document)
+        if type(document.get("error")) is dict and (error := parse_error(document)) is not None:
+            self.error = error
             self.complete = True
             return
         stop = _stated_stop(document)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot.dialects.faults import bare_message, is_page, stated_message, status_message
+from wireglot.dialects.faults import bare_message, error_beside, is_page, stated_message, status_message
 from wireglot.dialects.fields import own_fields
 from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_errors import kind_of_envelope, stated_wait, type_and_code
@@ -59,7 +59,7 @@ def _find(body: Any, status: int) -> dict[str, Any] | None:
     if type(body) is not dict:
         told = failed or (type(body) is str and is_page(body))
         return {"message": bare_message(body, status)} if told else None
-    error = body.get("error")
+    error = error_beside(body, "choices")
     if type(error) is str and error:
         return {**body, "message": error}
     if type(error) is dict and error:

@@ -40,8 +40,10 @@ class ChatTap(SseTap):
             return
         document = object_of(data)
         if type(document.get("error")) in (dict, str) and not document.get("choices"):
-            self._failed(parse_error(document))
-            return
+            error = parse_error(document)
+            if error is not None or "choices" not in document:
+                self._failed(error)
+                return
         choices = document.get("choices")
         first = choices[0] if type(choices) is list and choices and type(choices[0]) is dict else {}
         if type(first.get("finish_reason")) is str:

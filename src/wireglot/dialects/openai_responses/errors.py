@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.base import Context, Rendered
-from wireglot.dialects.faults import bare_message, stated_message
+from wireglot.dialects.faults import bare_message, error_beside, stated_message
 from wireglot.dialects.openai_errors import kind_of_envelope, stated_wait, type_and_code
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.content import Extra
@@ -26,7 +26,7 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
     """The error a body reports: envelope, failed response, error event, whatever came with a bad status."""
     if type(body) is not dict:
         return _bare(body, status) if status >= 400 else None
-    error = body.get("error")
+    error = error_beside(body, "output")
     if body.get("status") == "failed" or body.get("type") == "response.failed":
         inner = body.get("response")
         response = inner if type(inner) is dict else body

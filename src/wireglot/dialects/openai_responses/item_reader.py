@@ -1,7 +1,7 @@
 """Output items as they stream in: what their deltas and done events say, as events of the IR.
 
-Items are kept by `output_index` (ids rotate with some providers), and a done item is the truth: whatever the
-deltas did not bring is emitted when it arrives.
+A done item is the truth: whatever the deltas did not bring is emitted when it arrives. Which item it is, and
+which one an event is about, is for `open_items` to say.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, own_form
-from wireglot.dialects.openai_responses.items import Carried, identity, light_form
+from wireglot.dialects.openai_responses.items import Carried, light_form
+from wireglot.dialects.openai_responses.open_items import OpenItem, OpenItems, OpenPart
 from wireglot.dialects.openai_responses.output import (
     SEAM,
     joined,
@@ -22,40 +23,12 @@ from wireglot.dialects.openai_responses.output import (
 from wireglot.dialects.openai_responses.parts import parse_citation, parse_logprobs
 from wireglot.dialects.openai_responses.response import parse_output_item
 from wireglot.dialects.openai_responses.spelling import NAME
-from wireglot.ir.content import Citation, Extra, Foreign, Media, Part, Reasoning, Signature, Text, ToolCall
+from wireglot.ir.content import Extra, Foreign, Media, Part, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.errors import UpstreamFault
 from wireglot.ir.stream import Delta, Event, ForeignEvent, PartEnd, PartStart
 
 _CALLS = frozenset({"function_call", "custom_tool_call"})
 _STREAMED = _CALLS | {"message", "reasoning"}
-
-
-class _Open:
-    """A part being streamed: its index in the IR (-1 once it ended) and what of it went out."""
-
-    __slots__ = ("citations", "final", "index", "sent")
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-        self.sent: list[str] = []
-        self.citations: list[Citation] = []
-        self.final: Text | None = None
-
-
-class _Item:
-    """One output item: its open parts by content index (0 for calls and reasoning)."""
-
-    __slots__ = ("done", "identity", "kind", "parts", "position", "section", "source", "value")
-
-    def __init__(self, position: int, kind: str, value: dict[str, Any]) -> None:
-        self.position = position
-        self.kind = kind
-        self.value = value
-        self.parts: dict[int, _Open] = {}
-        self.done = False
-        self.identity = identity(value)
-        self.source = ""  # reasoning: which of its lists is shown
-        self.section = 0  # reasoning: the entry of that list now streaming
 
 
 class ItemReader:
@@ -68,11 +41,11 @@ class ItemReader:
         self.calls = False
         self.refused = False
         self._context = context
-        self._items: dict[int, _Item] = {}
+        self._items = OpenItems()
         self._count = 0
         self._held: PartEnd | None = None  # of a text whose signature may still follow
         self._waiting: Signature | None = None  # a signature whose call is still to come
-        self._hot: _Open | None = None  # the newest text, and where its deltas say they belong
+        self._hot: OpenPart | None = None  # the newest text, and where its deltas say they belong
         self._hot_place: tuple[int, int] = (-1, -1)
 
     def text_delta(self, event: dict[str, Any]) -> None:
@@ -104,10 +77,11 @@ class ItemReader:
         value = event.get("item")
         if type(value) is not dict:
             return
-        position = self._position(event, value, new=True)
-        if position in self._items:
+        item = self._items.add(event, value)
+        if item is None:
             return
-        item = self._open_item(position, value)
+        if item.position != event.get("output_index"):
+            self._hot = None  # this place is another text's, too: only ids tell them apart
         if item.kind in _CALLS:
             self._open_call(item, value)
         elif item.kind not in _STREAMED:
@@ -116,24 +90,16 @@ class ItemReader:
     def item_done(self, event: dict[str, Any]) -> None:
         value = event.get("item")
         if type(value) is dict:
-            position = self._position(event, value)
-            self._finish_item(self._items.get(position) or self._open_item(position, value), value)
+            self._finish_item(self._items.finished(event, value), value)
 
     def final_output(self, output: list[Any]) -> None:
         """Items that the stream announced and did not finish, or never announced."""
-        seen = {part for item in self._items.values() for part in item.identity}
-        for position, value in enumerate(output):
-            if type(value) is not dict:
-                continue
-            item = self._items.get(position)
-            if item is not None and item.kind == value.get("type"):
-                self._finish_item(item, value)
-            elif item is None and len(output) > len(self._items) and not seen & identity(value):
-                self._finish_item(self._open_item(position, value), value)
+        for item, value in self._items.pair(output):
+            self._finish_item(item, value)
 
     def end(self) -> None:
         """Items without their end: what came of them stands."""
-        for item in self._items.values():
+        for item in self._items:
             if item.done:
                 continue
             item.done = True
@@ -150,39 +116,15 @@ class ItemReader:
             self.out.append(self._held)
             self._held = None
 
-    def _open_item(self, position: int, value: dict[str, Any]) -> _Item:
-        kind = value.get("type")
-        if type(kind) is not str:
-            kind = "message" if "content" in value else ""
-        item = self._items[position] = _Item(position, kind, value)
-        return item
-
-    def _position(self, event: dict[str, Any], value: dict[str, Any] | None = None, new: bool = False) -> int:
-        """The item an event is about: by its index, else by its id, else the newest."""
-        index = event.get("output_index")
-        if type(index) is int:
-            return index
-        if not new:
-            identifier = value.get("id") if value is not None else event.get("item_id")
-            for position, item in self._items.items():
-                if type(identifier) is str and identifier in item.identity:
-                    return position
-            newest = next(reversed(self._items.values()), None)
-            if newest is not None and (value is None or not newest.done):
-                return newest.position
-        return max(self._items, default=-1) + 1
-
-    def _item_for(self, event: dict[str, Any], kind: str) -> _Item:
+    def _item_for(self, event: dict[str, Any], kind: str) -> OpenItem:
         """The item an event is about, opened if it was never announced."""
-        position = self._position(event)
-        item = self._items.get(position)
-        return item or self._open_item(position, {"type": kind, "id": event.get("item_id")})
+        return self._items.about(event) or self._items.announce(event, kind)
 
-    def _finish_item(self, item: _Item, value: dict[str, Any]) -> None:
+    def _finish_item(self, item: OpenItem, value: dict[str, Any]) -> None:
         if item.done:
             return
         item.done = True
-        item.identity = identity(value)
+        item.name(value)
         if value.get("type") != item.kind and item.parts:
             value = {**value, "type": item.kind}
         finals = self._parse(value, item.position, item.source)
@@ -192,7 +134,7 @@ class ItemReader:
         for final in finals:
             self._finish_part(item, final)
 
-    def _finish_part(self, item: _Item, final: Part | Carried) -> None:
+    def _finish_part(self, item: OpenItem, final: Part | Carried) -> None:
         part = item.parts.get(0)
         match final:
             case Carried() if part is None:
@@ -255,7 +197,7 @@ class ItemReader:
         if part is not None and type(value) is dict:
             part.citations.append(parse_citation(Fields(value, "$.annotation", UpstreamFault)))
 
-    def _open_text(self, item: _Item, number: int, refusal: bool) -> _Open:
+    def _open_text(self, item: OpenItem, number: int, refusal: bool) -> OpenPart:
         part = item.parts.get(number)
         if part is not None:
             return part
@@ -269,12 +211,12 @@ class ItemReader:
             self._hot, self._hot_place = part, (item.position, number)
         return part
 
-    def _finish_message(self, item: _Item, finals: list[Part | Carried]) -> None:
+    def _finish_message(self, item: OpenItem, finals: list[Part | Carried]) -> None:
         for number, final in enumerate(finals):
             if isinstance(final, Foreign | Media):
                 self._whole(final)
             elif isinstance(final, Text) and not (final.extra is not None and "empty" in final.extra.form):
-                part = item.parts.get(number)
+                part = item.streamed(number, final)
                 if part is None and final.text:
                     part = self._open_text(item, number, final.refusal)
                 if part is not None:
@@ -282,7 +224,7 @@ class ItemReader:
         for part in item.parts.values():
             self._end_text(part, part.final)
 
-    def _end_text(self, part: _Open, final: Text | None) -> None:
+    def _end_text(self, part: OpenPart, final: Text | None) -> None:
         if part.index < 0:
             return
         citations, extra = tuple(part.citations), None
@@ -320,7 +262,7 @@ class ItemReader:
         for piece in spoken(delta):
             self._say(part, piece)
 
-    def _complete_reasoning(self, part: _Open, final: Reasoning) -> None:
+    def _complete_reasoning(self, part: OpenPart, final: Reasoning) -> None:
         shown = own_form(final.extra, NAME).get("shown")
         if final.text == joined(shown):
             for piece in pieces(shown, "".join(part.sent)):
@@ -328,7 +270,7 @@ class ItemReader:
         else:
             self._complete(part, final.text)
 
-    def _say(self, part: _Open, text: str) -> None:
+    def _say(self, part: OpenPart, text: str) -> None:
         part.sent.append(text)
         self.out.append(Delta(part.index, text))
 
@@ -341,7 +283,7 @@ class ItemReader:
     # Calls
 
     def call_delta(self, event: dict[str, Any]) -> None:
-        item = self._items.get(self._position(event))
+        item = self._items.about(event)
         delta = event.get("delta")
         if item is None or item.kind not in _CALLS or item.done or type(delta) is not str or not delta:
             return
@@ -350,14 +292,14 @@ class ItemReader:
             self._say(part, delta)
 
     def call_done(self, event: dict[str, Any]) -> None:
-        item = self._items.get(self._position(event))
+        item = self._items.about(event)
         text = event.get("arguments", event.get("input"))
         if item is not None and item.kind in _CALLS and not item.done and type(text) is str:
             part = item.parts.get(0)
             if part is not None:
                 self._complete(part, text)
 
-    def _open_call(self, item: _Item, value: dict[str, Any]) -> None:
+    def _open_call(self, item: OpenItem, value: dict[str, Any]) -> None:
         """Only with its final id and name; a call that does not tell them yet waits for its done item."""
         call_id, name, namespace = value.get("call_id"), value.get("name"), value.get("namespace")
         if type(call_id) is not str or type(name) is not str or not call_id or not name:
@@ -378,17 +320,17 @@ class ItemReader:
 
     # Parts
 
-    def _open(self, part: Part) -> _Open:
+    def _open(self, part: Part) -> OpenPart:
         self.release()
         index = self._count
         self._count += 1
         self.out.append(PartStart(index, part))
-        return _Open(index)
+        return OpenPart(index)
 
     def _whole(self, part: Part) -> None:
         self.out.append(PartEnd(self._open(part).index))
 
-    def _complete(self, part: _Open, text: str, final: Text | None = None) -> None:
+    def _complete(self, part: OpenPart, text: str, final: Text | None = None) -> None:
         """Emit what the deltas did not bring. Text that contradicts them cannot be taken back."""
         sent = "".join(part.sent)
         if part.index < 0 or len(text) <= len(sent) or not text.startswith(sent):

@@ -119,7 +119,7 @@ def light_form(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def identity(value: dict[str, Any]) -> set[str]:
-    return {value[key] for key in ("id", "call_id") if type(value.get(key)) is str}
+    return {value[key] for key in ("id", "call_id") if type(value.get(key)) is str and value[key]}
 
 
 def parse_message(item: Fields) -> MessageItem:

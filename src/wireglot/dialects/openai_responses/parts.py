@@ -28,7 +28,8 @@ def parse_part(part: Fields, usual: str) -> Text | Media | Foreign:
     if kind in _TEXT_TYPES:
         return _parse_text(part, kind, usual)
     if kind == "refusal":
-        return Text(part.text("refusal"), refusal=True, extra=keep(part.value, _REFUSAL_KEYS))
+        said = part.text_or("refusal") if "refusal" in part.value else part.text("refusal")
+        return Text(said, refusal=True, extra=keep(part.value, _REFUSAL_KEYS))
     return parse_media(part, kind) or Foreign(NAME, kind, part.value)
 
 
@@ -43,7 +44,7 @@ def _parse_text(part: Fields, kind: str, usual: str) -> Text:
     if logprobs:
         form["logprobs"] = part.value["logprobs"]
     return Text(
-        part.text("text"),
+        part.text_or("text") if kind == "output_text" and "text" in part.value else part.text("text"),
         citations=citations,
         logprobs=logprobs,
         cache=parse_cache(part),
