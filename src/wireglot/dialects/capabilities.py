@@ -54,6 +54,8 @@ class Compaction(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     kind: str
     """The item's type."""
+    is_asked: Callable[[Body], bool]
+    """Whether an ordinary request asks for it: then the answer is that item alone."""
     is_item: Callable[[Part], bool]
     render_item: Callable[[str, str], Document]
     """The item, from its id and its sealed text."""
@@ -65,6 +67,8 @@ class Compaction(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The whole answer: its id, its items, the usage that the summary cost."""
     texts: Callable[[Document], Iterator[str]]
     """The words of the answer that was asked for as a summary."""
+    put_in: Callable[[Document, Document], Document]
+    """The answer that was asked for as a summary, with the item in place of its words."""
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True, eq=False):

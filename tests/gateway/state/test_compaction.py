@@ -198,3 +198,85 @@ def test_what_only_the_gateway_holds_is_compacted_here_even_for_openai() -> None
         compacted = gpt.responses.compact(model="gpt-5.5", previous_response_id=first.id)
         assert upstream.requests[-1].path == "/v1/responses"
         assert compacted.output[-1].type == "compaction"
+
+
+CODEX_TOOLS: list[Any] = [
+    {"type": "function", "name": "measure", "parameters": {"type": "object", "properties": {}}}
+]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_trigger_in_the_input_gives_exactly_one_compaction_item_back(
+    stage: tuple[ScriptedUpstream, LiveGateway], streamed: bool
+) -> None:
+    """[L3] Codex with its built-in provider asks `/v1/responses` for it, counts the items of the stream, and
+    dies unless there is exactly one."""
+    upstream, gateway = stage
+    gpt = client(gateway)
+    asked: dict[str, Any] = {
+        "model": "m1",
+        "instructions": "Be brief.",
+        "input": [*TALK, {"type": "compaction_trigger"}],
+        "tools": CODEX_TOOLS,
+        "tool_choice": "auto",
+        "parallel_tool_calls": True,
+        "store": False,
+    }
+    if streamed:
+        kinds: list[str] = []
+        done: list[Any] = []
+        response = None
+        for event in gpt.responses.create(**asked, stream=True):
+            kinds.append(event.type)
+            if event.type == "response.output_item.done":
+                done.append(event.item)
+            elif event.type == "response.completed":
+                response = event.response
+        assert kinds == [
+            "response.created",
+            "response.in_progress",
+            "response.output_item.added",
+            "response.output_item.done",
+            "response.completed",
+        ]
+        assert response is not None
+        assert [item.id for item in done] == [item.id for item in response.output]
+    else:
+        response = gpt.responses.create(**asked)
+    assert [item.type for item in response.output] == ["compaction"]
+    assert response.status == "completed"
+    assert response.usage is not None
+    assert response.usage.total_tokens > 0
+    told = sent(upstream)
+    assert "330 metres" in told
+    assert NOW in told
+    assert "compaction_trigger" not in told
+    assert not upstream.requests[-1].json.get("tools")
+
+    sealed = as_input(response)
+    again = gpt.responses.create(
+        model="m1", input=[*sealed, {"role": "user", "content": "Go on."}], store=False
+    )
+    assert again.status == "completed"
+    assert json.dumps(PREFACE)[1:-1] in sent(upstream)
+
+
+def test_a_trigger_whose_summary_fails_is_an_error_and_no_answer(
+    stage: tuple[ScriptedUpstream, LiveGateway],
+) -> None:
+    """[L3] What the upstream refuses is told under its status, also to who asked for a stream."""
+    upstream, gateway = stage
+    upstream.next(Behaviour(error=500))
+    with pytest.raises(openai.InternalServerError):
+        client(gateway).responses.create(
+            model="m1", input=[*TALK, {"type": "compaction_trigger"}], store=False, stream=True
+        )
+
+
+def test_a_trigger_passes_to_the_vendor_that_compacts_by_itself() -> None:
+    """[L3] OpenAI is given the request as it came."""
+    with ScriptedUpstream() as upstream, LiveGateway(OPENAI.format(url=upstream.url)) as gateway:
+        items = [*TALK, {"type": "compaction_trigger"}]
+        client(gateway).responses.create(model="gpt-5.5", input=items, store=False)
+        assert upstream.requests[-1].path == "/v1/responses"
+        assert upstream.requests[-1].json["input"] == items

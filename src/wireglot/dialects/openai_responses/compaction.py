@@ -1,10 +1,12 @@
-"""`POST /v1/responses/compact`: the item that stands for a conversation, and the answer that brings it."""
+"""The item that stands for a conversation, and the answer that brings it: of `POST /v1/responses/compact`, or
+of an ordinary request whose input holds a `compaction_trigger` (how Codex asks its built-in provider)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from wireglot.dialects.body import Body
 from wireglot.dialects.capabilities import Compaction
 from wireglot.dialects.context import Context
 from wireglot.dialects.openai_responses.render_request import render_request
@@ -13,6 +15,7 @@ from wireglot.ir.content import Extra, Foreign, Message, Part
 from wireglot.ir.request import Request
 
 KIND: Final = "compaction"
+TRIGGER: Final = "compaction_trigger"
 
 _NO_USAGE: Final[dict[str, Any]] = {
     "input_tokens": 0,
@@ -21,6 +24,15 @@ _NO_USAGE: Final[dict[str, Any]] = {
     "output_tokens_details": {"reasoning_tokens": 0},
     "total_tokens": 0,
 }
+
+
+def is_asked(body: Body) -> bool:
+    if TRIGGER.encode() not in body.body:
+        return False
+    items = body.document().get("input")
+    return isinstance(items, list) and any(
+        isinstance(item, dict) and item.get("type") == TRIGGER for item in items
+    )
 
 
 def is_item(part: Part) -> bool:
@@ -62,6 +74,10 @@ def render_answer(
     }
 
 
+def put_in(answer: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
+    return {**answer, "output": [item]}
+
+
 def texts(answer: dict[str, Any]) -> Iterator[str]:
     for item in answer.get("output", ()):
         if item.get("type") == "message":
@@ -72,10 +88,12 @@ def texts(answer: dict[str, Any]) -> Iterator[str]:
 
 COMPACTION: Final = Compaction(
     kind=KIND,
+    is_asked=is_asked,
     is_item=is_item,
     render_item=render_item,
     sealed_text=sealed_text,
     render_kept=render_kept,
     render_answer=render_answer,
     texts=texts,
+    put_in=put_in,
 )

@@ -1,4 +1,5 @@
-"""`POST /v1/responses/compact`: a long conversation made short, with every model.
+"""`POST /v1/responses/compact`: a long conversation made short, with every model. An ordinary request may ask
+for the same with an item of its input (`compaction_trigger`); its answer, whole or streamed, is that one item.
 
 OpenAI compacts by itself. For anybody else's model the gateway asks for a summary and hands it out sealed, as
 an item that the client sends back in place of the conversation. Only this gateway can open it, and only for
@@ -17,8 +18,10 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Compaction as CompactionForm
 from wireglot.dialects.base import Stored
+from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.body import read
+from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON, common_headers
 from wireglot.gateway.state.conversations.items import stored_of
@@ -27,6 +30,7 @@ from wireglot.gateway.targets.routing import Unroutable, route
 from wireglot.http.application import Headers
 from wireglot.ir.content import Foreign, Media, Message, Part, Text
 from wireglot.ir.request import Request
+from wireglot.ir.stream import unfold
 from wireglot.stores.seal import Sealer, Unreadable
 from wireglot.wire.json import decode, encode
 
@@ -72,6 +76,11 @@ class Compaction:
         summary = _Summary()
         document = exchange.document()
         asked = {"store": False, "stream": False, "input": document.get("input") or []}
+        if document.get("background"):
+            asked["background"] = False
+        in_answer = job.asked.operation != "compact"
+        if in_answer and job.stream:
+            _keep_alive(exchange)  # nothing of a summary is shown before it is whole
         asking = read(job.incoming, encode({**document, **asked}), id=job.id, now=job.context.now)
         # In its place: what is written down of the one is written down of the other.
         own = Exchange(asking, exchange.record, summary, exchange.redactor, exchange.ending)
@@ -81,6 +90,9 @@ class Compaction:
         if not text.strip():
             raise RequestError("upstream_bad", "the model has not written a summary")
         item = form.render_item(f"cmp_{secrets.token_hex(16)}", self._sealed(job.caller.name, text))
+        if in_answer:
+            _answer(exchange, form.put_in(answer, item))
+            return
         compacted = form.render_answer(
             f"resp_{secrets.token_hex(24)}", [*summary.kept, item], answer.get("usage"), job.context
         )
@@ -184,7 +196,7 @@ class Compacted:
         self._compaction = compaction
 
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
-        if exchange.job.asked.operation != "compact" or _compacts_itself(exchange):
+        if not _is_asked(exchange) or _compacts_itself(exchange):
             return self._inner.answer(exchange)
         return self._compaction.answer(exchange, self._inner)
 
@@ -215,6 +227,42 @@ def _compacts_itself(exchange: Exchange) -> bool:
     except Unroutable:
         return False  # which is told where routes are looked for
     return all(target.dialect == job.dialect and target.provider.spec.home for target in targets)
+
+
+def _is_asked(exchange: Exchange) -> bool:
+    job = exchange.job
+    if job.asked.operation == "compact":
+        return True
+    stored = job.surface.stored
+    if job.asked.operation != "generate" or stored is None or stored.compaction is None:
+        return False
+    return stored.compaction.is_asked(job)
+
+
+def _keep_alive(exchange: Exchange) -> None:
+    job = exchange.job
+    exchange.client = ClientStream(
+        exchange.reply,
+        exchange.ending,
+        exchange.record,
+        dialect=job.dialect,
+        framing=job.framing,
+        ping_seconds=job.settings.limits.ping,
+        headers=lambda: common_headers(exchange),
+    )
+
+
+def _answer(exchange: Exchange, document: dict[str, Any]) -> None:
+    """The answer to an ordinary request, in the way it was asked for."""
+    job, client = exchange.job, exchange.client
+    if client is None:
+        exchange.reply.send(200, [JSON, *common_headers(exchange)], encode(document))
+        return
+    speaks = dialect(job.dialect)
+    writer = speaks.stream_writer(job.context, exchange.request())
+    events = list(unfold(speaks.parse_response(document, job.context)))
+    client.write(writer.write(events), last=True)
+    client.end()
 
 
 def _form(stored: Stored) -> CompactionForm:
