@@ -173,6 +173,53 @@ def test_tools_come_back_as_the_client_declared_them() -> None:
     assert '"namespace":"files"' in text
 
 
+@pytest.mark.parametrize("model", ["kimi-k3", "some-local-model"])
+def test_freeform_calls_come_back_without_the_model_being_named(model: str) -> None:
+    """[X14] As README shows it: the client's model name says nothing about who answered."""
+    asked = {**CUSTOM, "model": "gpt-5.5"}
+    calls = [
+        {
+            "id": "call_1",
+            "type": "function",
+            "function": {"name": "apply_patch", "arguments": '{"input": "*** Begin Patch"}'},
+        },
+        {
+            "id": "call_2",
+            "type": "function",
+            "function": {"name": "files__read", "arguments": '{"path":"a"}'},
+        },
+    ]
+    answer: dict[str, Any] = {
+        "id": "c1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": model,
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": None, "tool_calls": calls},
+                "finish_reason": "tool_calls",
+            }
+        ],
+    }
+    out = wireglot.translate_response(answer, source="openai-chat", target="openai-responses", request=asked)
+    patch, read = out.value["output"]
+    assert (patch["type"], patch["input"]) == ("custom_tool_call", "*** Begin Patch")
+    assert (read["type"], read["namespace"], read["name"]) == ("function_call", "files", "read")
+
+    delta = {"tool_calls": [{"index": number, **call} for number, call in enumerate(calls)]}
+    chunk = {
+        **answer,
+        "object": "chat.completion.chunk",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls"}],
+    }
+    stream = wireglot.StreamTranslator(source="openai-chat", target="openai-responses", request=asked)
+    frames = b"data: " + json.dumps(chunk).encode() + b"\n\ndata: [DONE]\n\n"
+    text = (stream.feed(frames) + stream.close()).decode()
+    assert '"custom_tool_call"' in text
+    assert '"namespace":"files"' in text
+
+
 def test_a_request_that_only_refers_to_a_stored_prompt_does_not_hinder_its_answer() -> None:
     asked = {"model": "gpt-6", "prompt": {"id": "pmpt_1"}}
     out = wireglot.translate_response(ANSWER, source="gemini", target="openai-responses", request=asked)

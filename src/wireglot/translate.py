@@ -13,7 +13,7 @@ from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFau
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import Request
-from wireglot.ir.stream import Event, Failure
+from wireglot.ir.stream import Event, Failure, Start
 from wireglot.ir.trail import Trail
 from wireglot.providers.aliases import Aliases, EventRestorer
 from wireglot.providers.fit.fit import fit
@@ -156,7 +156,8 @@ def translate_response(
         rendered = client.render_error(error, back.context)
     else:
         response = upstream.parse_response(document, back.context)
-        rendered = client.render_response(_restored(response, back.aliases), back.context, back.client)
+        restored = _restored(response, back.aliases(response.model))
+        rendered = client.render_response(restored, back.context, back.client)
     refuse_losses(rendered.losses, strict)
     return rendered
 
@@ -185,7 +186,8 @@ class StreamTranslator:
         back = _way_back(client, upstream, request, model, provider=provider, context=context)
         self._reader = upstream.stream_reader(back.context)
         self._writer = client.stream_writer(back.context, back.client)
-        self._restorer = EventRestorer(back.aliases) if back.aliases else None
+        self._back: _WayBack | None = back
+        self._restorer: EventRestorer | None = None
         self._closed = False
         self.failed = False
 
@@ -210,6 +212,11 @@ class StreamTranslator:
             return b""
         if type(events[-1]) is Failure:
             self.failed = True
+        if self._back is not None and type(events[0]) is Start:
+            aliases = self._back.aliases(events[0].model)
+            self._back = None
+            if aliases:
+                self._restorer = EventRestorer(aliases)
         if self._restorer is not None:
             events = self._restorer.events(events)
         return self._writer.write(events)
@@ -217,8 +224,36 @@ class StreamTranslator:
 
 class _WayBack(msgspec.Struct, frozen=True):
     client: Request | None
-    aliases: Aliases
+    """The request that the answer belongs to."""
+    speaks: Dialect
+    """Its dialect."""
+    upstream: Dialect
+    model: str | None
+    provider: str | None
     context: Context
+
+    def aliases(self, answered: str) -> Aliases:
+        """How the request's tools were called upstream. `answered` is the model that the answer names: it
+        stands for the one that was asked where the caller does not say which that was."""
+        if self.client is None:
+            return Aliases()
+        if self.model:
+            return self._planned(self.model)
+        return self._planned(answered or None).joined(self._planned(None)).with_freeform(self.client.tools)
+
+    def _planned(self, model: str | None) -> Aliases:
+        assert self.client is not None
+        try:
+            return plan(
+                self.client,
+                source=self.speaks.name,
+                target=self.upstream.name,
+                model=model,
+                provider=self.provider,
+                context=self.context,
+            ).aliases
+        except Unsupported:  # it was answered all the same: somebody put back what it only refers to
+            return Aliases()
 
 
 def _way_back(
@@ -235,19 +270,12 @@ def _way_back(
         context, call_prefix=prefix, provider=provider or context.provider, model=model or context.model
     )
     if request is None:
-        return _WayBack(None, Aliases(), context)
+        return _WayBack(None, client, upstream, model, provider, context)
     asked, speaks = _asked(_object(request, ClientFault), client, upstream, context)
-    try:
-        planned = plan(
-            asked, source=speaks.name, target=upstream.name, model=model, provider=provider, context=context
-        )
-        aliases = planned.aliases
-    except Unsupported:  # it was answered all the same: somebody put back what it only refers to
-        aliases = Aliases()
     if not context.seed:
         # Minted ids must differ from those of earlier turns of the same conversation.
         context = msgspec.structs.replace(context, seed=str(len(asked.messages)))
-    return _WayBack(asked, aliases, context)
+    return _WayBack(asked, speaks, upstream, model, provider, context)
 
 
 def _asked(

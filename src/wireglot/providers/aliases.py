@@ -15,6 +15,7 @@ import msgspec
 from wireglot.dialects.arguments import arguments_object
 from wireglot.dialects.schema import WRAPPED_IN
 from wireglot.ir.content import Part, Text, ToolCall
+from wireglot.ir.request import AnyTool, Tool
 from wireglot.ir.stream import Delta, Event, PartEnd, PartStart
 from wireglot.wire.json import encode_text
 
@@ -45,6 +46,23 @@ class Aliases(msgspec.Struct, frozen=True):
 
     def __bool__(self) -> bool:
         return bool(self.names) or bool(self.custom) or self.unwraps
+
+    def joined(self, others: Aliases) -> Aliases:
+        """What either knows; of two owners of a name, this one's."""
+        if not others:
+            return self
+        return Aliases(
+            {**others.names, **self.names}, self.custom | others.custom, self.unwraps or others.unwraps
+        )
+
+    def with_freeform(self, tools: tuple[AnyTool, ...]) -> Aliases:
+        """For an upstream of which it is not known whether it takes freeform tools: where it answered with a
+        function of such a name, it does not."""
+        functions = {tool.name for tool in tools if type(tool) is Tool and tool.kind == "function"}
+        freeform = {tool.name for tool in tools if type(tool) is Tool and tool.kind == "custom"} - functions
+        if freeform <= self.custom:
+            return self
+        return Aliases(self.names, self.custom | freeform, self.unwraps)
 
     def restore(self, part: Part) -> Part:
         """A whole part as the client's request named it."""
