@@ -1,5 +1,5 @@
 """`POST /v1/responses/compact`: a long conversation made short, with every model. An ordinary request may ask
-for the same with an item of its input (`compaction_trigger`); its answer, whole or streamed, is that one item.
+for it too, with an item of its input (`compaction_trigger`): its answer, whole or streamed, is that one item.
 
 OpenAI compacts by itself. For anybody else's model the gateway asks for a summary and hands it out sealed, as
 an item that the client sends back in place of the conversation. Only this gateway can open it, and only for
