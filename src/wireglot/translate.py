@@ -270,12 +270,16 @@ def _way_back(
         context, call_prefix=prefix, provider=provider or context.provider, model=model or context.model
     )
     if request is None:
-        return _WayBack(None, client, upstream, model, provider, context)
+        return _WayBack(
+            client=None, speaks=client, upstream=upstream, model=model, provider=provider, context=context
+        )
     asked, speaks = _asked(_object(request, ClientFault), client, upstream, context)
     if not context.seed:
         # Minted ids must differ from those of earlier turns of the same conversation.
         context = msgspec.structs.replace(context, seed=str(len(asked.messages)))
-    return _WayBack(asked, speaks, upstream, model, provider, context)
+    return _WayBack(
+        client=asked, speaks=speaks, upstream=upstream, model=model, provider=provider, context=context
+    )
 
 
 def _asked(
