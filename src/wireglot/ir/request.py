@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -43,6 +43,12 @@ class HostedTool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 
 
 AnyTool = Tool | HostedTool
+
+TOOLS_PART: Final = "system.tools"
+"""The type of the `Foreign` part of a system message that declares tools on the way (Kimi). The tools stand
+among the others of the request."""
+MIDWAY: Final = "midway"
+"""In the value of such a part and in the form of its tools: the same number, which of the parts it is."""
 
 
 class ToolChoice(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -81,6 +81,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     )
     tool_choices_thinking: tuple[Literal["auto", "none", "required", "named", "subset"], ...] | None = None
     """The choices while the model thinks, where that narrows them."""
+    midway_tools: bool = False
+    """Whether a message may declare tools (Kimi K3); else they join all others."""
     parallel_switch: bool = True
     tool_result_media: Literal["inside", "beside"] = "inside"
 
@@ -89,6 +91,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     starts_with_user: bool = False
     blank_text: bool = True
     prefill: bool = True
+    prefill_field: Literal["", "partial", "prefix"] = ""
+    """The mark without which a Chat endpoint does not continue a last answer."""
+    prefill_json: bool = True
+    """Whether it continues one while JSON is asked for."""
     media: tuple[Literal["image", "document", "audio", "video"], ...] = (
         "image",
         "document",
@@ -103,10 +109,11 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
     # reasoning
     thinking: ThinkingStyle | None = None
-    thinking_own: Literal["fit", "guess", "keep"] = "fit"
+    thinking_own: Literal["fit", "guess", "keep", "switch"] = "fit"
     """What a client of this very dialect says about thinking. fit: put into the form above, as any other's.
     guess: left alone, since the form is only the dialect's usual one; a file that states the model's form
-    makes it `fit`. keep: left alone, since the endpoint reads it all; only an off it cannot do is bent."""
+    makes it `fit`. keep: left alone, since the endpoint reads it all; only an off it cannot do is bent.
+    switch: the same for Chat's `thinking` object alone (Kimi); a plain effort is put into the form above."""
     thinks_by_default: bool = False
     efforts: tuple[Effort, ...] = EFFORTS
     budget_min: int = 0

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, describe
 from wireglot.dialects.openai_chat.extras import NAME, keep
 from wireglot.dialects.openai_chat.parts import parse_part
 from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoning, parse_states
-from wireglot.dialects.openai_chat.tools import is_legacy, parse_call, parse_function_call
+from wireglot.dialects.openai_chat.tools import is_legacy, parse_call, parse_function_call, parse_tool
 from wireglot.ir.content import (
     Extra,
     Foreign,
@@ -22,6 +24,13 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
+from wireglot.ir.request import MIDWAY, TOOLS_PART, AnyTool, Tool
+
+
+def _is_function(tool: Any) -> bool:
+    function = tool.get("function") if type(tool) is dict and tool.get("type") == "function" else None
+    return type(function) is dict and type(function.get("name")) is str and function["name"] != ""
+
 
 _ROLES = "one of system, developer, user, assistant, tool, function"
 _PREFILLS = ("partial", "prefix")  # Kimi; Mistral and DeepSeek
@@ -36,6 +45,9 @@ class Conversation:
         self._calls: dict[str, ToolCall] = {}
         self._open: dict[str, ToolCall] = {}  # calls without an answer so far
         self._ordinal = 0
+        self._declarations = 0
+        self.tools: list[AnyTool] = []
+        """Those that messages declare."""
         self._prefill = ""  # the prefill flag of the newest message; empty if it has none
 
     def finish(self) -> tuple[Message, ...]:
@@ -71,12 +83,25 @@ class Conversation:
         value = message.value
         taken = {"role"}
         content = self._content(message, taken, form)
-        tools = value.get("tools")
-        if role == "system" and type(tools) is list and tools:  # Kimi: tools declared on the way
+        if role == "system" and value.get("tools"):
             taken.add("tools")
-            content.append(Foreign(NAME, "system.tools", {"tools": tools}))
+            content.append(self._declaration(message))
         name = self._name(message, taken)
         self._messages.append(Message(role, tuple(content), name, keep(value, taken, form)))
+
+    def _declaration(self, message: Fields) -> Foreign:
+        """Kimi: tools declared on the way. What is no list of functions stays as it is: Kimi refuses it."""
+        tools = message.value["tools"]
+        if type(tools) is not list or not all(map(_is_function, tools)):
+            return Foreign(NAME, TOOLS_PART, {"tools": tools})
+        number = self._declarations
+        self._declarations += 1
+        for tool in map(parse_tool, message.objects("tools")):
+            assert isinstance(tool, Tool)
+            known = tool.extra if tool.extra is not None else Extra(NAME)
+            placed = Extra(NAME, known.fields, {**known.form, MIDWAY: number})
+            self.tools.append(msgspec.structs.replace(tool, extra=placed))
+        return Foreign(NAME, TOOLS_PART, {MIDWAY: number})
 
     def _name(self, message: Fields, taken: set[str]) -> str:
         name = message.text_or("name")

@@ -38,6 +38,15 @@ _NAMELESS = frozenset({"schema", "strict", "description"})
 _SCHEMA = _NAMELESS | {"name"}
 
 
+_MODES: dict[str, Literal["on", "auto", "off"]] = {"enabled": "on", "disabled": "off"}
+
+
+def _is_switch(value: dict[str, Any]) -> bool:
+    if "type" in value:
+        return value["type"] in ("enabled", "disabled", "adaptive", "auto")
+    return value.get("effort") in EFFORTS
+
+
 class _Body:
     """One request being read: its fields, those already taken, and how they were spelled."""
 
@@ -64,7 +73,8 @@ class _Body:
 
     # Tools
 
-    def tools(self) -> tuple[AnyTool, ...]:
+    def tools(self, declared: list[AnyTool]) -> tuple[AnyTool, ...]:
+        """Those of the request, and behind them those that its messages have declared."""
         tools: list[AnyTool] = []
         if self.fields.array_or_empty("tools"):
             self.taken.add("tools")
@@ -76,7 +86,7 @@ class _Body:
         if search is not None:
             self.taken.add(WEB_SEARCH)
             tools.append(HostedTool("web_search", Foreign(NAME, WEB_SEARCH, search)))
-        return tuple(tools)
+        return tuple(tools + declared)
 
     def tool_choice(self) -> ToolChoice | None:
         for key in ("tool_choice", "function_call"):
@@ -139,35 +149,42 @@ class _Body:
 
     def thinking(self) -> Thinking:
         effort = self.text("reasoning_effort")
+        switch = self.value.get("thinking")
+        if type(switch) is dict and _is_switch(switch):
+            return self._switch(switch, effort)
         if effort:
             if effort in EFFORTS:
                 thinking = Thinking(effort=effort)
             else:
                 thinking = Thinking(extra=Extra(NAME, {"reasoning_effort": effort}))
             return thinking
-        switch = self.value.get("thinking")
-        if type(switch) is dict and switch.get("type") in ("enabled", "disabled", "adaptive", "auto"):
-            return self._switch(switch)
         router = self.value.get("reasoning")
         if type(router) is dict and router:
             return self._router(router)
         return Thinking()
 
-    def _switch(self, switch: dict[str, Any]) -> Thinking:
-        """`thinking: {type}` of Kimi, DeepSeek, GLM."""
+    def _switch(self, switch: dict[str, Any], beside: str) -> Thinking:
+        """`thinking: {type, effort, keep}` of Kimi, DeepSeek, GLM. `beside` it an effort may stand, which the
+        one inside overrules."""
         self.taken.add("thinking")
-        budget = switch.get("budget_tokens")
+        form: dict[str, Any] = {"control": "thinking", "raw": switch}
+        budget, effort = switch.get("budget_tokens"), switch.get("effort")
         taken = {"type", "budget_tokens"} if type(budget) is int else {"type"}
-        modes: dict[str, Literal["on", "auto", "off"]] = {"enabled": "on", "disabled": "off"}
+        over: dict[str, Any] = {}
+        if effort in EFFORTS:
+            taken.add("effort")
+            form["effort"] = "inside"
+            over = {"reasoning_effort": beside} if beside else {}
+        elif beside in EFFORTS:
+            effort = beside
+        else:
+            effort = None
+            over = {"reasoning_effort": beside} if beside else {}
         return Thinking(
-            mode=modes.get(switch["type"], "auto"),
+            mode=_MODES.get(switch["type"], "auto") if "type" in switch else None,
+            effort=effort,
             budget=budget if type(budget) is int else None,
-            extra=keep(
-                {},
-                frozenset(),
-                {"control": "thinking", "raw": switch},
-                nested={"thinking": (switch, frozenset(taken))},
-            ),
+            extra=keep(over, frozenset(), form, nested={"thinking": (switch, frozenset(taken))}),
         )
 
     def _router(self, router: dict[str, Any]) -> Thinking:
@@ -279,7 +296,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     return Request(
         model=read.fields.text_or("model"),
         messages=conversation.finish(),
-        tools=read.tools(),
+        tools=read.tools(conversation.tools),
         tool_choice=read.tool_choice(),
         parallel_tools=read.boolean("parallel_tool_calls"),
         max_tokens=read.max_tokens(),

@@ -25,7 +25,7 @@ from wireglot.dialects.openai_chat.reasoning import (
 )
 from wireglot.dialects.openai_chat.render_plain import plain_turn
 from wireglot.dialects.openai_chat.render_results import render_result
-from wireglot.dialects.openai_chat.tools import call_body, is_legacy, render_call
+from wireglot.dialects.openai_chat.tools import call_body, is_legacy, render_call, render_tool
 from wireglot.ir.content import (
     Foreign,
     Media,
@@ -37,19 +37,23 @@ from wireglot.ir.content import (
     ToolResult,
 )
 from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.request import MIDWAY, AnyTool, Request, Tool
 
 Placed = tuple[str, Part]
 """A part with its path."""
 
 
 def render_messages(
-    messages: tuple[Message, ...], native: bool, context: Context, losses: list[Loss]
+    request: Request, native: bool, context: Context, losses: list[Loss]
 ) -> list[dict[str, Any]]:
-    return _Renderer(native, context, losses).run(messages)
+    return _Renderer(native, context, losses, request.tools).run(request.messages)
 
 
 class _Renderer:
-    def __init__(self, native: bool, context: Context, losses: list[Loss]) -> None:
+    def __init__(
+        self, native: bool, context: Context, losses: list[Loss], tools: tuple[AnyTool, ...]
+    ) -> None:
+        self._tools = tools
         self._native = native
         self._context = context
         self._losses = losses
@@ -97,7 +101,7 @@ class _Renderer:
         for place, part in _placed(path, message):
             match part:
                 case Foreign(dialect=dialect, type="system.tools") if dialect == NAME:
-                    out.update(part.value)
+                    out["tools"] = self._declared(part.value)
                 case Text() | Foreign():
                     entries.append((place, part))
                 case Media():
@@ -107,6 +111,17 @@ class _Renderer:
                 case _:
                     assert_never(part)
         self._finish(out, message, entries)
+
+    def _declared(self, value: dict[str, Any]) -> Any:
+        """The tools that stand in this message: as they are in the request by now, or as they came."""
+        if MIDWAY not in value:
+            return value["tools"]
+        number = value[MIDWAY]
+        return [
+            render_tool(tool, f"$.tools[{index}]", self._losses)[1]
+            for index, tool in enumerate(self._tools)
+            if isinstance(tool, Tool) and own_form(tool.extra, NAME).get(MIDWAY) == number
+        ]
 
     def _users(self, run: list[tuple[str, Message]]) -> None:
         """All results of the step, what they could not hold, then everything else the user said."""

@@ -11,7 +11,7 @@ from wireglot.dialects.openai_chat.outcome import render_tier
 from wireglot.dialects.openai_chat.render_messages import render_messages
 from wireglot.dialects.openai_chat.tools import WEB_SEARCH, render_choice, render_hosted, render_tool
 from wireglot.ir.loss import Loss, losses_of_extra
-from wireglot.ir.request import AnyTool, HostedTool, OutputFormat, Request, Sampling, Thinking
+from wireglot.ir.request import MIDWAY, AnyTool, HostedTool, OutputFormat, Request, Sampling, Thinking
 from wireglot.wire.shared import remembered
 
 
@@ -23,7 +23,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     out: dict[str, Any] = {}
     if request.model or not (form.get("model") == "absent" or "model" in own_fields(request.extra, NAME)):
         out["model"] = request.model
-    out["messages"] = render_messages(request.messages, native, context, losses)
+    out["messages"] = render_messages(request, native, context, losses)
     _put_tools(out, request, native, losses)
     _put_limits(out, request, form)
     _put_sampling(out, request.sampling, form, native, losses)
@@ -72,6 +72,8 @@ def _render_tools(tools: tuple[AnyTool, ...]) -> tuple[dict[str, Any], list[Loss
             if hosted is None:
                 continue
             key, entry = hosted
+        elif MIDWAY in own_form(tool.extra, NAME):
+            continue  # it stands in the message that declares it
         else:
             key, entry = render_tool(tool, path, losses)
         if key == WEB_SEARCH:
@@ -151,12 +153,15 @@ def _put_switch(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -> 
     """`thinking: {type}`, for servers that have it: the request came so, or a provider's limits say so."""
     raw = own_form(thinking.extra, NAME).get("raw", {})
     names = {"on": "enabled", "off": "disabled", "auto": raw.get("type", "auto")}
-    switch: dict[str, Any] = {"type": names[thinking.mode or "on"]}
+    switch: dict[str, Any] = {}
+    if thinking.mode is not None or "type" in raw or not raw:
+        switch["type"] = names[thinking.mode or "on"]
     if thinking.budget is not None:
         switch["budget_tokens"] = thinking.budget
     out["thinking"] = switch
     if thinking.effort is not None:
-        out["reasoning_effort"] = thinking.effort
+        inside = own_form(thinking.extra, NAME).get("effort") == "inside"
+        (switch if inside else out)["effort" if inside else "reasoning_effort"] = thinking.effort
     if thinking.display is not None:
         losses.append(Loss("$.thinking.display", "thinking.display", "dropped", "Chat has no such switch"))
 

@@ -162,7 +162,8 @@ def _no_empty_items(node: Node, place: Place) -> Node:
 
 
 # github.com/MoonshotAI/walle docs/walle.md: every subschema declares `type`, inside anyOf, never beside it;
-# beside anyOf only title and description; required names declared properties; enums hold strings or numbers.
+# beside anyOf only title and description; required names declared properties; enums hold strings, numbers or
+# (testdata/walle_validator_cases of github.com/MoonshotAI/Kimi-Vendor-Verifier) booleans.
 MOONSHOT = Rules(
     refs="inline",
     refs_if_cyclic="named",
@@ -182,7 +183,7 @@ MOONSHOT = Rules(
         type_from_values,
         type_from_keywords,
         drop_idle_keywords,
-        limit_enum("string", "integer", "number"),
+        limit_enum("string", "integer", "number", "boolean"),
         any_type_or(every_type),
         _plain_type_list,
         spread_into_any_of(frozenset(("title", "description"))),

@@ -11,6 +11,7 @@ from wireglot.ir.request import Request, Sampling
 from wireglot.ir.trail import Trail
 from wireglot.ir.turns import merge_neighbours, repair_pairs
 from wireglot.providers.aliases import Aliases
+from wireglot.providers.fit.declared import join_declared_tools
 from wireglot.providers.fit.ids import fit_call_ids
 from wireglot.providers.fit.markers import fit_cache_markers
 from wireglot.providers.fit.output import ask_for_output, fit_output_schema
@@ -50,6 +51,8 @@ def fit(
         limits = msgspec.structs.replace(limits, media_urls=True)
     if regroup:
         request = without_state(request, losses, trail, Foreign in seen.kinds)
+    if Foreign in seen.kinds and (regroup or not limits.midway_tools):
+        request = join_declared_tools(request, losses, trail)
     if in_pieces and Reasoning in seen.kinds:
         request = join_thoughts(request, limits, context, dialect, losses=losses, trail=trail)
     messages = place_system(request.messages, limits, losses, trail)
@@ -77,7 +80,7 @@ def fit(
     request = _fit_stop(request, limits, losses)
     request = _fit_max_tokens(request, limits, losses)
     if dialect == "openai-chat":
-        request = spell_for(request, limits, losses, trail)
+        request = spell_for(request, limits, losses, trail, foreign=regroup)
     request, wrapped = fit_output_schema(request, limits, losses)
     if wrapped:
         aliases = msgspec.structs.replace(aliases, unwraps=True)

@@ -85,7 +85,9 @@ class _PartFitter:
         if name and not self.limits.message_names:
             self._lose(f"{self.trail.of(message)}.name", "message.name", "dropped", "not taken here")
             name = ""
-        extra = message.extra if self.limits.blank_text else _without_blank(message.extra)
+        extra = message.extra
+        if message.role == "assistant" and not self.limits.blank_text:
+            extra = _without_blank(extra)
         if content is message.content and name == message.name and extra is message.extra:
             return message
         return Message(message.role, content, name, extra)

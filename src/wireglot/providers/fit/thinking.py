@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from wireglot.dialects.fields import own_form
 from wireglot.ir.content import Extra, Reasoning, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import EFFORTS, Effort, Request, Thinking
@@ -73,6 +74,8 @@ def fit_thinking(
         # With nothing left to say, the kept spelling would still write an empty `thinking` field.
         losses_of_extra(fitted.extra, "", "$.thinking", losses)
         fitted = Thinking()
+    elif limits.thinking == "effort" and limits.thinking_own != "switch":
+        fitted = _by_effort(fitted, losses)
     if fitted == thinking:
         return request
     return msgspec.structs.replace(request, thinking=fitted)
@@ -80,10 +83,20 @@ def fit_thinking(
 
 def _may_stay(thinking: Thinking, limits: Limits) -> bool:
     """Whether a wish in the endpoint's own dialect goes as the client put it."""
+    if limits.thinking_own == "switch":
+        return _is_switch_of(thinking, limits)
     if limits.thinking_own != "keep":
         return limits.thinking_own == "guess"
     off = thinking.mode == "off" or thinking.effort == "none"
     return not off or (limits.thinking_off and limits.thinking != "fixed")
+
+
+def _is_switch_of(thinking: Thinking, limits: Limits) -> bool:
+    if own_form(thinking.extra, _CHAT).get("control") != "thinking" or thinking.budget is not None:
+        return False
+    if thinking.mode == "off":
+        return limits.thinking_off and limits.thinking != "fixed"
+    return thinking.effort is None or (limits.thinking == "effort" and thinking.effort in limits.efforts)
 
 
 def _says_nothing(thinking: Thinking) -> bool:
@@ -113,7 +126,8 @@ def thinks(asked: Thinking, fitted: Thinking, limits: Limits) -> bool:
     return asked.mode is not None or limits.thinks_by_default
 
 
-_SWITCHES = {"openai-chat": Extra("openai-chat", form={"control": "thinking"})}
+_CHAT = "openai-chat"
+_SWITCHES = {_CHAT: Extra(_CHAT, form={"control": "thinking"})}
 """Dialects that usually tell thinking by an effort, and how they spell the switch of those who have one."""
 
 
@@ -127,6 +141,14 @@ def _by_switch(thinking: Thinking, spelling: Extra, losses: list[Loss]) -> Think
         return thinking  # the client spelled it so itself
     losses_of_extra(extra, "", "$.thinking", losses)
     return msgspec.structs.replace(thinking, extra=spelling)
+
+
+def _by_effort(thinking: Thinking, losses: list[Loss]) -> Thinking:
+    """Without the objects in which other Chat servers are told (`thinking`, `reasoning`)."""
+    if "control" not in own_form(thinking.extra, _CHAT):
+        return thinking
+    losses_of_extra(thinking.extra, "", "$.thinking", losses)
+    return msgspec.structs.replace(thinking, extra=None)
 
 
 def _effort(thinking: Thinking) -> Effort | None:

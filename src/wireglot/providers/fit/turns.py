@@ -77,9 +77,14 @@ def fit_ends(
         messages = (*messages[:first], Message("user", (Text(_CONTINUED),)), *messages[first:])
     if limits.prefill or not messages or messages[-1].role != "assistant":
         return messages
-    last = messages[-1]
-    if any(type(part) is ToolCall for part in last.content):
+    if any(type(part) is ToolCall for part in messages[-1].content):
         return messages
-    detail = "this model continues no answer of its own; it was asked to go on"
-    losses.append(Loss(trail.of(last), "prefill", "approximated", detail))
+    return asked_to_go_on(messages, "this model continues no answer of its own", losses, trail)
+
+
+def asked_to_go_on(
+    messages: tuple[Message, ...], why: str, losses: list[Loss], trail: Trail
+) -> tuple[Message, ...]:
+    """A last answer that cannot be continued as one, with a request to do so behind it."""
+    losses.append(Loss(trail.of(messages[-1]), "prefill", "approximated", f"{why}; it was asked to go on"))
     return (*messages, Message("user", (Text(_GO_ON),)))
