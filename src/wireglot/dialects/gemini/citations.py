@@ -24,13 +24,22 @@ class Span:
         self.end = end
         self.citation = citation
 
-    def on(self, text: str) -> Citation:
-        """The citation with its byte offsets made character offsets of `text`."""
+    def on(self, text: str, before: int = 0) -> Citation:
+        """The citation with its byte offsets made character offsets of `text`, which stands behind `before`
+        bytes of other text. Servers count from the start of the answer, or of the part: what is quoted tells
+        which. A place that is not in `text` is not told."""
         cited = self.citation
         if self.end is None:
             return cited
         data = text.encode("utf-8", "replace")
-        start, end = _characters(data, self.start or 0), _characters(data, self.end)
+        first, last = self.start or 0, self.end
+        if before:
+            quote = cited.quote.encode("utf-8", "replace")
+            if data[first:last] != quote if quote else last > len(data):
+                first, last = first - before, last - before
+            if first < 0 or last > len(data):
+                return cited
+        start, end = _characters(data, first), _characters(data, last)
         return Citation(
             cited.url,
             cited.title,

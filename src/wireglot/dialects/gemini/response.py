@@ -34,7 +34,8 @@ FIRST = "candidates[0]."
 """Unknown fields of the first candidate stand in the response's extra under this prefix, their path."""
 
 _TAKEN = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
-_SPELLED = frozenset({"groundingMetadata", "citationMetadata", "logprobsResult"})
+SOURCES = frozenset({"groundingMetadata", "citationMetadata"})
+_SPELLED = SOURCES | {"logprobsResult"}
 _CANDIDATE = frozenset({"content", "finishReason", "finishMessage"}) | _SPELLED
 
 
@@ -99,13 +100,17 @@ def parse_candidate(candidate: Fields, index: int, parser: PartParser) -> Candid
     logprobs = read_logprobs(candidate.value.get("logprobsResult"))
     if spans or logprobs:
         parts = _annotate(parts, spans, logprobs)
+    known = _CANDIDATE
+    if spans and not any(type(part) is Text for part in parts):
+        known -= SOURCES  # there is no text that they could be told with
+        for key in SOURCES:
+            form.pop(key, None)
     calls = any(type(part) is ToolCall for part in parts)
     stated = candidate.value.get("finishReason")
     if names.enum_name(stated, FINISH_NUMBERS):
         stop = read_stop(stated, calls, candidate.value.get("finishMessage"))
     else:
         stop = silent_stop(bool(parts), calls)
-    known = _CANDIDATE
     if candidate.value.get("index") == index:
         form["index"] = index
         known |= {"index"}
@@ -133,8 +138,10 @@ def _annotate(parts: list[Part], spans: list[Any], logprobs: tuple[Any, ...]) ->
     if not texts:
         return parts
     cited: dict[int, list[Citation]] = {}
+    # Gemini 3 ends with an empty part that only carries a signature: no source is about that one.
+    spoken = [index for index in texts if getattr(parts[index], "text", "")] or texts
     for span in spans:
-        index = span.part if span.part in texts else texts[-1] if span.part < 0 else texts[0]
+        index = span.part if span.part in spoken else spoken[-1] if span.part < 0 else spoken[0]
         part = parts[index]
         assert type(part) is Text
         cited.setdefault(index, []).append(span.on(part.text))

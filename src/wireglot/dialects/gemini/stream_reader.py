@@ -24,7 +24,7 @@ from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.outcome import FINISH_NUMBERS, read_stop, read_usage, usage_tier
 from wireglot.dialects.gemini.partial_args import PartialCall
 from wireglot.dialects.gemini.parts import PartParser, plain_name
-from wireglot.dialects.gemini.response import FIRST, blocked_stop, parse_response, unix_seconds
+from wireglot.dialects.gemini.response import FIRST, SOURCES, blocked_stop, parse_response, unix_seconds
 from wireglot.dialects.gemini.results import call_id
 from wireglot.ir.content import (
     Citation,
@@ -72,8 +72,11 @@ class GeminiReader(AnswerReader):
         self._started = False
         self._parser = PartParser(context, UpstreamFault, context.origin(OWN))
         self._parts = 0
-        self._open: Literal["", "text", "thought"] = ""
+        # A text that is signed takes no more; one with a tail is followed by a part that only signs.
+        self._open: Literal["", "text", "thought", "signed", "tail"] = ""
         self._texts: list[str] = []  # of the open text, for citations that count its bytes
+        self._told = 0  # bytes of the texts before it
+        self._tail: Text | None = None
         self._partial: PartialCall | None = None
         self._finish: Any = None  # the last finishReason, as it was written
         self._usage: dict[str, Any] | None = None
@@ -246,7 +249,12 @@ class GeminiReader(AnswerReader):
         if self._open:
             events.append(PartEnd(self._parts - 1, None, citations))
             self._open = ""
+            self._told += sum(len(text.encode("utf-8", "replace")) for text in self._texts)
             self._texts.clear()
+        if self._tail is not None:
+            events += (PartStart(self._parts, self._tail), PartEnd(self._parts))
+            self._parts += 1
+            self._tail = None
 
     def _whole_part(self, part: Part, events: list[Event], logprobs: tuple[TokenLogprob, ...] = ()) -> None:
         """A part that nothing may be joined to: a call, a medium, anything signed."""
@@ -263,6 +271,10 @@ class GeminiReader(AnswerReader):
             events.append(PartEnd(self._parts - 1, part.signature))
             self._open = ""
             return
+        if type(part) is Text and self._texts and not part.text and not logprobs and self._tail is None:
+            # Gemini 3 ends with a part that only signs, and tells the sources of the text before it then.
+            self._open, self._tail = "tail", part
+            return
         self._close(events)
         index = self._parts
         self._parts += 1
@@ -272,7 +284,10 @@ class GeminiReader(AnswerReader):
                 events.append(PartStart(index, Text("", signature=part.signature, extra=part.extra)))
                 if text or logprobs:
                     events.append(Delta(index, text, logprobs))
-                events.append(PartEnd(index))
+                if text:
+                    self._open, self._texts = "signed", [text]
+                else:
+                    events.append(PartEnd(index))
             case Reasoning(text=text):
                 events.append(PartStart(index, Reasoning("", part.signature, extra=part.extra)))
                 if text:
@@ -331,7 +346,9 @@ class GeminiReader(AnswerReader):
             return
         if names.enum_name(self._finish, FINISH_NUMBERS) != "MAX_TOKENS":
             self._end_partial(events)  # a call that was cut off by the limit is no call
-        self._close(events, self._citations())
+        spans: list[Span] = read_spans(self._candidate)
+        text = "".join(self._texts)
+        self._close(events, tuple(span.on(text, self._told) for span in spans) if text else ())
         form = dict(self._form)
         if self._finish is not None:
             stop = read_stop(self._finish, self._parser.calls > 0, self._candidate.pop("finishMessage", None))
@@ -340,7 +357,7 @@ class GeminiReader(AnswerReader):
             form["candidates"] = "absent"
         kept = dict(self._rest)
         for key, value in self._candidate.items():
-            if key in _LEFT_OUT:
+            if key in _LEFT_OUT and (text or not spans or key not in SOURCES):
                 form[key] = value
             else:
                 kept[FIRST + key] = value
@@ -348,13 +365,6 @@ class GeminiReader(AnswerReader):
         extra = Extra(OWN, kept, form) if kept or form else None
         events.append(Finish(stop, usage, usage_tier(self._usage or {}), extra))
         self._ended = True
-
-    def _citations(self) -> tuple[Citation, ...]:
-        if self._open != "text":
-            return ()
-        spans: list[Span] = read_spans(self._candidate)
-        text = "".join(self._texts)
-        return tuple(span.on(text) for span in spans)
 
     def _fail(self, error: ApiError, events: list[Event]) -> None:
         if self._usage is not None and self._started:

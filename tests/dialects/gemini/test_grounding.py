@@ -1,0 +1,110 @@
+"""Sources of a streamed answer: they come at its end, beside parts that they are not about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.dialects.gemini.test_reader import CONTEXT, chunk, content, read, sse
+from wireglot.dialects.gemini import DIALECT
+from wireglot.dialects.registry import dialect
+from wireglot.ir.content import Citation, Text, ToolCall
+from wireglot.ir.loss import Loss
+from wireglot.ir.stream import fold
+
+SIGNED = {"text": "", "thoughtSignature": "U0lH"}
+SOURCE = {"web": {"uri": "https://a.example", "title": "A"}}
+NAMED = {"groundingChunks": [SOURCE]}
+
+
+def grounding(start: int, end: int, quote: str = "") -> dict[str, Any]:
+    segment = {"startIndex": start, "endIndex": end, **({"text": quote} if quote else {})}
+    return {**NAMED, "groundingSupports": [{"segment": segment, "groundingChunkIndices": [0]}]}
+
+
+def grounded(metadata: dict[str, Any], *parts: dict[str, Any]) -> dict[str, Any]:
+    last = chunk(*parts, finish="STOP")
+    last["candidates"][0]["groundingMetadata"] = metadata
+    return last
+
+
+def cited(*chunks: dict[str, Any]) -> list[tuple[str, tuple[Citation, ...]]]:
+    return [(part.text, part.citations) for part in content(*chunks) if isinstance(part, Text)]
+
+
+def losses(target: str, *chunks: dict[str, Any]) -> list[Loss]:
+    writer = dialect(target).stream_writer(CONTEXT, None)
+    writer.write(read(sse(*chunks)))
+    return writer.losses
+
+
+@pytest.mark.parametrize("metadata", [grounding(5, 7, "is"), NAMED], ids=["supports", "sources"])
+@pytest.mark.parametrize("apart", [False, True], ids=["with the signature", "behind it"])
+def test_sources_that_come_with_an_empty_signed_part_are_the_last_text_s(
+    metadata: dict[str, Any], apart: bool
+) -> None:
+    """[X2] Gemini 3 ends its stream with an empty part that carries the signature, and the grounding."""
+    ends = [chunk(SIGNED), grounded(metadata)] if apart else [grounded(metadata, SIGNED)]
+    place = {"start": 5, "end": 7, "quote": "is"} if metadata is not NAMED else {}
+    answer = content(chunk({"text": "Bern "}), chunk({"text": "is"}), *ends)
+    assert answer[0] == Text("Bern is", citations=(Citation("https://a.example", "A", **place),))
+    assert isinstance(answer[1], Text)
+    assert answer[1].signature is not None
+    assert answer[1].text == ""
+
+
+def test_the_text_that_a_signature_closes_is_not_continued() -> None:
+    """[X2] Text behind the signed part is a part of its own, as it was."""
+    answer = content(chunk({"text": "one"}), chunk(SIGNED), chunk({"text": "two"}), chunk(finish="STOP"))
+    assert [part.text for part in answer if isinstance(part, Text)] == ["one", "", "two"]
+
+
+@pytest.mark.parametrize("quote", ["", "there"])
+def test_sources_of_a_signed_text_count_from_the_start_of_the_answer(quote: str) -> None:
+    """[X2] The server counts the bytes of all its text; the signed piece is a part of its own here."""
+    signed = {"text": "over there", "thoughtSignature": "U0lH"}
+    (_, none), (text, (citation,)) = cited(chunk({"text": "Go "}), grounded(grounding(8, 13, quote), signed))
+    assert none == ()
+    assert citation.start is not None
+    assert text[citation.start : citation.end] == "there"
+
+
+def test_sources_of_what_has_been_told_already_keep_their_address() -> None:
+    """[X2] The first text is over; its sources are the answer's, without a place in the last text."""
+    signed = {"text": "over there", "thoughtSignature": "U0lH"}
+    (_, (citation,)) = cited(chunk({"text": "Go "}), grounded(grounding(0, 2, "Go"), signed))[1]
+    assert citation == Citation("https://a.example", "A", "Go")
+
+
+def test_sources_without_a_text_are_declared_and_come_back() -> None:
+    """[X2] Nothing is lost in silence: with no text to stand on they are a field only Gemini knows."""
+    chunks = (
+        chunk({"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "U0lH"}),
+        grounded(NAMED),
+    )
+    assert [type(part) for part in content(*chunks)] == [ToolCall]
+    assert [loss.path for loss in losses("anthropic", *chunks)] == ["$.candidates[0].groundingMetadata"]
+    assert losses("gemini", *chunks) == []
+    again = DIALECT.stream_writer(CONTEXT, None).write(read(sse(*chunks)))
+    assert fold(read(again)).extra == fold(read(sse(*chunks))).extra
+
+
+def test_a_whole_answer_puts_them_on_its_last_text_with_words() -> None:
+    """[X2]"""
+    body = grounded(NAMED, {"text": "Bern"}, SIGNED)
+    answer = DIALECT.parse_response(body, CONTEXT)
+    assert [part.citations for part in answer.content if isinstance(part, Text)] == [
+        (Citation("https://a.example", "A"),),
+        (),
+    ]
+    assert DIALECT.render_response(answer, CONTEXT).value == body
+
+
+def test_a_whole_answer_without_a_text_declares_them() -> None:
+    """[X2]"""
+    body = grounded(NAMED, {"functionCall": {"id": "a", "name": "f", "args": {}}})
+    answer = DIALECT.parse_response(body, CONTEXT)
+    assert DIALECT.render_response(answer, CONTEXT).value == body
+    told = dialect("anthropic").render_response(answer, CONTEXT).losses
+    assert [loss.path for loss in told] == ["$.candidates[0].groundingMetadata"]
