@@ -62,6 +62,12 @@ class UsageFields(msgspec.Struct, frozen=True):
         return tuple(sorted(set(found))) if found else ()
 
 
+def split_output(told: int, reasoning: int, *, beside: bool = False) -> int:
+    """What was written beside the reasoning. Most count reasoning within their output; more of it than of the
+    whole output proves that it stands beside it, and so may a total (`beside`)."""
+    return told if beside or reasoning > told else told - reasoning
+
+
 def _judge(name: str, value: Any, numbers: Numbers, found: list[str]) -> None:
     if (type(value) is float and value.is_integer()) or (type(value) is str and value.isdecimal()):
         value = int(value)  # how JSON of Google's may write whole numbers

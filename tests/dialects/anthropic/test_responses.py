@@ -7,6 +7,7 @@ import pytest
 
 from tests.dialects.anthropic.support import CONTEXT, features
 from wireglot.dialects.anthropic import DIALECT
+from wireglot.dialects.anthropic.outcome import parse_usage, render_usage
 from wireglot.dialects.base import Context
 from wireglot.ir.content import Citation, Extra, Foreign, Media, Text, ToolCall
 from wireglot.ir.errors import UpstreamFault
@@ -252,3 +253,11 @@ def test_an_illegal_call_id_is_replaced_by_the_same_one_every_time():
         0
     ]["id"]
     assert one == same != other
+
+
+def test_more_thinking_than_output_was_counted_beside_it() -> None:
+    """[X10] A part cannot be larger than its whole: both are paid for."""
+    raw = {"input_tokens": 9, "output_tokens": 18, "output_tokens_details": {"thinking_tokens": 137}}
+    usage = parse_usage(raw)
+    assert (usage.output, usage.reasoning, usage.total_output) == (18, 137, 155)
+    assert render_usage(usage, "$.usage", []) == raw

@@ -24,7 +24,7 @@ def grounding(start: int, end: int, quote: str = "") -> dict[str, Any]:
 
 
 def grounded(metadata: dict[str, Any], *parts: dict[str, Any]) -> dict[str, Any]:
-    last = chunk(*parts, finish="STOP")
+    last: dict[str, Any] = chunk(*parts, finish="STOP")
     last["candidates"][0]["groundingMetadata"] = metadata
     return last
 
@@ -46,7 +46,7 @@ def test_sources_that_come_with_an_empty_signed_part_are_the_last_text_s(
 ) -> None:
     """[X2] Gemini 3 ends its stream with an empty part that carries the signature, and the grounding."""
     ends = [chunk(SIGNED), grounded(metadata)] if apart else [grounded(metadata, SIGNED)]
-    place = {"start": 5, "end": 7, "quote": "is"} if metadata is not NAMED else {}
+    place: Any = {"start": 5, "end": 7, "quote": "is"} if metadata is not NAMED else {}
     answer = content(chunk({"text": "Bern "}), chunk({"text": "is"}), *ends)
     assert answer[0] == Text("Bern is", citations=(Citation("https://a.example", "A", **place),))
     assert isinstance(answer[1], Text)

@@ -226,14 +226,22 @@ def test_further_choices_are_further_candidates():
             },
             (10, 0, 0, 7, 20),
         ),
-        (  # more reasoning than completion, and the total says that it was not added
+        (  # [X10] more reasoning than completion cannot be within it, whatever the total says
             {
                 "prompt_tokens": 21,
                 "completion_tokens": 107,
                 "total_tokens": 128,
                 "completion_tokens_details": {"reasoning_tokens": 118},
             },
-            (21, 0, 0, 0, 107),
+            (21, 0, 0, 107, 118),
+        ),
+        (  # [X10] and no total at all
+            {
+                "prompt_tokens": 9,
+                "completion_tokens": 18,
+                "completion_tokens_details": {"reasoning_tokens": 137},
+            },
+            (9, 0, 0, 18, 137),
         ),
         ({"prompt_tokens": -1, "completion_tokens": 10**12, "total_tokens": None}, (0, 0, 0, 0, None)),
     ],

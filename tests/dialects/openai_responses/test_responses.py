@@ -330,6 +330,7 @@ def test_unknown_fields_of_a_message_item_are_declared_under_a_readable_path():
 
 
 def test_counts_that_contradict_each_other_are_declared_elsewhere_and_come_back():
+    """[X10] Reasoning above the output is no contradiction: it was counted beside it, and is added."""
     usage = {
         "input_tokens": 18,
         "input_tokens_details": {"cached_tokens": 20},
@@ -340,12 +341,11 @@ def test_counts_that_contradict_each_other_are_declared_elsewhere_and_come_back(
     body = {"id": "resp_1", "model": "m", "object": "response", "status": "completed", "usage": usage}
     response = DIALECT.parse_response(body, CONTEXT)
     assert response.usage is not None
-    assert (response.usage.cache_read, response.usage.output, response.usage.reasoning) == (18, 0, 5)
+    assert (response.usage.cache_read, response.usage.output, response.usage.reasoning) == (18, 5, 8)
     out: list[Loss] = []
     losses_of_extra(response.extra, "gemini", "$", out, "response.extra")
     assert [(loss.path, loss.feature) for loss in out] == [
         ("$.usage.input_tokens_details.cached_tokens", "usage.detail"),
-        ("$.usage.output_tokens_details.reasoning_tokens", "usage.detail"),
     ]
     again = DIALECT.render_response(response, CONTEXT).value
     assert again["usage"] == usage

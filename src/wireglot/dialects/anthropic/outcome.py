@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.anthropic.names import NAME
+from wireglot.dialects.usage_checks import split_output
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage
@@ -71,13 +72,13 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
     details = raw.get("output_tokens_details")
     thinking = details.get("thinking_tokens") if type(details) is dict else None
     output = _count(raw.get("output_tokens"))
-    reasoning = min(_count(thinking), output) if thinking is not None else None
+    reasoning = _count(thinking) if thinking is not None else None
     return Usage(
         input=_count(raw.get("input_tokens")),
         cache_read=_count(raw.get("cache_read_input_tokens")),
         cache_write=written - long,
         cache_write_long=long,
-        output=output - (reasoning or 0),
+        output=split_output(output, reasoning or 0),
         reasoning=reasoning,
         raw=Extra(NAME, form=raw),
     )

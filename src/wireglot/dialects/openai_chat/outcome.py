@@ -7,6 +7,7 @@ from typing import Any
 from wireglot.dialects.fields import own_fields
 from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_values import parse_logprob
+from wireglot.dialects.usage_checks import split_output
 from wireglot.ir.content import Extra, TokenLogprob
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage
@@ -120,10 +121,10 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
         thought = raw.get("reasoning_tokens")
     reasoning = None if thought is None else _count(thought)
     output = completion
-    # xAI counts reasoning beside the completion, not within it: the total gives it away.
-    if reasoning and _count(raw.get("total_tokens")) != prompt + completion + reasoning:
-        reasoning = min(reasoning, completion)
-        output = completion - reasoning
+    if reasoning:
+        # xAI counts reasoning beside the completion, not within it: the total gives it away.
+        beside = _count(raw.get("total_tokens")) == prompt + completion + reasoning
+        output = split_output(completion, reasoning, beside=beside)
     return Usage(
         input=prompt - read - written,
         cache_read=read,

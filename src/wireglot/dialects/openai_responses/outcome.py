@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wireglot.dialects.openai_responses.spelling import NAME
+from wireglot.dialects.usage_checks import split_output
 from wireglot.ir.content import Extra, Part, Text, ToolCall
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage
@@ -82,13 +83,13 @@ def parse_usage(raw: Any) -> Usage | None:
     long = min(_count(_details(inside, "cache_write_tokens_details"), "ttl_12h_tokens"), written)
     reasoning: int | None = None
     if type(outside.get("reasoning_tokens")) in (int, float):
-        reasoning = min(_count(outside, "reasoning_tokens"), total_out)
+        reasoning = _count(outside, "reasoning_tokens")
     return Usage(
         input=total_in - read - written,
         cache_read=read,
         cache_write=written - long,
         cache_write_long=long,
-        output=total_out - (reasoning or 0),
+        output=split_output(total_out, reasoning or 0),
         reasoning=reasoning,
         raw=Extra(NAME, form=raw),
     )
@@ -99,16 +100,15 @@ def contradictions(raw: Any) -> dict[str, Any]:
     usage = parse_usage(raw)
     if usage is None:
         return {}
-    inside, outside = _details(raw, "input_tokens_details"), _details(raw, "output_tokens_details")
+    inside = _details(raw, "input_tokens_details")
     rows = (
-        (inside, "cached_tokens", usage.cache_read, "input_tokens_details"),
-        (inside, "cache_write_tokens", usage.cache_write + usage.cache_write_long, "input_tokens_details"),
-        (outside, "reasoning_tokens", usage.reasoning or 0, "output_tokens_details"),
+        ("cached_tokens", usage.cache_read),
+        ("cache_write_tokens", usage.cache_write + usage.cache_write_long),
     )
     return {
-        f"{USAGE}{place}.{key}": details[key]
-        for details, key, counted, place in rows
-        if _count(details, key) > counted
+        f"{USAGE}input_tokens_details.{key}": inside[key]
+        for key, counted in rows
+        if _count(inside, key) > counted
     }
 
 
