@@ -17,6 +17,7 @@ from tools import (
 )
 from tools.blocks import filled
 from tools.fidelity.matrix import DIRECTIONS, LETTERS, Grade, run_matrix, title
+from tools.sdk_fields.page import pages as field_pages
 from wireglot.ir.grades import GRADE_MEANINGS, GRADES
 from wireglot.ir.loss import FEATURES
 
@@ -131,6 +132,8 @@ def stale(check: bool) -> Iterable[str]:
         docs / "reference" / "providers.md": _page(*provider_page.page()),
         docs / "reference" / "requirements.md": _page(*requirements_table.page()),
     }
+    for name, text in field_pages().items():
+        pages[docs / "reference" / "fields" / name] = _page(text)
     for name, blocks in parts().items():
         pages[docs / name] = filled((docs / name).read_text(encoding="utf-8"), blocks)
     for path, text in pages.items():

@@ -1,0 +1,1 @@
+"""Every field of the vendors' own SDKs, sent through the translation, and what became of it."""

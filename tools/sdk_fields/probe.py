@@ -1,0 +1,162 @@
+"""One field more in a request: what becomes of it on the way to every other dialect."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from tools.sdk_fields.samples import embed, minimal, sample
+from tools.sdk_fields.shapes import Place, fields_of, places, required_of
+from tools.sdk_fields.stages import Document, Endpoint
+from wireglot.dialects.base import Rendered
+from wireglot.ir.errors import WireglotError
+from wireglot.translate import translate_request, translate_response
+
+Verdict = Literal["mapped", "bent", "declared", "refused", "silent"]
+MAIN = ("anthropic", "openai-chat", "openai-responses", "gemini")
+_VENDORS = {
+    "anthropic": "anthropic",
+    "openai-chat": "openai",
+    "openai-responses": "openai",
+    "gemini": "gemini",
+}
+"""Who answers: the dialect's own vendor, so that no clone's limits come on top."""
+
+
+_MEASURED: dict[str, tuple[Row, ...]] = {}
+"""What was measured in this process: a page and a test ask for the same."""
+
+
+class Row(NamedTuple):
+    structure: str
+    field: str
+    place: str
+    verdicts: dict[str, Verdict]
+    """By target."""
+
+
+class Outcome(NamedTuple):
+    value: Any
+    losses: tuple[Any, ...]
+    refused: str = ""
+
+
+def rows(endpoint: Endpoint) -> tuple[Row, ...]:
+    """Every field that can be asked for, with its verdicts."""
+    if endpoint.name not in _MEASURED:
+        _MEASURED[endpoint.name] = tuple(_rows(endpoint))
+    return _MEASURED[endpoint.name]
+
+
+def _rows(endpoint: Endpoint) -> Iterator[Row]:
+    targets = [name for name in MAIN if name != endpoint.dialect]
+    for structure, place in places(endpoint.root, endpoint.echoes).items():
+        around = {
+            target: [_outcome(endpoint, target, body) for body in _ladder(endpoint, place)]
+            for target in targets
+        }
+        for field, hint in fields_of(structure).items():
+            if _names_the_kind(field, hint) or (not place and field in endpoint.echoes):
+                continue
+            present, absent = _pair(endpoint, structure, place, field)
+            if present == absent or _is_hollow(present, absent):
+                continue  # its own fields are asked for below
+            verdicts = {
+                target: _verdict(
+                    _outcome(endpoint, target, present), _outcome(endpoint, target, absent), around[target]
+                )
+                for target in targets
+            }
+            yield Row(structure.__name__, field, spelled(place), verdicts)
+
+
+def _ladder(endpoint: Endpoint, place: Place) -> list[Document]:
+    """The request without the structure, without the one around it, and so on."""
+    return [_without(endpoint, place[:length]) for length in range(len(place), 0, -1)]
+
+
+def _without(endpoint: Endpoint, place: Place) -> Document:
+    return _request(endpoint, place[:-1], _base(endpoint, place[-2].into) if len(place) > 1 else {})
+
+
+def _base(endpoint: Endpoint, structure: type) -> Document:
+    return {**endpoint.companions.get(structure.__name__, {}), **minimal(structure)}
+
+
+def _names_the_kind(field: str, hint: Any) -> bool:
+    return field in ("type", "role", "object") and "Literal" in str(hint)
+
+
+def _is_hollow(present: Document, absent: Document) -> bool:
+    """Whether all that was added is an empty structure: it says nothing yet."""
+    return bool(_solid(present) == _solid(absent))
+
+
+def _solid(value: Any) -> Any:
+    if isinstance(value, dict):
+        parts = {name: _solid(each) for name, each in value.items()}
+        return {name: each for name, each in parts.items() if each not in ({}, [])}
+    if isinstance(value, list):
+        return [each for each in map(_solid, value) if each not in ({}, [])]
+    return value
+
+
+def spelled(place: Place) -> str:
+    return "$" + "".join(f".{step.field}" + "[]" * step.listed for step in place)
+
+
+def _pair(endpoint: Endpoint, structure: type, place: Place, field: str) -> tuple[Document, Document]:
+    """The same request with the field and without it, or, where it is demanded, with two values of it."""
+    hint = fields_of(structure)[field]
+    companion = endpoint.companions.get(f"{structure.__name__}.{field}", {})
+    base = {**_base(endpoint, structure), **companion}
+    present = {**base, field: sample(hint, field)}
+    if field in required_of(structure):
+        absent = {**base, field: sample(hint, field, other=True)}
+    else:
+        absent = {name: value for name, value in base.items() if name != field}
+    return _request(endpoint, place, present), _request(endpoint, place, absent)
+
+
+def _request(endpoint: Endpoint, place: Place, leaf: Document) -> Document:
+    if not place:
+        return endpoint.stage(copy.deepcopy({**minimal(endpoint.root), **leaf}))
+    root = minimal(endpoint.root)
+    inner = [
+        {**_base(endpoint, step.into), **endpoint.companions.get(f"{step.into.__name__}.{after.field}", {})}
+        for step, after in itertools.pairwise(place)
+    ]
+    embed(root, place, leaf, inner)
+    return endpoint.stage(copy.deepcopy(root))
+
+
+def _translated(endpoint: Endpoint, target: str, body: Document) -> Rendered[Any]:
+    if endpoint.kind == "answer":
+        return translate_response(body, source=endpoint.dialect, target=target, model="model")
+    return translate_request(
+        body, source=endpoint.dialect, target=target, model="model", provider=_VENDORS[target]
+    )
+
+
+def _outcome(endpoint: Endpoint, target: str, body: Document) -> Outcome:
+    try:
+        rendered = _translated(endpoint, target, body)
+    except WireglotError as error:
+        return Outcome(None, (), str(error) or type(error).__name__)
+    return Outcome(rendered.value, tuple(rendered.losses))
+
+
+def _verdict(there: Outcome, gone: Outcome, ladder: list[Outcome]) -> Verdict:
+    if there.refused:
+        return "refused"
+    told = set(there.losses) - set(gone.losses)
+    if there.value != gone.value:
+        return "bent" if told else "mapped"
+    return "declared" if told or any(_was_told(there, without) for without in ladder) else "silent"
+
+
+def _was_told(there: Outcome, without: Outcome) -> bool:
+    """Whether a structure around the field is told as lost, and the field with it."""
+    return any(loss.action == "dropped" for loss in set(there.losses) - set(without.losses))

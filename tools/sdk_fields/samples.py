@@ -1,0 +1,102 @@
+"""Small documents of an SDK's types: what is demanded, and one field more."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import inspect
+import typing
+from collections.abc import Iterable
+from typing import Any, get_args, get_origin
+
+from tools.sdk_fields.shapes import (
+    Place,
+    bare,
+    fields_of,
+    is_list,
+    is_mapping,
+    is_structure,
+    is_union,
+    required_of,
+)
+
+_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+_TEXTS: dict[str, str] = {
+    "arguments": '{"a": 1}',
+    "data": _PIXEL,
+    "file_data": f"data:application/pdf;base64,{_PIXEL}",
+    "file_uri": "https://example.org/a.png",
+    "fileUri": "https://example.org/a.png",
+    "image_url": "https://example.org/a.png",
+    "url": "https://example.org/a.png",
+    "mimeType": "image/png",
+    "mime_type": "image/png",
+    "model": "model",
+    "name": "look",
+    "call_id": "call_1",
+    "tool_call_id": "call_1",
+    "tool_use_id": "toolu_1",
+}
+"""Texts that must have a form, by the field they stand in."""
+
+
+def sample(hint: Any, field: str = "", other: bool = False) -> Any:
+    """The simplest value of a type; with `other`, a second one that differs where there are two."""
+    hint = bare(hint)
+    origin = get_origin(hint)
+    if is_union(hint):
+        options = [option for option in map(bare, get_args(hint)) if option is not type(None)]
+        return sample(options[0], field, other)
+    if origin is typing.Literal:
+        values = get_args(hint)
+        return values[-1] if other else values[0]
+    if is_mapping(hint):
+        return {"key": sample(get_args(hint)[1], "", other)}
+    if is_list(hint):
+        return [sample(get_args(hint)[0], field, other)]
+    if is_structure(hint):
+        return minimal(hint)
+    if inspect.isclass(hint):
+        return _plain(hint, field, other)
+    return {"a": 2 if other else 1}
+
+
+def _plain(kind: type, field: str, other: bool) -> Any:
+    if issubclass(kind, enum.Enum):
+        values = [each.value for each in kind if "UNSPECIFIED" not in str(each.value)]
+        return values[-1] if other else values[0]
+    if kind is bool:
+        return not other
+    if kind is int:
+        return 9 if other else 7
+    if kind is float:
+        return 0.25 if other else 0.5
+    if kind is str:
+        text = _TEXTS.get(field, "text")
+        return f"{text}2" if other else text
+    if kind is bytes:
+        return _PIXEL
+    if issubclass(kind, datetime.datetime):
+        return "2026-01-01T00:00:00Z"
+    return {"a": 2 if other else 1}
+
+
+def minimal(structure: type, without: str | None = None) -> dict[str, Any]:
+    """Only what the type demands."""
+    hints = fields_of(structure)
+    return {
+        name: sample(hints[name], name)
+        for name in hints
+        if name in required_of(structure) and name != without
+    }
+
+
+def embed(root: dict[str, Any], path: Place, leaf: dict[str, Any], inner: Iterable[dict[str, Any]]) -> None:
+    """Put `leaf` at its place below `root`; `inner` are the documents of the structures on the way."""
+    current = root
+    for step, document in zip(path, [*inner, leaf], strict=True):
+        value: Any = document
+        for _ in range(step.listed):
+            value = [value]
+        current[step.field] = {"key": value} if step.keyed else value
+        current = document
