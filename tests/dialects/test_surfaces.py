@@ -380,7 +380,7 @@ def test_a_page_that_is_none_is_the_clients_fault(query):
 def test_numbers_that_do_not_add_up_are_told(name, fields, found):
     check = surface(name).check_usage
     assert check is not None
-    assert check(Extra("any", fields)) == found
+    assert check(Extra("any", form=fields)) == found
 
 
 # What only some have.

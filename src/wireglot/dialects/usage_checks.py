@@ -36,7 +36,7 @@ class UsageFields(msgspec.Struct, frozen=True):
     check: Callable[[Numbers], list[str]]
 
     def problems(self, raw: Extra) -> tuple[str, ...]:
-        return self.problems_of(raw.fields or raw.form)
+        return self.problems_of(raw.form)
 
     def problems_of(self, document: dict[str, Any]) -> tuple[str, ...]:
         """Sorted; none where the numbers agree."""

@@ -6,7 +6,7 @@ dialect may render them again; for every other dialect they are a `Loss`.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -40,6 +40,11 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
     data: str
     origin: Origin
     id: str = ""
+
+
+PHASE: Final = "phase"
+"""The `id` of a signature that is no proof but a word: what its text is to the answer (Responses: commentary
+on the way, or the final answer). Its minter wants it back like any other state."""
 
 
 class CacheMark(msgspec.Struct, frozen=True, omit_defaults=True):

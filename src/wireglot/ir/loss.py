@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from wireglot.ir.content import Extra
+from wireglot.ir.content import PHASE, Extra, Signature
 from wireglot.ir.grades import Grade, grade_of
 
 Action = Literal["dropped", "approximated", "emulated", "invented"]
@@ -34,6 +34,7 @@ Feature = Literal[
     "logprobs",
     "max_tokens",
     "message.name",
+    "message.phase",
     "message.role",
     "metadata",
     "model",
@@ -106,6 +107,7 @@ FEATURES: dict[Feature, str] = {
     "logprobs": "Token probabilities, asked for or answered.",
     "max_tokens": "The output limit: invented where the target demands one, or clamped.",
     "message.name": "The participant's name on a message.",
+    "message.phase": "What a text is to the answer: commentary on the way, or the final answer.",
     "message.role": "A role the target does not have in this place.",
     "metadata": "The caller's key-value pairs.",
     "model": "The model's name: invented where the target demands one.",
@@ -199,6 +201,11 @@ _SERIOUSNESS: dict[Grade, int] = {"serious": 0, "degraded": 1, "harmless": 2}
 def worst_first(losses: Iterable[Loss]) -> list[Loss]:
     """Serious ones first; among equals, in the order in which they were found."""
     return sorted(losses, key=lambda loss: _SERIOUSNESS[loss.grade])
+
+
+def feature_of(signature: Signature) -> Feature:
+    """What is lost with a signature."""
+    return "message.phase" if signature.id == PHASE else "reasoning.signature"
 
 
 def losses_of_extra(

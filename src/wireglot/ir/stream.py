@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from wireglot.ir.content import (
+    PHASE,
     Citation,
     Extra,
     Foreign,
@@ -273,13 +274,14 @@ def unfold(response: Response) -> Iterator[Event]:
     for index, part in enumerate(response.content):
         match part:
             case Text(text=text):
+                phase = part.signature if part.signature is not None and part.signature.id == PHASE else None
                 yield PartStart(
                     index,
-                    msgspec.structs.replace(part, text="", citations=(), logprobs=(), signature=None),
+                    msgspec.structs.replace(part, text="", citations=(), logprobs=(), signature=phase),
                 )
                 if text or part.logprobs:
                     yield Delta(index, text, part.logprobs)
-                yield PartEnd(index, part.signature, part.citations)
+                yield PartEnd(index, None if phase is not None else part.signature, part.citations)
             case Reasoning(text=text):
                 yield PartStart(
                     index, Reasoning("", part.signature if part.redacted else None, part.redacted, part.extra)

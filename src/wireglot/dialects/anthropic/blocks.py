@@ -13,7 +13,7 @@ from wireglot.dialects.arguments import WRAPPED, arguments_object, is_wrapped
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, ResultPart, Role, Text, ToolCall, ToolResult
-from wireglot.ir.loss import Loss
+from wireglot.ir.loss import Loss, feature_of
 
 Block = dict[str, Any]
 
@@ -85,7 +85,7 @@ class RequestBlocks:
             self.losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "no logprobs"))
         if part.signature is not None:
             self.losses.append(
-                Loss(f"{path}.signature", "reasoning.signature", "dropped", "text carries no signature")
+                Loss(f"{path}.signature", feature_of(part.signature), "dropped", "text carries no state")
             )
         return put_back(block, part.extra, path, self.losses)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.anthropic.names import NAME
+from wireglot.dialects.untold_usage import Counted, untold
 from wireglot.dialects.usage_checks import split_output
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -24,6 +25,23 @@ SPELT: dict[StopReason, str] = {reason: raw for raw, reason in REASONS.items()}
 _TIERS_READ = {"standard_only": "standard"}
 _TIERS_REQUEST = {"auto": "auto", "standard": "standard_only"}
 _TIERS_RESPONSE = frozenset({"standard", "priority", "batch"})
+
+_COUNTED: Counted = {
+    "input_tokens": None,
+    "output_tokens": None,
+    "cache_read_input_tokens": None,
+    "cache_creation_input_tokens": None,
+    "cache_creation": frozenset({"ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"}),
+    "output_tokens_details": frozenset({"thinking_tokens"}),
+    "service_tier": None,
+    # Servers that only resemble Anthropic's say it again in OpenAI's words.
+    "prompt_tokens": None,
+    "completion_tokens": None,
+    "cached_tokens": None,
+    "total_tokens": None,
+}
+_NOWHERE = "not_available"
+"""Anthropic's word for a place (`inference_geo`) that is not told; it stands in most answers."""
 
 
 def parse_stop(raw: Any, sequence: Any, details: dict[str, Any], calls: bool) -> Stop:
@@ -80,14 +98,24 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
         cache_write_long=long,
         output=split_output(output, reasoning or 0),
         reasoning=reasoning,
-        raw=Extra(NAME, form=raw),
+        raw=Extra(NAME, _untold(raw), raw),
     )
+
+
+def _untold(raw: dict[str, Any]) -> dict[str, Any]:
+    if raw.keys() <= _COUNTED.keys():
+        return {}
+    rest = untold(raw, _COUNTED)
+    if rest.get("inference_geo") == _NOWHERE:
+        del rest["inference_geo"]
+    return rest
 
 
 def render_usage(usage: Usage, path: str, losses: list[Loss]) -> dict[str, Any]:
     raw = usage.raw
     if raw is not None and raw.dialect == NAME and parse_usage(raw.form) == usage:
         return dict(raw.form)
+    losses_of_extra(raw, NAME, path, losses, "usage.detail")
     if usage.tool_prompt:
         losses.append(Loss(f"{path}.tool_prompt", "usage.detail", "approximated", "counted as input"))
     written = usage.cache_write + usage.cache_write_long

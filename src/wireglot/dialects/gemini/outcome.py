@@ -7,6 +7,7 @@ from typing import Any
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN, count
+from wireglot.dialects.untold_usage import Counted, untold
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import UpstreamFault
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -55,6 +56,25 @@ _FINISHES: dict[StopReason, str] = {
     "malformed_call": "MALFORMED_FUNCTION_CALL",
     "other": "OTHER",
 }
+
+
+_COUNTED: Counted = {
+    "promptTokenCount": None,
+    "cachedContentTokenCount": None,
+    "candidatesTokenCount": None,
+    "thoughtsTokenCount": None,
+    "toolUsePromptTokenCount": None,
+    "totalTokenCount": None,
+    "serviceTier": None,
+}
+_BY_MODALITY = (
+    "promptTokensDetails",
+    "cacheTokensDetails",
+    "candidatesTokensDetails",
+    "toolUsePromptTokensDetails",
+)
+_PLAIN_TRAFFIC = "ON_DEMAND"
+"""What everybody's requests are who has bought no throughput in advance."""
 
 
 def read_stop(stated: Any, calls: bool, message: Any = None) -> Stop:
@@ -112,7 +132,28 @@ def read_usage(raw: dict[str, Any]) -> Usage:
         tool_prompt=count(given.get("toolUsePromptTokenCount")),
         output=count(given.get("candidatesTokenCount")),
         reasoning=None if thoughts is None else count(thoughts),
-        raw=Extra(OWN, raw),
+        raw=Extra(OWN, _untold(given), raw),
+    )
+
+
+def _untold(given: dict[str, Any]) -> dict[str, Any]:
+    if given.keys() <= _COUNTED.keys():
+        return {}
+    rest = untold(given, _COUNTED)
+    for key in _BY_MODALITY:
+        details = rest.get(key)
+        if details is not None and _is_text_alone(details):
+            del rest[key]
+    if rest.get("trafficType") == _PLAIN_TRAFFIC:
+        del rest["trafficType"]
+    return rest
+
+
+def _is_text_alone(details: Any) -> bool:
+    """Whether the tokens by modality only say the count again."""
+    return type(details) is list and all(
+        type(entry) is dict and (entry.get("modality") in ("TEXT", 1) or not entry.get("tokenCount"))
+        for entry in details
     )
 
 
@@ -124,8 +165,9 @@ def usage_tier(raw: dict[str, Any]) -> str:
 def write_usage(usage: Usage, tier: str, path: str, out: list[Loss]) -> dict[str, Any]:
     """The provider's own numbers, if they are Gemini's and still true; else the account in Gemini's terms."""
     raw = usage.raw
-    if raw is not None and raw.dialect == OWN and _same(read_usage(raw.fields), usage):
-        return raw.fields
+    if raw is not None and raw.dialect == OWN and _same(read_usage(raw.form), usage):
+        return raw.form
+    losses_of_extra(raw, OWN, path, out, "usage.detail")
     for kind in ("cache_write", "cache_write_long"):
         if getattr(usage, kind):
             out.append(Loss(f"{path}.{kind}", "usage.detail", "approximated", "counted as plain prompt"))

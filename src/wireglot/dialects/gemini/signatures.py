@@ -6,7 +6,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.envelope import Holder, Sealed, seal, unseal
 from wireglot.dialects.gemini.names import OWN
 from wireglot.ir.content import Origin, Signature
-from wireglot.ir.loss import Loss
+from wireglot.ir.loss import Loss, feature_of
 
 
 def open_signature(text: str, context: Context) -> Sealed:
@@ -29,7 +29,7 @@ def signature_for_upstream(signature: Signature | None, context: Context, path: 
     out.append(
         Loss(
             f"{path}.signature",
-            "reasoning.signature",
+            feature_of(signature),
             "dropped",
             f"minted by {signature.origin.dialect or 'nobody'}",
         )

@@ -20,7 +20,7 @@ from wireglot.dialects.gemini.outcome import write_stop, write_usage
 from wireglot.dialects.gemini.render_parts import PartRenderer
 from wireglot.dialects.gemini.response import FIRST
 from wireglot.dialects.unknown_fields import merge
-from wireglot.ir.content import Citation, Part, Reasoning, Text, TokenLogprob, ToolCall
+from wireglot.ir.content import PHASE, Citation, Part, Reasoning, Text, TokenLogprob, ToolCall
 from wireglot.ir.loss import Loss, is_blank, losses_of_extra
 from wireglot.ir.outcome import Usage
 from wireglot.ir.stream import (
@@ -67,7 +67,7 @@ class _Part:
         self.end: PartEnd | None = None
         # A part with a signature or fields of its own must leave in one piece with them; so must a call.
         self.live = (type(part) is Text or type(part) is Reasoning) and not (
-            part.signature is not None
+            (part.signature is not None and part.signature.id != PHASE)
             or any(not is_blank(item) for item in own_fields(part.extra, OWN).values())
         )
 

@@ -114,7 +114,7 @@ _USAGE: Final = UsageFields(
 
 def check_usage(raw: Extra) -> tuple[str, ...]:
     """Gemini's servers may write their names either way."""
-    document = raw.fields
+    document = raw.form
     if "prompt_token_count" in document or "total_token_count" in document:
         document = {_UNDERSCORED.sub(lambda found: found[1].upper(), name): n for name, n in document.items()}
     return _USAGE.problems_of(document)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot.dialects.fields import own_fields
+from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_values import parse_logprob
+from wireglot.dialects.untold_usage import Counted, untold
 from wireglot.dialects.usage_checks import split_output
 from wireglot.ir.content import Extra, TokenLogprob
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -49,6 +50,19 @@ _MAX_TOKENS_BELIEVED = 10**9
 _TIERS = {"default": "standard"}
 _TIER_NAMES = {"standard": "default"}
 _KNOWN_TIERS = frozenset({"auto", "standard", "flex", "scale", "priority", "fast"})
+
+_COUNTED: Counted = {
+    "prompt_tokens": None,
+    "completion_tokens": None,
+    "total_tokens": None,
+    "prompt_tokens_details": frozenset({"cached_tokens", "cache_write_tokens", "text_tokens"}),
+    "completion_tokens_details": frozenset({"reasoning_tokens", "text_tokens"}),
+    "cached_tokens": None,
+    "reasoning_tokens": None,
+    "prompt_cache_hit_tokens": None,
+    "prompt_cache_miss_tokens": None,
+}
+"""Tokens of text are what remains of all tokens: other kinds are told beside them."""
 
 
 def parse_stop(raw: Any, calls: bool, refusal: bool) -> Stop:
@@ -131,14 +145,15 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
         cache_write=written,
         output=output,
         reasoning=reasoning,
-        raw=Extra(NAME, raw) if raw else None,
+        raw=Extra(NAME, untold(raw, _COUNTED), raw) if raw else None,
     )
 
 
 def render_usage(usage: Usage, losses: list[Loss]) -> dict[str, Any]:
-    raw = own_fields(usage.raw, NAME)
+    raw = own_form(usage.raw, NAME)
     if raw and counts_of(parse_usage(raw)) == counts_of(usage):
         return dict(raw)
+    losses_of_extra(usage.raw, NAME, "$.usage", losses, "usage.detail")
     if usage.cache_write_long:
         losses.append(
             Loss("$.usage.cache_write_long", "usage.detail", "approximated", "counted with cache_write")

@@ -15,7 +15,7 @@ from wireglot.dialects.openai_chat.extras import (
     put_cache,
 )
 from wireglot.ir.content import Extra, Foreign, Media, Reasoning, Text
-from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.loss import Loss, feature_of, losses_of_extra
 
 _PLAIN_TEXT = frozenset({"type", "text"})
 _LINK = frozenset({"url"})
@@ -201,7 +201,7 @@ def lose_of_text(part: Text, path: str, losses: list[Loss]) -> None:
         losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "no logprobs in requests"))
     if part.signature is not None:
         losses.append(
-            Loss(f"{path}.signature", "reasoning.signature", "dropped", "no place in Chat requests")
+            Loss(f"{path}.signature", feature_of(part.signature), "dropped", "no place in Chat requests")
         )
 
 

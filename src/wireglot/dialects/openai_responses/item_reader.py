@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, own_form
-from wireglot.dialects.openai_responses.items import Carried, light_form
+from wireglot.dialects.openai_responses.items import Carried, light_form, phase_of
 from wireglot.dialects.openai_responses.open_items import OpenItem, OpenItems, OpenPart
 from wireglot.dialects.openai_responses.output import (
     SEAM,
@@ -206,7 +206,11 @@ class ItemReader:
                 self._end_text(other, other.final)
         self.refused = self.refused or refusal
         form = {"item": {"number": item.position, **light_form(item.value)}}
-        part = item.parts[number] = self._open(Text("", refusal=refusal, extra=Extra(NAME, form=form)))
+        phase = None if item.parts else phase_of(item.value, self._context.origin(NAME, self.model))
+        text = Text("", refusal=refusal, signature=phase, extra=Extra(NAME, form=form))
+        late = not item.parts and phase is None
+        part = item.parts[number] = self._open(text)
+        part.late_phase = late
         if not refusal:
             self._hot, self._hot_place = part, (item.position, number)
         return part
@@ -227,12 +231,13 @@ class ItemReader:
     def _end_text(self, part: OpenPart, final: Text | None) -> None:
         if part.index < 0:
             return
-        citations, extra = tuple(part.citations), None
+        citations, phase, extra = tuple(part.citations), None, None
         if final is not None:
             self._complete(part, final.text, final)
             citations, extra = final.citations or citations, final.extra
+            phase = final.signature if part.late_phase else None
         self.release()
-        self._held = PartEnd(part.index, None, citations, extra)
+        self._held = PartEnd(part.index, phase, citations, extra)
         part.index = -1
 
     # Reasoning items

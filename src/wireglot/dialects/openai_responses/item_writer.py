@@ -20,6 +20,7 @@ from wireglot.dialects.openai_responses.output import (
     joined,
     message_fields,
     message_form,
+    phase_said,
     pieces,
     same_message,
 )
@@ -246,7 +247,7 @@ class ItemWriter(ReasoningWriter):
         if self._newest is not item:
             self.release()
         self._newest = item
-        if text.signature is not None:
+        if text.signature is not None and phase_said(text) is None:
             self.release()
             identifier = self.ids.take("reasoning", len(self.items))
             self._whole(carrier(text, text.signature, identifier, self._context))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.envelope import Holder, unseal
@@ -19,6 +20,7 @@ from wireglot.dialects.openai_responses.output import (
 from wireglot.dialects.openai_responses.parts import parse_part
 from wireglot.dialects.openai_responses.spelling import NAME, keep
 from wireglot.ir.content import (
+    PHASE,
     Extra,
     Foreign,
     Media,
@@ -122,7 +124,24 @@ def identity(value: dict[str, Any]) -> set[str]:
     return {value[key] for key in ("id", "call_id") if type(value.get(key)) is str and value[key]}
 
 
-def parse_message(item: Fields) -> MessageItem:
+def phase_of(value: dict[str, Any], origin: Origin) -> Signature | None:
+    """The phase of a message item, as the state of its first text: it must come back to who minted it."""
+    phase = value.get("phase")
+    return Signature(phase, origin, PHASE) if type(phase) is str and phase else None
+
+
+def with_phase(
+    parts: tuple[Text | Media | Foreign, ...], phase: Signature | None
+) -> tuple[Text | Media | Foreign, ...]:
+    if phase is None:
+        return parts
+    for number, part in enumerate(parts):
+        if isinstance(part, Text):
+            return (*parts[:number], replace(part, signature=phase), *parts[number + 1 :])
+    return parts
+
+
+def parse_message(item: Fields, origin: Origin) -> MessageItem:
     raw_role = item.text("role")
     role = _ROLES.get(raw_role)
     if role is None:
@@ -152,6 +171,7 @@ def parse_message(item: Fields) -> MessageItem:
     else:
         raise item.wrong("content", "a string or an array of content parts")
     rest = item.rest(_MESSAGE_KEYS, NAME)
+    parts = with_phase(parts, phase_of(item.value, origin))
     return MessageItem(role, parts, form, rest.fields if rest is not None else {})
 
 

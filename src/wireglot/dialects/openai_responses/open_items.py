@@ -17,13 +17,14 @@ from wireglot.ir.content import Citation, Text
 class OpenPart:
     """A part being streamed: its index in the IR (-1 once it ended) and what of it went out."""
 
-    __slots__ = ("citations", "final", "index", "sent")
+    __slots__ = ("citations", "final", "index", "late_phase", "sent")
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.sent: list[str] = []
         self.citations: list[Citation] = []
         self.final: Text | None = None
+        self.late_phase = False  # the phase of its item may yet be told
 
     def is_begun_by(self, text: str) -> bool:
         """Whether what went out is the beginning of `text`."""

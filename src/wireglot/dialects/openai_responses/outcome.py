@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wireglot.dialects.openai_responses.spelling import NAME
+from wireglot.dialects.untold_usage import Counted, untold
 from wireglot.dialects.usage_checks import split_output
 from wireglot.ir.content import Extra, Part, Text, ToolCall
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -29,6 +30,17 @@ _STATUS: dict[StopReason, tuple[str, str]] = {
     "refused": ("incomplete", "content_filter"),
     "malformed_call": ("failed", ""),
 }
+
+_COUNTED: Counted = {
+    "input_tokens": None,
+    "output_tokens": None,
+    "total_tokens": None,
+    "input_tokens_details": frozenset(
+        {"cached_tokens", "cache_write_tokens", "cache_write_tokens_details", "text_tokens"}
+    ),
+    "output_tokens_details": frozenset({"reasoning_tokens", "text_tokens"}),
+}
+"""Tokens of text are what remains of all tokens: other kinds are told beside them."""
 
 USAGE = "usage."
 """Prefix of a key in a response's extra: a count that the account could not take."""
@@ -91,7 +103,7 @@ def parse_usage(raw: Any) -> Usage | None:
         cache_write_long=long,
         output=split_output(total_out, reasoning or 0),
         reasoning=reasoning,
-        raw=Extra(NAME, form=raw),
+        raw=Extra(NAME, untold(raw, _COUNTED), raw),
     )
 
 
@@ -119,6 +131,7 @@ def render_usage(usage: Usage | None, losses: list[Loss]) -> dict[str, Any]:
     raw = usage.raw
     if raw is not None and raw.dialect == NAME and parse_usage(raw.form) == usage:
         return raw.form
+    losses_of_extra(raw, NAME, "$.usage", losses, "usage.detail")
     if usage.tool_prompt:
         losses.append(Loss("$.usage.tool_prompt", "usage.detail", "approximated", "counted as input"))
     written = usage.cache_write + usage.cache_write_long

@@ -9,7 +9,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.envelope import Holder, seal
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.openai_responses.spelling import NAME
-from wireglot.ir.content import Extra, Media, Reasoning, Signature, Text, ToolCall
+from wireglot.ir.content import PHASE, Extra, Media, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.loss import Loss
 
 PREFIXES = {
@@ -122,9 +122,17 @@ def part_extra(part: Text) -> Extra | None:
     return Extra(NAME, fields, form) if fields or form else None
 
 
+def phase_said(part: Text | Media) -> str | None:
+    """The phase that a text carries for its message item."""
+    signature = part.signature
+    return signature.data if signature is not None and signature.id == PHASE else None
+
+
 def same_message(before: Text, part: Text) -> bool:
     """Whether two neighbouring texts stand in one message item. Other dialects' neighbours do."""
     one, other = message_form(before), message_form(part)
+    if phase_said(part) is not None and not other:
+        return False  # it begins an item: another client gave back what stood on its first text
     return one.get("number") == other.get("number") and one.get("id") == other.get("id")
 
 

@@ -206,7 +206,7 @@ class _Messages:
                     # An item reference may leave its type out.
                     self.add_foreign(item, "item_reference")
                     return
-                message = parse_message(item)
+                message = parse_message(item, Origin(NAME))
                 if message.role != "assistant":
                     self.waiting = None
                 extra = Extra(NAME, message.fields, message.form)

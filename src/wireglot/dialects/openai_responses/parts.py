@@ -11,7 +11,7 @@ from wireglot.dialects.openai_responses.output import (
 )
 from wireglot.dialects.openai_responses.spelling import NAME, keep, parse_cache, put_back, render_cache
 from wireglot.dialects.openai_values import BREAKPOINT, cited_span, parse_logprob, render_logprobs
-from wireglot.ir.content import Citation, Extra, Foreign, Media, Text, TokenLogprob
+from wireglot.ir.content import PHASE, Citation, Extra, Foreign, Media, Text, TokenLogprob
 from wireglot.ir.loss import Loss, losses_of_extra
 
 _TEXT_TYPES = frozenset({"input_text", "output_text", "text"})
@@ -167,7 +167,7 @@ def is_plain(part: Any) -> bool:
         and not part.refusal
         and not part.citations
         and not part.logprobs
-        and part.signature is None
+        and (part.signature is None or part.signature.id == PHASE)
         and part.cache is None
         and _says_nothing(part.extra)
     )

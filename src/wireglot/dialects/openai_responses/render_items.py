@@ -10,11 +10,22 @@ from wireglot.dialects.openai_responses.media import render_media
 from wireglot.dialects.openai_responses.output import (
     joined,
     message_form,
+    phase_said,
 )
 from wireglot.dialects.openai_responses.parts import is_plain, render_text
 from wireglot.dialects.openai_responses.spelling import NAME, put_back
 from wireglot.dialects.unknown_fields import WITHOUT
-from wireglot.ir.content import Foreign, Media, Message, Reasoning, ResultPart, Text, ToolCall, ToolResult
+from wireglot.ir.content import (
+    PHASE,
+    Foreign,
+    Media,
+    Message,
+    Reasoning,
+    ResultPart,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.wire.json import BadJson, decode
 
@@ -169,8 +180,8 @@ def render_foreign(part: Foreign, path: str, losses: list[Loss]) -> dict[str, An
 
 
 def declare_signature(part: Text | Media | ToolCall, path: str, losses: list[Loss]) -> None:
-    """Toward an upstream, only reasoning items carry signed state."""
-    if part.signature is not None:
+    """Toward an upstream, only reasoning items carry signed state; a phase stands on its message item."""
+    if part.signature is not None and part.signature.id != PHASE:
         losses.append(
             Loss(
                 f"{path}.signature",
@@ -216,13 +227,20 @@ def render_message(
     identifier = form.get("id")
     if identifier is not None and not (type(identifier) is str and is_minted(identifier)):
         item["id"] = identifier
-    for key in ("status", "phase"):
-        if key in form:
-            item[key] = form[key]
+    if "status" in form:
+        item["status"] = form["status"]
+    phase = form["phase"] if "phase" in form else _phase_among(content)
+    if phase is not None:
+        item["phase"] = phase
     item["content"] = values
     if form.get("string") and len(content) == 1 and is_plain(content[0][1]) and len(values) == 1:
         item["content"] = values[0]["text"]
     return put_back(item, message.extra)
+
+
+def _phase_among(content: list[tuple[int, Text | Media | Foreign]]) -> str | None:
+    said = (phase_said(part) for _, part in content if isinstance(part, Text))
+    return next((phase for phase in said if phase is not None), None)
 
 
 _ROLE_NAMES = {"user": "user", "assistant": "assistant", "system": "developer"}

@@ -35,6 +35,7 @@ from wireglot.dialects.openai_responses.output import (
     message_fields,
     message_form,
     native_id,
+    phase_said,
     reasoning_id,
     response_id,
     same_message,
@@ -145,7 +146,7 @@ def parse_output_item(
                 return [Foreign(NAME, kind, item.value)]  # a compacted conversation, not an answer
             if role is None:
                 item = Fields({**item.value, "role": "assistant"}, item.path, item.fault)
-            return list(message_parts(parse_message(item), number))
+            return list(message_parts(parse_message(item, origin), number))
         case "function_call" | "custom_tool_call":
             return [parse_call(item, context, identifier, str(number))]
         case "reasoning":
@@ -294,7 +295,7 @@ def render_output_items(
                     items.append(value)
             case ToolResult():
                 losses.append(Loss(path, "content.position", "dropped", "a tool result in an answer"))
-        if isinstance(part, Text | Media) and part.signature is not None:
+        if isinstance(part, Text | Media) and part.signature is not None and phase_said(part) is None:
             items.append(carrier(part, part.signature, ids.take("reasoning", len(items)), context))
             before = None
     last = items[-1] if items else {}
@@ -331,8 +332,9 @@ def open_message(part: Text, identifier: str) -> dict[str, Any]:
         "role": "assistant",
         "content": [],
     }
-    if "phase" in form:
-        item["phase"] = form["phase"]
+    phase = form.get("phase", phase_said(part))
+    if phase is not None:
+        item["phase"] = phase
     item.update(form.get("blank", {}))
     item.update(message_fields(part))
     return item

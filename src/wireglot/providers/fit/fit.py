@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from wireglot.dialects.base import Context
-from wireglot.ir.content import Foreign, Reasoning
+from wireglot.ir.content import Foreign
 from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.request import Request, Sampling
 from wireglot.ir.trail import Trail
@@ -16,11 +16,11 @@ from wireglot.providers.fit.ids import fit_call_ids
 from wireglot.providers.fit.markers import fit_cache_markers
 from wireglot.providers.fit.output import ask_for_output, fit_output_schema
 from wireglot.providers.fit.parts import fit_messages, sign_calls
+from wireglot.providers.fit.pieces import join_pieces
 from wireglot.providers.fit.spelling import spell_for
 from wireglot.providers.fit.state import refuse_nothing, without_state
 from wireglot.providers.fit.survey import survey
 from wireglot.providers.fit.thinking import fit_thinking, stop_thinking_in_loop, thinks
-from wireglot.providers.fit.thoughts import join_thoughts
 from wireglot.providers.fit.tools import fit_tool_choice, fit_tools
 from wireglot.providers.fit.turns import fit_ends, place_system
 from wireglot.providers.limits import ALL_SAMPLING, ALL_SETTINGS, DEFAULT_SAMPLING, Limits
@@ -42,7 +42,7 @@ def fit(
     in_pieces: bool = False,
 ) -> Fitted:
     """`regroup` merges neighbours into alternating turns: for a request that came from another dialect.
-    `in_pieces`: its dialect's clients send thoughts back as a stream has cut them."""
+    `in_pieces`: its dialect's clients send answers back as a stream has cut them."""
     losses: list[Loss] = []
     trail = Trail(request)
     seen = survey(request.messages)
@@ -53,11 +53,11 @@ def fit(
         request = without_state(request, losses, trail, Foreign in seen.kinds)
     if Foreign in seen.kinds and (regroup or not limits.midway_tools):
         request = join_declared_tools(request, losses, trail)
-    if in_pieces and Reasoning in seen.kinds:
-        request = join_thoughts(request, limits, context, dialect, losses=losses, trail=trail)
     messages = place_system(request.messages, limits, losses, trail)
     if regroup and (seen.neighbours or messages is not request.messages):
         messages = merge_neighbours(messages, dialect, losses, trail)
+    if in_pieces:
+        messages = join_pieces(messages, limits, context, dialect, losses=losses, trail=trail)
     messages = repair_pairs(
         messages, losses, trail, lambda call_id, ordinal: context.new_id("call", call_id, str(ordinal))
     )

@@ -107,3 +107,30 @@ def test_an_empty_text_beside_calls_is_none_where_blank_text_is_refused(
         body, source="openai-chat", target="openai-chat", model=model, provider=provider, context=CONTEXT
     )
     assert sent.value["messages"][1]["content"] == content
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai-responses"])
+def test_a_streamed_text_is_one_text_with_its_blanks(target: str) -> None:
+    """[X1] google-genai keeps one content for each chunk: `Hello`, ` `, `world` is `Hello world`."""
+    pieces = [{"role": "model", "parts": [{"text": text}]} for text in ("Hello", " ", "world", "\n")]
+    question = {"role": "user", "parts": [{"text": "?"}]}
+    sent = translate_request(
+        {"contents": [question, *pieces, question]}, source="gemini", target=target, model="m"
+    )
+    turns = sent.value["input" if target == "openai-responses" else "messages"]
+    content = turns[1]["content"]
+    text = content if isinstance(content, str) else "".join(part["text"] for part in content)
+    assert (len(turns), text) == (3, "Hello world\n")
+    assert isinstance(content, str) or len(content) == 1
+    assert [loss for loss in sent.losses if loss.feature == "content.empty"] == []
+
+
+def test_thoughts_of_one_turn_are_joined_over_contents() -> None:
+    """[X1] Thoughts are cut the same way."""
+    body = gemini()
+    thoughts = [{"role": "model", "parts": [thought(text)]} for text in ("I look it ", "up.")]
+    body["contents"][1:1] = thoughts
+    sent = translate_request(
+        body, source="gemini", target="openai-chat", model="kimi-k2.6", provider="kimi", context=CONTEXT
+    )
+    assert sent.value["messages"][1]["reasoning_content"] == "I look it up."

@@ -1,0 +1,30 @@
+"""What an account of tokens says beside the tokens that are counted: cost, times, modalities, searches.
+
+It stands in the fields of `Usage.raw`, beside the account as it came, and every other dialect declares it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from wireglot.dialects.unknown_fields import is_hollow
+
+Counted = Mapping[str, frozenset[str] | None]
+"""Fields that are counted, or say again what is; with the fields inside where it is an object."""
+
+
+def untold(raw: dict[str, Any], counted: Counted) -> dict[str, Any]:
+    """What the counts do not hold, by its path. Zeros and empties are nothing that could be told."""
+    out: dict[str, Any] = {}
+    for key, value in raw.items():
+        if key not in counted:
+            if not is_hollow(value):
+                out[key] = value
+            continue
+        inside = counted[key]
+        if inside is not None and type(value) is dict and not value.keys() <= inside:
+            for name, item in value.items():
+                if name not in inside and not is_hollow(item):
+                    out[f"{key}.{name}"] = item
+    return out

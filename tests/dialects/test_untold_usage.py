@@ -1,0 +1,67 @@
+"""What an account of tokens says beside its counts is told to be missing, wherever it goes."""
+
+import pytest
+
+from wireglot import translate_response
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect
+from wireglot.ir.content import Text
+from wireglot.ir.outcome import Response, Stop
+
+ACCOUNTS = [
+    (
+        "anthropic",
+        "usage",
+        {"input_tokens": 3, "output_tokens": 2},
+        {"server_tool_use": {"web_search_requests": 1}},
+    ),
+    ("anthropic", "usage", {"input_tokens": 3, "output_tokens": 2}, {"inference_geo": "eu"}),
+    ("openai-chat", "usage", {"prompt_tokens": 3, "completion_tokens": 2}, {"cost": 0.000003}),
+    ("openai-chat", "usage", {"prompt_tokens": 3, "completion_tokens": 2}, {"completion_time": 0.5}),
+    ("openai-responses", "usage", {"input_tokens": 3, "output_tokens": 2}, {"cost_in_usd_ticks": 7}),
+    (
+        "gemini",
+        "usageMetadata",
+        {"promptTokenCount": 3, "candidatesTokenCount": 2},
+        {
+            "promptTokensDetails": [
+                {"modality": "TEXT", "tokenCount": 1},
+                {"modality": "AUDIO", "tokenCount": 2},
+            ]
+        },
+    ),
+    (
+        "gemini",
+        "usageMetadata",
+        {"promptTokenCount": 3, "candidatesTokenCount": 2},
+        {"trafficType": "PROVISIONED_THROUGHPUT"},
+    ),
+]
+NOTHING_NEW = [
+    ("anthropic", "usage", {"input_tokens": 3}, {"inference_geo": "not_available", "cache_creation": {}}),
+    ("openai-chat", "usage", {"prompt_tokens": 3}, {"prompt_tokens_details": {"text_tokens": 3, "audio_tokens": 0}}),
+    ("gemini", "usageMetadata", {"promptTokenCount": 3}, {"promptTokensDetails": [{"modality": "TEXT", "tokenCount": 3}]}),
+    ("gemini", "usageMetadata", {"promptTokenCount": 3}, {"trafficType": "ON_DEMAND"}),
+]  # fmt: skip
+
+
+def losses(source: str, key: str, usage: dict, target: str) -> list[str]:
+    said = Response("id_1", "m", (Text("Hi"),), Stop("end"))
+    body = {**dialect(source).render_response(said, Context()).value, key: usage}
+    rendered = translate_response(body, source=source, target=target)
+    return [loss.path for loss in rendered.losses if loss.feature == "usage.detail"]
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai-responses", "gemini"])
+@pytest.mark.parametrize(("source", "key", "counts", "more"), ACCOUNTS)
+def test_what_is_no_count_is_declared(source, key, counts, more, target):
+    """[X11] Cost, times, searches, modalities: carried in the own dialect, declared in every other."""
+    expected = [] if source == target else [f"$.usage.{name}" for name in more]
+    assert losses(source, key, counts | more, target) == expected
+
+
+@pytest.mark.parametrize(("source", "key", "counts", "more"), NOTHING_NEW)
+def test_what_says_a_count_again_is_no_loss(source, key, counts, more):
+    """[X11] A warning on every answer is a warning nobody reads."""
+    for target in {"anthropic", "openai-chat", "openai-responses", "gemini"} - {source}:
+        assert losses(source, key, counts | more, target) == []
