@@ -94,6 +94,14 @@ class Thread(msgspec.Struct, frozen=True):
     body: dict[str, Any]
 
 
+class AskedModel(msgspec.Struct, frozen=True):
+    """Bytes that pass through, and the model that was asked -> the same bytes with its name."""
+
+    in_answer: Callable[[bytes, str], bytes]
+    in_opening: Callable[[bytes, str], bytes]
+    """Of a stream, up to its first event that is part of an answer."""
+
+
 class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What the dialect's clients send and expect."""
 
@@ -154,6 +162,9 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Further headers in which clients look for the id of their request."""
     spent_quota: ErrorKind = "rate_limit"
     """What a budget that is spent is called."""
+    asked_model: AskedModel | None = None
+    """Clients compare the model of an answer with the one they asked for: they are told that one. None: they
+    are told who answered."""
 
 
 # --- an upstream
@@ -260,9 +271,9 @@ class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What becomes of the state that models leave in their answers and want back with the next question."""
 
     # Of clients.
-    returns: Literal["all", "own", "leading"]
-    """What clients send back: all that they were given; what the dialect's own family minted; or all but what
-    was minted behind the text that it signs (see `signs_texts`)."""
+    returns: Literal["all", "own"]
+    """What clients can be relied upon to send back: all that they were given, or what the dialect's own
+    family minted."""
     drops_thoughts: bool = False
     """Clients often send an answer back without its reasoning."""
     returns_pieces: bool = False

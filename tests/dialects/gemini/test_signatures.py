@@ -3,11 +3,12 @@
 import pytest
 
 from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import UNREADABLE, seal, unseal
+from wireglot.dialects.envelope import PLACEHOLDERS, UNREADABLE, seal, unseal
 from wireglot.dialects.gemini import DIALECT
 from wireglot.ir.content import Message, Origin, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request
+from wireglot.translate import translate_request
 
 CONTEXT = Context(provider="google", model="gemini-3-pro", account="a")
 CLAUDE = Signature("EqQB", Origin("anthropic", "anthropic", "claude", "b"))
@@ -40,11 +41,27 @@ def render(*parts):
         {"executableCode": {"code": "1", "language": "PYTHON"}, "thoughtSignature": "QUJD"},
         {"toolCall": {"id": "1", "toolType": "X", "args": {}}, "thoughtSignature": "QUJD"},
         {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "skip_thought_signature_validator"},
+        {"text": "hm", "thought": True, "thoughtSignature": "context_engineering_is_the_way_to_go"},
+        {"text": "a", "thoughtSignature": "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="},
     ],
 )
 def test_a_signature_on_any_part_is_replayed_on_that_part(part):
-    """R-DA-01, R-DA-02, R-DA-03, PAINS A1; the documented bypass is a signature like any other."""
+    """R-DA-01, R-DA-02, R-DA-03, PAINS A1; so is the documented bypass, which is no state."""
     assert render(*parse(part)) == ([part], [])
+
+
+@pytest.mark.parametrize("placeholder", sorted(PLACEHOLDERS))
+def test_a_placeholder_is_no_state(placeholder):
+    """[L2] Gemini CLI writes it on calls that came without a signature: whoever is asked next lost nothing."""
+    part = {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": placeholder}
+    (call,) = parse(part)
+    assert call.signature is None
+    request = {"contents": [{"role": "user", "parts": [{"text": "?"}]}, {"role": "model", "parts": [part]}]}
+    answered = {"functionResponse": {"name": "f", "response": {"output": "x"}}}
+    request["contents"].append({"role": "user", "parts": [answered]})
+    for target in ("anthropic", "openai-chat", "openai-responses", "gemini"):
+        rendered = translate_request(request, source="gemini", target=target, model="m")
+        assert "reasoning.signature" not in [loss.feature for loss in rendered.losses]
 
 
 def test_snake_case_signatures_are_read():

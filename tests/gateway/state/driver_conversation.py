@@ -12,6 +12,7 @@ from typing import Final, Self
 
 import msgspec
 
+from tests.gateway.state.client_shapes import SHAPES
 from tests.gateway.state.doubles import Claude, Double, Gemini, Kimi, OpenAi
 from tests.gateway.state.doubles.script import asked
 from tests.gateway.state.driver import CLIENTS, Client, Seen
@@ -77,7 +78,14 @@ class House:
         self.gateway.__exit__(None, None, None)
         self._start()
 
+    def worker(self) -> LiveGateway:
+        """One more process over the same data, as workers of one machine are."""
+        return self._made()
+
     def _start(self) -> None:
+        self.gateway = self._made().__enter__()
+
+    def _made(self) -> LiveGateway:
         lines = []
         for name, upstream in self.upstreams.items():
             keys = ", ".join(f'"key-{number}-of-{name}-0123456789"' for number in range(self.keys))
@@ -93,7 +101,7 @@ class House:
         lines += [f'"{name}" = "{each.provider}/{each.model}"' for name, each in self.upstreams.items()]
         lines.append(self.models)
         environ = {"XDG_DATA_HOME": str(self.folder)}
-        self.gateway = LiveGateway("\n".join(lines) + "\n", environ=environ).__enter__()
+        return LiveGateway("\n".join(lines) + "\n", environ=environ)
 
     def answered(self, seen: Seen) -> str:
         """The upstream that gave an answer, as the gateway tells."""
@@ -108,7 +116,7 @@ class Conversation:
         self.token = secrets.token_hex(4)
         self.house = house
         self.model = model
-        self.client: Client = CLIENTS[client](model, house.gateway.url)
+        self.client: Client = ({**CLIENTS, **SHAPES})[client](model, house.gateway.url)
         self.seen: list[tuple[str, Seen]] = []
         self._questions = 0
 

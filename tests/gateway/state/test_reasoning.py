@@ -92,7 +92,6 @@ def test_an_answer_without_state_is_not_kept() -> None:
     [
         ("anthropic", MODELS["anthropic"]),
         ("openai-responses", MODELS["openai"]),
-        ("openai-responses", MODELS["gemini"]),
         ("gemini-simple", MODELS["gemini"]),
         ("openai-chat", "kimi/moonshot-v1-8k"),
     ],

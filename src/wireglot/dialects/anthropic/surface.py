@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from wireglot.dialects.anthropic.asked_model import in_answer, in_opening
 from wireglot.dialects.anthropic.counts import COUNTS
 from wireglot.dialects.anthropic.models import MODELS
 from wireglot.dialects.anthropic.names import NAME
@@ -13,7 +14,16 @@ from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, one_answer, w
 from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.statuses import UPSTREAM_AUTH, own_status
-from wireglot.dialects.surface import ClientSide, Probe, ReasoningState, Route, Surface, Thread, UpstreamSide
+from wireglot.dialects.surface import (
+    AskedModel,
+    ClientSide,
+    Probe,
+    ReasoningState,
+    Route,
+    Surface,
+    Thread,
+    UpstreamSide,
+)
 from wireglot.dialects.usage_checks import REASONING, WRITTEN, Numbers, UsageFields
 from wireglot.ir.errors import ApiError
 
@@ -119,6 +129,7 @@ SURFACE: Final = Surface(
         words=WORDS,
         call_prefix="toolu",
         identity_headers=("request-id",),
+        asked_model=AskedModel(in_answer, in_opening),
     ),
     upstream=UpstreamSide(
         paths={
@@ -135,8 +146,7 @@ SURFACE: Final = Surface(
     status=status,
     tap=MessageTap,
     glance=glance,
-    # Clients send the blocks before their calls back; only the end of an answer has no place.
-    reasoning=ReasoningState(returns="leading", thinks_only_with_state=True, is_refusal=is_refusal),
+    reasoning=ReasoningState(returns="own", thinks_only_with_state=True, is_refusal=is_refusal),
     models=MODELS,
     counts=COUNTS,
     check_usage=_USAGE.problems,

@@ -6,6 +6,7 @@ from typing import Any
 
 from wireglot.dialects.arguments import arguments_text
 from wireglot.dialects.base import Context
+from wireglot.dialects.envelope import PLACEHOLDERS
 from wireglot.dialects.fields import Fields
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.media import nested_rest, parse_blob, parse_file
@@ -66,7 +67,7 @@ class PartParser:
     def sign(self, part: Fields) -> tuple[Signature | None, bool]:
         """The part's signature, and whether it stands for redacted reasoning."""
         text = part.text_or("thoughtSignature")
-        if not text:
+        if not text or text in PLACEHOLDERS:
             return None, False
         if self.origin is not None:
             return Signature(text, self.origin), False
@@ -75,13 +76,18 @@ class PartParser:
             return None, False
         return sealed.signature, sealed.holder == "redacted"
 
+    def _placeholder(self, part: Fields) -> dict[str, Any]:
+        """Spelling: the part goes back to its own dialect as it came."""
+        stated = part.value.get("thoughtSignature")
+        return {"thoughtSignature": stated} if type(stated) is str and stated in PLACEHOLDERS else {}
+
     def _text(self, part: Fields, text: str) -> Text | Reasoning:
         signature, redacted = self.sign(part)
         given = part.value
-        form: dict[str, Any] = {}
+        form: dict[str, Any] = self._placeholder(part)
         if "text" not in given or given["text"] is None:
             form["part"] = "bare"
-        elif not text and signature is None:
+        elif not text and signature is None and not form:
             form["part"] = "empty"
         if given.get("thought") is True or redacted:
             return Reasoning(text, signature, redacted, part.rest(_THOUGHT, OWN, form))
@@ -94,7 +100,7 @@ class PartParser:
             return Foreign(OWN, "functionCall", part.value)
         if not stated:
             raise call.wrong("name", "a function name")
-        form: dict[str, Any] = {}
+        form: dict[str, Any] = self._placeholder(part)
         name = plain_name(stated)
         if name != stated:
             form["name"] = stated

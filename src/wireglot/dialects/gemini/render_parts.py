@@ -67,7 +67,13 @@ class PartRenderer:
             rendered = self.signed(rendered, part.signature, "text", path)
             if not part.text and "thoughtSignature" not in rendered:
                 return None
-        return put_back(rendered, part.extra)
+        return put_back(self._bypassed(rendered, form), part.extra)
+
+    def _bypassed(self, rendered: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
+        """A client's own placeholder, where nothing better is known."""
+        if self.side == "upstream" and "thoughtSignature" in form:
+            rendered.setdefault("thoughtSignature", form["thoughtSignature"])
+        return rendered
 
     def _lose_signature(self, part: Text | Media, path: str) -> None:
         if part.signature is not None:
@@ -123,7 +129,7 @@ class PartRenderer:
         )
         if signature:
             rendered["thoughtSignature"] = signature
-        return put_back(rendered, part.extra)
+        return put_back(self._bypassed(rendered, form), part.extra)
 
     def call(self, part: ToolCall, path: str) -> dict[str, Any]:
         out = self.losses
@@ -149,7 +155,7 @@ class PartRenderer:
                 out.append(Loss(f"{path}.arguments", "tool_call.arguments", "emulated", WRAPPED))
         self.names[part.id] = call["name"]
         rendered = self.signed({"functionCall": call}, part.signature, "call", path)
-        return put_back(rendered, part.extra)
+        return put_back(self._bypassed(rendered, form), part.extra)
 
     def _hides_id(self, identifier: str, absent: bool) -> bool:
         """An id we made up means nothing to Google; a client is told it, so that it can answer by it."""

@@ -58,6 +58,9 @@ class Delivery:
             record.stopped(seen.stop)
             if keeps:
                 await self._keep_raw(exchange, target, prepared, body)
+            asked = exchange.job.surface.client.asked_model
+            if asked is not None:
+                body = asked.in_answer(body, exchange.job.model)
             self._send_whole(exchange, body)
             return
         response = self._parsed(target, prepared, body)
@@ -105,10 +108,13 @@ class Delivery:
         if aliases:
             restored = tuple(aliases.restore(part) for part in response.content)
             response = msgspec.structs.replace(response, content=restored)
+        answered_by = response.model
         client = dialect(exchange.job.dialect)
+        if client.surface.client.asked_model is not None:
+            response = msgspec.structs.replace(response, model=exchange.job.model)
         rendered = client.render_response(response, prepared.context, prepared.request)
         record.used(response.usage)
-        record.stopped(response.stop.reason, response.model)
+        record.stopped(response.stop.reason, answered_by)
         if rendered.losses:
             record.lost(rendered.losses)
             if exchange.tells_losses:

@@ -177,6 +177,9 @@ class Passthrough:
         self._opening_events = []
         self._opening = None
         held, self._buffer = bytes(self._buffer), bytearray()
+        job = self._exchange.job
+        if job.surface.client.asked_model is not None:
+            held = job.surface.client.asked_model.in_opening(held, job.model)
         self._take(held)
 
     def _take(self, data: bytes) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from wireglot.dialects.base import StreamWriter
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.request.client_stream import ClientStream
@@ -79,6 +81,8 @@ class Translation:
                 return
             self._begun = True
             events, self._buffer = self._buffer, []
+            if self._exchange.job.surface.client.asked_model is not None:
+                events = [self._as_asked(event) for event in events]
         for event in events:
             kind = type(event)
             if kind is UsageReport or kind is Finish or kind is Start:
@@ -99,6 +103,11 @@ class Translation:
         data = self.writer.write(events)
         if data:
             self._client.write(data)
+
+    def _as_asked(self, event: Event) -> Event:
+        if type(event) is not Start:
+            return event
+        return msgspec.structs.replace(event, model=self._exchange.job.model)
 
     def response(self) -> Response | None:
         if self._pending is None or self._folding is None:

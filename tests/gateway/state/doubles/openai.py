@@ -209,14 +209,15 @@ class OpenAi(Double):
             if item.get("type") != "reasoning":
                 continue
             self._check_blob(item, account)
-            if item["id"] in given:
+            identifier = self._valid[item["encrypted_content"]].bound  # Codex leaves the item's own out
+            if identifier in given:
                 raise Refused(
-                    f"Duplicate item found with id {item['id']}. Remove duplicate items and try again."
+                    f"Duplicate item found with id {identifier}. Remove duplicate items and try again."
                 )
-            given.add(item["id"])
+            given.add(identifier)
             if index + 1 == len(items) or not _is_models(items[index + 1]):
                 raise Refused(
-                    f"Item '{item['id']}' of type 'reasoning' was provided without its required following item."
+                    f"Item '{identifier}' of type 'reasoning' was provided without its required following item."
                 )
         for item in items:
             reason = self._reasons.get(item.get("id", ""))
@@ -238,7 +239,7 @@ class OpenAi(Double):
                 status=404,
             )
         minted = self.known(blob, account)
-        if minted is None or minted.bound != item.get("id"):
+        if minted is None or item.get("id", minted.bound) != minted.bound:
             raise Refused(
                 f"The encrypted content {blob[:4]}...{blob[-4:]} could not be verified. Reason: Encrypted content "
                 "could not be decrypted or parsed.",

@@ -1,21 +1,24 @@
 """Under which names a turn of a conversation is kept: by all that was said before it, and by its calls.
 
 A name is made of what every client shows of a turn, so that it is found again whatever dialect echoes it:
-texts, calls with their ids and arguments, and the ids of results. System texts and reasoning do not count:
-clients rewrite the former and drop the latter. Names are keyed with the gateway's secret, so that a look into
-the store does not tell whether somebody said a certain thing.
+texts, calls with their arguments, and that there were results. System texts and reasoning do not count:
+clients rewrite the former and drop the latter. Ids tell one turn from another that says the same, where the
+client sends them back; some leave them out or change them, and then content and place are all there is.
+Names are keyed with the gateway's secret, so that a look into the store does not tell whether somebody said a
+certain thing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
+from wireglot.dialects.base import is_minted
 from wireglot.ir.content import Foreign, Media, Message, Part, Text, ToolCall, ToolResult
 from wireglot.wire.json import BadJson, decode, encode
 
@@ -39,8 +42,10 @@ class Turn(msgspec.Struct, frozen=True):
     content: tuple[Part, ...]
     shown: bytes
     """What any client shows of it (see `visible`)."""
+    said: bytes
+    """The same without the ids of its calls."""
     prefix: bytes
-    """Of all that was said before it."""
+    """Of all that was said before it, without ids."""
 
 
 class History(msgspec.Struct, frozen=True):
@@ -66,10 +71,10 @@ def read_history(messages: Sequence[Message]) -> History:
             content = message.content
             if end > index + 1:
                 content = tuple(part for each in messages[index:end] for part in each.content)
-            shown = visible(content)
-            turns.append(Turn(index, end, content, shown, chain.digest()))
+            shown, said = visible(content), without_ids(content)
+            turns.append(Turn(index, end, content, shown=shown, said=said, prefix=chain.digest()))
             chain.update(b"a")
-            chain.update(shown)
+            chain.update(said)
             index = end
             continue
         index += 1
@@ -78,6 +83,14 @@ def read_history(messages: Sequence[Message]) -> History:
 
 def visible(content: Iterable[Part]) -> bytes:
     """What any client shows of an answer, the same for all that show the same."""
+    return _outline(content, call_key)
+
+
+def without_ids(content: Iterable[Part]) -> bytes:
+    return _outline(content, _call_content)
+
+
+def _outline(content: Iterable[Part], key: Callable[[ToolCall], tuple[str, ...]]) -> bytes:
     texts: list[str] = []
     refusals: list[str] = []
     calls: list[tuple[str, ...]] = []
@@ -85,12 +98,27 @@ def visible(content: Iterable[Part]) -> bytes:
         if type(part) is Text:
             (refusals if part.refusal else texts).append(part.text)
         elif type(part) is ToolCall:
-            calls.append(call_key(part))
+            calls.append(key(part))
     return encode(["".join(texts).strip(), "".join(refusals).strip(), calls])
 
 
 def call_key(call: ToolCall) -> tuple[str, ...]:
-    return call.id, call.name, call.namespace, _arguments(call)
+    return (_told_id(call), *_call_content(call))
+
+
+def _call_content(call: ToolCall) -> tuple[str, ...]:
+    return call.name, call.namespace, _arguments(call)
+
+
+def _told_id(call: ToolCall) -> str:
+    """The id that the client was told. Gemini CLI 0.61 puts the tool's name before every one."""
+    return call.id.removeprefix(f"{call.name}__")
+
+
+def may_be_same(sent: ToolCall, kept: ToolCall) -> bool:
+    """Whether the id of a call that says the same does not prove it another one: it is one that we made up
+    where there was none, one that tells nothing, or the kept one with something around it."""
+    return is_minted(sent.id) or kept.id in sent.id or _RECURRING.fullmatch(kept.id) is not None
 
 
 def _arguments(call: ToolCall) -> str:
@@ -129,7 +157,7 @@ def _said(content: Iterable[Part]) -> Iterator[bytes]:
             if text:
                 yield encode(["t", text])
         elif type(part) is ToolResult:
-            yield encode(["r", part.call_id])
+            yield b"r"
         elif type(part) is Media:
             held = part.data or part.text or part.url or part.file_id or ""
             yield encode(["m", part.kind, len(held), held[-_TAIL_LETTERS:]])
@@ -148,6 +176,11 @@ class Namer:
     def exact(self, prefix: bytes, shown: bytes) -> str:
         """The turn behind this very conversation."""
         return self._name(b"turn", prefix, shown)
+
+    def placed(self, prefix: bytes, said: bytes) -> str:
+        """The same by content and place alone, for clients that do not send ids back as they came. Two of
+        one caller's conversations may be equal so far: a session that the client names tells them apart."""
+        return self._name(b"place", self._session.encode("utf-8", "replace"), prefix, said)
 
     def loose(self, content: Iterable[Part]) -> list[str]:
         """The turn wherever it stands: by each of its calls, or by its text. For clients that edit or shorten

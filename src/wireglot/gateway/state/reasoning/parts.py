@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from wireglot.dialects.base import UNREADABLE
-from wireglot.gateway.state.reasoning.names import Turn, call_key, visible
+from wireglot.gateway.state.reasoning.names import Turn, call_key, may_be_same, without_ids
 from wireglot.ir.content import Media, Part, Reasoning, Signature, Text, ToolCall
 
 _TURN_BYTES_MOST: Final = 1 << 20
@@ -81,30 +81,68 @@ def worth_keeping(content: tuple[Part, ...], text_counts: bool) -> tuple[Part, .
     return tuple(part for part in content if type(part) is not Reasoning or part.signature is not None)
 
 
-def restored(turn: Turn, kept: tuple[Part, ...], by_name: bool) -> tuple[Part, ...] | None:
+class Restored(msgspec.Struct, frozen=True):
+    content: tuple[Part, ...]
+    renamed: dict[str, str] = {}
+    """Ids of calls as the client wrote them, and as they were: its results name them too."""
+
+
+def restored(turn: Turn, kept: tuple[Part, ...], by_name: bool) -> Restored | None:
     """A turn as a client sent it, with what is kept of it; None where that brings nothing."""
     content = turn.content
-    if turn.shown != visible(kept):
-        return _in_part(content, kept)
-    return _whole(content, kept) if _state(kept, by_name) - _state(content, by_name) else None
+    if turn.said != without_ids(kept) or not _same_calls(content, kept):
+        partly = _in_part(content, kept)
+        return Restored(partly) if partly is not None else None
+    if _places(content, by_name, kept) == _places(kept, by_name, kept):
+        return None
+    renamed = {
+        sent.id: own.id for sent, own in zip(_calls(content), _calls(kept), strict=True) if sent.id != own.id
+    }
+    return Restored(_whole(content, kept), renamed)
 
 
-def _state(content: Iterable[Part], by_name: bool = False) -> Counter[tuple[str, ...]]:
-    state: Counter[tuple[str, ...]] = Counter()
+def _calls(content: Iterable[Part]) -> list[ToolCall]:
+    return [part for part in content if type(part) is ToolCall]
+
+
+def _same_calls(content: Iterable[Part], kept: Iterable[Part]) -> bool:
+    """Of calls that say the same, in the same order."""
+    pairs = zip(_calls(content), _calls(kept), strict=True)
+    return all(call_key(sent) == call_key(own) or may_be_same(sent, own) for sent, own in pairs)
+
+
+def _places(content: Iterable[Part], by_name: bool, kept: tuple[Part, ...]) -> list[tuple[str, ...]]:
+    """The state of a turn, each piece in its place among texts and calls. Thoughts that nobody signed count
+    only where some of the kept ones are such."""
+    unsigned = any(type(part) is Reasoning and part.signature is None for part in kept)
+    places: list[tuple[str, ...]] = []
     for part in content:
-        signature = signature_of(part)
-        data = signature.data if signature is not None else ""
-        minter = signature.origin.provider if signature is not None and by_name else ""
-        if type(part) is Reasoning and not part.redacted:
-            state[part.text, data, minter] += 1  # the text is bound to its signature, or is all there is
-        elif signature is not None:
-            state["", data, minter] += 1
-    return state
+        piece = _piece(part, by_name)
+        if piece is not None and (unsigned or piece[1]):
+            places.append(piece)
+        if type(part) is Text and part.text.strip() and places[-1:] != [("text",)]:
+            places.append(("text",))
+        elif type(part) is ToolCall:
+            places.append(("call",))
+    return places
+
+
+def _piece(part: Part, by_name: bool) -> tuple[str, ...] | None:
+    signature = signature_of(part)
+    data = signature.data if signature is not None else ""
+    minter = signature.origin.provider if signature is not None and by_name else ""
+    if type(part) is Reasoning and not part.redacted:
+        return part.text, data, minter  # the text is bound to its signature, or is all there is
+    return ("", data, minter) if signature is not None else None
+
+
+def _state(content: Iterable[Part]) -> Counter[tuple[str, ...]]:
+    return Counter(piece for part in content if (piece := _piece(part, by_name=False)) is not None)
 
 
 def _whole(content: tuple[Part, ...], kept: tuple[Part, ...]) -> tuple[Part, ...]:
     """The kept turn, with the client's own marks: those for prompt caching."""
-    calls = iter([part for part in content if type(part) is ToolCall])
+    calls = iter(_calls(content))
     marks = [part.cache for part in content if type(part) is Text and part.cache is not None]
     last = max((at for at, part in enumerate(kept) if type(part) is Text), default=-1)
     result: list[Part] = []

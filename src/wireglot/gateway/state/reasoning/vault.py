@@ -16,7 +16,7 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.reasoning.names import Namer, Turn, read_history, visible
+from wireglot.gateway.state.reasoning.names import Namer, Turn, read_history, visible, without_ids
 from wireglot.gateway.state.reasoning.parts import (
     GIVEN_UP,
     is_signed,
@@ -27,7 +27,7 @@ from wireglot.gateway.state.reasoning.parts import (
     worth_keeping,
 )
 from wireglot.gateway.targets.routing import Target
-from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall
+from wireglot.ir.content import Message, Part, Reasoning, ToolResult
 from wireglot.ir.outcome import Response
 from wireglot.stores.base import StoreDown, Vault
 
@@ -69,11 +69,9 @@ class ReasoningVault:
         keeper = _KeepsReasoning(self, exchange, history.prefix)
         exchange.ending.keep_with(keeper)
         by_name = _carries_bare(job.surface, targets)
-        lacking = [
-            turn
-            for turn in history.turns
-            if not is_whole(turn.content, by_name) and not _brings_its_state(job.surface, turn.content)
-        ]
+        # Who drops thoughts may have dropped one of several: what is left does not tell.
+        drops = job.surface.reasoning.drops_thoughts
+        lacking = [turn for turn in history.turns if drops or not is_whole(turn.content, by_name)]
         if not lacking:
             return
         try:
@@ -89,7 +87,7 @@ class ReasoningVault:
             return
         namer = self._namers(exchange.job)[0]
         exact = namer.exact(prefix, visible(content))
-        entries = {exact: body}
+        entries = {exact: body, namer.placed(prefix, without_ids(content)): exact.encode()}
         entries.update((name, exact.encode()) for name in namer.loose(content))
         await self._write(exchange, entries)
 
@@ -112,7 +110,14 @@ class ReasoningVault:
         """The kept form of each turn that has one."""
         namers = self._namers(job)
         exact = [[namer.exact(turn.prefix, turn.shown) for namer in namers] for turn in turns]
-        loose = [[name for namer in namers for name in namer.loose(turn.content)] for turn in turns]
+        loose = [
+            [
+                name
+                for namer in namers
+                for name in (*namer.loose(turn.content), namer.placed(turn.prefix, turn.said))
+            ]
+            for turn in turns
+        ]
         names = dict.fromkeys(name for group in (*exact, *loose) for name in group)
         caller = job.caller.name
         held = await self._vault.recall(caller, list(names))
@@ -170,7 +175,7 @@ class _KeepsReasoning:
         )
         for content in (response.content, *(other.content for other in response.others)):
             worth = worth_keeping(content, text_counts=answered.limits.reasoning == "text")
-            if _is_lost_by(exchange.job.surface, worth):
+            if is_signed(worth) or any(type(part) is Reasoning for part in worth):
                 await self._vault.keep(exchange, self._prefix, worth)
 
 
@@ -192,26 +197,13 @@ class Recalled:
 
 
 def _needs(client: Surface, target: Target) -> bool:
-    """Whether answers of this upstream hold state that clients of this dialect do not bring back."""
-    match client.reasoning.returns:
-        case "all":
-            return False
-        case "own":
-            return target.surface.family != client.family or target.limits.reasoning == "text"
-        case "leading":
-            return target.surface.reasoning.signs_texts
-
-
-def _brings_its_state(client: Surface, content: tuple[Part, ...]) -> bool:
-    """What was minted before a call comes back with it; only the end of an answer has no place."""
-    return client.reasoning.returns == "leading" and any(type(part) is ToolCall for part in content)
-
-
-def _is_lost_by(client: Surface, content: tuple[Part, ...]) -> bool:
-    if client.reasoning.drops_thoughts:
-        return is_signed(content) or any(type(part) is Reasoning for part in content)
-    # A signature behind a streamed text comes too late for the block that would carry it before it.
-    return any(type(part) is Text and part.signature is not None for part in content)
+    """Whether answers of this upstream hold state that clients of this dialect may not bring back."""
+    about = client.reasoning
+    if about.returns == "all":
+        return False
+    return target.surface.family != client.family or (
+        about.drops_thoughts and target.limits.reasoning == "text"
+    )
 
 
 def _carries_bare(client: Surface, targets: tuple[Target, ...]) -> bool:
@@ -226,12 +218,30 @@ def _put_back(exchange: Exchange, found: list[tuple[Turn, tuple[Part, ...]]], by
     messages: list[Message] = list(request.messages)
     changed: list[Turn] = []
     for turn, kept in reversed(found):  # from the end: places before it stay
-        content = restored(turn, kept, by_name)
-        if content is None:
+        found_again = restored(turn, kept, by_name)
+        if found_again is None:
             continue
+        _rename_results(messages, turn.end, found_again.renamed)
         first = messages[turn.start]
-        messages[turn.start : turn.end] = [Message("assistant", content, first.name, first.extra)]
+        messages[turn.start : turn.end] = [Message("assistant", found_again.content, first.name, first.extra)]
         changed.append(turn)
     if changed:
         exchange.rewrite(msgspec.structs.replace(request, messages=tuple(messages)))
     return changed
+
+
+def _rename_results(messages: list[Message], start: int, renamed: dict[str, str]) -> None:
+    """The results of a turn, up to the next one of the model, name its calls as the turn does now."""
+    if not renamed:
+        return
+    for index in range(start, len(messages)):
+        message = messages[index]
+        if message.role == "assistant":
+            return
+        content = tuple(
+            msgspec.structs.replace(part, call_id=renamed[part.call_id])
+            if type(part) is ToolResult and part.call_id in renamed
+            else part
+            for part in message.content
+        )
+        messages[index] = Message(message.role, content, message.name, message.extra)

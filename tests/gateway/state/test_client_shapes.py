@@ -1,0 +1,76 @@
+"""Reasoning state for the clients that people run, over conversations with tools.
+
+Each client shape echoes an answer as the program does (see `client_shapes`), before each family of providers
+that demands its state. The doubles note whatever does not come back as a native client would have sent it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.state.client_shapes import SHAPES
+from tests.gateway.state.doubles import Double
+from tests.gateway.state.driver_conversation import UPSTREAMS, VARIANTS, Conversation, House
+
+CLAUDES = ("claude", "claude-adaptive", "claude-interleaved")
+OWN = {("codex-stripped", "openai")} | {
+    (shape, claude)
+    for shape in ("claude-code-stripped", "qwen-code", "qwen-code-front")
+    for claude in CLAUDES
+}
+"""A provider asked in its own dialect gets what its client sends, and these leave some of it out."""
+TURNS = 8
+"""Six of them are tool turns."""
+
+PAIRS = [(shape, upstream) for shape in SHAPES for upstream in UPSTREAMS if (shape, upstream) not in OWN]
+OTHERS = [(shape, upstream) for shape in SHAPES for upstream in VARIANTS if (shape, upstream) not in OWN]
+
+
+def assert_all_came_back(double: Double) -> None:
+    assert double.violations == []
+    assert double.bypasses == []
+    assert double.missing == []
+    assert double.changed == []
+    assert double.minted
+
+
+@pytest.mark.parametrize(("shape", "upstream"), PAIRS)
+def test_every_provider_gets_its_state_back_from_every_client(
+    tmp_path: Path, shape: str, upstream: str
+) -> None:
+    """[L2] [L6] [L7] Placeholder signatures, ids left out or changed, thoughts moved, joined or dropped."""
+    with House(tmp_path, upstream) as house:
+        talk = Conversation(house, shape, upstream)
+        talk.turns(TURNS)
+        assert_all_came_back(house.doubles[upstream])
+        assert len(house.doubles[upstream].requests) == TURNS
+
+
+@pytest.mark.parametrize(("shape", "upstream"), OTHERS)
+def test_other_families_get_theirs_too(tmp_path: Path, shape: str, upstream: str) -> None:
+    """[L2] [L6] [L7] Thinking that is not shown, thinking between text and calls, ids that recur."""
+    with House(tmp_path, upstream) as house:
+        talk = Conversation(house, shape, upstream)
+        talk.turns(TURNS)
+        assert_all_came_back(house.doubles[upstream])
+
+
+@pytest.mark.parametrize(("shape", "upstream"), PAIRS)
+def test_state_is_there_after_a_restart_and_in_another_worker(
+    tmp_path: Path, shape: str, upstream: str
+) -> None:
+    """[L2] [L6] [L7] Over one store, in the middle of a tool loop."""
+    with House(tmp_path, upstream) as house:
+        talk = Conversation(house, shape, upstream)
+        talk.turns(2)
+        house.restart()
+        talk.turns(1)
+        first = house.gateway
+        with house.worker() as other:
+            house.gateway = other
+            talk.turns(2)
+            house.gateway = first
+        talk.turns(1)
+        assert_all_came_back(house.doubles[upstream])
