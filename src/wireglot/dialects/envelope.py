@@ -29,8 +29,8 @@ UNREADABLE = "unreadable"
 
 _BYPASSES = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 PLACEHOLDERS = frozenset(_BYPASSES) | {base64.b64encode(text.encode()).decode() for text in _BYPASSES}
-"""What Google documents for calls that its model did not sign, as clients write it and as Google's SDKs encode
-it (ai.google.dev/gemini-api/docs/thought-signatures, 2026-11-15). No state: it says that there is none."""
+"""What Google offers for calls that its model did not sign, as clients write it and as its SDKs encode it
+(ai.google.dev/gemini-api/docs/thought-signatures, its questions). No state: it says that there is none."""
 
 _MAGIC = b"WG1"
 _PREFIX = base64.b64encode(_MAGIC).decode()
