@@ -162,7 +162,7 @@ def test_a_single_object_runs_and_a_glued_payload_fails_naming_the_json():
 
 MALFORMED: dict[str, dict[str, Any]] = {
     "a fragment that continues nothing": {"start": {"a": 1}, "deltas": ['{"a": ', "oops"]},
-    "an object behind an object": {"deltas": ['{"a":1}', '{"a":1}']},
+    "an object behind another object": {"deltas": ['{"a":1}', '{"a":2}']},
     "cut in a string": {"start": {}, "deltas": ['{"path": "a.p']},
     "not JSON at all": {"deltas": ["rm -rf"]},
     "a list": {"deltas": ["[1, 2]"]},

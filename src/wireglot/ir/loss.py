@@ -144,7 +144,7 @@ FEATURES: dict[Feature, str] = {
     "tool.position": "The place in the conversation from which on a tool is declared.",
     "tool.schema": "Parts of a tool's schema the target does not take; they stay as description text.",
     "tool.strict": "Whether a tool's schema is binding.",
-    "tool_call.arguments": "Arguments that are no JSON object, wrapped for a target that demands one.",
+    "tool_call.arguments": "Arguments that are no JSON object, mended or wrapped where a target demands one.",
     "tool_call.id": "A call id outside the target's alphabet or length, renamed and turned back.",
     "tool_choice": "Which tools the model may or must use.",
     "tool_result.error": "The mark that a tool failed, kept as text.",

@@ -11,8 +11,7 @@ from wireglot.dialects.anthropic.argument_stream import ArgumentStream
 from wireglot.dialects.anthropic.parts import call_text
 
 ODD = (
-    '{"a": "x\ny"}',
-    '{"a": 1}{"a": 1}',
+    '{"a": 1}{"a": 2}',
     '{"a": 1} trailing',
     '{"a": "unfinished',
     '{"a": "back\\',
@@ -36,10 +35,18 @@ ODD = (
     '{"a": 01}',
     '{"a": NaN}',
     '{"a": [}',
-    '{"a": 1,}',
     '{"a" 1}',
     '{"a": nul1}',
     '{"a": "\\x"}',
+)
+MENDED = (
+    ('{"a": "x\ny"}', '{"a": "x\\u000ay"}'),
+    ('{"a": 1}{"a": 1}', '{"a": 1}'),
+    ('{"a": 1}}}', '{"a": 1}'),
+    ('{"a": 1, }', '{"a": 1}'),
+    ('{"a": [1 , ], "b": 2,}', '{"a": [1 ], "b": 2}'),
+    ('{}{"a": 1}', '{"a":1}'),
+    ('{"a": 1,}}', '{"a": 1}'),
 )
 
 
@@ -57,6 +64,24 @@ def test_broken_arguments_become_an_object_that_gives_back_the_raw_text(text):
         value = json.loads(passed_on(text, cuts))
         assert isinstance(value, dict)
         assert call_text(value) == text
+
+
+@pytest.mark.parametrize(("text", "meant"), MENDED)
+def test_what_was_plainly_meant_is_mended_on_the_way(text, meant):
+    """[X21] C10: repaired, else wrapped; wherever it is cut."""
+    for cuts in ([], list(range(len(text))), *([cut] for cut in range(len(text)))):
+        assert passed_on(text, cuts) == meant
+
+
+def test_a_comma_waits_for_what_follows_it():
+    """[X21] It may be one too many, and what has left cannot be taken back."""
+    stream = ArgumentStream()
+    assert stream.feed('{"a": 1, ') == '{"a": 1'
+    assert stream.feed('"b": 2') == ', "b": 2'
+    assert stream.feed(",") == ""
+    assert stream.feed("}") == ""
+    assert stream.finish() == "}"
+    assert stream.form == "mended"
 
 
 @given(

@@ -3,14 +3,16 @@
 Arguments are passed on as they arrive, so it is too late to wrap them when they turn out to be no JSON. But
 every prefix that was passed on is checked, and a valid beginning can always be brought to a valid end: the
 open strings and brackets are closed, and the whole raw text is added as `_raw`, from which the parser of
-requests restores it.
+requests restores it. What can be mended is mended on the way: a comma waits for what follows it, control
+characters are escaped, and what stands behind the last brace is judged at the end.
 """
 
 from __future__ import annotations
 
 import re
 
-from wireglot.dialects.arguments import PARSE_ERROR, RAW, arguments_object
+from wireglot.dialects.arguments import PARSE_ERROR, RAW, Form, read_arguments
+from wireglot.dialects.mended_arguments import escaped, mended_object
 from wireglot.wire.json import encode_text
 
 _SPACE = " \t\n\r"
@@ -21,19 +23,22 @@ _IN_NUMBER = frozenset("0123456789+-.eE")
 _LITERALS = {"t": "true", "f": "false", "n": "null"}
 
 # What may come next. Inside a string, an escape or a number the place is STRING, ESCAPE, NUMBER, LITERAL.
-_ROOT, _FIRST_KEY, _KEY, _COLON, _VALUE, _FIRST_VALUE, _NEXT, _STRING, _ESCAPE, _NUMERAL, _LITERAL, _DONE = (
-    range(12)
-)
+_ROOT, _FIRST_KEY, _KEY, _COLON, _VALUE, _FIRST_VALUE, _LATER_VALUE = range(7)
+_NEXT, _STRING, _ESCAPE, _NUMERAL, _LITERAL, _DONE = range(7, 13)
+_AFTER_COMMA = (_KEY, _LATER_VALUE)
+_WORDS = (_ESCAPE, _NUMERAL, _LITERAL)
 
 
 class ArgumentStream:
     """Feed it what the model writes; what it returns may be passed on. `finish` gives the rest.
 
-    The last brace is held back until then: what follows it may show that it was not the end.
+    The last brace is held back until then: what follows it may show that it was not the end. So is a comma
+    at the end of what came, until more comes.
     """
 
     __slots__ = (
         "_broken",
+        "_comma",
         "_escape",
         "_is_key",
         "_key_count",
@@ -41,13 +46,13 @@ class ArgumentStream:
         "_raw",
         "_stack",
         "_word",
-        "mended",
+        "form",
         "opened",
     )
 
     def __init__(self) -> None:
         self.opened = False  # whether the opening brace was passed on
-        self.mended = False  # whether the text had to be wrapped
+        self.form: Form = ""  # what has become of the text
         self._raw: list[str] = []
         self._place = _ROOT
         self._stack: list[str] = []
@@ -56,6 +61,7 @@ class ArgumentStream:
         self._escape = ""  # of the escape sequence we are in
         self._word = ""  # of the number or literal we are in
         self._broken = False
+        self._comma = ""  # one that waits, and the blanks behind it
 
     def feed(self, text: str) -> str:
         self._raw.append(text)
@@ -63,7 +69,10 @@ class ArgumentStream:
             self._broken = True  # something follows the last brace
         if self._broken or self._place == _DONE:
             return ""
-        at, size = 0, len(text)
+        at = len(self._comma)
+        if at:
+            text, self._comma = self._comma + text, ""
+        passed, size = "", len(text)
         while at < size:
             if self._place == _STRING:
                 match = _IN_STRING.match(text, at)
@@ -72,31 +81,59 @@ class ArgumentStream:
                 if at == size:
                     break
             if not self._take(text[at]):
-                self._broken = True
-                break
+                mended = self._mend(text, at)
+                if mended is None:
+                    self._broken = True
+                    break
+                self.form = "mended"
+                passed, text, at = passed + mended, text[at + 1 :], 0
+                size = len(text)
+                if self._place == _DONE:
+                    self._broken = bool(text.strip(_SPACE))
+                    break
+                continue
             if self._place == _DONE:
                 self._broken = bool(text[at + 1 :].strip(_SPACE))
                 break
             at += 1
-        passed = text[:at]
+        if self._place in _AFTER_COMMA:
+            comma = text.rfind(",", 0, at)
+            text, self._comma, at = text[:comma], text[comma:at], comma
+        passed += text[:at]
         if not self.opened:
             passed = passed.lstrip(_SPACE)
             self.opened = bool(passed)
         return passed
 
+    def _mend(self, text: str, at: int) -> str | None:
+        """What to pass on up to and for the character at `at`, which cannot stand there; None where it is not
+        plain what was meant. A closing brace of the root is held back."""
+        char = text[at]
+        if self._place == _STRING:  # nothing else is refused in strings
+            return text[:at] + escaped(char)
+        if char < " " and self._place not in _WORDS:
+            return text[:at]
+        if self._place in _AFTER_COMMA and char == ("}" if self._stack[-1] == "{" else "]"):
+            self._pop()
+            return text[: text.rindex(",", 0, at)] + ("" if self._place == _DONE else char)
+        return None
+
     def finish(self) -> str:
         """What is still to be said: the held brace, or the way out of a broken text."""
-        raw = "".join(self._raw)
         if self._place == _DONE and not self._broken:
             return "}"
+        raw = "".join(self._raw)
         if raw.strip() in ("", "null"):
             return ""
-        wrapped = arguments_object(raw)
-        problem = (
-            wrapped[PARSE_ERROR] if wrapped.keys() == {PARSE_ERROR, RAW} else "invalid tool arguments JSON"
-        )
+        if self._place == _DONE and (meant := mended_object(raw)) is not None:
+            self.form = "mended"
+            return "}" if self._key_count else encode_text(meant)[1:]
+        if self._comma:
+            self._place = _NEXT  # it was not passed on
+        self.form = "wrapped"
+        wrapped, form = read_arguments(raw)
+        problem = wrapped[PARSE_ERROR] if form == "wrapped" else "invalid tool arguments JSON"
         members = encode_text({PARSE_ERROR: problem, RAW: raw})
-        self.mended = True
         if not self.opened:
             return members
         if self._place == _DONE:
@@ -171,7 +208,7 @@ class ArgumentStream:
     def _take_next(self, char: str) -> bool:
         inside = self._stack[-1]
         if char == ",":
-            self._place = _KEY if inside == "{" else _VALUE
+            self._place = _KEY if inside == "{" else _LATER_VALUE
             return True
         return char == ("}" if inside == "{" else "]") and self._pop()
 
@@ -217,7 +254,7 @@ class ArgumentStream:
             closing.append(_LITERALS[self._word[0]][len(self._word) :])
         if place == _COLON:
             closing.append(":null")
-        elif place == _VALUE:
+        elif place in (_VALUE, _LATER_VALUE):
             closing.append("null")
         elif place == _KEY and len(self._stack) > 1:
             closing.append('"":null')

@@ -9,7 +9,7 @@ from wireglot.dialects.anthropic.media import render_media
 from wireglot.dialects.anthropic.names import NAME, put_back, render_cache
 from wireglot.dialects.anthropic.parts import call_text
 from wireglot.dialects.anthropic.reasoning import render_for_upstream
-from wireglot.dialects.arguments import WRAPPED, arguments_object, is_wrapped
+from wireglot.dialects.arguments import declare_arguments, read_arguments
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, ResultPart, Role, Text, ToolCall, ToolResult
@@ -165,9 +165,8 @@ def render_input(part: ToolCall, path: str, losses: list[Loss]) -> dict[str, Any
             return said
         if not part.arguments and (said == "absent" or "input" in own_fields(part.extra, NAME)):
             return None
-    arguments = arguments_object(part.arguments)
-    if is_wrapped(arguments):
-        losses.append(Loss(f"{path}.arguments", "tool_call.arguments", "emulated", WRAPPED))
+    arguments, form = read_arguments(part.arguments)
+    declare_arguments(form, path, losses)
     return arguments
 
 

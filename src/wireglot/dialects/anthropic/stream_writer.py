@@ -18,7 +18,7 @@ from wireglot.dialects.anthropic.names import NAME, is_own, put_back
 from wireglot.dialects.anthropic.outcome import overwrite_estimate, render_stop, render_usage
 from wireglot.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
 from wireglot.dialects.anthropic.response import malformed_call, model_name, render_final_usage
-from wireglot.dialects.arguments import WRAPPED
+from wireglot.dialects.arguments import declare_arguments
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.foreign import ForeignEvents
@@ -356,10 +356,7 @@ class MessageWriter:
             self.losses.append(Loss(f"{waiting.path}.signature", "reasoning.signature", "dropped", detail))
         if waiting.arguments is not None:
             rest = waiting.arguments.finish()
-            if waiting.arguments.mended:
-                self.losses.append(
-                    Loss(f"{waiting.path}.arguments", "tool_call.arguments", "emulated", WRAPPED)
-                )
+            declare_arguments(waiting.arguments.form, waiting.path, self.losses)
         else:
             whole = "".join(waiting.pieces)
             detail = 'the text stands in {"input": ...}'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, assert_never
 
-from wireglot.dialects.arguments import WRAPPED, arguments_object, is_wrapped
+from wireglot.dialects.arguments import declare_arguments, read_arguments
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.envelope import Holder
 from wireglot.dialects.fields import own_form
@@ -150,9 +150,8 @@ class PartRenderer:
             )
             call["args"] = {"input": part.arguments}
         elif form.get("args") != "absent" or part.arguments not in ("", "{}"):
-            call["args"] = arguments_object(part.arguments)
-            if is_wrapped(call["args"]):
-                out.append(Loss(f"{path}.arguments", "tool_call.arguments", "emulated", WRAPPED))
+            call["args"], read = read_arguments(part.arguments)
+            declare_arguments(read, path, out)
         self.names[part.id] = call["name"]
         rendered = self.signed({"functionCall": call}, part.signature, "call", path)
         return put_back(self._bypassed(rendered, form), part.extra)

@@ -1,0 +1,137 @@
+"""Arguments that are no JSON: mended where it is plain what was meant, else wrapped (C10)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wireglot.dialects.arguments import PARSE_ERROR, RAW, read_arguments
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect
+from wireglot.ir.content import ToolCall
+from wireglot.ir.outcome import Response, Stop
+from wireglot.ir.stream import unfold
+from wireglot.wire.sse import SseDecoder
+
+MENDED: list[tuple[str, dict[str, Any]]] = [
+    ('{"a":1}{"a":1}', {"a": 1}),
+    ('{"a":1} {"a": 1}\n{"a":1}', {"a": 1}),
+    ('{}{"a":1}', {"a": 1}),
+    ('{"a":1}{}', {"a": 1}),
+    ('{"a":1,}', {"a": 1}),
+    ('{"a":[1,2, ],"b":{"c":1 , } , }', {"a": [1, 2], "b": {"c": 1}}),
+    ('{"a":"x\ny\tz\x00"}', {"a": "x\ny\tz\x00"}),
+    ('\x0b{"a":\x01 1}', {"a": 1}),
+    ('{"a":{"b":1}}}', {"a": {"b": 1}}),
+    ('{"a":[1]}]} }', {"a": [1]}),
+    ('{"a":"},}{",}{"a":"},}{",}}', {"a": "},}{"}),
+    ('{"a":"quote \\" and\nline",}}', {"a": 'quote " and\nline'}),
+]
+CUT = [
+    '{"path":"/srv/fo',
+    '{"a":1,"b":',
+    '{"a":1,',
+    '{"a":[1,2,',
+    '{"a":1}{"a":',
+    '{"a":"x\ny',
+    "{",
+    '{"a":tru',
+]
+UNCLEAR = [
+    '{"a":1}{"a":2}',
+    '{"a":1}{"b":2}',
+    '{"a":1},{"a":1}',
+    '{"a":1,,"b":2}',
+    "{,}",
+    '{"a":}',
+    '{"a":1}}, "b":2}',
+    '{"a":[1}]',
+    '[{"a":1},]',
+    "{'a':1}",
+    '{"a":1} and so on',
+    "plain words",
+]
+
+
+@pytest.mark.parametrize(("text", "meant"), MENDED)
+def test_what_was_plainly_meant_is_mended(text: str, meant: dict[str, Any]) -> None:
+    """[X21] C10, R-DB-16"""
+    assert read_arguments(text) == (meant, "mended")
+
+
+@pytest.mark.parametrize("text", CUT)
+def test_what_is_merely_cut_is_never_mended(text: str) -> None:
+    """[X21] What it lacks was never said."""
+    value, form = read_arguments(text)
+    assert form == "wrapped"
+    assert value[RAW] == text
+
+
+@pytest.mark.parametrize("text", UNCLEAR)
+def test_what_could_mean_several_things_is_wrapped(text: str) -> None:
+    """[X21] C10"""
+    value, form = read_arguments(text)
+    assert form == "wrapped"
+    assert value.keys() == {PARSE_ERROR, RAW}
+
+
+@given(st.dictionaries(st.text(max_size=3), st.integers() | st.text() | st.lists(st.integers(), max_size=2)))
+def test_what_is_json_is_left_alone(value: dict[str, Any]) -> None:
+    """[X21]"""
+    assert read_arguments(json.dumps(value)) == (value, "")
+
+
+@given(st.text(alphabet='{}[]",:\\ 01ae\n\x00', max_size=16))
+def test_whatever_a_model_writes_never_raises(text: str) -> None:
+    """[X21] R-P-12"""
+    for written in (text, "{" + text):
+        value, _ = read_arguments(written)
+        assert type(value) is dict
+
+
+def answer(arguments: str) -> Response:
+    return Response("r", "m", (ToolCall("c1", "f", arguments),), Stop("tool_calls"))
+
+
+@pytest.mark.parametrize(("text", "meant"), MENDED)
+@pytest.mark.parametrize("name", ["anthropic", "gemini"])
+def test_clients_that_want_an_object_get_the_mended_one_and_are_told(
+    name: str, text: str, meant: dict[str, Any]
+) -> None:
+    """[X21] Whole and streamed."""
+    rendered = dialect(name).render_response(answer(text), Context())
+    writer = dialect(name).stream_writer(Context(), None)
+    data = writer.write(unfold(answer(text)))
+    if name == "anthropic":
+        assert rendered.value["content"][0]["input"] == meant
+        assert json.loads(_streamed_input(data)) == meant
+    else:
+        assert rendered.value["candidates"][0]["content"]["parts"][0]["functionCall"]["args"] == meant
+        assert _streamed_args(data) == [meant]
+    for losses in (rendered.losses, writer.losses):
+        told = [(loss.path, loss.action) for loss in losses if loss.feature == "tool_call.arguments"]
+        assert told == [("$.content[0].arguments", "approximated")]
+
+
+@pytest.mark.parametrize("text", [*CUT, *UNCLEAR, *(text for text, _ in MENDED)])
+@pytest.mark.parametrize("name", ["openai-chat", "openai-responses"])
+def test_clients_that_take_text_get_what_the_model_wrote(name: str, text: str) -> None:
+    """[X21] C10: on string protocols the raw string is forwarded."""
+    rendered = dialect(name).render_response(answer(text), Context())
+    assert json.dumps(text).strip('"') in json.dumps(rendered.value)
+    assert not [loss for loss in rendered.losses if loss.feature == "tool_call.arguments"]
+
+
+def _streamed_input(data: bytes) -> str:
+    deltas = [json.loads(frame.data).get("delta", {}) for frame in SseDecoder().feed(data)]
+    return "".join(delta.get("partial_json", "") for delta in deltas)
+
+
+def _streamed_args(data: bytes) -> list[dict[str, Any]]:
+    chunks = [json.loads(frame.data) for frame in SseDecoder().feed(data)]
+    parts = [part for chunk in chunks for part in chunk["candidates"][0]["content"]["parts"]]
+    return [part["functionCall"]["args"] for part in parts if "functionCall" in part]
