@@ -2,6 +2,7 @@
 
 import ast
 from collections import Counter
+from typing import get_args
 
 from tools.house import (
     SOURCES,
@@ -15,6 +16,8 @@ from tools.house import (
     shortest_circle,
 )
 from wireglot.dialects.registry import NAMES
+from wireglot.ir.grades import GRADES
+from wireglot.ir.loss import Feature
 
 MOST_LINES = 420
 MOST_LOOSE_FILES = 8
@@ -187,3 +190,18 @@ def test_catching_everything_to_raise_it_again_is_no_broad_except():
         broad_excepts(Module("x", file, nodes_of("try: pass\nexcept BaseException:\n    end()\n    raise\n")))
         == []
     )
+
+
+def test_every_loss_that_the_code_declares_is_judged():
+    """[X25] A new feature comes with its rows in `GRADES`: how bad it is, and why."""
+    missing = [
+        f"{feature.value!r} {action.value!r} ({name}:{node.lineno})"
+        for name, module in modules().items()
+        for node in module.nodes
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Loss" and len(node.args) >= 3
+        for feature, action in [node.args[1:3]]
+        if isinstance(feature, ast.Constant) and isinstance(action, ast.Constant)
+        if (feature.value, action.value) not in GRADES
+    ]
+    assert missing == [], "add their rows to GRADES in ir/grades.py"
+    assert {feature for feature, _ in GRADES} == set(get_args(Feature))

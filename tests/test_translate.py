@@ -100,7 +100,7 @@ def test_strict_refuses_what_would_be_bent_and_names_it() -> None:
     assert kept.losses == ()
     with pytest.raises(wireglot.StrictLoss) as refused:
         wireglot.translate_request(body, source="anthropic", target="openai-chat", model="m", strict=True)
-    assert refused.value.path == "$.sampling.top_k"
+    assert refused.value.path == "$.top_k"
     assert "sampling.top_k" in refused.value.message
 
 

@@ -8,9 +8,11 @@ from typing import Any, Literal
 import msgspec
 
 from wireglot.dialects.base import Context, Dialect, Rendered
+from wireglot.dialects.places import RequestPlaces, answer_located
 from wireglot.dialects.registry import dialect, surface
+from wireglot.ir.content import Part
 from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
-from wireglot.ir.loss import Loss
+from wireglot.ir.loss import Loss, worst_first
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Event, Failure, Start
@@ -127,6 +129,8 @@ def translate_request(
     )
     rendered = upstream.render_request(planned.upstream, planned.context)
     losses = planned.losses + planned.retraced(rendered.losses)
+    if losses and client.places is not None:
+        losses = RequestPlaces(client.places, document, request).located(losses)
     refuse_losses(losses, strict)
     return Rendered(rendered.value, losses)
 
@@ -152,14 +156,19 @@ def translate_response(
     document = _object(body, UpstreamFault)
     back = _way_back(client, upstream, request, model, provider=provider, context=context)
     error = upstream.parse_error(document, status)
+    content: Sequence[Part] = ()
     if error is not None:
         rendered = client.render_error(error, back.context)
     else:
         response = upstream.parse_response(document, back.context)
         restored = _restored(response, back.aliases(response.model))
+        content = restored.content
         rendered = client.render_response(restored, back.context, back.client)
-    refuse_losses(rendered.losses, strict)
-    return rendered
+    if not rendered.losses:
+        return rendered
+    losses = answer_located(client.places, rendered.losses, rendered.value, content)
+    refuse_losses(losses, strict)
+    return Rendered(rendered.value, losses)
 
 
 class StreamTranslator:
@@ -186,6 +195,7 @@ class StreamTranslator:
         back = _way_back(client, upstream, request, model, provider=provider, context=context)
         self._reader = upstream.stream_reader(back.context)
         self._writer = client.stream_writer(back.context, back.client)
+        self._places = client.places
         self._back: _WayBack | None = back
         self._restorer: EventRestorer | None = None
         self._closed = False
@@ -193,7 +203,8 @@ class StreamTranslator:
 
     @property
     def losses(self) -> list[Loss]:
-        return self._writer.losses
+        """So far, at their places in the answer that the stream comes to."""
+        return list(answer_located(self._places, self._writer.losses))
 
     def feed(self, data: bytes) -> bytes:
         if self._closed:
@@ -324,8 +335,8 @@ def _object(body: Body, fault: type[WireglotError]) -> dict[str, Any]:
 
 
 def refuse_losses(losses: Sequence[Loss], strict: bool = True) -> None:
-    """All or nothing: a loss becomes an error that names the first and counts the rest."""
+    """All or nothing: a loss becomes an error that names the worst and counts the rest."""
     if strict and losses:
-        first = losses[0]
+        first = worst_first(losses)[0]
         more = f" (and {len(losses) - 1} more)" if len(losses) > 1 else ""
         raise StrictLoss(f"{first.feature} would be {first.action}: {first.detail}{more}", first.path)

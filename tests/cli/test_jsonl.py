@@ -26,7 +26,8 @@ def test_results_are_what_the_library_makes_of_the_cases():
     )
     assert result["body"] == rendered.value
     assert [loss["feature"] for loss in result["losses"]] == [loss.feature for loss in rendered.losses]
-    assert all(list(loss) == ["path", "feature", "action", "detail"] for loss in result["losses"])
+    keys = ["path", "feature", "action", "detail", "grade", "document"]
+    assert all(list(loss) == keys for loss in result["losses"])
 
 
 @pytest.mark.parametrize("identity", [None, 0, 1.5, "é", ["a"], {"b": None}, 2**70])

@@ -68,12 +68,16 @@ def test_the_model_option_replaces_the_model_of_the_body():
 
 
 def test_losses_are_told_on_standard_error_without_colour_in_a_pipe():
+    """[X25] With their grades, the worst first, at the places of the body that was given."""
     body = {**conversation.document("openai-chat", "request"), "seed": 7}
     done = run("translate", "request", "--from", "openai-chat", "--to", "anthropic", given=body)
     told = done.stderr.decode()
     assert done.returncode == 0
     assert "from openai-chat to anthropic:" in told.splitlines()[0]
-    assert any(line.split()[:2] == ["dropped", "sampling.seed"] for line in told.splitlines())
+    lines = [line.split() for line in told.splitlines()[1:]]
+    assert ["degraded", "dropped", "sampling.seed", "$.seed"] in [line[:4] for line in lines]
+    order = ["serious", "degraded", "harmless"]
+    assert [order.index(line[0]) for line in lines] == sorted(order.index(line[0]) for line in lines)
     assert "\x1b" not in told
 
 
@@ -94,7 +98,10 @@ def test_losses_go_to_a_file_as_json(tmp_path):
     assert done.stderr == b""
     losses = json.loads(path.read_text())
     assert "sampling.seed" in [loss["feature"] for loss in losses]
-    assert all(list(loss) == ["path", "feature", "action", "detail"] for loss in losses)
+    keys = ["path", "feature", "action", "detail", "grade", "document"]
+    assert all(list(loss) == keys for loss in losses)
+    seed = next(loss for loss in losses if loss["feature"] == "sampling.seed")
+    assert (seed["path"], seed["grade"], seed["document"]) == ("$.seed", "degraded", "request")
 
 
 def test_no_losses_are_an_empty_array_in_the_file_and_silence_without_it(tmp_path):

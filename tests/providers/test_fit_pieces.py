@@ -80,7 +80,7 @@ def test_thoughts_that_are_not_sent_are_told_piece_by_piece() -> None:
         body, source="gemini", target="openai-chat", model="gpt-5.5", provider="openai", context=CONTEXT
     )
     lost = {loss.path for loss in sent.losses if loss.feature == "reasoning.text"}
-    assert {"$.messages[1].content[0]", "$.messages[1].content[1]"} <= lost
+    assert {"$.contents[1].parts[0]", "$.contents[1].parts[1]"} <= lost
 
 
 def test_gemini_gets_its_own_thoughts_as_it_cut_them() -> None:

@@ -100,7 +100,7 @@ def test_a_declaration_that_moves_to_the_front_is_declared(target: str, provider
     out = translate_request(body, source="openai-chat", target=target, provider=provider, model=model)
     assert tool_names(out.value) == ["get_weather"]
     told = [loss for loss in out.losses if loss.feature == "tool.position"]
-    assert [(loss.path, loss.action) for loss in told] == [("$.messages[1].content[0]", "approximated")]
+    assert [(loss.path, loss.action) for loss in told] == [("$.messages[1].tools", "approximated")]
 
 
 def test_a_declaration_nobody_can_read_is_left_to_kimi() -> None:

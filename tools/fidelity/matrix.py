@@ -20,7 +20,7 @@ from wireglot.ir.errors import Unsupported
 from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.outcome import Response, Stop, Usage
 from wireglot.ir.request import Request
-from wireglot.testing.laws import opened
+from wireglot.testing.laws import crossed_request, crossed_response, opened
 from wireglot.testing.strategies.samples import MAIN
 from wireglot.translate import translate_request, translate_response
 
@@ -74,7 +74,7 @@ def grade_request(probe: RequestProbe, client: str, upstream: str) -> Grade:
     if probe.look(source.parse_request(body, _CONTEXT)) != wanted:
         return "n/a"
     try:
-        rendered = translate_request(body, source=client, target=upstream, model=_MODEL)
+        rendered = crossed_request(body, client, upstream, _MODEL)
     except Unsupported:
         return "refused"
     parsed = target.parse_request(rendered.value, _CONTEXT)
@@ -119,7 +119,7 @@ def grade_response(probe: ResponseProbe, client: str, upstream: str) -> Grade:
     body = source.render_response(probe.response, _CONTEXT).value
     if probe.look(source.parse_response(body, _CONTEXT)) != wanted:
         return "n/a"
-    rendered = translate_response(body, source=upstream, target=client)
+    rendered = crossed_response(body, upstream, client)
     parsed = opened(target.parse_response(rendered.value, _CONTEXT))
     return _grade(probe.look(parsed) == wanted, rendered.losses, probe.features)
 

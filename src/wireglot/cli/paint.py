@@ -6,13 +6,16 @@ import os
 from collections.abc import Sequence
 from typing import TextIO
 
-from wireglot.ir.loss import Loss
+from wireglot.ir.loss import Loss, worst_first
 
 _COLOURS = {
     "dropped": "31",
     "approximated": "33",
     "emulated": "36",
     "invented": "35",
+    "serious": "31",
+    "degraded": "33",
+    "harmless": "2",
     "ok": "32",
     "bold": "1",
     "dim": "2",
@@ -30,12 +33,13 @@ class Paint:
 
 
 def loss_lines(losses: Sequence[Loss], paint: Paint) -> list[str]:
-    """One line a loss: what happened, to what, where, and why."""
+    """One line a loss, the worst first: how bad it is, what happened, to what, where, and why."""
     width = max((len(loss.feature) for loss in losses), default=0)
     return [
-        f"  {paint(loss.action.ljust(12), loss.action)} {loss.feature.ljust(width)}  {one_line(loss.path)}"
+        f"  {paint(loss.grade.ljust(8), loss.grade)} {paint(loss.action.ljust(12), loss.action)}"
+        f" {loss.feature.ljust(width)}  {one_line(loss.path)}"
         + (f"  {paint(one_line(loss.detail), 'dim')}" if loss.detail else "")
-        for loss in losses
+        for loss in worst_first(losses)
     ]
 
 

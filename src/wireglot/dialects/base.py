@@ -10,6 +10,7 @@ import msgspec
 from wireglot.dialects.capabilities import Assist, Compaction, StateOptions, Stored
 from wireglot.dialects.context import Context, Framing, Rendered, is_minted
 from wireglot.dialects.envelope import UNREADABLE
+from wireglot.dialects.places import Places
 from wireglot.dialects.surface import (
     AnswerGlance,
     BadField,
@@ -128,6 +129,9 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     parse_response: Callable[[dict[str, Any], Context], Response]
     parse_error: ParseError
     stream_reader: Callable[[Context], StreamReader]
+
+    places: Places | None = None
+    """Where things stand in its clients' documents; None: losses keep their neutral places."""
 
     @property
     def name(self) -> str:

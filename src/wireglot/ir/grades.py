@@ -66,6 +66,10 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("max_tokens", "approximated"): ("degraded", "The answer may end earlier than wanted."),
     ("max_tokens", "invented"): ("harmless", "The caller set no limit, the target demands one."),
     ("message.name", "dropped"): ("degraded", "Speakers of one role can no longer be told apart."),
+    ("message.phase", "dropped"): (
+        "degraded",
+        "The model no longer knows which of its words were the answer.",
+    ),
     ("message.role", "dropped"): ("degraded", "The words are told, who said them is not."),
     ("message.role", "approximated"): ("degraded", "The words are told by somebody else."),
     ("message.role", "invented"): ("harmless", "A turn stands where the target demands one."),
@@ -92,6 +96,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ),
     ("reasoning.text", "dropped"): ("degraded", "The model no longer knows what it thought."),
     ("reasoning.text", "approximated"): ("degraded", "The thinking is told as words among others."),
+    ("reasoning.text", "invented"): ("harmless", "The target demands thinking where the source has none."),
     ("refusal", "approximated"): ("harmless", "The words are there, the mark is not."),
     ("response.extra", "dropped"): ("harmless", "A client of this dialect does not look for it."),
     ("sampling.frequency_penalty", "dropped"): ("degraded", "Words may come again more often."),
@@ -151,6 +156,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("tool.name", "emulated"): ("harmless", "The name is turned back."),
     ("tool.namespace", "dropped"): ("degraded", "Tools of two groups can no longer be told apart by it."),
     ("tool.namespace", "emulated"): ("harmless", "The name is turned back."),
+    ("tool.position", "approximated"): ("harmless", "The tool is there, from the beginning."),
     ("tool.schema", "dropped"): ("degraded", "The model is not told what the tool takes."),
     ("tool.schema", "approximated"): (
         "degraded",

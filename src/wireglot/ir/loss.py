@@ -187,11 +187,11 @@ class Loss(msgspec.Struct, frozen=True):
         """As JSON tells it."""
         return {
             "path": self.path,
-            "in": self.document,
             "feature": self.feature,
             "action": self.action,
-            "grade": self.grade,
             "detail": self.detail,
+            "grade": self.grade,
+            "document": self.document,
         }
 
 

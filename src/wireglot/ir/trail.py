@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from wireglot.ir.content import Message, Part
+from wireglot.ir.content import Message, Part, ToolResult
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import AnyTool, Request
 
@@ -40,6 +40,9 @@ class Trail:
             paths[id(message)] = (message, place)
             for position, part in enumerate(message.content):
                 paths[id(part)] = (part, f"{place}.content[{position}]")
+                if type(part) is ToolResult:  # what stands in it may be moved out
+                    for index, item in enumerate(part.content):
+                        paths[id(item)] = (item, f"{place}.content[{position}].content[{index}]")
         for number, tool in enumerate(request.tools):
             paths[id(tool)] = (tool, f"$.tools[{number}]")
         for old, new in self._followed:

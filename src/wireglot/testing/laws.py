@@ -13,10 +13,12 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Context, Dialect, Rendered
 from wireglot.dialects.envelope import Holder, unseal
+from wireglot.dialects.registry import dialect as registered
 from wireglot.ir.content import Media, Part, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Event, Failure, Finish, check
+from wireglot.translate import plan
 
 _HOLDERS: dict[type[Part], Holder] = {Text: "text", ToolCall: "call", Media: "media"}
 
@@ -37,6 +39,27 @@ def write_stream(
     writer = dialect.stream_writer(context or Context(), request)
     value = writer.write(events)
     return Rendered(value, tuple(writer.losses))
+
+
+def crossed_request(
+    body: dict[str, Any], source: str, target: str, model: str | None = None
+) -> Rendered[dict[str, Any]]:
+    """A request in another dialect, as `translate_request` gives it; its losses stay at their neutral places,
+    which the parsed request is compared by."""
+    context = Context()
+    request = registered(source).parse_request(body, context)
+    planned = plan(request, source=source, target=target, model=model, context=context)
+    rendered = registered(target).render_request(planned.upstream, planned.context)
+    return Rendered(rendered.value, planned.losses + planned.retraced(rendered.losses))
+
+
+def crossed_response(body: dict[str, Any], source: str, target: str) -> Rendered[dict[str, Any]]:
+    """An answer in another dialect; its losses stay at their neutral places."""
+    context = Context(call_prefix=registered(target).surface.client.call_prefix or Context().call_prefix)
+    error = registered(source).parse_error(body)
+    if error is not None:
+        return registered(target).render_error(error, context)
+    return registered(target).render_response(registered(source).parse_response(body, context), context)
 
 
 def ending(events: list[Event]) -> type[Event]:

@@ -109,7 +109,7 @@ def _translated(identity: Any, case: Fields, defaults: Defaults) -> Result:
             answer["body"], losses = rendered.value, rendered.losses
     except UnknownProvider as unknown:
         raise BadLine(str(unknown), "$.provider") from None
-    answer["losses"] = losses
+    answer["losses"] = [loss.told() for loss in losses]
     return Result(encode(answer), True, bool(losses))
 
 

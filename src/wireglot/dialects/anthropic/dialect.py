@@ -6,6 +6,7 @@ from typing import Final
 
 from wireglot.dialects.anthropic.errors import parse_error, render_error
 from wireglot.dialects.anthropic.parse_request import parse_request
+from wireglot.dialects.anthropic.places import PLACES
 from wireglot.dialects.anthropic.render_request import render_request
 from wireglot.dialects.anthropic.response import parse_response, render_response
 from wireglot.dialects.anthropic.stream_reader import MessageReader
@@ -23,4 +24,5 @@ DIALECT: Final = Dialect(
     parse_response=parse_response,
     parse_error=parse_error,
     stream_reader=MessageReader,
+    places=PLACES,
 )

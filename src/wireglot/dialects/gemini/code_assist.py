@@ -21,6 +21,7 @@ from wireglot.dialects.gemini.counts import WRAPPED_COUNTS
 from wireglot.dialects.gemini.dialect import DIALECT as GEMINI
 from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.parse_request import bare_model
+from wireglot.dialects.gemini.places import PLACES
 from wireglot.dialects.gemini.stream_writer import GeminiWriter
 from wireglot.dialects.gemini.tap import wrapped_glance, wrapped_tap
 from wireglot.dialects.gemini.wrapped import FORM
@@ -149,4 +150,5 @@ DIALECT: Final = replace(
     render_response=render_response,
     stream_writer=_stream_writer,
     render_request=render_request,
+    places=replace(PLACES, response_envelope="response"),
 )

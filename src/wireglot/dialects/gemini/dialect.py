@@ -7,6 +7,7 @@ from typing import Final
 from wireglot.dialects.base import Context, Dialect
 from wireglot.dialects.gemini import wrapped
 from wireglot.dialects.gemini.errors import parse_error, render_error
+from wireglot.dialects.gemini.places import PLACES
 from wireglot.dialects.gemini.render_request import render_request
 from wireglot.dialects.gemini.response import render_response
 from wireglot.dialects.gemini.stream_writer import GeminiWriter
@@ -28,4 +29,5 @@ DIALECT: Final = Dialect(
     parse_response=wrapped.parse_response,
     parse_error=parse_error,
     stream_reader=wrapped.WrappedReader,
+    places=PLACES,
 )

@@ -19,6 +19,7 @@ from wireglot.dialects.gemini.dialect import DIALECT as GEMINI
 from wireglot.dialects.gemini.names import integer
 from wireglot.dialects.gemini.parse_request import parse_tool_config
 from wireglot.dialects.gemini.parts import PartParser
+from wireglot.dialects.gemini.places import SIMPLE_PLACES
 from wireglot.dialects.gemini.render_parts import PartRenderer
 from wireglot.dialects.gemini.response import parse_response
 from wireglot.dialects.gemini.stream_reader import GeminiReader
@@ -254,4 +255,5 @@ DIALECT: Final = replace(
     render_request=render_request,
     parse_response=parse_response,
     stream_reader=GeminiReader,
+    places=SIMPLE_PLACES,
 )

@@ -7,6 +7,7 @@ from typing import Any, Final
 from wireglot.dialects.base import Context, Dialect, Rendered
 from wireglot.dialects.openai_chat import errors
 from wireglot.dialects.openai_chat.parse_request import parse_request
+from wireglot.dialects.openai_chat.places import PLACES
 from wireglot.dialects.openai_chat.render_request import render_request
 from wireglot.dialects.openai_chat.response import parse_response, render_response
 from wireglot.dialects.openai_chat.stream_reader import ChatReader
@@ -29,4 +30,5 @@ DIALECT: Final = Dialect(
     parse_response=parse_response,
     parse_error=errors.parse_error,
     stream_reader=ChatReader,
+    places=PLACES,
 )

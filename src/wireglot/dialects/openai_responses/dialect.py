@@ -7,6 +7,7 @@ from typing import Final
 from wireglot.dialects.base import Dialect
 from wireglot.dialects.openai_responses.errors import parse_error, render_error
 from wireglot.dialects.openai_responses.parse_request import parse_request
+from wireglot.dialects.openai_responses.places import PLACES
 from wireglot.dialects.openai_responses.render_request import render_request
 from wireglot.dialects.openai_responses.response import parse_response, render_response
 from wireglot.dialects.openai_responses.stream_reader import ResponsesReader
@@ -23,4 +24,5 @@ DIALECT: Final = Dialect(
     parse_response=parse_response,
     parse_error=parse_error,
     stream_reader=ResponsesReader,
+    places=PLACES,
 )

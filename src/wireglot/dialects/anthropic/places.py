@@ -1,0 +1,101 @@
+"""Where things stand in the documents of this dialect's clients."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from wireglot.dialects.places import Node, Places, Turn
+
+_KINDS: Final = {
+    "text": "Text",
+    "thinking": "Reasoning",
+    "redacted_thinking": "Reasoning",
+    "tool_use": "ToolCall",
+    "tool_result": "ToolResult",
+    "image": "Media",
+    "document": "Media",
+}
+
+
+def _turns(body: dict[str, Any]) -> list[Turn]:
+    turns = [] if body.get("system") is None else [Turn("$.system", body["system"])]
+    messages = body.get("messages")
+    for number, message in enumerate(messages if type(messages) is list else ()):
+        turns.append(Turn(f"$.messages[{number}]", message))
+    return turns
+
+
+def _parts(turn: Turn) -> list[Node]:
+    if type(turn.value) is dict:
+        return _blocks(turn.value.get("content"), f"{turn.path}.content")
+    return _blocks(turn.value, turn.path)
+
+
+def _blocks(content: Any, path: str) -> list[Node]:
+    if type(content) is str:
+        return [Node(path, "Text")]
+    if type(content) is not list:
+        return []
+    return [Node(f"{path}[{number}]", _kind(block), block) for number, block in enumerate(content)]
+
+
+def _kind(block: Any) -> str:
+    kind = block.get("type") if type(block) is dict else None
+    return _KINDS.get(kind, "Foreign") if type(kind) is str else "Foreign"
+
+
+def _tools(body: dict[str, Any]) -> list[Node]:
+    tools = body.get("tools")
+    return [
+        Node(f"$.tools[{number}]", str(tool.get("name", "")) if type(tool) is dict else "", tool)
+        for number, tool in enumerate(tools if type(tools) is list else ())
+    ]
+
+
+def _answer_parts(body: dict[str, Any]) -> list[Node]:
+    return _blocks(body.get("content"), "$.content")
+
+
+_THINKING: Final = ("thinking", "output_config.effort")
+
+PLACES: Final = Places(
+    turns=_turns,
+    parts=_parts,
+    tools=_tools,
+    settings={
+        "sampling.temperature": ("temperature",),
+        "sampling.top_p": ("top_p",),
+        "sampling.top_k": ("top_k",),
+        "stop": ("stop_sequences",),
+        "thinking": _THINKING,
+        "thinking.mode": ("thinking.type", *_THINKING),
+        "thinking.budget": ("thinking.budget_tokens", *_THINKING),
+        "thinking.effort": ("output_config.effort", "thinking"),
+        "thinking.display": ("thinking.display", *_THINKING),
+        "output": ("output_config.format", "output_format"),
+        "tool_choice.only": ("tool_choice.name", "tool_choice"),
+        "parallel_tools": ("tool_choice.disable_parallel_tool_use",),
+        "user": ("metadata.user_id",),
+        "service_tier": ("service_tier", "speed"),
+        "cache": ("cache_control",),
+        "history": ("messages",),
+    },
+    fields={
+        "cache": ("cache_control",),
+        "signature": ("signature", "data"),
+        "arguments": ("input",),
+        "call_id": ("tool_use_id",),
+        "schema": ("input_schema",),
+        "deferred": ("defer_loading",),
+        "mime": ("source.media_type", "source"),
+        "data": ("source.data", "source"),
+        "name": ("name", "title"),
+    },
+    answer_parts=_answer_parts,
+    answer={
+        "content": ("content",),
+        "stop": ("stop_reason",),
+        "stop.sequence": ("stop_sequence",),
+        "usage": ("usage",),
+    },
+)

@@ -1,0 +1,91 @@
+"""Paths into a JSON document, as RFC 9535 writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from wireglot.wire.json import encode_text
+
+PATH_LONGEST: Final = 512
+"""Characters. A key can be as long as a body may be: a path ends before it grows longer than this."""
+
+_INDEX = re.compile(r"\[(\d+)\]")
+_SHORT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""A member name that may stand behind a dot; all others stand in brackets and quotes."""
+
+
+def resolved(document: Any, path: str, snake: bool = False) -> tuple[str, str]:
+    """How far a path leads into a document, and what is left of it. Keys may hold dots: the longest wins."""
+    value, rest, way = document, path.removeprefix("$"), "$"
+    while rest:
+        step = _step(value, rest, snake)
+        if step is None:
+            break
+        text, value, length = step
+        if len(way) + len(text) > PATH_LONGEST:
+            break
+        way += text
+        rest = rest[length:]
+    return way, rest
+
+
+def _step(value: Any, rest: str, snake: bool) -> tuple[str, Any, int] | None:
+    if type(value) is list:
+        found = _INDEX.match(rest)
+        if found is None or int(found[1]) >= len(value):
+            return None
+        return found[0], value[int(found[1])], found.end()
+    if type(value) is not dict:
+        return None
+    if rest[0] == "[":
+        return _quoted_step(value, rest)
+    if rest[0] != ".":
+        return None
+    end = len(rest)
+    while end > 1:
+        key = rest[1:end]
+        if key in value:
+            return written(key), value[key], end
+        if snake and (other := _snake_case(key)) in value:
+            return written(other), value[other], end
+        end = max(rest.rfind(".", 1, end), rest.rfind("[", 1, end))
+    return None
+
+
+def _quoted_step(value: dict[str, Any], rest: str) -> tuple[str, Any, int] | None:
+    for key in value:
+        quoted = f"[{encode_text(key)}]"
+        if rest.startswith(quoted):
+            return written(key), value[key], len(quoted)
+    # One thing where a list belongs, which proto-JSON allows.
+    return ("", value, 3) if rest.startswith("[0]") else None
+
+
+def written(key: str) -> str:
+    """One step, by a key."""
+    return f".{key}" if _SHORT_NAME.fullmatch(key) else f"[{encode_text(key)}]"
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"[A-Z]", lambda letter: "_" + letter[0].lower(), name)
+
+
+def joined(path: str, rest: str) -> str:
+    if not rest:
+        return path
+    return path + rest if rest[0] == "[" else f"{path}.{rest}"
+
+
+def nearest(document: Any, paths: Sequence[str], snake: bool = False) -> str:
+    """The first path that stands in the document; else the one of which most does, as far as it does."""
+    best, most = "$", -1
+    for path in paths:
+        found, left = resolved(document, path, snake)
+        if not left:
+            return found
+        steps = found.count(".") + found.count("[")
+        if steps > most:
+            best, most = found, steps
+    return best

@@ -1,0 +1,330 @@
+"""Where a thing of the neutral conversation stands in a client's own document.
+
+A codec declares a loss at its neutral place (`$.sampling.seed`, `$.messages[2].content[0].signature`). A
+client looks for it in what it sent (`$.generationConfig.seed`, `$.contents[1].parts[0].thoughtSignature`) or
+got. Each dialect says how it cuts a document into turns, parts and tools, and what it calls the rest; all
+else is done here, and only where there is a loss. A path ends where the document ends: it finds something.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from wireglot.dialects.json_path import joined, nearest
+from wireglot.ir.content import Message, Part
+from wireglot.ir.loss import Document, Loss
+from wireglot.ir.request import AnyTool, Request, Tool
+
+_PLACE = re.compile(r"\$\.(messages|tools)\[(\d+)\](?:\.content\[(\d+)\])?")
+_PART = re.compile(r"\$\.content\[(\d+)\]")
+_OTHER = re.compile(r"\$\.others\[(\d+)\]")
+Names = Mapping[str, tuple[str, ...]]
+"""A neutral name -> the names that a dialect may have for it, the likeliest first."""
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A place in a document. `kind` is that of the part which is read there (`Text`, `ToolCall`), or the name
+    of a tool; "" where the document does not tell."""
+
+    path: str
+    kind: str = ""
+    value: Any = None
+
+
+class Turn(msgspec.Struct, frozen=True):
+    path: str
+    value: Any
+
+
+def _nothing(*_: Any) -> list[Any]:
+    return []
+
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """How a dialect lays out its documents. Paths begin at `$`, or inside the envelope if there is one."""
+
+    turns: Callable[[dict[str, Any]], list[Turn]] = _nothing
+    parts: Callable[[Turn], list[Node]] = _nothing
+    tools: Callable[[dict[str, Any]], list[Node]] = _nothing
+    settings: Names = {}
+    """What stands outside turns and tools."""
+    fields: Names = {}
+    """What stands inside a turn, a part or a tool."""
+    answer_parts: Callable[[dict[str, Any]], list[Node]] = _nothing
+    answer: Names = {}
+    """Of an answer: `content` is where its parts stand, `others` where further answers do."""
+    request_envelope: str = ""
+    response_envelope: str = ""
+    snake: bool = False
+    """Whether any field may be spelled in snake_case too."""
+
+
+class RequestPlaces:
+    """The places of one request. `request` is what its body was parsed to."""
+
+    __slots__ = ("_body", "_known", "_nodes", "_places", "_request", "_root", "_tools", "_turns")
+
+    def __init__(self, places: Places, body: dict[str, Any], request: Request) -> None:
+        self._places = places
+        self._body = body
+        self._request = request
+        inner, self._root = body, "$"
+        envelope = places.request_envelope
+        if envelope and type(body.get(envelope)) is dict:
+            inner, self._root = body[envelope], f"$.{envelope}"
+        self._turns = places.turns(inner)
+        self._tools = places.tools(inner)
+        self._nodes: dict[int, list[Node]] = {}
+        self._known: dict[int, tuple[int, int]] | None = None
+        if len(self._turns) != len(request.messages):
+            self._turns = _aligned_turns(self._turns, request.messages, places.parts)
+
+    def located(self, losses: Iterable[Loss], asked: Request | None = None) -> tuple[Loss, ...]:
+        """Losses of `asked` (the parsed request where it is None), in the client's own document."""
+        whole = asked if asked is not None else self._request
+        # Things that the client wrote in one place may have been several: they are told once.
+        return tuple(dict.fromkeys([_moved(loss, self._path(loss, whole)) for loss in losses]))
+
+    def _path(self, loss: Loss, asked: Request) -> str:
+        found = _PLACE.match(loss.path)
+        if found is None:
+            return self._setting(loss)
+        rest = loss.path[found.end() :]
+        number, position = int(found[2]), found[3]
+        if found[1] == "tools":
+            node = self._tool(number, asked)
+            return self._follow(node.path, node.value, rest)
+        turn, part = self._spot(number, None if position is None else int(position), asked)
+        if turn is None:
+            return self._setting(Loss("$.history", loss.feature, loss.action))
+        if part is None:
+            return self._follow(self._turns[turn].path, self._turns[turn].value, rest)
+        node = self._node(turn, part)
+        return self._follow(node.path, node.value, rest)
+
+    def _setting(self, loss: Loss) -> str:
+        name = loss.path.removeprefix("$").removeprefix(".")
+        candidates = _candidates(name, self._places.settings)
+        roots = (self._root,) if self._root == "$" else (self._root, "$")
+        paths = [joined(root, candidate) for candidate in candidates for root in roots]
+        best = nearest(self._body, paths, self._places.snake)
+        if loss.action == "invented" and paths[0].rpartition(".")[0] == best:
+            return paths[0]
+        return best
+
+    def _follow(self, path: str, value: Any, rest: str) -> str:
+        path = self._root + path[1:]
+        if not rest:
+            return path
+        name = rest.removeprefix(".")
+        if type(value) is dict:
+            for own in self._places.fields.get(name, ()):
+                if own in value:  # as nearly all: no way to look for
+                    return f"{path}.{own}"
+        names = _candidates(name, self._places.fields)
+        inside = nearest(value, [joined("$", name) for name in names], self._places.snake)
+        return path + inside[1:]
+
+    def _tool(self, number: int, asked: Request) -> Node:
+        nodes = self._tools
+        if number < len(asked.tools):
+            tool = asked.tools[number]
+            own = self._request.tools
+            if asked is not self._request:
+                number = next((place for place, known in enumerate(own) if known is tool), number)
+            if len(nodes) != len(own):
+                name = _tool_name(tool)
+                named = next((node for node in nodes if name and node.kind == name), None)
+                return named or self._all_tools()
+        return nodes[number] if number < len(nodes) else self._all_tools()
+
+    def _all_tools(self) -> Node:
+        path = self._setting(Loss("$.tools", "unknown_field", "dropped"))
+        return Node("$" + path.removeprefix(self._root))  # `_follow` puts it behind the root again
+
+    def _spot(self, number: int, position: int | None, asked: Request) -> tuple[int | None, int | None]:
+        """The message and the part of the parsed request that one of `asked` is, or stands for."""
+        own = self._request.messages
+        if asked is self._request:
+            return (number, position) if number < len(self._turns) else (None, None)
+        if number >= len(asked.messages):
+            return None, None
+        message = asked.messages[number]
+        part = message.content[position] if position is not None and position < len(message.content) else None
+        known = self._identities()
+        if part is not None and id(part) in known:
+            return known[id(part)]
+        if id(message) in known:
+            turn = known[id(message)][0]
+        else:
+            # What the gateway holds of a conversation stands before what the client sent.
+            turn = number - (len(asked.messages) - len(own))
+            if not 0 <= turn < len(own):
+                return None, None
+        if part is None:
+            return turn, None
+        return turn, _ordinal(part, message.content, own[turn].content)
+
+    def _identities(self) -> dict[int, tuple[int, int]]:
+        if self._known is None:
+            self._known = {}
+            for number, message in enumerate(self._request.messages):
+                self._known[id(message)] = (number, 0)
+                for position, part in enumerate(message.content):
+                    self._known[id(part)] = (number, position)
+        return self._known
+
+    def _node(self, turn: int, position: int) -> Node:
+        nodes = self._nodes.get(turn)
+        if nodes is None:
+            place = self._turns[turn]
+            nodes = self._places.parts(place)
+            content = self._request.messages[turn].content if turn < len(self._request.messages) else ()
+            if len(nodes) != len(content):
+                nodes = _aligned(nodes, content, Node(place.path, "", place.value))
+            self._nodes[turn] = nodes
+        return nodes[position] if position < len(nodes) else Node(self._turns[turn].path)
+
+
+def answer_located(
+    places: Places | None,
+    losses: Iterable[Loss],
+    body: dict[str, Any] | None = None,
+    content: Sequence[Part] = (),
+) -> tuple[Loss, ...]:
+    """Losses of an answer, in the document that the client gets. Without a `body` (a stream: its client puts
+    the document together) they are told where that document has such things."""
+    if places is None:
+        return tuple([_moved(loss, loss.path, "response") for loss in losses])
+    moved = [_moved(loss, _answer_path(places, loss.path, body, content), "response") for loss in losses]
+    return tuple(dict.fromkeys(moved))
+
+
+def _answer_path(places: Places, path: str, body: dict[str, Any] | None, content: Sequence[Part]) -> str:
+    found = _PART.match(path)
+    root = "$"
+    inner = body
+    envelope = places.response_envelope
+    if envelope and (body is None or type(body.get(envelope)) is dict):
+        root = f"$.{envelope}"
+        inner = body[envelope] if body is not None else None
+    if found is not None:
+        name = "content"
+        if inner is not None and int(found[1]) < len(content):
+            nodes = places.answer_parts(inner)
+            place = _ordinal(content[int(found[1])], content, [_OfKind(node.kind) for node in nodes])
+            if place is not None:
+                rest = path[found.end() :].removeprefix(".")
+                candidates = _candidates(rest, places.fields)
+                inside = nearest(nodes[place].value, [joined("$", one) for one in candidates], places.snake)
+                return root + nodes[place].path[1:] + inside[1:]
+    elif (other := _OTHER.match(path)) is not None:
+        name = f"others[{int(other[1]) + 1}]"
+    else:
+        name = path.removeprefix("$").removeprefix(".")
+    candidates = _candidates(name, places.answer)
+    if body is None:
+        own = places.answer.get(name) or places.answer.get(name.partition(".")[0].partition("[")[0])
+        return joined(root, own[0]) if own else root
+    return nearest(body, [joined(root, candidate) for candidate in (*candidates, "error")], places.snake)
+
+
+class _OfKind:
+    """Stands for a part of which only the kind is known."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+
+def _kind(part: object) -> str:
+    return part.kind if type(part) is _OfKind else type(part).__name__
+
+
+def _ordinal(part: Part, among: Sequence[Part], others: Sequence[object]) -> int | None:
+    """Where the part is, as the n-th of its kind, among others; the last of that kind if there are fewer."""
+    kind = _kind(part)
+    places = [place for place, other in enumerate(others) if _kind(other) == kind]
+    if not places:
+        return None
+    before = 0
+    for other in among:
+        if other is part:
+            break
+        before += _kind(other) == kind
+    return places[min(before, len(places) - 1)]
+
+
+def _aligned(nodes: list[Node], content: Sequence[Part], fallback: Node) -> list[Node]:
+    """A node for each part, in their order: some nodes are no part (the state of a neighbour)."""
+    out: list[Node] = []
+    place = 0
+    for part in content:
+        kind = type(part).__name__
+        found = next((index for index in range(place, len(nodes)) if nodes[index].kind in (kind, "")), None)
+        if found is None:
+            out.append(fallback)
+        else:
+            out.append(nodes[found])
+            place = found + 1
+    return out
+
+
+def _aligned_turns(
+    turns: list[Turn], messages: Sequence[Message], parts: Callable[[Turn], list[Node]]
+) -> list[Turn]:
+    """A turn for each message, where there are turns that became none or part of another."""
+    nodes = [parts(turn) for turn in turns]
+    out: list[Turn] = []
+    place = 0
+    for message in messages:
+        kind = type(message.content[0]).__name__ if message.content else ""
+        found = next(
+            (
+                index
+                for index in range(place, len(turns))
+                if (not nodes[index] and not kind) or any(node.kind in (kind, "") for node in nodes[index])
+            ),
+            None,
+        )
+        if found is None:
+            out.append(turns[min(place, len(turns) - 1)] if turns else Turn("$", None))
+        else:
+            out.append(turns[found])
+            place = found + 1
+    return out
+
+
+def _tool_name(tool: AnyTool) -> str:
+    return tool.name if isinstance(tool, Tool) else tool.native.type
+
+
+def _candidates(name: str, names: Names) -> list[str]:
+    """What a neutral name may be called: by the longest beginning that the dialect knows, or as it is."""
+    out: list[str] = []
+    end = len(name)
+    while end > 0:
+        own = names.get(name[:end])
+        if own is not None:
+            rest = name[end:]
+            out += (one + rest for one in own)
+            if rest.startswith("."):  # fields that nobody knows stand under their own names
+                out.append(rest[1:])
+            break
+        end = max(name.rfind(".", 0, end), name.rfind("[", 0, end))
+    out.append(name)
+    return out
+
+
+def _moved(loss: Loss, path: str, document: Document = "request") -> Loss:
+    if path == loss.path and document == loss.document:
+        return loss
+    detail = loss.detail
+    if loss.feature == "usage.detail" and not path.endswith(count := loss.path.rpartition(".")[2]):
+        detail = f"{count}: {detail}"  # many counts, and one place for them all
+    return Loss(path, loss.feature, loss.action, detail, document)

@@ -1,0 +1,186 @@
+"""A loss points into the client's own document: its path finds something there."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from tests.laws.cases import all_hold, every_dialect, every_pair, of_kind, recorded
+from wireglot import StreamTranslator, translate_request, translate_response
+from wireglot.dialects.base import Context
+from wireglot.dialects.places import RequestPlaces
+from wireglot.dialects.registry import NAMES, dialect
+from wireglot.ir.content import Media, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.errors import Unsupported
+from wireglot.ir.grades import GRADES
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import Tool
+from wireglot.testing.fixtures import Case
+from wireglot.testing.strategies.strategies import requests
+from wireglot.wire.json import encode_text
+
+CONTEXT = Context()
+
+
+def find(document: Any, path: str) -> Any:
+    """What a normalized JSONPath finds; raises where it finds nothing. Not the code that wrote the path."""
+    assert path.startswith("$"), path
+    rest = path[1:]
+    while rest:
+        if rest[0] == ".":
+            name = rest[1:].split(".")[0].split("[")[0]
+            document, rest = document[name], rest[1 + len(name) :]
+        elif rest[1] == '"':
+            end = rest.index('"]')
+            while rest[end - 1] == "\\":
+                end = rest.index('"]', end + 1)
+            key = next(key for key in document if encode_text(key) == rest[1 : end + 1])
+            document, rest = document[key], rest[end + 2 :]
+        else:
+            number, rest = rest[1:].split("]", 1)
+            document = document[int(number)]
+    return document
+
+
+def request_losses_resolve(case: Case, target: str) -> None:
+    try:
+        losses = translate_request(case.body, source=case.dialect, target=target).losses
+    except Unsupported:
+        return
+    for loss in losses:
+        assert loss.document == "request", loss
+        assert (loss.feature, loss.action) in GRADES, loss
+        path = loss.path
+        if loss.action == "invented":  # it is told where it would stand
+            try:
+                find(case.body, path)
+            except (KeyError, IndexError, TypeError):
+                path = path.rpartition(".")[0]
+        find(case.body, path)
+
+
+def response_losses_resolve(case: Case, target: str) -> None:
+    rendered = translate_response(case.body, source=case.dialect, target=target, status=case.status)
+    for loss in rendered.losses:
+        assert loss.document == "response", loss
+        assert (loss.feature, loss.action) in GRADES, loss
+        find(rendered.value, loss.path)
+
+
+def parts_are_found(case: Case) -> None:
+    """Every turn, part and tool of a request, whether or not it was lost."""
+    spoken = dialect(case.dialect)
+    request = spoken.parse_request(case.body, CONTEXT)
+    assert spoken.places is not None
+    places = RequestPlaces(spoken.places, case.body, request)
+
+    def at(path: str) -> str:
+        return places.located([Loss(path, "unknown_field", "dropped")])[0].path
+
+    for number, message in enumerate(request.messages):
+        find(case.body, at(f"$.messages[{number}]"))
+        for position, part in enumerate(message.content):
+            path = at(f"$.messages[{number}].content[{position}]")
+            _holds(part, find(case.body, path), path)
+    for number, tool in enumerate(request.tools):
+        path = at(f"$.tools[{number}]")
+        found = find(case.body, path)
+        if isinstance(tool, Tool):
+            assert tool.name in encode_text(found), path
+
+
+def _holds(part: Part, found: Any, path: str) -> None:
+    """What the document has at the path of a part is that part."""
+    said = found if isinstance(found, str) else encode_text(found)
+    match part:
+        case Text() | Reasoning():
+            words = part.text
+        case ToolCall():
+            words = part.name
+        case ToolResult():
+            words = part.content[0].text if part.content and isinstance(part.content[0], Text) else ""
+        case Media():
+            words = part.data or part.url or part.file_id or part.text or ""
+            said += said.replace("-", "+").replace("_", "/")  # data may be written in either alphabet
+        case _:
+            words = part.type
+    words = words.split("\n\n")[0][:24]  # summaries of several pieces are joined
+    assert words in said or encode_text(words)[1:-1] in said, f"{path}: {words!r} in {said[:200]}"
+
+
+@pytest.mark.parametrize("case", of_kind("requests"))
+def test_every_loss_of_a_request_is_at_a_place_of_the_clients_body(case):
+    """[X25]"""
+    for target in NAMES:
+        if target != case.dialect:
+            request_losses_resolve(case, target)
+
+
+@pytest.mark.parametrize("case", of_kind("responses"))
+def test_every_loss_of_an_answer_is_at_a_place_of_the_clients_answer(case):
+    """[X25]"""
+    for target in NAMES:
+        if target != case.dialect:
+            response_losses_resolve(case, target)
+
+
+@pytest.mark.parametrize("case", of_kind("errors"))
+def test_every_loss_of_an_error_is_at_a_place_of_the_clients_error(case):
+    """[X25]"""
+    for target in NAMES:
+        if target != case.dialect:
+            response_losses_resolve(case, target)
+
+
+@pytest.mark.parametrize("case", of_kind("streams"))
+def test_every_loss_of_a_stream_is_told_of_the_answer(case):
+    """[X25] Where its client puts such things together: no client has a document of the neutral form."""
+    for target in NAMES:
+        if target == case.dialect:
+            continue
+        translator = StreamTranslator(source=case.dialect, target=target)
+        translator.feed(case.data)
+        translator.close()
+        for loss in translator.losses:
+            assert loss.document == "response"
+            assert (loss.feature, loss.action) in GRADES, loss
+            assert "others" not in loss.path
+            if target != "anthropic":
+                assert not loss.path.startswith("$.content")
+
+
+@pytest.mark.parametrize("case", of_kind("requests"))
+def test_every_part_of_a_request_is_found_where_the_client_wrote_it(case):
+    """[X25]"""
+    parts_are_found(case)
+
+
+@every_pair
+def test_losses_of_recorded_requests_are_at_places_of_their_bodies(source, target):
+    """[X25]"""
+    all_hold(recorded(source, "requests"), lambda case: request_losses_resolve(case, target))
+
+
+@every_pair
+def test_losses_of_recorded_answers_are_at_places_of_the_clients_answer(source, target):
+    """[X25]"""
+    all_hold(recorded(source, "responses"), lambda case: response_losses_resolve(case, target))
+
+
+@every_dialect
+def test_parts_of_recorded_requests_are_found_where_the_client_wrote_them(name):
+    """[X25]"""
+    all_hold(recorded(name, "requests"), parts_are_found)
+
+
+@every_dialect
+@settings(max_examples=40, deadline=None)
+@given(request=requests())
+def test_losses_of_any_request_are_at_places_of_its_body(name, request):
+    """[X25]"""
+    body = dialect(name).render_request(request, CONTEXT).value
+    case = Case("generated", name, body=body)
+    parts_are_found(case)
+    for target in NAMES:
+        if target != name:
+            request_losses_resolve(case, target)
