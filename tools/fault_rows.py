@@ -87,7 +87,10 @@ ROWS: dict[int, tuple[str, str]] = {
     57: ("404", "not found"),
     58: ("413, a prompt that is too long", "bad; not asked again"),
     59: ("429", "another key or provider, a short wait, else rate with 1 to 120 s"),
-    60: ("500, 502, 503, 529", "two more attempts within the retry budget, then told as final"),
+    60: (
+        "500, 502, 503, 529",
+        "two more attempts within the retry budget, then told; final only after a minute of them",
+    ),
     61: ("200 with HTML, nothing, half a document", "upstream bad"),
     62: ("a stream that begins with an error", "its true status; another may be asked"),
     63: ("interim answers without end, redirects, 204, 101", "upstream bad; redirects are never followed"),

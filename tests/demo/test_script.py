@@ -66,7 +66,29 @@ def test_it_calls_the_tool_that_the_prompt_speaks_of() -> None:
 
 def test_tools_that_change_things_are_not_the_first_to_be_tried() -> None:
     tools = (Tool("Agent", "Start an agent", CITY), Tool("delete_all", "", CITY), CLOCK)
-    assert calls_of(answer(ask("Hello", tools=tools)))[0].name == "get_time"
+    assert calls_of(answer(ask("[[demo:tools 1]] Hello", tools=tools)))[0].name == "get_time"
+
+
+SHELL = Tool("Bash", "Run a command", {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "prompt", ["What does `rm -rf /` do?", "Run the tests with Bash, please.", "Hello", "Use `get_time`"]
+)
+def test_a_question_is_no_order(prompt: str) -> None:
+    """[M1] Tools are called on an explicit directive only; everything else is answered in text."""
+    script = answer(ask(prompt, tools=(SHELL, CLOCK, WEATHER)))
+    assert not calls_of(script)
+    assert text_of(script)
+
+
+def test_a_quoted_command_is_never_run() -> None:
+    """[M1] Not even where a call is demanded."""
+    choice = ToolChoice("required")
+    (call,) = calls_of(answer(ask("What does `rm -rf /` do?", tools=(SHELL,), tool_choice=choice)))
+    assert "rm" not in call.arguments
+    (call,) = calls_of(answer(ask("[[demo:tool Bash]] What does `rm -rf /` do?", tools=(SHELL,))))
+    assert "rm" not in call.arguments
 
 
 def test_it_quotes_what_the_tools_answered() -> None:
@@ -85,7 +107,7 @@ def test_it_quotes_what_the_tools_answered() -> None:
         (ToolChoice("none"), []),
         (ToolChoice("required"), ["get_weather"]),
         (ToolChoice("required", ("get_time",)), ["get_time"]),
-        (ToolChoice("auto", ("get_time",)), ["get_time"]),
+        (ToolChoice("auto", ("get_time",)), []),
     ],
 )
 def test_the_tool_choice_is_obeyed(choice: ToolChoice, names: list[str]) -> None:

@@ -254,7 +254,13 @@ ECHOED = {
     "text": {"format": {"type": "json_object"}},  # R-AA-17
     "tool_choice": "required",  # R-AA-18
     "tools": [
-        {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}, "strict": True}
+        {
+            "type": "function",
+            "name": "f",
+            "description": None,
+            "parameters": {"type": "object", "properties": {}},
+            "strict": True,
+        }
     ],  # R-AA-19
     "top_p": 0.9,  # R-AA-20
     "truncation": "auto",  # R-AA-21

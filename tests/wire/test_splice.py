@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.wire.test_json import values
 from wireglot.wire.json import BadJson, decode
-from wireglot.wire.splice import Outline, splice
+from wireglot.wire.splice import Outline, splice, without
 
 
 @pytest.mark.parametrize(
@@ -145,3 +145,28 @@ def test_garbage_is_spliced_or_bad_json(data):
         except BadJson:
             continue
         assert decode(spliced) == decode(body) | {"model": 2}
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'{"a":1}', b"{}"),
+        (b'{ "a" : 1 }', b"{ }"),
+        (b'{"a":1,"b":2}', b'{"b":2}'),
+        (b'{"b":2,"a":1}', b'{"b":2}'),
+        (b'{"b":2, "a":{"a":[1,2]}, "c": "a" }', b'{"b":2, "c": "a" }'),
+        (b'{"a":1,"b":{"a":1},"a":2}', b'{"b":{"a":1}}'),
+        (b'{"b":2}', b'{"b":2}'),
+        (b"{}", b"{}"),
+    ],
+)
+def test_a_key_is_taken_out_and_every_other_byte_stays(body, expected):
+    assert without(body, "a") == expected
+
+
+@given(st.dictionaries(st.text(max_size=3), values, max_size=5), st.sampled_from([None, 1]))
+def test_what_is_left_reads_as_the_rest(pairs, indent):
+    body = standard_json.dumps({**pairs, "a": 1}, indent=indent).encode()
+    assert decode(without(body, "a")) == decode(
+        standard_json.dumps({key: value for key, value in pairs.items() if key != "a"}).encode()
+    )

@@ -23,7 +23,8 @@ _TOOL: Final = re.compile(r"(\S+)\s*(.*)", re.DOTALL)
 
 
 class Directives(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`fail` is a status, `gap` in seconds, `tool` a name with the arguments as they were written."""
+    """`fail` is a status, `gap` in seconds, `tool` a name with the arguments as they were written,
+    `calls` how many calls to make; 0: nothing was said of it."""
 
     echo: bool = False
     think: bool = False
@@ -34,7 +35,7 @@ class Directives(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fail_midstream: bool = False
     cut: bool = False
     words: int = 0
-    calls: int = 1
+    calls: int = 0
     tool: str = ""
     arguments: str = ""
     fail: int = 0

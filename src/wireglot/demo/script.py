@@ -28,6 +28,7 @@ from wireglot.demo.tools import (
     hints_of,
     reading_tools,
     suitable_tools,
+    weather_tools,
 )
 from wireglot.dialects.faults import kind_of_status
 from wireglot.ir.content import Extra, Message, Origin, Part, Reasoning, Signature, Text, ToolCall, ToolResult
@@ -190,7 +191,7 @@ class _Author:
         if not chosen:
             return []
         hints = self._hints()
-        number = self.told.calls if self.request.parallel_tools is not False else 1
+        number = max(1, self.told.calls) if self.request.parallel_tools is not False else 1
         made = [chosen[n % len(chosen)] for n in range(number)]
         given = self.told.arguments if made[0].name == self.told.tool else ""
         return [self._call(tool, n, given or arguments_for(tool, hints)) for n, tool in enumerate(made)]
@@ -215,11 +216,10 @@ class _Author:
             return []
         if self.turn.results:
             return [tool for tool in offered if tool.name not in used] or offered
-        if not self.turn.said and not self._must_call:
-            return []
-        if (self.told.echo or self.told.words) and not self._must_call:
-            return []
-        return suitable_tools(offered, self.turn.prompt)
+        if self.told.calls or self._must_call:
+            return suitable_tools(offered, self.turn.prompt)
+        # A question is no order: what is offered is called only where a directive or the choice says so.
+        return weather_tools(offered, self.turn.prompt) if self.turn.said else []
 
     def _readers(self, offered: list[Tool]) -> list[Tool]:
         """The next tool to read the file with: one that showed no nonce is not asked again."""

@@ -56,9 +56,10 @@ _CLOSING: Final = frozenset(
 )
 """Tools by which agents take the answer itself."""
 
+_WEATHER: Final = re.compile(r"\bweather\b", re.IGNORECASE)
+
 _WORD: Final = re.compile(r"[^\W_]{3,}")
 _PATH: Final = re.compile(r"(?<![\w:/])(?:~|\.{1,2})?/[\w.@%+~-]+(?:/[\w.@%+~-]+)*|\b[\w-]+\.[a-z]{1,4}\b")
-_QUOTED: Final = re.compile(r"`([^`\n]{1,500})`")
 _PLACE: Final = re.compile(r"\b(?:in|for|at|of|à|en|a|für|nach)\s+([A-ZÀ-Þ][\w'-]+(?:\s[A-ZÀ-Þ][\w'-]+)?)")
 
 _JAVASCRIPT: Final = (
@@ -100,13 +101,22 @@ def suitable_tools(tools: Sequence[Tool], prompt: str) -> list[Tool]:
     return sorted(tools, key=rank)
 
 
+def weather_tools(tools: Sequence[Tool], prompt: str) -> list[Tool]:
+    """Those that tell the weather, for a prompt that asks for it: the first example of every SDK, and the one
+    that the Open Responses suite asks a model. It changes nothing, so it needs no directive."""
+    if not _WEATHER.search(prompt):
+        return []
+    named = [(tool, bare_name(tool.name)) for tool in tools]
+    return [tool for tool, name in named if "weather" in name and _HEAVY.search(name) is None]
+
+
 def hints_of(prompt: str, marker: str = "", answer: str = "") -> Hints:
-    """Paths, commands and places that a prompt names; the answer, where there is one, for texts."""
+    """Paths and places that a prompt names; the answer, where there is one, for texts. Never a command: a
+    prompt that quotes one asks about it, and somebody's shell would run it."""
     path = _PATH.search(prompt)
-    quoted = _QUOTED.search(prompt)
     place = _PLACE.search(prompt)
     found = marker or (path[0] if path else "")
-    command = f"cat {found}" if marker else quoted[1] if quoted else ""
+    command = f"cat {found}" if marker else ""
     text = answer or " ".join(prompt.split())[:200]
     return Hints(found, command, text, place[1] if place else "")
 

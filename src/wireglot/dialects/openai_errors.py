@@ -44,6 +44,7 @@ _CODES: Final[dict[str, ErrorKind]] = {
     "session_not_found": "not_found",
     "item_not_found": "not_found",
     "unknown_url": "not_found",
+    "not_served": "not_found",
     "request_too_large": "too_large",
     "idempotency_conflict": "conflict",
     "content_policy_violation": "content_policy",

@@ -33,6 +33,7 @@ class Paths:
         self._surfaces = tuple(surfaces)
         self._lists: tuple[str, ...] = ()
         self._probes: dict[str, Probe] = {}
+        self._unserved: list[tuple[str, str, Surface]] = []
         for surface in self._surfaces:
             self._add(surface)
         self._prefixes.sort(key=lambda entry: -len(entry[0]))
@@ -55,6 +56,7 @@ class Paths:
         self._prefixes += ((prefix, surface) for prefix in client.prefixes)
         for path, probe in client.probes.items():
             self._probes.setdefault(path, probe)
+        self._unserved += ((end, what, surface) for end, what in client.unserved.items())
 
     def find(self, method: str, path: str) -> Found | None:
         """What a path means. Lists of models are apart (see `listed`): dialects share their paths."""
@@ -81,6 +83,10 @@ class Paths:
         found = self._probes.get(path)
         return found if found is not None and method in found.methods else None
 
+    def unserved(self, path: str) -> str:
+        """What is asked for at a path that SDKs know and nobody serves; "" where it is none of those."""
+        return next((what for end, what, _ in self._unserved if path.endswith(end)), "")
+
     def methods(self, path: str) -> tuple[str, ...]:
         """Those under which the path is known, lists of models aside."""
         found = [route.method for _, route, pieces in self._patterns if ids_in(path, pieces) is not None]
@@ -100,6 +106,9 @@ class Paths:
                 return surface
         for prefix, surface in self._prefixes:
             if path.startswith(prefix):
+                return surface
+        for end, _, surface in self._unserved:
+            if path.endswith(end):
                 return surface
         for surface in self._surfaces:
             if any(name in headers for name in surface.client.vendor_headers):

@@ -116,6 +116,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     websocket_paths: tuple[str, ...] = ()
     """Beginnings of paths at which clients try a WebSocket first, and POST after a 426."""
     probes: Mapping[str, Probe] = {}
+    unserved: Mapping[str, str] = {}
+    """Ends of paths that the dialect's SDKs know and nobody serves here, and what is asked for there."""
 
     # Whose client this is, where the path is nobody's.
     headers: tuple[str, ...] = ()
@@ -141,7 +143,7 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     conversation_field: str = ""
     """Where the body may name a conversation that the server holds."""
     timeout_field: str = ""
-    """Where the body may say how long the answer may take."""
+    """Where the body may say how many seconds the answer may take. It is ours: no provider sees it."""
     gateway_fields: frozenset[str] = frozenset()
     """Fields that are for the gateway, and unknown to every provider."""
     sealed_marks: tuple[bytes, ...] = ()

@@ -29,7 +29,7 @@ from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import JSON, common_headers, identity
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.request.page_request import PageRequest
-from wireglot.gateway.request.problems import error_of, redacted
+from wireglot.gateway.request.problems import error_of, is_final, redacted
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
 from wireglot.gateway.state.state import State
@@ -198,20 +198,18 @@ class Gateway:
             _tell_in_stream(exchange, record, error)
             return
         headers = common_headers(exchange) if exchange is not None else identity(record.id, record.dialect)
+        final = is_final(problem, record)
         if isinstance(problem, AttemptFailed):
-            final = record.attempts > 1 or problem.blame in ("credential", "quota")
             if problem.body is not None and problem.blame != "credential":
                 # In its own dialect an upstream's error goes on as it came, but for secrets.
                 body = redacted(problem.body, self.observer.redactor)
-                headers = [*errors.error_headers(error, final=final), *headers]
+                headers = [*errors.error_headers(error, problem.status, final=final), *headers]
                 _send(record, reply, problem.status, headers, body)
                 return
-        else:
-            final = isinstance(problem, RequestError) and problem.final
-            if isinstance(problem, RequestError) and problem.document is not None:
-                document = {**problem.document, "request_id": record.id}
-                _send(record, reply, error.status, headers, encode(document))
-                return
+        elif isinstance(problem, RequestError) and problem.document is not None:
+            document = {**problem.document, "request_id": record.id}
+            _send(record, reply, error.status, headers, encode(document))
+            return
         refused = errors.refusal(error, record.dialect, record.id, final=final)
         _send(record, reply, refused.status, [*refused.headers[1:], *headers], refused.body)
 

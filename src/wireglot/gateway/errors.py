@@ -40,6 +40,10 @@ _CLASSES: Final[dict[ErrorClass, tuple[ErrorKind, int, str]]] = {
 RETRY_AFTER_MAX = 120
 """A longer one makes OpenAI's SDK give up at once."""
 
+_WAIT_SECONDS: Final = {429: 1.0, 503: 2.0, 529: 2.0}
+"""Where nobody knows better. Statuses that ask to come later always say when: Codex gives up at once on a 429
+without it."""
+
 QUOTA = "insufficient_quota"
 """Of a budget that is spent: nobody should try again before it begins anew, however long that is."""
 
@@ -47,7 +51,7 @@ QUOTA = "insufficient_quota"
 class RequestError(Exception):
     """A request ends here, with an error of this class. `retry_after` in seconds, told to the client.
 
-    `final`: we have tried again already (or it would not help), so the client's SDK should not.
+    `final`: repeating cannot help, so the client's SDK should not try.
     """
 
     def __init__(
@@ -95,11 +99,12 @@ def cleaned(error: ApiError, clean: Callable[[str], str]) -> ApiError:
     )
 
 
-def error_headers(error: ApiError, *, final: bool = False) -> Headers:
+def error_headers(error: ApiError, status: int, *, final: bool = False) -> Headers:
+    """`status`: under which it is told."""
     headers: Headers = []
-    if error.retry_after is not None or error.kind == "rate_limit":
-        # Codex gives up at once on a 429 that does not say how long to wait.
-        wait = max(1, round(error.retry_after if error.retry_after is not None else 1.0))
+    usual = _WAIT_SECONDS.get(status)
+    if error.retry_after is not None or usual is not None:
+        wait = max(1, round(error.retry_after if error.retry_after is not None else usual or 0))
         headers.append(("retry-after", str(wait if error.code == QUOTA else min(RETRY_AFTER_MAX, wait))))
     if error.kind == "auth":
         headers.append(("www-authenticate", "Bearer"))
@@ -119,7 +124,7 @@ def refusal(
     if error.status != status:
         error = msgspec.structs.replace(error, status=status)
     body = encode(spoken.render_error(error, Context()).value)
-    headers: Headers = [("content-type", "application/json"), *error_headers(error, final=final)]
+    headers: Headers = [("content-type", "application/json"), *error_headers(error, status, final=final)]
     return Refusal(status, headers, body, close)
 
 

@@ -85,6 +85,11 @@ class AttemptFailed(Exception):
         self.body = body
         self.status = status
 
+    @property
+    def is_outage(self) -> bool:
+        """Told under a status that asks the client to come later."""
+        return self.error.kind == "overloaded" or self.error.status in (503, 529)
+
 
 def of_transport(fault: TransportFault) -> AttemptFailed:
     blame, outcome = _PROBLEMS[fault.problem]

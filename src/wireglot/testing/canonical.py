@@ -30,6 +30,7 @@ Defaults:
 - `ToolChoice("auto")` is the default of every API that has tools; so are `parallel_tools=True` and plain text
   output.
 - One answer: `candidates` 1 and None.
+- An answer of the standard tier and one that says nothing of its tier (one dialect must print it).
 - `Usage.reasoning` None and 0; a usage of zeros and none at all (some dialects must print one).
 
 Addresses, which belong to the transport rather than the conversation: `Request.model`, `Request.stream`,
@@ -94,6 +95,7 @@ def canonical_response(response: Response) -> Response:
         stop=_stop(response.stop),
         usage=_usage(response.usage),
         created=0,
+        service_tier="" if response.service_tier == "standard" else response.service_tier,
         others=tuple(_candidate(other) for other in response.others),
         extra=canonical_extra(response.extra),
     )

@@ -82,6 +82,22 @@ def splice(body: bytes, replacements: Mapping[str, bytes]) -> bytes:
     return b"".join(pieces)
 
 
+def without(body: bytes, key: str) -> bytes:
+    """The body without a top-level key, each occurrence of it, and with every other byte as it was."""
+    values, readable = _values(body)
+    opening = _OPENING.match(readable)
+    assert opening is not None, "msgspec has read an object here"
+    kept = []
+    at = opening.end()
+    for name, _, value_end in _members(readable, at, values):
+        if name != key:
+            kept.append(body[at:value_end])
+        after = _AFTER_VALUE.match(readable, value_end)
+        assert after is not None, "msgspec has read a value before this"
+        at = after.end() if after[1] == b"," else value_end
+    return b"".join((body[: opening.end()], b",".join(kept), body[at:]))
+
+
 def _compact_spans(readable: bytes, values: Mapping[str, msgspec.Raw]) -> dict[str, tuple[int, int]] | None:
     """Where each value stands, by arithmetic; None unless the object is written as compactly as can be.
 

@@ -79,7 +79,15 @@ def test_the_request_is_echoed():
         "temperature": 0.3,
         "top_p": 0.9,
         "text": {"format": {"type": "json_object"}, "verbosity": "low"},
-        "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": True}],
+        "tools": [
+            {
+                "type": "function",
+                "name": "f",
+                "description": None,
+                "parameters": {"type": "object"},
+                "strict": True,
+            }
+        ],
         "tool_choice": {"type": "function", "name": "f"},
         "truncation": "auto",
         "user": "u",

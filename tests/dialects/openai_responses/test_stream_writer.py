@@ -153,7 +153,7 @@ def test_a_malformed_call_is_a_failed_response():
     ("kind", "code", "failed"),
     [
         ("server", "internal_error", "server_error"),
-        ("overloaded", "server_is_overloaded", "server_is_overloaded"),
+        ("overloaded", "server_is_overloaded", "server_error"),
         ("rate_limit", "rate_limit_exceeded", "rate_limit_exceeded"),
         ("timeout", "upstream_timeout", "server_error"),
         ("context_overflow", "context_length_exceeded", "context_length_exceeded"),
@@ -161,7 +161,8 @@ def test_a_malformed_call_is_a_failed_response():
     ],
 )
 def test_a_failure_is_told_twice(kind, code, failed):
-    """R-DC-07: Codex ignores `error` events, others know only them."""
+    """[L4] R-DC-07: Codex ignores `error` events, others know only them; it tries again after a
+    `server_error`, not after `server_is_overloaded`."""
     for opening in ([], [START], [START, PartStart(0, Text("")), Delta(0, "Hel")]):
         events = write([*opening, Failure(ApiError(kind, "busy"))])
         error, last = events[-2:]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.gateway.kit import head, match
+from tests.gateway.kit import ROUTES, head, match
 from wireglot.dialects.registry import surfaces
 from wireglot.gateway.entry import routes
 from wireglot.gateway.entry.routes import NoRoute
@@ -92,3 +92,32 @@ def test_an_encoded_slash_is_part_of_a_models_name_and_of_nothing_else():
     for path in ("/v1%2Fmessages", "/v1/messages%2fcount_tokens", "/%2fhealthz"):
         with pytest.raises(RequestError):
             match(head("POST", path))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "dialect", "what"),
+    [
+        ("POST", "/v1/embeddings", {}, "openai-chat", "embeddings"),
+        ("POST", "/openai/v1/embeddings", {}, "openai-chat", "embeddings"),
+        ("POST", "/openai/deployments/text-embedding-3-small/embeddings", {}, "openai-chat", "embeddings"),
+        ("POST", "/v1beta/openai/embeddings", {}, "openai-chat", "embeddings"),
+        ("POST", "/v1beta/models/m:embedContent", {}, "gemini", "embeddings"),
+        ("POST", "/v1beta/models/m:batchEmbedContents", {}, "gemini", "embeddings"),
+        ("POST", "/v1/models/m:embedContent", {}, "gemini", "embeddings"),
+        ("POST", "/v1/projects/p/locations/l/publishers/google/models/m:predict", {}, "gemini", "embeddings"),
+        ("POST", "/v1/images/generations", {}, "openai-chat", "images"),
+        ("POST", "/v1/messages/batches", {}, "anthropic", "batches"),
+        ("POST", "/v1/files", {"anthropic_version": "2023-06-01"}, "anthropic", "files"),
+        ("GET", "/v1/files", {}, "openai-chat", "files"),
+    ],
+)
+def test_what_sdks_expect_and_nobody_serves_is_said_so(method, path, headers, dialect, what):
+    """[L14] A 404 in the caller's own form that names it, not a bare "nothing at"."""
+    asked = head(method, path, **headers)
+    with pytest.raises(NoRoute) as lost:
+        match(asked)
+    fault = ROUTES.nowhere(asked, lost.value)
+    assert lost.value.dialect == dialect
+    assert (fault.error.status, fault.error.code) == (404, "not_served")
+    assert what in fault.error.message
+    assert "not served" in fault.error.message

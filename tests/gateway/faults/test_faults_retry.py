@@ -10,6 +10,7 @@ import pytest
 
 from tests.gateway.faults.faults_kit import (
     CLIENTS,
+    UPSTREAMS,
     Client,
     ask,
     every_dialect,
@@ -35,6 +36,7 @@ from tests.gateway.faults.faults_stages import (
     stage_behind,
 )
 from tests.waiting import wait_until
+from wireglot.gateway.request import problems
 from wireglot.gateway.settings import BreakerPolicy
 from wireglot.gateway.targets.health import Breaker
 from wireglot.http.client import dial
@@ -45,8 +47,8 @@ from wireglot.wire.json import encode
 
 
 @EVERY
-def test_two_more_attempts_and_then_the_client_is_told_not_to_try(client: Client) -> None:
-    """FAULTS 60"""
+def test_two_more_attempts_and_then_the_client_may_try_itself(client: Client) -> None:
+    """[L1] FAULTS 60: three tries of ours within a second are no reason for an agent to give up."""
     with one(SOON + NEVER_OPEN) as (gateway, upstream):
         for status, kind in ((500, "internal"), (503, "shed"), (529, "shed")):
             upstream.reset()
@@ -55,9 +57,74 @@ def test_two_more_attempts_and_then_the_client_is_told_not_to_try(client: Client
             answered = ask(gateway, client, "mine/m1")
             if client.dialect != "openai-chat":
                 is_of(kind, client, answered)
-            assert answered.headers["x-should-retry"] == "false"
+            assert "x-should-retry" not in answered.headers
+            assert ("retry-after" in answered.headers) == (answered.status in (503, 529))
             assert len(upstream.requests) == 3
             assert logged(gateway, answered)["attempts"] == 3
+
+
+@pytest.mark.parametrize(("status", "times"), [(500, 6), (529, 4)])
+def test_an_agent_that_tries_again_survives_an_outage_as_it_does_without_us(status: int, times: int) -> None:
+    """[L1] Claude Code's way: again and again, as long as nobody forbids it, after the wait that it is told."""
+    lines = SOON + "breaker = { probe_after = 0.02, probe_cap = 0.02 }\n"
+    with one(lines, dialect="anthropic") as (gateway, upstream):
+        breaker = gateway.process.gateway.health.breaker("mine/m1")
+        upstream.next(*[Behaviour(error=status)] * times)
+        for _ in range(times):
+            answered = ask(gateway, A, "mine/m1")
+            if answered.status == 200:
+                break
+            assert "x-should-retry" not in answered.headers
+            assert answered.status in (status, 503), "its own status, or the rest that our breaker gives it"
+            if answered.status != 500:
+                assert 1 <= int(answered.headers["retry-after"]) <= 5
+            wait_until(lambda: breaker.wait(_now(gateway)) == 0)
+        assert ask(gateway, A, "mine/m1").status == 200
+        assert times < len(upstream.requests) <= times + 2
+
+
+def test_whoever_was_kept_waiting_by_our_own_tries_for_a_minute_is_told_not_to_try(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """[L1] FAULTS 60"""
+    with one(SOON + NEVER_OPEN) as (gateway, upstream):
+        upstream.otherwise = Behaviour(error=500)
+        monkeypatch.setattr(problems, "OWN_TRIES_LAST_SECONDS", -1.0)
+        assert ask(gateway, A, "mine/m1").headers["x-should-retry"] == "false"
+
+
+@EVERY
+@pytest.mark.parametrize("status", [429, 503, 529])
+@pytest.mark.parametrize("source", ["own", "foreign"])
+def test_whoever_is_told_to_come_later_is_told_when(
+    patient: Stage, source: str, status: int, client: Client
+) -> None:
+    """[L1] FAULTS 59, 60: retry-after on every 429, 503 and 529, whatever the upstream said of it."""
+    gateway, upstream = patient
+    dialect = client.dialect if client.dialect in UPSTREAMS else "gemini"
+    if source == "foreign":
+        dialect = "openai-chat" if client.dialect != "openai-chat" else "gemini"
+    upstream.reset()
+    upstream.otherwise = Behaviour(error=status)
+    for stream in (False, True):
+        answered = ask(gateway, client, f"{dialect}-up/late-{status}-{client.name}", stream=stream)
+        assert answered.status in (429, 503, 529)
+        assert 1 <= int(answered.headers["retry-after"]) <= 120
+        assert "x-should-retry" not in answered.headers
+
+
+def test_the_longer_an_upstream_is_overloaded_the_longer_a_client_is_told_to_wait() -> None:
+    """[L1] Claude Code waits exactly as long as it is told: a constant would spend its ten tries at once."""
+    breaker, policy = Breaker(), BreakerPolicy(consecutive=1000)
+    told = []
+    for now in (100.0, 101.0, 103.0, 107.0, 115.0, 200.0):
+        breaker.failed(policy, now)
+        told.append(breaker.advice(now, chance=0.0))
+    assert told == [1.0, 1.0, 3.0, 7.0, 15.0, 30.0]
+    assert breaker.advice(107.0, chance=0.99) < 7.0 * 1.5
+    breaker.succeeded(policy, 201.0)
+    breaker.failed(policy, 300.0)
+    assert breaker.advice(300.0, chance=0.0) == 1.0
 
 
 FAILURES: list[Behaviour] = [
@@ -227,7 +294,7 @@ def test_the_last_ones_error_is_told() -> None:
         answered = ask(gateway, R, "m")
         is_of("rate", R, answered)
         assert answered.headers["retry-after"] == "9"
-        assert answered.headers["x-should-retry"] == "false"
+        assert "x-should-retry" not in answered.headers
 
 
 def test_the_fixed_schedule_is_kept() -> None:
@@ -254,6 +321,22 @@ def test_a_clients_own_deadline_holds() -> None:
         is_of("upstream_timeout", A, answered)
         bad = ask(gateway, A, "mine/m1", headers={"x-wireglot-timeout": "soon"})
         assert bad.status == 400
+
+
+@PAIRED
+def test_a_deadline_in_the_body_holds_in_every_dialect(patient: Stage, client: Client, source: str) -> None:
+    """[X20] It is ours: no upstream is told, and nothing is lost by it."""
+    gateway, upstream = patient
+    upstream.reset()
+    upstream.next(Behaviour(fault="stall"))
+    is_of("upstream_timeout", client, ask(gateway, client, model_at(source), timeout=0.05))
+    answered = ask(gateway, client, model_at(source), timeout=20)
+    assert answered.status == 200
+    assert "x-wireglot-losses" not in answered.headers
+    assert b"timeout" not in upstream.requests[-1].body
+    for bad in (0, "soon", True, [1]):
+        refused = ask(gateway, client, model_at(source), timeout=bad)
+        assert (refused.status, b"timeout" in refused.body) == (400, True)
 
 
 def test_the_credential_of_one_provider_never_goes_to_another() -> None:

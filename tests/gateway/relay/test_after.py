@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.gateway.kit import catalogued
+from wireglot.gateway.errors import RETRY_AFTER_MAX
 from wireglot.gateway.relay.after import After, after
 from wireglot.gateway.settings import Provider
 from wireglot.gateway.targets.health import QUARANTINE_SECONDS
@@ -61,6 +62,13 @@ def test_a_key_over_its_rate_rests_for_as_long_as_it_was_told() -> None:
     alone = then("rate", wait=3.0)
     assert (alone.rest, alone.wait is not None and alone.wait >= 3.0) == (3.0, True)
     assert then("rate").rest == 1.0
+
+
+def test_a_key_is_refused_locally_no_longer_than_its_clients_are_told_to_wait() -> None:
+    """[L9] `retry-after: 3600` is told as 120 s: whoever comes back then must find the key in use again."""
+    assert then("rate", wait=3600.0).rest == RETRY_AFTER_MAX
+    assert then("rate", wait=3600.0, others=True).rest == RETRY_AFTER_MAX
+    assert then("rate", wait=3600.0).wait is None
 
 
 def test_a_schedule_says_when_and_nothing_rests() -> None:

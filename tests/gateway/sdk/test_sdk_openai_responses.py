@@ -176,7 +176,7 @@ def test_calls_in_parallel_stay_apart(stage: Stage, streaming: bool) -> None:
 
 @pytest.mark.parametrize("streaming", [False, True])
 def test_a_freeform_tool_is_called_with_plain_text(stage: Stage, streaming: bool) -> None:
-    text = "Patch the file with apply_patch."
+    text = "[[demo:tool apply_patch]] Patch the file."
     first: Response
     if streaming:
         with stage.gpt.responses.stream(model=MODEL, input=text, tools=PATCH) as stream:

@@ -36,7 +36,7 @@ def test_requests_a_minute_are_given_back_evenly() -> None:
             30,
         )
         assert fault.error.message == "this key may use 2 requests a minute: try again in 30 s"
-        assert ("retry-after", "30") in error_headers(fault.error, final=fault.final)
+        assert ("retry-after", "30") in error_headers(fault.error, fault.error.status, final=fault.final)
         desk.clock += 30
         await desk.admit()
         await desk.refused()
@@ -113,7 +113,7 @@ def test_a_budget_of_tokens_ends_with_the_day_and_says_so() -> None:
         await desk.settle(claim, Usage(input=900, output=200))
         fault = await desk.refused()
         assert fault.error.code == "insufficient_quota"
-        headers = dict(error_headers(fault.error, final=fault.final))
+        headers = dict(error_headers(fault.error, fault.error.status, final=fault.final))
         assert headers == {"retry-after": str(12 * 3600), "x-should-retry": "false"}
         assert "1000 tokens a day" in fault.error.message
         assert "2026-11-16T00:00:00Z" in fault.error.message

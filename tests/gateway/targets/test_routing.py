@@ -30,6 +30,41 @@ def test_a_name_nobody_knows_is_refused_with_what_would_help():
         route(settings(catalogued("kimi")), "gpt-9", "openai-chat")
 
 
+def test_a_provider_that_is_off_is_named_and_never_replaced_by_another():
+    """[M2] `ollama/kimi-k3` must not go to Kimi's cloud."""
+    on = settings(catalogued("kimi"), catalogued("openrouter"))
+    with pytest.raises(Unroutable) as off:
+        route(on, "ollama/kimi-k3", "anthropic")
+    told = str(off.value)
+    assert "ollama is off" in told
+    assert "[providers.ollama]" in told
+    assert "kimi/kimi-k3" in told, "who is on and knows the model"
+    with pytest.raises(Unroutable, match=r"gemini is off.*GEMINI_API_KEY.*\[providers\.gemini\]"):
+        route(on, "gemini/gemini-2.5-flash", "anthropic")
+
+
+@pytest.mark.parametrize("name", ["kimmi/kimi-k3", "KIMI/kimi-k3", "kimi_/kimi-k3"])
+def test_a_misspelt_provider_is_told_with_the_one_that_was_meant(name: str) -> None:
+    """[M2]"""
+    with pytest.raises(Unroutable, match=r"no provider .* did you mean kimi/kimi-k3\?"):
+        route(settings(catalogued("kimi"), catalogued("gemini")), name, "anthropic")
+
+
+def test_a_prefix_that_is_nobodys_name_does_not_lead_to_a_vendor_by_chance():
+    """[M2]"""
+    on = settings(catalogued("kimi"))
+    with pytest.raises(Unroutable, match=r"there is no provider 'elsewhere'.*kimi/kimi-k3"):
+        route(on, "elsewhere/kimi-k3", "openai-chat")
+
+
+def test_a_reseller_is_asked_by_the_names_that_it_gives_itself():
+    on = settings(catalogued("openrouter"), catalogued("groq"))
+    assert named(route(on, "openai/gpt-oss-120b", "openai-chat")) == ["groq/openai/gpt-oss-120b"]
+    assert named(route(on, "anthropic/claude-fable-5", "openai-chat")) == [
+        "openrouter/anthropic/claude-fable-5"
+    ]
+
+
 def test_a_pattern_catches_what_its_star_stands_for():
     """R-DD-12"""
     rules = (Rule("claude-*", ("mine/x-*-y",)),)

@@ -79,7 +79,7 @@ STREAMED: Final = {
     "max_tokens": 300,
     "stream": True,
     "tools": [_WEATHER],
-    "messages": [{"role": "user", "content": "How warm is it in Oslo? Ask the tool."}],
+    "messages": [{"role": "user", "content": "What is the weather in Oslo?"}],
 }
 
 TURNS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
@@ -87,7 +87,7 @@ TURNS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
         "/v1/chat/completions",
         {
             "model": "demo-gemini",
-            "messages": [{"role": "user", "content": "How warm is it in Rome? Ask the tool."}],
+            "messages": [{"role": "user", "content": "What is the weather in Rome?"}],
             "tools": [
                 {
                     "type": "function",

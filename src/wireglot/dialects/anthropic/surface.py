@@ -84,6 +84,9 @@ _USAGE: Final = UsageFields(
     _check_numbers,
 )
 
+_UNSERVED: Final = {"/v1/messages/batches": "batches", "/v1/skills": "skills"}
+
+
 SURFACE: Final = Surface(
     name=NAME,
     family=NAME,
@@ -105,10 +108,12 @@ SURFACE: Final = Surface(
         },
         headers=("anthropic-version",),
         prefixes=("/anthropic/", "/v1/messages"),
+        unserved=_UNSERVED,
         key_headers=(("authorization", "bearer "), ("x-api-key", "")),
         glance=glance_body,
         asked_output=asked_output,
         asked_answers=one_answer,
+        timeout_field="timeout",
         conversation_field="conversation",
         gateway_fields=frozenset({"conversation"}),
         sealed_marks=(BODY_MARK,),

@@ -118,6 +118,7 @@ SURFACE: Final = replace(
         gemini.SURFACE.client,
         find=find,
         lists=(),
+        unserved={},
         endpoints=tuple(f"POST {_ROOT}{verb}" for verb in gemini.VERBS),
         prefixes=("/v1internal",),
         vendor_headers=(),

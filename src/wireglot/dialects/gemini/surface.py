@@ -120,6 +120,22 @@ def check_usage(raw: Extra) -> tuple[str, ...]:
     return _USAGE.problems_of(document)
 
 
+_UNSERVED: Final = {
+    ":embedContent": "embeddings",
+    ":batchEmbedContents": "embeddings",
+    ":asyncBatchEmbedContent": "embeddings",
+    ":embedText": "embeddings",
+    ":predict": "predictions (embeddings, images)",
+    ":predictLongRunning": "videos",
+    ":generateImages": "images",
+    ":batchGenerateContent": "batches",
+    ":bidiGenerateContent": "live sessions",
+    "/v1beta/files": "files",
+    "/v1beta/cachedContents": "explicit caches",
+    "/v1beta/batches": "batches",
+}
+
+
 SURFACE: Final = Surface(
     name=OWN,
     family=OWN,
@@ -129,11 +145,13 @@ SURFACE: Final = Surface(
         endpoints=tuple(f"POST /v1beta/models/{{model}}:{verb}" for verb in VERBS),
         prefixes=("/v1beta/", "/v1alpha/", "/v1beta1/"),
         vendor_headers=("x-goog-api-key", "x-goog-api-client"),
+        unserved=_UNSERVED,
         key_headers=(("x-goog-api-key", ""),),
         key_query="key",
         glance=None,
         asked_output=asked_output,
         asked_answers=asked_answers,
+        timeout_field="timeout",
         conversation_field="conversation",
         gateway_fields=frozenset({"conversation"}),
         sealed_marks=(BODY_MARK,),

@@ -40,6 +40,27 @@ _USAGE: Final = UsageFields(
     check_numbers,
 )
 
+_UNSERVED: Final = {
+    "/embeddings": "embeddings",
+    "/v1/completions": "plain completions",
+    "/images/generations": "images",
+    "/images/edits": "images",
+    "/images/variations": "images",
+    "/audio/speech": "speech and transcriptions",
+    "/audio/transcriptions": "speech and transcriptions",
+    "/audio/translations": "speech and transcriptions",
+    "/v1/moderations": "moderations",
+    "/v1/files": "files",
+    "/v1/uploads": "files",
+    "/v1/batches": "batches",
+    "/v1/vector_stores": "vector stores",
+    "/v1/assistants": "assistants",
+    "/v1/threads": "assistants",
+    "/v1/videos": "videos",
+    "/realtime/sessions": "realtime sessions",
+}
+
+
 SURFACE: Final = Surface(
     name=NAME,
     family=NAME,
@@ -52,10 +73,12 @@ SURFACE: Final = Surface(
         lists=("/v1/models", "/openai/v1/models", "/v1beta/openai/models"),
         endpoints=("POST /v1/chat/completions",),
         prefixes=("/v1beta/openai/",),
+        unserved=_UNSERVED,
         key_headers=(("authorization", "bearer "),),
         glance=glance_body,
         asked_output=asked_output,
         asked_answers=asked_answers,
+        timeout_field="timeout",
         conversation_field="conversation",
         gateway_fields=frozenset({"conversation"}),
         sealed_marks=(BODY_MARK,),

@@ -55,15 +55,19 @@ TOLD = "told"
 
 _DEFAULTS: dict[str, Any] = {
     "background": False,
+    "frequency_penalty": 0.0,
     "instructions": None,
     "max_output_tokens": None,
     "max_tool_calls": None,
     "metadata": {},
     "parallel_tool_calls": True,
+    "presence_penalty": 0.0,
     "previous_response_id": None,
     "prompt_cache_key": None,
+    "prompt_cache_retention": None,
     "reasoning": {"effort": None, "summary": None},
     "safety_identifier": None,
+    "service_tier": "default",
     # Where nobody says that it is stored, the honest answer is no (C42).
     "store": False,
     "temperature": 1.0,
@@ -75,6 +79,11 @@ _DEFAULTS: dict[str, Any] = {
     "truncation": "disabled",
     "user": None,
 }
+
+_TOOL: dict[str, Any] = {"description": None, "parameters": None, "strict": None}
+_FILLED = frozenset({"function", "json_schema"})
+_FORMAT: dict[str, Any] = {"description": None, "strict": False}
+"""What a function and a JSON schema always have in an answer, said or not."""
 
 
 def told(request: Request | None) -> dict[str, Any]:
@@ -104,16 +113,16 @@ def echo(request: Request | None) -> dict[str, Any]:
     value["reasoning"] = {"effort": thinking.effort, "summary": summary}
     if request.user:
         value[form.get("user_key", "safety_identifier")] = request.user
-    for key in ("temperature", "top_p", "top_logprobs"):
+    for key in ("temperature", "top_p", "top_logprobs", "presence_penalty", "frequency_penalty"):
         said = getattr(request.sampling, key)
         if said is not None:
             value[key] = said
     output = render_output(request.output, ignored) if request.output is not None else None
-    value["text"] = {"format": output or {"type": "text"}}
+    value["text"] = {"format": _whole(output, _FORMAT) if output else {"type": "text"}}
     if request.verbosity:
         value["text"]["verbosity"] = request.verbosity
     if request.tools:
-        value["tools"] = render_tools(stated_tools(request), ignored)
+        value["tools"] = [_whole(tool, _TOOL) for tool in render_tools(stated_tools(request), ignored)]
     if request.tool_choice is not None:
         value["tool_choice"] = render_tool_choice(request.tool_choice, request.tools, ignored)
     for key in (
@@ -122,9 +131,17 @@ def echo(request: Request | None) -> dict[str, Any]:
         "previous_response_id",
         "conversation",
         "prompt",
+        "prompt_cache_retention",
         "max_tool_calls",
     ):
         said = fields.get(key, form.get(key))
         if said is not None:
             value[key] = said
     return value
+
+
+def _whole(value: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
+    """With every key that an answer has: a function's, or those of a format that is a schema."""
+    return (
+        {**value, **{k: v for k, v in usual.items() if k not in value}} if value["type"] in _FILLED else value
+    )

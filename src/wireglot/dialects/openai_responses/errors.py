@@ -15,11 +15,12 @@ _FAILED: dict[ErrorKind, str] = {
     "context_overflow": "context_length_exceeded",
     "billing": "insufficient_quota",
     "rate_limit": "rate_limit_exceeded",
-    "overloaded": "server_is_overloaded",
     "invalid_request": "invalid_prompt",
     "content_policy": "invalid_prompt",
 }
-"""Codes of a failed response that its clients act on; all else is a server error to them."""
+"""Codes of a failed response that its clients act on; all else is a server error to them, and tried again.
+Overload is not among them: Codex ends its turn on `server_is_overloaded` and `slow_down` (codex-rs,
+`is_server_overloaded_error`), and survives the same outage under `server_error`."""
 
 
 def parse_error(body: Any, status: int = 0) -> ApiError | None:

@@ -95,6 +95,7 @@ SURFACE: Final = Surface(
         glance=glance_body,
         asked_output=asked_output,
         asked_answers=one_answer,
+        timeout_field="timeout",
         conversation_field="conversation",  # a field of its own, so it is not the gateway's
         sealed_marks=(BODY_MARK, _UNSIGNED),
         media_marks=MEDIA_MARKS,

@@ -140,6 +140,12 @@ class Routes:
             # Such clients then speak plain HTTP at once; any other status costs them seconds.
             fault = RequestError("bad", "WebSocket is not spoken here: use POST", code="upgrade_required")
             return fault.with_status(426)
+        what = self._paths.unserved(head.path)
+        if what:
+            told = (
+                f"{what} are not served by this gateway: ask the provider itself ({head.method} {head.path})"
+            )
+            return RequestError("not_found", told, code="not_served")
         if problem.allowed:
             allowed = ", ".join(problem.allowed)
             fault = RequestError("bad", f"{head.path} takes {allowed}", code="method_not_allowed")

@@ -47,6 +47,8 @@ class Record(msgspec.Struct):
     passthrough: bool = False
     account: str = ""
     attempts: int = 0
+    failing_since: float | None = None
+    """When its first attempt failed."""
     fallbacks: list[str] = []
     """The targets (`provider/model`) given up before this one."""
 
@@ -89,6 +91,10 @@ class Record(msgspec.Struct):
         self.routed(provider, model, dialect)
         self.upstream_url, self.account, self.passthrough = url, account, passthrough
         self.losses = list(losses)
+
+    def attempt_failed(self) -> None:
+        if self.failing_since is None:
+            self.failing_since = time.monotonic()
 
     def routed(self, provider: str, model: str, dialect: str) -> None:
         """Whom the answer is from, whether or not it had to be asked."""

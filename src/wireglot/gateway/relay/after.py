@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from wireglot.gateway.errors import RETRY_AFTER_MAX
 from wireglot.gateway.settings import Provider
 from wireglot.gateway.targets.health import QUARANTINE_SECONDS
 from wireglot.http.failures import HELPED_BY_RETRY, AttemptFailed
@@ -38,6 +39,8 @@ def after(
             return After(at_once, rest=_QUOTA_SECONDS)
         case "rate":
             rest = failed.wait if failed.wait is not None else _RATE_UNADVISED_SECONDS
+            # The client is told no more: it must not come back to a key that we still refuse to use.
+            rest = min(rest, RETRY_AFTER_MAX)
             if provider.retry.schedule is not None:
                 rest = 0.0  # the schedule says when, and nothing else
             if others:

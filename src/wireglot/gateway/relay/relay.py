@@ -159,6 +159,7 @@ class Relay:
                 whole = await self._attempt(exchange, target, credential)
             except AttemptFailed as failed:
                 self._count_error(provider.name, failed.error.kind)
+                exchange.record.attempt_failed()
                 if not exchange.stripped and _goes_on_without_state(exchange, target, failed):
                     # Another account's, or forgotten: the conversation goes on without it, once.
                     breaker.succeeded(provider.breaker, loop.time())
@@ -175,6 +176,8 @@ class Relay:
                 account = credential.account if credential is not None else ""
                 wait = self._after(failed, target, account, tried, now)
                 if wait is None or (failed.blame != "credential" and not budget.spend()):
+                    if failed.told_wait is None and failed.blame in failures.COUNTED and failed.is_outage:
+                        failed.told_wait = breaker.advice(now, chance=random.random())
                     raise
                 if wait > 0:
                     await asyncio.sleep(wait)
@@ -268,13 +271,13 @@ class Relay:
             record.reached(
                 next((answer.headers[name] for name in self._request_ids if name in answer.headers), "")
             )
-            if answer.status != 200:
-                raise await self._failure(exchange, target, answer)
             exchange.passed_back = [
                 (name, exchange.redactor.text(value))
                 for name, value in answer.headers.items()
                 if name.startswith(self._returned)
             ]
+            if answer.status != 200:
+                raise await self._failure(exchange, target, answer)
             if not prepared.stream:
                 await self.delivery.whole(exchange, target, prepared, answer)
                 return True

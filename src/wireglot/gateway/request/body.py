@@ -14,7 +14,7 @@ from wireglot.gateway.request.sessions import conversation_name, grouping_name
 from wireglot.gateway.settings import LossPolicy
 from wireglot.http.application import Head
 from wireglot.wire.json import BadJson, exceeds_depth
-from wireglot.wire.splice import Outline
+from wireglot.wire.splice import Outline, without
 
 _MEASURED_BYTES: Final = 16 * 1024
 """Larger bodies are held to the depth at which the parser itself gives up: measuring them costs too much."""
@@ -35,6 +35,11 @@ def read(incoming: Incoming, body: bytes, *, id: str, now: int) -> Job:
     outline = content.outline
     if outline.repeated:
         _check_repeated(outline, spoken)
+    timeout = _asked_timeout(head, outline, client.timeout_field)
+    if client.timeout_field in outline:  # ours: no provider is told
+        body = without(body, client.timeout_field)
+        content = ClientBody(body)
+        outline = content.outline
     seen = _glance(content, asked, client)
     _check_depth(body, settings.limits.json_depth)
     conversation = conversation_name(head, outline, client.conversation_field)
@@ -57,7 +62,7 @@ def read(incoming: Incoming, body: bytes, *, id: str, now: int) -> Job:
         conversation=conversation,
         session=conversation or grouping_name(head, outline),
         policy=_asked_policy(incoming),
-        timeout=_asked_timeout(head, outline, client.timeout_field),
+        timeout=timeout,
         context=Context(
             secret=settings.server.secret.value.encode() or b"wireglot",
             seed=id,
@@ -138,13 +143,14 @@ def _asked_policy(incoming: Incoming) -> LossPolicy | None:
 
 def _asked_timeout(head: Head, outline: Outline, field: str) -> float | None:
     """Seconds for the whole answer: by header, or in a field of the body where the dialect has one."""
-    name, asked = "x-wireglot-timeout", head.headers.get("x-wireglot-timeout")
+    name = "x-wireglot-timeout"
+    asked: Any = head.headers.get(name)
     if asked is None and field:
         name, asked = field, outline.get(field)
     if asked is None:
         return None
     try:
-        seconds = float(asked)
+        seconds = float(asked) if not isinstance(asked, bool) else -1.0
     except (ValueError, TypeError):
         seconds = -1.0
     if not 0 < seconds <= _TIMEOUT_SECONDS_MOST:

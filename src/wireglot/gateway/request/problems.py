@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import time
 import traceback
+from typing import Final
 
 import msgspec
 
 from wireglot.gateway.errors import RequestError, cleaned
 from wireglot.gateway.observe.log import Note
+from wireglot.gateway.observe.record import Record
 from wireglot.http.failures import AttemptFailed
 from wireglot.http.redaction import Redactor
 from wireglot.ir.errors import ApiError
 from wireglot.wire.json import BadJson, decode, encode_text
+
+OWN_TRIES_LAST_SECONDS: Final = 60.0
 
 
 def error_of(problem: Exception, request_id: str, redactor: Redactor, note: Note) -> ApiError:
@@ -23,6 +28,20 @@ def error_of(problem: Exception, request_id: str, redactor: Redactor, note: Note
         return msgspec.structs.replace(cleaned(problem.error, redactor.text), retry_after=wait)
     note_bug(problem, request_id, note)
     return RequestError("internal", "an internal error; it has been logged").error
+
+
+def is_final(problem: Exception, record: Record) -> bool:
+    """Whether the caller's SDK is told not to try again: only where repeating cannot help, or where we have
+    repeated it for so long that the caller has waited enough. Three tries within a second are no such time:
+    agents would end with every short outage that they survive without us."""
+    if isinstance(problem, RequestError):
+        return problem.final
+    if not isinstance(problem, AttemptFailed):
+        return False
+    if problem.blame in ("credential", "quota"):
+        return True
+    since = record.failing_since
+    return since is not None and time.monotonic() - since > OWN_TRIES_LAST_SECONDS
 
 
 def note_bug(bug: Exception, request_id: str, note: Note) -> None:

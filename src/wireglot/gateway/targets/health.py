@@ -15,6 +15,9 @@ from wireglot.http.retry import RetryBudget
 
 QUARANTINE_SECONDS: Final = 60.0
 """For which a key that was rejected is not used."""
+_ADVICE_LEAST_SECONDS: Final = 1.0
+_ADVICE_MOST_SECONDS: Final = 30.0
+_ADVICE_JITTER: Final = 0.5
 _REMEMBERED_MOST: Final = 50_000
 _RECENT_MOST: Final = 1000
 
@@ -25,6 +28,7 @@ class Breaker:
     def __init__(self) -> None:
         self._recent: deque[tuple[float, bool]] = deque()
         self._in_a_row = 0
+        self._failing_since = 0.0
         self._open_until: float | None = None
         self._pause = 0.0
         self._probing = False
@@ -41,6 +45,13 @@ class Breaker:
         if left > 0:
             return left
         return 1.0 if self._probing else 0.0
+
+    def advice(self, now: float, *, chance: float) -> float:
+        """Seconds a client should wait after a failure: about as long as it has gone on. Agents that obey
+        `retry-after` wait exactly that and try so many times: a constant would end them in a short outage."""
+        failing = now - self._failing_since if self._in_a_row else 0.0
+        wait = min(_ADVICE_MOST_SECONDS, max(_ADVICE_LEAST_SECONDS, failing))
+        return wait * (1 + _ADVICE_JITTER * chance)
 
     def begin(self, now: float) -> None:
         if self._open_until is not None and now >= self._open_until:
@@ -59,6 +70,8 @@ class Breaker:
             self._note(policy, now, True)
 
     def failed(self, policy: BreakerPolicy, now: float) -> None:
+        if not self._in_a_row:
+            self._failing_since = now
         self._in_a_row += 1
         self._note(policy, now, False)
         if self._open_until is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from functools import lru_cache
 
 import msgspec
@@ -13,6 +14,7 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import LossPolicy, Provider, Rule, Settings
 from wireglot.providers.limits import Limits, base_limits
 from wireglot.providers.spec import limits_of, names, provider_for
+from wireglot.providers.spec import provider as known_provider
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -172,10 +174,34 @@ def _provider_of(settings: Settings, name: str) -> tuple[Provider, str]:
         if any(entry.match == name for entry in provider.spec.models):
             return provider, name
     for provider in settings.providers.values():
-        if provider.spec.knows(name):
+        # `ollama/kimi-k3` names a provider: it goes to no other one, unless that one spells its models so.
+        if any(entry.covers(name) and (not slash or "/" in entry.match) for entry in provider.spec.models):
             return provider, name
+    if slash and prefix and rest:
+        raise Unroutable(_of_provider(settings, prefix, rest))
     on = ", ".join(settings.providers) or "none"
     raise Unroutable(
         f"no provider here knows the model {name!r}: name it as provider/model or add a line to [models] "
         f"(providers that are on: {on})"
     )
+
+
+def _of_provider(settings: Settings, prefix: str, model: str) -> str:
+    """What to do about a model of a provider that is not on."""
+    if prefix in names():
+        spec = known_provider(prefix)
+        how = f"add [providers.{prefix}] to the configuration"
+        if spec.auth != "none" and spec.api_key_env:
+            how = f"set {' or '.join(spec.api_key_env)}, or {how} with its api_key"
+        told = f"the provider {prefix} is off: to switch it on, {how}"
+    else:
+        told = f"there is no provider {prefix!r} here"
+        near = get_close_matches(prefix.lower(), [*settings.providers, *names()], n=1)
+        if near and near[0] in settings.providers:
+            return f"{told}: did you mean {near[0]}/{model}?"
+        if near:
+            told += f" (did you mean {near[0]}, which is off?)"
+    others = [f"{each.name}/{model}" for each in settings.providers.values() if each.spec.knows(model)]
+    if others:
+        return f"{told}; {model} is known to a provider that is on: {', '.join(others)}"
+    return f"{told} (providers that are on: {', '.join(settings.providers) or 'none'})"
