@@ -12,7 +12,7 @@ PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) \
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test full newest pins servers test-fleet lint format types contracts docs docs-check bench bench-core soak lab rolling clients clean
+.PHONY: help setup demo test full newest pins servers test-fleet lint format types contracts docs docs-check bench bench-core soak lab mutants rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -106,6 +106,9 @@ soak: $(VENV)/.dev ## Look for leaks under mixed traffic (ARGS="--minutes 60")
 lab: $(VENV)/.dev ## Kill a loaded gateway 200 times, and look for values of one caller in another's answers
 	$(BIN)/python -m tools.lab.kill $(ARGS)
 	$(BIN)/python -m tools.lab.nonce
+
+mutants: $(VENV)/.dev ## Make deliberate defects and count those the tests notice (ARGS="--count 30 --only vault")
+	$(BIN)/python -m tools.mutants $(ARGS)
 
 rolling: $(VENV)/.dev servers ## Upgrade a loaded fleet machine by machine, and back (ARGS="--old CHECKOUT --old-python PYTHON")
 	$(BIN)/python -m tools.lab.rolling $(ARGS)

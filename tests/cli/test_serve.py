@@ -1,4 +1,4 @@
-"""`wireglot serve` where the three standard descriptors are not all there."""
+"""`wireglot serve`: without the standard descriptors, and with models on its command line."""
 
 import os
 import re
@@ -13,6 +13,8 @@ import pytest
 
 from tests.cli.running import COMMAND, PLAIN
 from tests.waiting import DEADLINE_SECONDS, wait_until
+from wireglot.cli.entry import main
+from wireglot.gateway.config.build import load
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 
@@ -68,3 +70,31 @@ def test_other_commands_refuse_to_speak_into_the_void(arguments: str, tmp_path: 
         ["sh", "-c", f"{shlex.join(COMMAND)} {arguments} <&- >&- 2>&-"], env=PLAIN, cwd=tmp_path, check=False
     )
     assert done.returncode == 2
+
+
+def test_models_on_the_command_line_stand_before_those_of_the_environment(monkeypatch) -> None:
+    """R-DD-12: aliases by option; a class of Claude's names can go to a model of its own."""
+    monkeypatch.setenv("WIREGLOT_MODELS", "claude-*=demo/demo")
+    arguments = [
+        "serve",
+        "--model",
+        "claude-haiku-*=demo/demo-gemini",
+        "--model",
+        "claude-opus-*=demo/demo-chat",
+    ]
+    seen: dict[str, str] = {}
+
+    def serve(config: str | None, overrides: dict[str, object]) -> int:
+        seen["models"] = os.environ["WIREGLOT_MODELS"]
+        return 0
+
+    monkeypatch.setattr("wireglot.cli.serve.process.serve", serve)
+    assert main(arguments) == 0
+    rules = load(None, environ={"WIREGLOT_MODELS": seen["models"]}).rules
+    assert [rule.match for rule in rules] == ["claude-haiku-*", "claude-opus-*", "claude-*"]
+
+
+@pytest.mark.parametrize("rule", ["claude", "=kimi/kimi-k3", "claude=", "a=b/c;d=e/f"])
+def test_a_model_on_the_command_line_that_is_no_rule_is_refused(rule: str, capsys) -> None:
+    assert main(["serve", "--model", rule]) == 2
+    assert "expected NAME=PROVIDER/MODEL" in capsys.readouterr().err

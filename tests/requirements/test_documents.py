@@ -9,6 +9,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def section(page: str, heading: str) -> str:
+    """A part of a page below docs, or of the README above it."""
     text = (DOCS / page).read_text(encoding="utf-8")
     _, found, rest = text.partition(f"\n## {heading}\n")
     assert found, f"{page} has no section {heading!r}"
@@ -22,6 +23,24 @@ def test_passing_through_and_translating_are_explained():
     assert "| request | answer |" in told
     assert re.search(r"^\| same dialect.*bytes", told, flags=re.MULTILINE)
     assert re.search(r"^\| other dialect \| translated \| translated \|$", told, flags=re.MULTILINE)
+
+
+def test_the_readme_draws_forwarding_beside_translation():
+    """[D] R-L-01, R-L-02: both diagrams, and what becomes of request, answer and tools in each mode."""
+    told = section("../README.md", "How it works: forwarded or translated")
+    (drawing,) = re.findall(r"```mermaid\n(.*?)```", told, flags=re.DOTALL)
+    assert "subgraph forwarded" in drawing
+    assert "subgraph translated" in drawing
+    rows = re.findall(r"^\| (\w+) \| [^|]{10,} \| [^|]{10,} \|$", told, flags=re.MULTILINE)
+    assert rows == ["request", "answer", "tools"]
+
+
+def test_the_readme_follows_a_tool_call_there_and_back():
+    """[D] R-L-03: from `tool_use` to `functionCall` and back."""
+    told = section("../README.md", "How it works: forwarded or translated")
+    words = ("`tools[].input_schema`", "`functionDeclarations`", "`functionCall`", "`tool_use`")
+    places = [told.index(word) for word in (*words, "`tool_result`", "`functionResponse`")]
+    assert places == sorted(places)
 
 
 def test_the_architecture_is_drawn():

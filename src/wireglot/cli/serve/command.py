@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any, Final
 
 from wireglot.cli.options import Commands, positive
 
 _SERVER: Final = ("host", "port", "workers", "log")
 """Options that stand in for the settings of the same name in the section [server]."""
+
+_MODELS: Final = "WIREGLOT_MODELS"
 
 
 def add_command(commands: Commands) -> None:
@@ -27,12 +30,24 @@ def add_command(commands: Commands) -> None:
     parser.add_argument(
         "--log", choices=("auto", "json", "pretty", "off"), help="how to log requests (default: auto)"
     )
+    parser.add_argument(
+        "--model",
+        type=_rule,
+        action="append",
+        default=[],
+        metavar="NAME=PROVIDER/MODEL",
+        help="send a model name or pattern to a provider's model, before what [models] says; can be repeated",
+    )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     from wireglot.cli.serve.process import serve
 
+    if arguments.model:
+        # The variable reaches every worker, and its entries stand before the file's.
+        rules = [*arguments.model, os.environ.get(_MODELS, "")]
+        os.environ[_MODELS] = ";".join(filter(None, rules))
     given = {name: getattr(arguments, name) for name in _SERVER}
     server: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     return serve(arguments.config, {"server": server} if server else {})
@@ -42,3 +57,10 @@ def _port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"expected a port, got {text!r}")
     return int(text)
+
+
+def _rule(text: str) -> str:
+    name, equals, targets = text.partition("=")
+    if not equals or not name.strip() or not targets.strip() or ";" in text:
+        raise argparse.ArgumentTypeError(f"expected NAME=PROVIDER/MODEL, got {text!r}")
+    return text

@@ -1,0 +1,1 @@
+"""Deliberate defects: one small change at a time, and whether the tests of its room notice."""
