@@ -27,6 +27,34 @@ WORDS: Final = re.compile(
 """The words of an answer, in any of the dialects here."""
 
 
+_GAPS: Final = re.compile(rb"(?<=\r\n\r\n)|(?<=\n\n)|(?<=\r\r)")
+_LINE_ENDS: Final = re.compile(rb"\r\n|\r")
+_GAP: Final = b"\n\n"
+_DATA: Final = b"data: "
+
+
+def whole_frames(data: bytes) -> list[bytes]:
+    """Frames as they came, each with the blank line behind it."""
+    if b"\r" in data:
+        return [whole for whole in _GAPS.split(data) if whole]
+    if data.find(_GAP) == len(data) - len(_GAP):
+        return [data]
+    frames = data.split(_GAP)
+    last = frames.pop()
+    frames = [whole + _GAP for whole in frames]
+    return [*frames, last] if last else frames
+
+
+def event_of(whole: bytes) -> bytes:
+    """The data of a frame as it came; empty for a comment."""
+    start = whole.find(_DATA) + len(_DATA)
+    end = whole.find(b"\n", start)
+    if start >= len(_DATA) and whole[end:] == _GAP and b"\r" not in whole:
+        return whole[start:end]  # one line of data, at the end, as nearly all frames have it
+    found = SseDecoder().frame(_LINE_ENDS.sub(b"\n", whole).strip(b"\n"))
+    return found.data if found is not None else b""
+
+
 class SseTap(ABC):
     """A `Tap` for streams of server-sent events."""
 

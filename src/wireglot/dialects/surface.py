@@ -18,6 +18,7 @@ from wireglot.dialects.context import Context, Framing, Rendered
 from wireglot.dialects.listed_model import ListedModel, Query
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError, ErrorKind
+from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 from wireglot.ir.request import Request
 
@@ -28,6 +29,7 @@ __all__ = [
     "ClientSide",
     "Counts",
     "ListedModel",
+    "Mender",
     "ModelLists",
     "Operation",
     "Probe",
@@ -239,6 +241,17 @@ class Tap(Protocol):
         ...
 
 
+class Mender(Protocol):
+    """Mends what clients would trip over in a stream that passes through; all other bytes stay as they are.
+    `losses` tells what was changed."""
+
+    losses: list[Loss]
+
+    def mend(self, data: bytes) -> bytes:
+        """Whole frames. What is not known yet to be right is held back, at most until the end is told."""
+        ...
+
+
 class AnswerGlance(msgspec.Struct, frozen=True):
     """What a whole answer that passes through tells."""
 
@@ -313,6 +326,8 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The HTTP status under which an error is reported."""
     tap: Callable[[int], Tap]
     """Takes the most bytes of one event that are held."""
+    mender: Callable[[], Mender] | None = None
+    """Of streams; None: nothing is known that could be mended."""
     glance: Callable[[bytes], AnswerGlance]
     """Of a whole answer. Raises BadJson where the body is no JSON object."""
     reasoning: ReasoningState

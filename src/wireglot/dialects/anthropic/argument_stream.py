@@ -63,6 +63,21 @@ class ArgumentStream:
         self._broken = False
         self._comma = ""  # one that waits, and the blanks behind it
 
+    @property
+    def raw(self) -> str:
+        return "".join(self._raw)
+
+    @property
+    def is_bent(self) -> bool:
+        """Whether what came so far is no beginning of JSON, or more than one whole."""
+        return self._broken or self.form != ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether what came last may have to be taken back."""
+        empty = self._place == _DONE and not self._key_count
+        return bool(self._comma) or empty or self._broken or self.form != ""
+
     def feed(self, text: str) -> str:
         self._raw.append(text)
         if self._place == _DONE and text.strip(_SPACE):
@@ -122,7 +137,7 @@ class ArgumentStream:
         """What is still to be said: the held brace, or the way out of a broken text."""
         if self._place == _DONE and not self._broken:
             return "}"
-        raw = "".join(self._raw)
+        raw = self.raw
         if raw.strip() in ("", "null"):
             return ""
         if self._place == _DONE and (meant := mended_object(raw)) is not None:

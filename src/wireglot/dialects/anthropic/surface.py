@@ -7,6 +7,7 @@ from typing import Final
 
 from wireglot.dialects.anthropic.asked_model import in_answer, in_opening
 from wireglot.dialects.anthropic.counts import COUNTS
+from wireglot.dialects.anthropic.mender import MessageMender
 from wireglot.dialects.anthropic.models import MODELS
 from wireglot.dialects.anthropic.names import NAME
 from wireglot.dialects.anthropic.tap import MessageTap, glance
@@ -150,6 +151,7 @@ SURFACE: Final = Surface(
     ),
     status=status,
     tap=MessageTap,
+    mender=MessageMender,
     glance=glance,
     reasoning=ReasoningState(returns="own", thinks_only_with_state=True, is_refusal=is_refusal),
     models=MODELS,

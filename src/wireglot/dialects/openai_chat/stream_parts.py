@@ -22,6 +22,7 @@ from wireglot.dialects.openai_chat.reasoning import (
     is_opaque,
     parse_states,
 )
+from wireglot.dialects.openai_chat.repeated_calls import is_repeated
 from wireglot.dialects.unknown_fields import is_hollow
 from wireglot.ir.content import (
     Citation,
@@ -50,7 +51,7 @@ _LEGACY = -(1 << 40)  # stands for the one `function_call`; GLM counts real call
 class _Call:
     """A call being told. It starts when its name is known, and its id or the first of its arguments."""
 
-    __slots__ = ("custom", "extra", "form", "id", "index", "name", "signature", "told", "waiting")
+    __slots__ = ("custom", "extra", "form", "id", "index", "name", "said", "signature", "told", "waiting")
 
     def __init__(self) -> None:
         self.id = ""
@@ -58,6 +59,7 @@ class _Call:
         self.custom = False
         self.index = -1
         self.waiting = ""
+        self.said: list[str] = []  # of its arguments, once it is open
         self.signature: Signature | None = None
         self.extra: dict[str, Any] = {}
         self.told: dict[str, Any] = {}  # the part of extra that is out
@@ -299,7 +301,8 @@ class Assembly:
             call.waiting += arguments or ""
             if call.name and (call.id or call.waiting):
                 self._open_call(call, out)
-        elif arguments:
+        elif arguments and not (call.said and is_repeated(call.said, arguments)):
+            call.said.append(arguments)
             out.append(Delta(call.index, arguments))
 
     def _find(self, index: Any, identifier: str, name: str) -> _Call:
@@ -340,6 +343,7 @@ class Assembly:
         call.signature = None
         if call.waiting:
             out.append(Delta(call.index, call.waiting))
+            call.said.append(call.waiting)
             call.waiting = ""
 
     def close(self, out: list[Event]) -> None:

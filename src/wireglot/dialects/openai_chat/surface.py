@@ -7,6 +7,7 @@ from typing import Final
 from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, whole_number
 from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.openai_chat.extras import NAME
+from wireglot.dialects.openai_chat.repeated_calls import CallMender
 from wireglot.dialects.openai_chat.tap import STREAM_USAGE, ChatTap, glance
 from wireglot.dialects.openai_models import MODELS
 from wireglot.dialects.openai_usage import check_numbers
@@ -96,6 +97,7 @@ SURFACE: Final = Surface(
     ),
     status=plain_status,
     tap=ChatTap,
+    mender=CallMender,
     glance=glance,
     # Chat has no field for reasoning; the one for Gemini's signatures does not say who minted them, and
     # another model or account would be asked with them, in vain.

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.base import StreamReader, Surface, Tap
+from wireglot.dialects.base import Mender, StreamReader, Surface, Tap
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
@@ -49,6 +49,7 @@ class Passthrough:
         self._keeps = keeps
         self._framed = job.framing == "sse"
         self._tap: Tap = job.surface.tap(job.settings.limits.event)
+        self._mender = job.surface.mender() if job.surface.mender is not None else None
         self._hide = _hidden_usage(job.surface) if prepared.own_usage else None
         self._opening: StreamReader | None = dialect(job.dialect).stream_reader(prepared.context)
         self._opening_events: list[Event] = []
@@ -135,12 +136,21 @@ class Passthrough:
         self._client.end()
 
     def _write(self, data: bytes) -> None:
+        if self._mender is not None:
+            data = self._mended(self._mender, data)
         if self._hide is not None:
             data = self._hide(data)
         if self._beside is not None and self._tap.complete:
             self._last += data
         else:
             self._client.write(data, last=self._tap.ended)
+
+    def _mended(self, mender: Mender, data: bytes) -> bytes:
+        data = mender.mend(data)
+        if mender.losses:
+            self._exchange.record.lost(mender.losses)
+            mender.losses = []
+        return data
 
     def _close(self) -> None:
         """The end of a whole answer, unless it is to be kept first."""

@@ -1,0 +1,196 @@
+"""Calls mended in a stream that passes through, byte for byte until it is needed.
+
+Hosts of this wire give the input of a call at its start, at its start and again as deltas, or as an object
+twice (R-AJ). Clients add up the deltas and look at nothing else: Anthropic's SDK finds no input in the first
+shape and no JSON in the others. A call whose start is empty, as Anthropic's own are, passes as it comes for
+as long as its deltas are JSON.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.dialects.anthropic.argument_stream import ArgumentStream
+from wireglot.dialects.anthropic.open_blocks import choose_arguments
+from wireglot.dialects.arguments import Form, declare_arguments, read_arguments
+from wireglot.dialects.passthrough import event_of, object_of, whole_frames
+from wireglot.ir.loss import Loss
+from wireglot.wire.json import BadJson, decode, encode, encode_text
+from wireglot.wire.sse import frame
+
+_CALL: Final = b'"tool_use"'
+_LAST: Final = frozenset({"message_delta", "message_stop", "error"})
+
+
+class _InputDelta(msgspec.Struct):
+    type: str = ""
+    partial_json: str = ""
+
+
+class _Event(msgspec.Struct):
+    """What is worth decoding of the frames that come while a call is open."""
+
+    type: str = ""
+    index: int | None = None
+    delta: _InputDelta | None = None
+
+
+_read = msgspec.json.Decoder(_Event).decode
+
+
+class MessageMender:
+    """Implements `Mender`."""
+
+    def __init__(self) -> None:
+        self.losses: list[Loss] = []
+        self._calls: dict[int | None, _GivenCall | _StreamedCall] = {}
+
+    def mend(self, data: bytes) -> bytes:
+        if not self._calls and _CALL not in data:
+            return data
+        return b"".join([self._frame(whole) for whole in whole_frames(data)])
+
+    def _frame(self, whole: bytes) -> bytes:
+        if not self._calls:
+            return self._start(whole) if _CALL in whole else whole
+        said = event_of(whole)
+        try:
+            event = _read(said)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return self._pass(whole)
+        call = self._calls.get(event.index)
+        if event.type == "content_block_delta":
+            if call is not None and event.delta is not None and event.delta.type == "input_json_delta":
+                return call.delta(event.delta.partial_json, whole)
+        elif event.type == "content_block_stop" and call is not None:
+            del self._calls[event.index]
+            return self._end(call) + whole
+        elif event.type == "content_block_start" and _CALL in whole:
+            return self._start(whole)
+        elif event.type in _LAST:
+            calls, self._calls = self._calls, {}
+            return b"".join([self._end(call) for call in calls.values()]) + whole
+        return self._pass(whole)
+
+    def _pass(self, whole: bytes) -> bytes:
+        """A frame of something else: what only waits goes before it."""
+        return b"".join([call.go_on() for call in self._calls.values()]) + whole
+
+    def _end(self, call: _GivenCall | _StreamedCall) -> bytes:
+        data = call.end()
+        declare_arguments(call.form, f"$.content[{call.index}]", self.losses)
+        return data
+
+    def _start(self, whole: bytes) -> bytes:
+        document = object_of(event_of(whole))
+        block, index = document.get("content_block"), document.get("index")
+        if type(block) is not dict or block.get("type") != "tool_use" or type(index) is not int:
+            return whole
+        before = self._pass(b"")
+        if index in self._calls:  # its stop got lost
+            before += self._end(self._calls.pop(index))
+        said = block.get("input")
+        given = _given(said)
+        if given:
+            self._calls[index] = _GivenCall(index, given)
+        elif said is None or said in ("", {}):
+            self._calls[index] = _StreamedCall(index)
+            if said == {}:
+                return before + whole
+        else:
+            return before + whole  # no input that anybody could add deltas to
+        bare = {**document, "content_block": {**block, "input": {}}}
+        return before + frame(encode(bare), b"content_block_start")
+
+
+class _GivenCall:
+    """A call whose start gave an input: what its deltas say of it is known when it ends."""
+
+    def __init__(self, index: int, given: dict[str, Any]) -> None:
+        self.index = index
+        self.form: Form = ""
+        self._given = given
+        self._pieces: list[str] = []
+
+    def delta(self, piece: str, whole: bytes) -> bytes:
+        self._pieces.append(piece)
+        return b""
+
+    def go_on(self) -> bytes:
+        return b""
+
+    def end(self) -> bytes:
+        arguments = choose_arguments(self._given, "".join(self._pieces))
+        meant, form = read_arguments(arguments)
+        if form == "mended":
+            arguments, self.form = encode_text(meant), form
+        return _delta(self.index, arguments)
+
+
+class _StreamedCall:
+    """A call whose deltas pass as they come. Held back is only what may turn out to be one too many: a comma,
+    an empty object. From the first mistake on the deltas wait for the end, and what is left is told anew."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.form: Form = ""
+        self._arguments = ArgumentStream()
+        self._sent = 0
+        """Characters of the arguments that have gone on."""
+        self._waiting: list[bytes] = []
+        self._characters = 0
+
+    def delta(self, piece: str, whole: bytes) -> bytes:
+        arguments = self._arguments
+        arguments.feed(piece)
+        self._characters += len(piece)
+        if arguments.waits:
+            self._waiting.append(whole)
+            return b""
+        self._sent = self._characters
+        if self._waiting:
+            whole = b"".join((*self._waiting, whole))
+            self._waiting.clear()
+        return whole
+
+    def go_on(self) -> bytes:
+        """Something else follows: what only waited for more is let go."""
+        return b"" if self._arguments.is_bent else self._release()
+
+    def end(self) -> bytes:
+        if not self._arguments.is_bent:
+            return self._release()
+        raw = self._arguments.raw
+        again = ArgumentStream()
+        whole = again.feed(raw) + again.finish()
+        sent = raw[: self._sent].lstrip()
+        if again.form != "mended" or not whole.startswith(sent):
+            return self._release()  # not to be mended any more: as it came
+        self.form = again.form
+        return _delta(self.index, whole[len(sent) :])
+
+    def _release(self) -> bytes:
+        data = b"".join(self._waiting)
+        self._waiting.clear()
+        self._sent = self._characters
+        return data
+
+
+def _given(value: Any) -> dict[str, Any] | None:
+    """The input that a start gives; None where it gives none, or what no client could take for one."""
+    if type(value) is str:
+        try:
+            value = decode(value)
+        except BadJson:
+            return None
+    return value if type(value) is dict else None
+
+
+def _delta(index: int, text: str) -> bytes:
+    if not text:
+        return b""
+    delta = {"type": "input_json_delta", "partial_json": text}
+    event = {"type": "content_block_delta", "index": index, "delta": delta}
+    return frame(encode(event), b"content_block_delta")

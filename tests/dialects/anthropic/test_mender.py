@@ -1,0 +1,169 @@
+"""Calls in streams that pass through: Anthropic's own SDK adds up the right arguments, and all other bytes
+stay as they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dialects.anthropic.support import (
+    MESSAGE_STOP,
+    block_delta,
+    block_start,
+    block_stop,
+    message_delta,
+    message_start,
+    sse,
+    text_block,
+)
+from tests.dialects.anthropic.test_tool_input_shapes import SHAPES, events_of
+from tests.laws.sdks import anthropic_stream
+from wireglot.dialects.anthropic.mender import MessageMender
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "anthropic" / "streams"
+ODD: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "an object twice": (['{"path":', ' "a.py"}', '{"path": "a.py"}'], {"path": "a.py"}),
+    "an object twice in one": (['{"path":"a.py"}{"path":"a.py"}'], {"path": "a.py"}),
+    "an empty object first": (["{}", '{"path":', '"a.py"}'], {"path": "a.py"}),
+    "a comma too many": (['{"path":"a.py"', ",", "}"], {"path": "a.py"}),
+    "a bracket too many": (['{"path":"a.py"', "}", "}"], {"path": "a.py"}),
+    "a line end in a string": (['{"path":"a', ".py\n", '"}'], {"path": "a.py\n"}),
+}
+"""What the deltas of a call say whose start is empty, and what they mean."""
+
+
+def said(shape: dict[str, Any]) -> bytes:
+    return sse(*events_of(shape))
+
+
+def mended(data: bytes, size: int = 0) -> tuple[bytes, MessageMender]:
+    """Whole frames, `size` at once (0: all)."""
+    mender = MessageMender()
+    frames = [frame + b"\n\n" for frame in data.split(b"\n\n")[:-1]]
+    size = size or len(frames)
+    pieces = [b"".join(frames[at : at + size]) for at in range(0, len(frames), size)]
+    return b"".join(mender.mend(piece) for piece in pieces), mender
+
+
+def heard(data: bytes) -> dict[str, Any]:
+    ((name, arguments),) = anthropic_stream(data).calls
+    assert name == "Read"
+    value: dict[str, Any] = json.loads(arguments)
+    return value
+
+
+@pytest.mark.parametrize("size", [0, 1, 2])
+@pytest.mark.parametrize("shape", SHAPES, ids=[shape["name"] for shape in SHAPES])
+def test_every_shape_of_a_call_s_input_reaches_clients_that_add_up_deltas(
+    shape: dict[str, Any], size: int
+) -> None:
+    """[K4] R-AJ-01..09: start only, start and continuation, start and the same again, deltas."""
+    out, mender = mended(said(shape), size)
+    assert heard(out) == shape["arguments"]
+    assert mender.losses == []
+
+
+@pytest.mark.parametrize("size", [0, 1, 2])
+@pytest.mark.parametrize("name", ODD)
+def test_arguments_with_one_mistake_reach_them_mended(name: str, size: int) -> None:
+    """[K4] [X21] And what was changed is told."""
+    deltas, meant = ODD[name]
+    out, mender = mended(said({"start": {}, "deltas": deltas}), size)
+    assert heard(out) == meant
+    assert [(loss.path, loss.feature, loss.action) for loss in mender.losses] == [
+        ("$.content[0].arguments", "tool_call.arguments", "approximated")
+    ]
+
+
+@pytest.mark.parametrize("size", [0, 1, 2])
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        ['{"path":', ' "a.py",', ' "line": 3', "}"],
+        ["", '{"todos": [', '{"a": 1},', '{"a": 1}', "]}"],
+        ["{}"],
+        [" {", "}"],
+        [],
+        ['{"a":1}', '{"a":2}'],
+        ['{"path": "/srv/fo'],
+        ['{"a": ', "oops", "}"],
+        ['{"a":1,', "}", " and more"],
+    ],
+)
+def test_what_needs_no_mending_or_cannot_be_mended_stays_as_it_is(deltas: list[str], size: int) -> None:
+    """[K4] Byte for byte: genuine calls, and mistakes whose meaning is not plain."""
+    data = said({"start": {}, "deltas": deltas})
+    out, mender = mended(data, size)
+    assert out == data
+    assert mender.losses == []
+
+
+@pytest.mark.parametrize("path", sorted(FIXTURES.glob("*")), ids=lambda path: path.name)
+def test_streams_that_are_right_pass_byte_for_byte(path: Path) -> None:
+    """[K4]"""
+    data = path.read_bytes()
+    if b'"input": {"' in data or b'"input":{"' in data:
+        pytest.skip("its calls begin with an input")
+    assert mended(data, 1)[0] == data[: data.rfind(b"\n\n") + 2]
+
+
+def test_only_the_frames_of_the_call_change() -> None:
+    """[K4]"""
+    before = sse(message_start(), *text_block(0, "I look."))
+    start = block_start(1, type="tool_use", id="a", name="Read", input={"path": "a.py"}, x_new=1)
+    behind = sse(*text_block(2, "ü"), {"type": "ping"}, message_delta("tool_use"), MESSAGE_STOP)
+    out, _ = mended(before + sse(start, block_stop(1)) + behind)
+    assert out.startswith(before)
+    assert out.endswith(sse(block_stop(1)) + behind)
+    changed = out[len(before) : -len(sse(block_stop(1)) + behind)]
+    begun, told = [json.loads(frame.partition(b"data: ")[2]) for frame in changed.split(b"\n\n") if frame]
+    assert begun == {**start, "content_block": {**start["content_block"], "input": {}}}
+    assert told == block_delta(1, "input_json_delta", partial_json='{"path":"a.py"}')
+
+
+def test_calls_that_interleave_and_calls_without_a_stop_are_mended_each() -> None:
+    """[K4]"""
+    first = block_start(0, type="tool_use", id="a", name="Read", input={"path": "a.py"})
+    second = block_start(1, type="tool_use", id="b", name="Read", input={})
+    events = (
+        first,
+        second,
+        block_delta(1, "input_json_delta", partial_json='{"path":"b.py",'),
+        {"type": "ping"},
+        block_delta(0, "input_json_delta", partial_json='{"path":"a.py"}'),
+        block_delta(1, "input_json_delta", partial_json='"line":1}'),
+        block_stop(1),
+        message_delta("tool_use"),
+        MESSAGE_STOP,
+    )
+    for size in (0, 1, 3):
+        out, _ = mended(sse(message_start(), *events), size)
+        calls = [json.loads(arguments) for _, arguments in anthropic_stream(out).calls]
+        assert calls == [{"path": "a.py"}, {"path": "b.py", "line": 1}]
+
+
+@pytest.mark.parametrize("odd", [[1, 2], 7, True, "no JSON"])
+def test_a_start_that_gives_something_else_stays_as_it_is(odd: Any) -> None:
+    """[K4]"""
+    data = said({"start": odd, "deltas": []})
+    assert mended(data)[0] == data
+
+
+def test_any_line_end_will_do() -> None:
+    """[K4]"""
+    shape = SHAPES[0]
+    mender = MessageMender()
+    out = mender.mend(said(shape).replace(b"\n", b"\r\n"))
+    assert heard(out) == shape["arguments"]
+
+
+@pytest.mark.parametrize("junk", [b": ping\n\n", b"data: [DONE]\n\n", b"event: x\ndata: {\n\n", b"\n\n"])
+def test_what_is_no_event_passes(junk: bytes) -> None:
+    """[K4]"""
+    mender = MessageMender()
+    start = sse(block_start(0, type="tool_use", id="a", name="Read", input={}))
+    assert mender.mend(start + junk) == start + junk
+    assert mender.mend(junk) == junk
