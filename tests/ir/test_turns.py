@@ -71,12 +71,13 @@ def test_a_result_without_a_call_is_dropped_aloud() -> None:
     ]
 
 
-def test_a_second_result_for_one_call_is_dropped_and_the_first_kept() -> None:
+def test_a_second_result_for_one_call_corrects_the_first() -> None:
+    """[X24] Later ones correct earlier ones."""
     repaired, losses = repair(
         user(Text("go")), assistant(call("a")), user(result("a", "first"), result("a", "second"))
     )
-    assert repaired[2] == user(result("a", "first"))
-    assert [loss.detail for loss in losses] == ["a second result for one call"]
+    assert repaired[2] == user(result("a", "second"))
+    assert [loss.detail for loss in losses] == ["a later result for the same call stands in its place"]
 
 
 def test_a_result_that_comes_too_late_moves_behind_its_call() -> None:

@@ -179,11 +179,21 @@ class _Repair:
         queue = self.results.get(call_id)
         if not queue:
             return None
-        index, result = queue[0]
-        again = next((later for later in self.calls[call_id] if later > call_index), None)
-        if again is not None and index > again:
-            return None  # it answers the later call of the same id
-        queue.popleft()
+        calls = self.calls[call_id]
+        again = next((later for later in calls if later > call_index), None)
+        # Behind a later call of the same id they answer that one.
+        found = [entry for entry in queue if again is None or entry[0] <= again]
+        if not found:
+            return None
+        if calls.count(call_index) > 1:
+            found = found[:1]  # calls of one turn that share an id: a result for each, in order
+        index, result = found[-1]
+        for entry in found:
+            queue.remove(entry)
+            if entry[1] is not result:
+                detail = "a later result for the same call stands in its place"
+                path = self.trail.of(entry[1])
+                self.losses.append(Loss(path, "tool_result.pairing", "dropped", detail))
         between = self.messages[call_index + 1 : index]
         if index < call_index or any(message.role == "assistant" for message in between):
             self.losses.append(

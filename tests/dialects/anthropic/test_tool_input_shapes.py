@@ -89,3 +89,12 @@ def test_a_start_input_is_never_glued_to_deltas_that_do_not_continue_it():
     (call,) = hear(*events_of(shape)).content
     assert isinstance(call, ToolCall)
     assert call.arguments == '{"a": oops'
+
+
+def test_a_list_given_at_the_start_is_not_lost():
+    """[X24] No object, but what the model wrote: it is handed on as the text it is."""
+    start = block_start(0, type="tool_use", id="toolu_1", name="f", input=[1, 2])
+    said = hear(message_start(), start, block_stop(0), message_delta("tool_use"), MESSAGE_STOP)
+    call = said.content[0]
+    assert isinstance(call, ToolCall)
+    assert call.arguments == "[1,2]"

@@ -374,14 +374,21 @@ def test_one_answer_is_the_default_and_not_a_wish():
         ({"model": "m", "messages": [{"role": "robot"}]}, "$.messages[0].role"),
         ({"model": "m", "messages": [{"role": "user", "content": 5}]}, "$.messages[0].content"),
         ({"model": "m", "messages": [{"role": "user", "content": [5]}]}, "$.messages[0].content[0]"),
-        ({"model": "m", "messages": [], "max_tokens": "many"}, "$.max_tokens"),
-        ({"model": "m", "messages": [], "stream": "yes"}, "$.stream"),
         (
-            {"model": "m", "messages": [], "tools": [{"type": "function", "function": {}}]},
+            {"model": "m", "messages": [{"role": "user", "content": "?"}], "max_tokens": "many"},
+            "$.max_tokens",
+        ),
+        ({"model": "m", "messages": [{"role": "user", "content": "?"}], "stream": "yes"}, "$.stream"),
+        (
+            {
+                "model": "m",
+                "messages": [{"role": "user", "content": "?"}],
+                "tools": [{"type": "function", "function": {}}],
+            },
             "$.tools[0].function.name",
         ),
-        ({"model": "m", "messages": [], "stop": ["a", 1]}, "$.stop[1]"),
-        ({"model": 5, "messages": []}, "$.model"),
+        ({"model": "m", "messages": [{"role": "user", "content": "?"}], "stop": ["a", 1]}, "$.stop[1]"),
+        ({"model": 5, "messages": [{"role": "user", "content": "?"}]}, "$.model"),
     ],
 )
 def test_nonsense_is_the_clients_fault_and_says_where(body, path):

@@ -428,11 +428,16 @@ def test_usage_inside_the_choice_is_counted_and_stays_there():
 
 
 def test_stream_options_go_and_come_with_the_stream():
-    asked = {"model": "m", "messages": [], "stream": True, "stream_options": {"include_usage": False}}
+    asked = {
+        "model": "m",
+        "messages": [{"role": "user", "content": "?"}],
+        "stream": True,
+        "stream_options": {"include_usage": False},
+    }
     request = DIALECT.parse_request(asked, Context())
     assert DIALECT.render_request(request, Context()).value == asked
     whole = msgspec.structs.replace(request, stream=False)
     assert "stream_options" not in DIALECT.render_request(whole, Context()).value
-    plain = DIALECT.parse_request({"model": "m", "messages": []}, Context())
+    plain = DIALECT.parse_request({"model": "m", "messages": [{"role": "user", "content": "?"}]}, Context())
     streamed = msgspec.structs.replace(plain, stream=True)
     assert DIALECT.render_request(streamed, Context()).value["stream_options"] == {"include_usage": True}

@@ -305,5 +305,7 @@ def test_events_one_by_one_give_the_same_bytes():
 
 
 def test_a_client_that_sent_a_plain_request_still_gets_its_stream():
-    data, _ = written(stream(Text("Hi")), parsed({"model": "m", "messages": []}))
+    data, _ = written(
+        stream(Text("Hi")), parsed({"model": "m", "messages": [{"role": "user", "content": "?"}]})
+    )
     assert accumulated(data).choices[0].message.content == "Hi"

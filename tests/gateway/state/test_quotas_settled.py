@@ -162,7 +162,7 @@ def test_without_counters_budgets_fail_closed() -> None:
 def test_counting_tokens_is_a_request_and_uses_none() -> None:
     async def work() -> None:
         desk = Desk(requests_per_minute=1, tokens_per_day=1)
-        body = {"model": "mine/priced", "messages": []}
+        body = {"model": "mine/priced", "messages": [{"role": "user", "content": "?"}]}
         job = exchange(SETTINGS, body, path="/v1/messages/count_tokens", caller=desk.caller())
         claim = await desk.admit(job)
         assert [type(limit.claim) for limit in claim.limits] == [Rate]

@@ -20,7 +20,10 @@ from wireglot.dialects.fields import Fields
 from wireglot.ir.content import Citation, Extra, Foreign, Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.errors import UpstreamFault
 from wireglot.ir.stream import Delta, Event, ForeignEvent, PartEnd, PartStart
-from wireglot.wire.json import BadJson, decode
+from wireglot.wire.json import BadJson, decode, encode_text
+
+Input = dict[str, Any] | list[Any]
+"""What a start may bring along: an object, or what some host writes there."""
 
 _WRAPPED = f'{{"{PARSE_ERROR}"'
 
@@ -135,7 +138,7 @@ class OpenCall:
 
     __slots__ = ("_given", "_pieces", "_through", "index")
 
-    def __init__(self, call: ToolCall, given: dict[str, Any] | None, parts: Parts, out: list[Event]) -> None:
+    def __init__(self, call: ToolCall, given: Input | None, parts: Parts, out: list[Event]) -> None:
         self._given = given
         self._pieces: list[str] = []  # held back
         self._through = False  # whether deltas go straight through
@@ -168,7 +171,7 @@ class OpenCall:
         out.append(PartEnd(self.index))
 
 
-def choose_arguments(given: dict[str, Any] | None, streamed: str) -> str:
+def choose_arguments(given: Input | None, streamed: str) -> str:
     """The arguments of a call whose start gave an input and whose deltas gave text.
 
     The deltas, if they are an object; the start continued by the deltas, if that is one; the start, if there
@@ -176,7 +179,7 @@ def choose_arguments(given: dict[str, Any] | None, streamed: str) -> str:
     """
     if given is None:
         return streamed
-    start = call_text(given)
+    start = call_text(given) if isinstance(given, dict) else encode_text(given)
     if not streamed.strip():
         return start
     whole = _object(streamed)

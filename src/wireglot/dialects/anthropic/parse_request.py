@@ -88,7 +88,10 @@ def _parse_system(body: Fields, blocks: BlockParser) -> list[Message]:
 def _parse_messages(body: Fields, blocks: BlockParser) -> list[Message]:
     messages = []
     parts: tuple[Part, ...]
-    for index, item in enumerate(body.array("messages")):
+    given = body.array("messages")
+    if not given:
+        raise body.fault("expected at least one message", "$.messages")
+    for index, item in enumerate(given):
         if _is_plain(item):
             parts = blocks.content(item["content"], f"$.messages[{index}].content")
             messages.append(Message(_ROLES[item["role"]], parts))

@@ -229,7 +229,8 @@ class MessageReader(AnswerReader):
             parts.context.call_prefix, parts.response_id, str(parts.calls), name
         )
         call = ToolCall(identifier, name, "", signature=parts.claim("call"), extra=extra)
-        return OpenCall(call, given if type(given) is dict and given else None, self._parts, out)
+        start = given if isinstance(given, dict | list) and given else None
+        return OpenCall(call, start, self._parts, out)
 
     def _show_preset(self, preset: list[Any], out: list[Event]) -> None:
         for value in preset:

@@ -104,6 +104,8 @@ def _parse_messages(fields: Fields, context: Context, form: dict[str, Any]) -> t
         contents = [contents]
     if type(contents) is not list:
         raise fields.wrong("contents", "an array of contents")
+    if not contents:
+        raise fields.fault("expected at least one content", "$.contents")
     last: Role = "system"
     for index, item in enumerate(contents):
         message = _parse_content(item, f"$.contents[{index}]", parser, last)

@@ -284,7 +284,8 @@ class _Body:
 def parse_request(body: dict[str, Any], context: Context) -> Request:
     read = _Body(body)
     conversation = Conversation(context)
-    read.fields.array("messages")
+    if not read.fields.array("messages"):
+        raise read.fields.fault("expected at least one message", "$.messages")
     for message in read.fields.objects("messages"):
         conversation.read(message)
     if body.get("stream") is True:

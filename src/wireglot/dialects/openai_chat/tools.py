@@ -35,11 +35,16 @@ _HOSTED = {**HOSTED_KINDS, "openrouter:web_search": "web_search", "browser_searc
 # Declarations
 
 
+_CUSTOM = frozenset({"name", "description", "format"})
+
+
 def parse_tool(tool: Fields) -> AnyTool:
     value = tool.value
     kind = value.get("type")
     if kind == "custom" and type(value.get("custom")) is dict:
-        return _parse_custom(tool)
+        return _parse_custom(tool, tool.object("custom"))
+    if kind == "custom" and type(value.get("name")) is str:  # the flat form of Responses, as Cursor sends it
+        return _parse_custom(tool, tool)
     if kind in ("function", None) and type(value.get("function")) is dict:
         function = tool.object("function")
         mark = parse_cache(value)
@@ -85,11 +90,11 @@ def _parse_flat(tool: Fields, form: dict[str, Any], taken: set[str]) -> Tool:
     )
 
 
-def _parse_custom(tool: Fields) -> Tool:
-    custom = tool.object("custom")
+def _parse_custom(tool: Fields, custom: Fields) -> Tool:
     shape = custom.object_or_none("format")
     grammar = None
-    form: dict[str, Any] = {}
+    flat = custom is tool
+    form: dict[str, Any] = {"flat": "custom"} if flat else {}
     if shape is not None:
         nested = shape.value.get("grammar")
         source = shape.object("grammar") if type(nested) is dict else shape
@@ -103,9 +108,9 @@ def _parse_custom(tool: Fields) -> Tool:
         grammar=grammar,
         extra=keep(
             tool.value,
-            {"type", "custom"},
+            {"type", *_CUSTOM} if flat else {"type", "custom"},
             form,
-            nested={"custom": (custom.value, frozenset({"name", "description", "format"}))},
+            nested=None if flat else {"custom": (custom.value, _CUSTOM)},
         ),
     )
 
@@ -182,7 +187,7 @@ def _custom_out(tool: Tool, form: dict[str, Any], path: str, losses: list[Loss])
     elif tool.grammar is not None:
         nested = {"syntax": tool.grammar.syntax, "definition": tool.grammar.definition}
         custom["format"] = {"type": "grammar", "grammar": nested}
-    return {"type": "custom", "custom": custom}
+    return {"type": "custom", **custom} if form.get("flat") else {"type": "custom", "custom": custom}
 
 
 def render_hosted(tool: HostedTool, path: str, losses: list[Loss]) -> tuple[str, dict[str, Any]] | None:

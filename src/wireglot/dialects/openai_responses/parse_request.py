@@ -193,6 +193,8 @@ class _Messages:
             return
         if type(value) is not list:
             raise fields.wrong("input", "a string or an array of items")
+        if not value and fields.value.keys().isdisjoint(_INSTEAD[1:]):
+            raise fields.fault("expected at least one item", "$.input")
         for number, item in enumerate(value):
             self.read_item(Fields(item, f"$.input[{number}]"))
 

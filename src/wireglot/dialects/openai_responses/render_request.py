@@ -204,7 +204,8 @@ class _Input:
             return False
         follower = self.messages[1] if len(self.messages) > 1 else None
         assert isinstance(first.content[0], Text)
-        return bool(first.content[0].text) and (follower is None or follower.role != "system")
+        # Instructions alone are no question: then they are what is put in.
+        return bool(first.content[0].text) and follower is not None and follower.role != "system"
 
     def declare(self, message: Message, path: str) -> None:
         if message.name:

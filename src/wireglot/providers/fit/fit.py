@@ -20,6 +20,7 @@ from wireglot.providers.fit.pieces import join_pieces
 from wireglot.providers.fit.spelling import spell_for
 from wireglot.providers.fit.state import refuse_nothing, without_state
 from wireglot.providers.fit.survey import survey
+from wireglot.providers.fit.switches import declare_switches
 from wireglot.providers.fit.thinking import fit_thinking, stop_thinking_in_loop, thinks
 from wireglot.providers.fit.tools import fit_tool_choice, fit_tools
 from wireglot.providers.fit.turns import fit_ends, place_system
@@ -50,6 +51,7 @@ def fit(
         # Nothing is translated, so a media URL goes to the provider as its own dialect wrote it.
         limits = msgspec.structs.replace(limits, media_urls=True)
     if regroup:
+        declare_switches(request, dialect, losses, trail)
         request = without_state(request, losses, trail, Foreign in seen.kinds)
     if Foreign in seen.kinds and (regroup or not limits.midway_tools):
         request = join_declared_tools(request, losses, trail)

@@ -9,7 +9,7 @@ import operator
 
 import msgspec
 
-from wireglot.ir.content import Extra, Foreign, Message
+from wireglot.ir.content import Extra, Foreign, Message, Part, Text
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
@@ -49,11 +49,15 @@ _EMPTYING = ("conversation_state", "tool_result.pairing")
 
 def refuse_nothing(request: Request, losses: list[Loss]) -> None:
     """A request of which only its references remain cannot be asked of anyone else."""
-    if any(message.role != "system" for message in request.messages):
+    if any(message.role != "system" and any(map(_says, message.content)) for message in request.messages):
         return
     first = next((loss for loss in losses if loss.feature in _EMPTYING), None)
     if first is not None:
         raise Unsupported(f"nothing of the conversation is in the request: {first.detail}", first.path)
+
+
+def _says(part: Part) -> bool:
+    return type(part) is not Text or bool(part.text)
 
 
 def _without_references(message: Message, losses: list[Loss], trail: Trail) -> Message | None:

@@ -10,6 +10,7 @@ from wireglot.ir.trail import Trail
 from wireglot.providers.limits import Limits
 
 _CONTINUED = "(The conversation continues.)"
+_BEGIN = "Begin."
 _GO_ON = "Continue from exactly where your last message ended."
 
 
@@ -75,6 +76,10 @@ def fit_ends(
         detail = "a user turn was put before the first answer"
         losses.append(Loss(trail.of(messages[first]), "message.role", "invented", detail))
         messages = (*messages[:first], Message("user", (Text(_CONTINUED),)), *messages[first:])
+    elif limits.starts_with_user and first is None and messages:
+        detail = "a user turn was put behind the system text: nobody else had spoken"
+        losses.append(Loss("$.messages", "message.role", "invented", detail))
+        messages = (*messages, Message("user", (Text(_BEGIN),)))
     if limits.prefill or not messages or messages[-1].role != "assistant":
         return messages
     if any(type(part) is ToolCall for part in messages[-1].content):

@@ -1,0 +1,83 @@
+"""Requests with little or nothing to answer in them, and what stands twice in them."""
+
+from typing import Any
+
+import pytest
+
+from wireglot import ClientFault, translate_request
+
+TARGETS = ("anthropic", "openai-chat", "openai-responses", "gemini")
+EMPTY: dict[str, tuple[dict[str, Any], str]] = {
+    "anthropic": ({"model": "m", "max_tokens": 5, "messages": []}, "$.messages"),
+    "openai-chat": ({"model": "m", "messages": []}, "$.messages"),
+    "openai-responses": ({"model": "m", "input": []}, "$.input"),
+    "gemini": ({"contents": []}, "$.contents"),
+}
+CONVERSATION = {
+    "anthropic": "messages",
+    "openai-chat": "messages",
+    "openai-responses": "input",
+    "gemini": "contents",
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("source", EMPTY)
+def test_a_conversation_without_a_message_is_refused_by_the_name_of_its_field(source, target):
+    """[X24] Empty `messages` are not forwarded for the upstream to complain about."""
+    body, path = EMPTY[source]
+    with pytest.raises(ClientFault) as refused:
+        translate_request(body, source=source, target=target)
+    assert refused.value.path == path
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_developer_only_request_still_asks_something(target):
+    """[X24] Legal on Chat; everybody else gets a conversation that is not empty."""
+    body = {"model": "m", "messages": [{"role": "developer", "content": "Say hello."}]}
+    sent = translate_request(body, source="openai-chat", target=target).value
+    assert sent[CONVERSATION[target]]
+    assert "Say hello." in str(sent)
+
+
+def test_of_two_results_for_one_call_the_later_one_stands():
+    """[X24] Later ones correct earlier ones; the earlier is declared."""
+    call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    body = {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": "?"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "interrupted"},
+            {"role": "tool", "tool_call_id": "call_1", "content": "21 degrees"},
+            {"role": "user", "content": "!"},
+        ],
+    }
+    sent = translate_request(body, source="openai-chat", target="anthropic", model="m")
+    (result, _) = sent.value["messages"][2]["content"]
+    assert result["content"] == "21 degrees"
+    assert [(loss.path, loss.action) for loss in sent.losses if loss.feature == "tool_result.pairing"] == [
+        ("$.messages[2].content[0]", "dropped")
+    ]
+
+
+@pytest.mark.parametrize("target", ["openai-responses", "openai-chat"])
+def test_a_flat_freeform_tool_is_a_freeform_tool(target):
+    """[X24] Cursor writes Chat tools as Responses does: nothing is nested."""
+    grammar = {"type": "grammar", "syntax": "lark", "definition": 'start: "x"'}
+    flat = {"type": "custom", "name": "apply_patch", "description": "Patch.", "format": grammar}
+    body = {"model": "m", "messages": [{"role": "user", "content": "?"}], "tools": [flat]}
+    sent = translate_request(body, source="openai-chat", target=target)
+    assert sent.value["tools"] == [flat]
+    assert not sent.losses
+
+
+def test_a_flat_freeform_tool_becomes_a_function_where_there_are_only_functions():
+    """[X24] ... and is no hosted tool."""
+    body = {
+        "model": "m",
+        "messages": [{"role": "user", "content": "?"}],
+        "tools": [{"type": "custom", "name": "apply_patch", "description": "Patch."}],
+    }
+    sent = translate_request(body, source="openai-chat", target="anthropic")
+    assert [tool["name"] for tool in sent.value["tools"]] == ["apply_patch"]
