@@ -16,6 +16,8 @@ VERSION: Final = 1
 class BadHistory(WireglotError):
     """The document is no saved history, or one that this version cannot read."""
 
+    code = "BAD_HISTORY"
+
 
 class Saved(msgspec.Struct, frozen=True):
     """`turns` counts everything ever said, also what was cut: made-up ids must not come again."""

@@ -43,7 +43,9 @@ class ApiError(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class WireglotError(Exception):
-    """Base of everything Wireglot raises on purpose."""
+    """Base of everything Wireglot raises on purpose. `code` tells them apart without knowing a class."""
+
+    code: str = "WIREGLOT_ERROR"
 
     def __init__(self, message: str, path: str = "$") -> None:
         super().__init__(message)
@@ -57,17 +59,25 @@ class WireglotError(Exception):
 class ClientFault(WireglotError):
     """The client sent what its dialect does not allow: `path` tells where, the message what was expected."""
 
+    code = "CLIENT_FAULT"
+
 
 class UpstreamFault(WireglotError):
     """The provider's document is not what its dialect says."""
+
+    code = "UPSTREAM_FAULT"
 
 
 class Unsupported(WireglotError):
     """Well-formed, but it cannot be expressed toward the target and must not be dropped."""
 
+    code = "UNSUPPORTED"
+
 
 class StrictLoss(Unsupported):
     """Something would have been bent, and the caller asked for all or nothing."""
+
+    code = "STRICT_LOSS"
 
 
 MESSAGE_MAX = 512

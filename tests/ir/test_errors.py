@@ -1,0 +1,23 @@
+"""The exceptions that Wireglot raises on purpose."""
+
+from collections.abc import Iterator
+
+from wireglot import kimi
+from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
+
+LEAVES = (ClientFault, StrictLoss, UpstreamFault, Unsupported, kimi.KimiConfigError, kimi.KimiApiError)
+
+
+def below(kind: type[WireglotError]) -> Iterator[type[WireglotError]]:
+    yield kind
+    for inner in kind.__subclasses__():
+        yield from below(inner)
+
+
+def test_every_error_has_a_code_of_its_own_whatever_adapter_raised_it():
+    """[D] R-R-08: one check of `code` serves the library, the adapter and the gateway."""
+    codes = [kind("it failed").code for kind in LEAVES]
+    assert len(set(codes)) == len(codes)
+    for kind in below(WireglotError):
+        code = getattr(kind, "code", "")
+        assert code == code.upper(), kind
