@@ -73,7 +73,7 @@ def plan(
     upstream = request if name == request.model else msgspec.structs.replace(request, model=name)
     stated = limits is not None or bool(provider)
     if limits is None:
-        limits = limits_for(target, name, provider or context.provider)
+        limits = limits_for(target, name, provider or context.provider, source == target)
     # A model that demands its signatures must be told where they are another's, even in its own dialect.
     bent = limits.call_signatures and _carries_foreign_state(request, server.family)
     if source == target and not stated and not bent:

@@ -99,7 +99,10 @@ def spoken() -> Iterator[tuple[str, str, str]]:
         for model in models:
             entry = spec.model(model)
             for spoken_here in (entry.dialects if entry is not None else ()) or spec.dialects:
-                if spoken_here in CLIENTS and limits_of(spec, spoken_here, model) != BASE[spoken_here]:
+                if (
+                    spoken_here in CLIENTS
+                    and limits_of(spec, spoken_here, model, own=True) != BASE[spoken_here]
+                ):
                     yield name, spoken_here, model
 
 
@@ -108,7 +111,7 @@ def asked(name: str, speaks: str, model: str, **changes: Any) -> tuple[Plan, boo
     ids = {"call_id": CALL_IDS[name]} if name in CALL_IDS and speaks != "anthropic" else {}
     body = {"model": model, **CLIENTS[speaks](**ids), **changes}
     request = dialect(speaks).parse_request(body, Context())
-    limits = limits_of(provider(name), speaks, model)
+    limits = limits_of(provider(name), speaks, model, own=True)
     made = plan(request, source=speaks, target=speaks, model=model, provider=name, limits=limits)
     return made, made.upstream == request and not made.aliases
 

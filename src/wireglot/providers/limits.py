@@ -55,6 +55,10 @@ ALL_SETTINGS: tuple[Literal["verbosity", "service_tier", "metadata", "user", "ca
 )
 
 
+TextRole = Literal["system", "user", "assistant", "tool"]
+ALL_TEXT_ROLES: tuple[TextRole, ...] = ("system", "user", "assistant", "tool")
+
+
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The defaults refuse nothing."""
 
@@ -102,7 +106,12 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         "video",
     )
     media_urls: bool = True
+    text_parts: tuple[TextRole, ...] = ALL_TEXT_ROLES
+    """Whose messages may hold a list of texts on Chat. Those of others are one string: texts are joined by a
+    blank line, unless a cache marker that is read stands among them."""
     cache_markers: int = 1000
+    marker_field: Literal["", "cache_control"] = ""
+    """How a marker is spelled toward a Chat endpoint that reads Anthropic's."""
     message_names: bool = True
     developer_role: bool = True
     """Whether Chat's newer name for the system is known; else it goes by the old one."""
@@ -131,6 +140,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
     # generation
     settings: tuple[Literal["verbosity", "service_tier", "metadata", "user", "cache_key"], ...] = ALL_SETTINGS
+    user_field: Literal["", "user"] = ""
+    """How the end user is told toward a Chat endpoint that does not know the newer name."""
+    store_switch: bool = True
+    """Whether a Responses endpoint knows `store` and `include`."""
     max_tokens: int = 0
     """The most a model gives; 0 is unknown."""
     max_tokens_default: int = 0
@@ -221,6 +234,55 @@ BASE: dict[str, Limits] = {
 BASE["code-assist"] = BASE["gemini"]
 BASE["gemini-simple"] = BASE["gemini"]
 """What each dialect's own wire demands of any model. A provider's file narrows or widens it."""
+
+
+PROXY: dict[str, dict[str, Any]] = {
+    "openai-chat": {
+        "custom_tools": False,
+        "cache_markers": 0,
+        "settings": ("user",),
+        "user_field": "user",
+        "text_parts": (),
+    },
+    "openai-responses": {
+        "custom_tools": False,
+        "namespaces": False,
+        "hosted_tools": False,
+        "cache_markers": 0,
+        "settings": (),
+        "store_switch": False,
+    },
+}
+"""Laid over a vendor's own limits toward anybody else who serves its models in its dialect."""
+
+CLONE: dict[str, dict[str, Any]] = {
+    "openai-chat": {
+        **PROXY["openai-chat"],
+        "strict_tools": False,
+        "tool_choices": ("auto", "none", "required", "named"),
+        "developer_role": False,
+        "max_tokens_field": "max_tokens",
+        "media": ("image",),
+    },
+    "openai-responses": {
+        **PROXY["openai-responses"],
+        "strict_tools": False,
+        "tool_choices": ("auto", "none", "required", "named"),
+        "media": ("image",),
+    },
+    "anthropic": {
+        "hosted_tools": False,
+        "strict_tools": False,
+        "system_midway": "no",
+        "thinking": "budget",
+        "budget_min": 1024,
+        "output_formats": (),
+        "media": ("image",),
+    },
+}
+"""Toward whoever speaks another vendor's dialect with models of its own: what every server of the dialect is
+known to take, and no more. It holds for requests that are translated. Who speaks the dialect itself knows the
+server, and only refusals that it documents are kept from it. A file says what its provider takes beyond."""
 
 
 _FORM_OF_THINKING = frozenset({"thinking", "efforts", "thinking_off", "budget_min", "budget_max"})

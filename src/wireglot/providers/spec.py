@@ -9,13 +9,20 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from wireglot.providers.limits import Limits, base_limits, narrowed
+from wireglot.providers.limits import CLONE, PROXY, Limits, base_limits, narrowed
+
+_DRESSES = frozenset({"anthropic", "google", "models", "openai"})
 
 
 def plain_name(model: str) -> str:
     """The name the catalog knows, of one that a reseller or a cloud has dressed up:
-    `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `anthropic/claude-sonnet-4.5`, `models/gemini-3-pro`."""
-    name = model.rpartition("/")[2]
+    `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `anthropic/claude-sonnet-4.5`, `models/gemini-3-pro`.
+
+    Only closed models: they are their vendor's wherever they are served. Open weights under another host's
+    name (`moonshotai/kimi-k2.6`) take what that host takes."""
+    head, _, name = model.rpartition("/")
+    if head and _DRESSES.isdisjoint(head.split("/")):
+        name = model
     at = name.find("anthropic.")
     if at >= 0:
         name = name[at + len("anthropic.") :]
@@ -63,7 +70,10 @@ class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
     def covers(self, model: str) -> bool:
         """By the plain name, or by the whole one where the entry has a whole one: `openai/gpt-oss-120b`."""
-        return fnmatchcase(model if "/" in self.match else plain_name(model), self.match)
+        if "/" in self.match:
+            return fnmatchcase(model, self.match)
+        name = plain_name(model)
+        return "/" not in name and fnmatchcase(name, self.match)
 
 
 class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -77,6 +87,11 @@ class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     api_key_env: tuple[str, ...] = ()
     home: bool = False
     """The dialect's own vendor: what its clients say in it reaches the vendor as it is, fitted to nothing."""
+    careful: bool = True
+    """Whether only what all servers of a dialect take is translated to it (`limits.CLONE`), and what else it
+    is known to. The dialect's own vendor is never treated so."""
+    catalog: str = ""
+    """The file it was made from; empty for one that a configuration describes."""
     streams: Streams = "both"
     counts: tuple[str, ...] = ()
     """Dialects in which it counts tokens by an endpoint of its own."""
@@ -119,7 +134,7 @@ def provider(name: str) -> ProviderSpec:
     from importlib.resources import files
 
     text = (files("wireglot.providers") / "catalog" / f"{name}.toml").read_text(encoding="utf-8")
-    return msgspec.convert({"name": name, **tomllib.loads(text)}, ProviderSpec)
+    return msgspec.convert({"name": name, "catalog": name, **tomllib.loads(text)}, ProviderSpec)
 
 
 @lru_cache(maxsize=256)
@@ -135,20 +150,38 @@ def provider_for(dialect: str, model: str) -> ProviderSpec | None:
 
 
 @lru_cache(maxsize=256)
-def limits_for(dialect: str, model: str, provider_name: str = "") -> Limits:
+def limits_for(dialect: str, model: str, provider_name: str = "", own: bool = False) -> Limits:
     """What a dialect demands, narrowed by the provider's file and its entries for the model."""
     spec = provider(provider_name) if provider_name else provider_for(dialect, model)
-    return base_limits(dialect) if spec is None else limits_of(spec, dialect, model)
+    return base_limits(dialect) if spec is None else limits_of(spec, dialect, model, own)
 
 
-def limits_of(spec: ProviderSpec, dialect: str, model: str) -> Limits:
-    """The same for a provider that need not be in the catalog."""
-    limits = narrowed(_resold(spec, dialect, model), spec.limits)
+def limits_of(spec: ProviderSpec, dialect: str, model: str, own: bool = False) -> Limits:
+    """The same for a provider that need not be in the catalog. `own`: for requests of this very dialect, from
+    which only what is known to be refused is kept."""
+    limits = _resold(spec, dialect, model) if own else _careful(spec, dialect, model)
+    limits = narrowed(limits, spec.limits)
     limits = narrowed(limits, spec.dialect_limits.get(dialect, {}))
     for entry in spec.models:
         if entry.covers(model):
             limits = narrowed(limits, entry.limits)
     return limits
+
+
+def _careful(spec: ProviderSpec, dialect: str, model: str) -> Limits:
+    if spec.home or not spec.careful:
+        return _resold(spec, dialect, model)
+    vendor = _vendor_of(dialect, model)
+    if vendor is None:
+        return narrowed(base_limits(dialect), CLONE.get(dialect, {}))
+    limits = _resold(spec, dialect, model) if spec.catalog else limits_of(vendor, dialect, model)
+    return narrowed(limits, PROXY.get(dialect, {}))
+
+
+def _vendor_of(dialect: str, model: str) -> ProviderSpec | None:
+    """The dialect's own vendor, where the model is one of its closed ones."""
+    known = provider_for(dialect, model)
+    return known if known is not None and known.home else None
 
 
 _THINKING = (

@@ -69,9 +69,12 @@ _tools = st.builds(
     extra=_extras,
 )
 _conversations = st.builds(
-    lambda messages, declared: Request("m", tuple(messages), tools=tuple(declared)),
+    lambda messages, declared, joined: Request(
+        "m", tuple(messages), tools=tuple(declared), extra=Extra("openai-chat", {}, {"joined": joined})
+    ),
     st.lists(_messages, max_size=5),
     st.lists(_tools, max_size=2),
+    st.lists(st.sampled_from(["system", "user", "assistant", "tool"]), max_size=3),
 )
 
 
@@ -79,7 +82,7 @@ _conversations = st.builds(
 def test_both_ways_render_the_same(request):
     shortly = render_request(request, _CONTEXT)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rendering, "plain_turn", lambda message, calls: None)
+        patch.setattr(rendering, "plain_turn", lambda message, calls, joined: None)
         patch.setattr(tools, "_is_plain", lambda tool: False)
         thoroughly = render_request(request, _CONTEXT)
     assert shortly == thoroughly
@@ -109,4 +112,4 @@ def test_an_agents_turns_go_the_short_way(monkeypatch):
         "tool",
         "user",
     ]
-    assert rendered.value["messages"][3]["content"] == "one\ntwo"
+    assert rendered.value["messages"][3]["content"] == "one\n\ntwo"

@@ -54,7 +54,7 @@ def test_each_result_is_a_message_of_its_own_directly_behind_the_calls():
     results = (ToolResult("c1", (Text("a"),)), ToolResult("c2", (Text("b"), Text("c"))))
     assert messages(CALLS, Message("user", (*results, Text("and now?"))))[1:] == [
         {"role": "tool", "tool_call_id": "c1", "content": "a"},
-        {"role": "tool", "tool_call_id": "c2", "content": "b\nc"},
+        {"role": "tool", "tool_call_id": "c2", "content": "b\n\nc"},
         {"role": "user", "content": "and now?"},
     ]
 
@@ -86,7 +86,7 @@ def test_an_image_in_a_result_is_shown_in_a_user_message_behind_all_results():
         "user", (ToolResult("c1", (Text("a"), IMAGE)), ToolResult("c2", (Text("b"),)), Text("well?"))
     )
     first, second, shown, said = messages(CALLS, turn)[1:]
-    assert first["content"] == "a\n[image: see next message]"
+    assert first["content"] == "a\n\n[image: see next message]"
     assert second["content"] == "b"
     assert shown["role"] == "user"
     assert shown["content"][1]["image_url"]["url"] == "data:image/png;base64,iVBO"

@@ -344,3 +344,16 @@ def foreign_part(part: Foreign, path: str, losses: list[Loss]) -> dict[str, Any]
         return part.value
     losses.append(Loss(path, "foreign_part", "dropped", f"{part.dialect} only: {part.type}"))
     return None
+
+
+# Texts of a list as one string
+
+
+def is_text(part: Any) -> bool:
+    """Whether a rendered part is nothing but a text: no marker, no field of its server's own."""
+    return type(part) is dict and part.keys() == {"type", "text"}
+
+
+def joined_texts(parts: list[Any]) -> str:
+    """By a blank line (R-H-02)."""
+    return "\n\n".join(part["text"] for part in parts)

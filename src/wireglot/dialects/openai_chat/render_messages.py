@@ -11,6 +11,8 @@ from wireglot.dialects.openai_chat.extras import NAME, put_back
 from wireglot.dialects.openai_chat.parts import (
     foreign_part,
     is_plain,
+    is_text,
+    joined_texts,
     lose_of_text,
     media_part,
     text_part,
@@ -46,13 +48,21 @@ Placed = tuple[str, Part]
 def render_messages(
     request: Request, native: bool, context: Context, losses: list[Loss]
 ) -> list[dict[str, Any]]:
-    return _Renderer(native, context, losses, request.tools).run(request.messages)
+    joined = frozenset(own_form(request.extra, NAME).get("joined", ()))
+    return _Renderer(native, context, losses, request.tools, joined=joined).run(request.messages)
 
 
 class _Renderer:
     def __init__(
-        self, native: bool, context: Context, losses: list[Loss], tools: tuple[AnyTool, ...]
+        self,
+        native: bool,
+        context: Context,
+        losses: list[Loss],
+        tools: tuple[AnyTool, ...],
+        *,
+        joined: frozenset[str],
     ) -> None:
+        self._joined = joined
         self._tools = tools
         self._native = native
         self._context = context
@@ -65,7 +75,7 @@ class _Renderer:
         while behind < len(messages):
             start, behind = behind, self._end_of_turn(messages, behind)
             if behind == start + 1 and not self._native:
-                plain = plain_turn(messages[start], self._calls)
+                plain = plain_turn(messages[start], self._calls, self._joined)
                 if plain is not None:
                     self._out += plain
                     continue
@@ -137,7 +147,9 @@ class _Renderer:
                     continue
                 if spoken:
                     self._losses.append(Loss(place, "content.position", "approximated", "results come first"))
-                answer, shown = render_result(part, place, self._calls, self._native, self._losses)
+                answer, shown = render_result(
+                    part, place, self._calls, self._native, self._losses, joined="tool" in self._joined
+                )
                 self._out.append(answer)
                 moved += shown
             others.append((message, rest))
@@ -189,6 +201,8 @@ class _Renderer:
                 lose_of_text(text, entries[0][0], self._losses)
                 return text.text
         parts = [part for entry in entries if (part := self._part(*entry)) is not None]
+        if message.role in self._joined and all(map(is_text, parts)):
+            return joined_texts(parts) if parts else None
         return parts if parts or listed else None
 
     def _part(self, path: str, part: Part) -> Any:

@@ -12,27 +12,32 @@ from wireglot.dialects.openai_chat.extras import NAME, put_cache
 from wireglot.ir.content import Extra, Message, Part, Text, ToolCall, ToolResult
 
 
-def plain_turn(message: Message, calls: dict[str, ToolCall]) -> list[dict[str, Any]] | None:
-    """The messages of a turn, None if anything about it takes a closer look. `calls` are those so far."""
+def plain_turn(
+    message: Message, calls: dict[str, ToolCall], joined: frozenset[str] = frozenset()
+) -> list[dict[str, Any]] | None:
+    """The messages of a turn, None if anything about it takes a closer look. `calls` are those so far,
+    `joined` the roles whose texts are to be one string."""
     if message.name or not _is_mute(message.extra):
         return None
     match message.role:
         case "user":
-            return _user(message, calls)
+            return _user(message, calls, joined)
         case "assistant":
-            return _assistant(message, calls)
+            return _assistant(message, calls, joined)
         case "system":
             texts = _texts(message.content)
-            return None if texts is None else _said("system", texts)
+            return None if texts is None else _said("system", texts, joined)
 
 
-def _user(message: Message, calls: dict[str, ToolCall]) -> list[dict[str, Any]] | None:
+def _user(
+    message: Message, calls: dict[str, ToolCall], joined: frozenset[str]
+) -> list[dict[str, Any]] | None:
     out: list[dict[str, Any]] = []
     content = message.content
     for position, part in enumerate(content):
         if type(part) is not ToolResult:
             texts = _texts(content[position:])
-            return None if texts is None else out + _said("user", texts)
+            return None if texts is None else out + _said("user", texts, joined)
         result = _result(part, calls)
         if result is None:
             return None
@@ -54,10 +59,12 @@ def _result(part: ToolResult, calls: dict[str, ToolCall]) -> dict[str, Any] | No
         if text.cache is not None:
             return None
         said.append(text.text)
-    return {"role": "tool", "tool_call_id": part.call_id, "content": "\n".join(said)}
+    return {"role": "tool", "tool_call_id": part.call_id, "content": "\n\n".join(said)}
 
 
-def _assistant(message: Message, calls: dict[str, ToolCall]) -> list[dict[str, Any]] | None:
+def _assistant(
+    message: Message, calls: dict[str, ToolCall], joined: frozenset[str]
+) -> list[dict[str, Any]] | None:
     content = message.content
     first = 0
     while first < len(content) and type(content[first]) is Text:
@@ -66,7 +73,7 @@ def _assistant(message: Message, calls: dict[str, ToolCall]) -> list[dict[str, A
     if texts is None:
         return None
     if first == len(content):
-        return _said("assistant", texts)
+        return _said("assistant", texts, joined)
     rendered = []
     for part in content[first:]:
         if type(part) is not ToolCall or not _is_plain_call(part):
@@ -76,7 +83,7 @@ def _assistant(message: Message, calls: dict[str, ToolCall]) -> list[dict[str, A
         arguments = part.arguments if part.arguments.strip() else "{}"
         function = {"name": part.name, "arguments": arguments}
         rendered.append({"id": part.id, "type": "function", "function": function})
-    return [{"role": "assistant", "content": _content(texts), "tool_calls": rendered}]
+    return [{"role": "assistant", "content": _content(texts, "assistant" in joined), "tool_calls": rendered}]
 
 
 def _texts(parts: tuple[Part, ...]) -> list[Text] | None:
@@ -97,13 +104,15 @@ def _texts(parts: tuple[Part, ...]) -> list[Text] | None:
     return texts
 
 
-def _said(role: str, texts: list[Text]) -> list[dict[str, Any]]:
-    return [{"role": role, "content": _content(texts)}] if texts else []
+def _said(role: str, texts: list[Text], joined: frozenset[str]) -> list[dict[str, Any]]:
+    return [{"role": role, "content": _content(texts, role in joined)}] if texts else []
 
 
-def _content(texts: list[Text]) -> str | list[dict[str, Any]] | None:
+def _content(texts: list[Text], joined: bool) -> str | list[dict[str, Any]] | None:
     if len(texts) == 1 and texts[0].cache is None:
         return texts[0].text
+    if joined and texts and all(text.cache is None for text in texts):
+        return "\n\n".join(text.text for text in texts)
     parts: list[dict[str, Any]] = []
     for text in texts:
         part: dict[str, Any] = {"type": "text", "text": text.text}

@@ -6,14 +6,28 @@ from typing import Any, assert_never
 
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.openai_chat.extras import NAME, lose_cache, put_back, put_cache
-from wireglot.dialects.openai_chat.parts import foreign_part, is_plain, lose_of_text, media_part, text_part
+from wireglot.dialects.openai_chat.parts import (
+    foreign_part,
+    is_plain,
+    is_text,
+    joined_texts,
+    lose_of_text,
+    media_part,
+    text_part,
+)
 from wireglot.dialects.openai_chat.tools import is_legacy
 from wireglot.ir.content import Foreign, Media, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
 
 
 def render_result(
-    part: ToolResult, path: str, calls: dict[str, ToolCall], native: bool, losses: list[Loss]
+    part: ToolResult,
+    path: str,
+    calls: dict[str, ToolCall],
+    native: bool,
+    losses: list[Loss],
+    *,
+    joined: bool = False,
 ) -> tuple[dict[str, Any], list[Any]]:
     """The message, and the parts only a user message can show. `calls` are those so far, by id; `native`:
     the conversation came in this dialect."""
@@ -36,10 +50,10 @@ def render_result(
             plain = False
         else:
             lose_cache(part.cache, path, losses)
-    if not plain:
+    if not plain and not (joined and all(map(is_text, entries))):
         out["content"] = entries
     else:
-        content = "\n".join(entry["text"] for entry in entries)
+        content = joined_texts(entries)
         if content or (form.get("content") != "absent" and "content" not in own_fields(part.extra, NAME)):
             out["content"] = content
     put_back(out, part.extra)

@@ -33,8 +33,8 @@ _LOGPROBS = "message.output_text.logprobs"
 
 def render_request(request: Request, context: Context) -> Rendered[dict[str, Any]]:
     losses: list[Loss] = []
-    own = request.extra is not None and request.extra.dialect == NAME
     form = own_form(request.extra, NAME)
+    own = request.extra is not None and request.extra.dialect == NAME and not form.get("clone")
     body: dict[str, Any] = {"model": request.model}
     writer = _Input(request, context, losses)
     writer.write(body)
@@ -73,7 +73,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         for key in ("store", "include", "stream_options", "background", "truncation"):
             if key in form:
                 body[key] = form[key]
-    else:
+    elif not form.get("clone"):
         # Nothing is kept at the provider, so reasoning must come back in the answer (R-DA-18).
         body["store"] = False
         include = [_ENCRYPTED] if reasoning is not None or writer.replays else []

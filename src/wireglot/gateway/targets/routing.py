@@ -13,7 +13,7 @@ from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import LossPolicy, Provider, Rule, Settings
 from wireglot.providers.limits import Limits, base_limits
-from wireglot.providers.spec import limits_of, names, provider_for
+from wireglot.providers.spec import limits_of, names
 from wireglot.providers.spec import provider as known_provider
 
 
@@ -142,13 +142,9 @@ def _target(settings: Settings, name: str, dialect: str, losses: LossPolicy | No
     asking = surface(dialect)
     own = dialect if asking.upstream is not None else asking.family
     chosen = own if own in spoken else spoken[0]
-    limits = limits_of(provider.spec, chosen, model)
-    plain = provider.spec.home or limits == base_limits(chosen)
-    if entry is None and provider.spec.name not in names():
-        # A server of the user's own with a model that the catalog knows of elsewhere: what translates to it
-        # is fitted to the model; what speaks its dialect is left alone.
-        known = provider_for(chosen, model)
-        limits = limits if known is None else limits_of(known, chosen, model)
+    stated = limits_of(provider.spec, chosen, model, own=True)
+    limits = stated if chosen == own else limits_of(provider.spec, chosen, model)
+    plain = provider.spec.home or stated == base_limits(chosen)
     spoken_there = surface(chosen)
     assert spoken_there.upstream is not None, f"{chosen} is spoken by no server"
     return Target(

@@ -13,18 +13,24 @@ from wireglot.ir.turns import merge_neighbours, repair_pairs
 from wireglot.providers.aliases import Aliases
 from wireglot.providers.fit.declared import join_declared_tools
 from wireglot.providers.fit.ids import fit_call_ids
-from wireglot.providers.fit.markers import fit_cache_markers
+from wireglot.providers.fit.markers import fit_cache_markers, respell_markers
 from wireglot.providers.fit.output import ask_for_output, fit_output_schema
 from wireglot.providers.fit.parts import fit_messages, sign_calls
 from wireglot.providers.fit.pieces import join_pieces
-from wireglot.providers.fit.spelling import spell_for
+from wireglot.providers.fit.spelling import join_texts, spell_for, without_store
 from wireglot.providers.fit.state import refuse_nothing, without_state
 from wireglot.providers.fit.survey import survey
 from wireglot.providers.fit.switches import declare_switches
 from wireglot.providers.fit.thinking import fit_thinking, stop_thinking_in_loop, thinks
 from wireglot.providers.fit.tools import fit_tool_choice, fit_tools
 from wireglot.providers.fit.turns import fit_ends, place_system
-from wireglot.providers.limits import ALL_SAMPLING, ALL_SETTINGS, DEFAULT_SAMPLING, Limits
+from wireglot.providers.limits import (
+    ALL_SAMPLING,
+    ALL_SETTINGS,
+    ALL_TEXT_ROLES,
+    DEFAULT_SAMPLING,
+    Limits,
+)
 
 
 class Fitted(msgspec.Struct, frozen=True):
@@ -83,11 +89,17 @@ def fit(
     request = _fit_max_tokens(request, limits, losses)
     if dialect == "openai-chat":
         request = spell_for(request, limits, losses, trail, foreign=regroup)
+    elif not limits.store_switch and dialect == "openai-responses":
+        request = without_store(request, losses)
     request, wrapped = fit_output_schema(request, limits, losses)
     if wrapped:
         aliases = msgspec.structs.replace(aliases, unwraps=True)
     request = ask_for_output(request, limits, losses)
     request = fit_cache_markers(request, limits, losses, trail, seen.markers)
+    if limits.marker_field and dialect == "openai-chat" and seen.markers:
+        request = respell_markers(request, limits.marker_field, trail)
+    if dialect == "openai-chat" and limits.text_parts != ALL_TEXT_ROLES:
+        request = join_texts(request, limits, losses, foreign=regroup)
     ends = fit_ends(request.messages, limits, losses, trail)
     if ends is not request.messages:
         request = msgspec.structs.replace(request, messages=ends)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import operator
+
 import msgspec
 
-from wireglot.ir.content import Foreign, Message, Reasoning
+from wireglot.dialects.fields import own_form
+from wireglot.ir.content import CacheMark, Extra, Foreign, Message, Part, Reasoning
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import HostedTool, Request, Tool
 from wireglot.ir.trail import Trail
 from wireglot.providers.limits import Limits
+
+_CHAT = "openai-chat"
 
 
 def fit_cache_markers(
@@ -48,6 +53,33 @@ def fit_cache_markers(
         losses.append(_loss("$", limits))
         cache = None
     return msgspec.structs.replace(request, tools=tuple(tools), messages=tuple(messages), cache=cache)
+
+
+def respell_markers(request: Request, field: str, trail: Trail) -> Request:
+    """The markers of the conversation by a Chat endpoint's own name for them."""
+    messages: list[Message] = []
+    for message in request.messages:
+        content = tuple(_respelled(part, field, trail) for part in message.content)
+        if all(map(operator.is_, content, message.content)):
+            messages.append(message)
+            continue
+        messages.append(Message(message.role, content, message.name, message.extra))
+        trail.follow(message, messages[-1])
+    return msgspec.structs.replace(request, messages=tuple(messages))
+
+
+def _respelled(part: Part, field: str, trail: Trail) -> Part:
+    if isinstance(part, Foreign | Reasoning) or part.cache is None:
+        return part
+    if own_form(part.cache.extra, _CHAT).get("key") == field:
+        return part
+    raw = {"type": "ephemeral"}
+    if part.cache.ttl:
+        raw["ttl"] = "1h" if part.cache.ttl == "long" else "5m"
+    mark = CacheMark(part.cache.ttl, Extra(_CHAT, {}, {"key": field, "raw": raw}))
+    new = msgspec.structs.replace(part, cache=mark)
+    trail.follow(part, new)
+    return new
 
 
 def _loss(path: str, limits: Limits) -> Loss:

@@ -6,15 +6,16 @@ from typing import Any
 
 import msgspec
 
-from wireglot.dialects.fields import own_form
-from wireglot.ir.content import Extra, Message, Part, ToolCall, ToolResult
+from wireglot.dialects.fields import own_fields, own_form
+from wireglot.ir.content import Extra, Foreign, Media, Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Request
 from wireglot.ir.trail import Trail
 from wireglot.providers.fit.turns import asked_to_go_on
-from wireglot.providers.limits import Limits
+from wireglot.providers.limits import ALL_TEXT_ROLES, Limits, TextRole
 
 _CHAT = "openai-chat"
+_RESPONSES = "openai-responses"
 
 
 def spell_for(
@@ -44,6 +45,8 @@ def _fields(request: Request, limits: Limits, losses: list[Loss]) -> Request:
         form.pop("max_tokens", None)  # an older limit beside it, which the newer one overruled
     if limits.seed_field and request.sampling.seed is not None:
         form["seed"] = limits.seed_field
+    if limits.user_field and request.user:
+        form["user"] = limits.user_field
     if fields.get("tools") == []:  # no tools, which OpenAI, Kimi and most others refuse to be told so
         fields = {name: value for name, value in fields.items() if name != "tools"}
     if extra is None:
@@ -51,8 +54,50 @@ def _fields(request: Request, limits: Limits, losses: list[Loss]) -> Request:
             return request
     elif form == extra.form and fields is extra.fields:
         return request
-    losses_of_extra(request.extra, _CHAT, "$", losses)  # the renderer will not see another dialect's any more
-    return msgspec.structs.replace(request, extra=Extra(_CHAT, fields, form))
+    return _with_form(request, _CHAT, form, losses, fields)
+
+
+def _with_form(
+    request: Request,
+    dialect: str,
+    form: dict[str, Any],
+    losses: list[Loss],
+    fields: dict[str, Any] | None = None,
+) -> Request:
+    losses_of_extra(request.extra, dialect, "$", losses)  # its renderer will not see another's any more
+    if fields is None:
+        fields = own_fields(request.extra, dialect)
+    return msgspec.structs.replace(request, extra=Extra(dialect, fields, form))
+
+
+def join_texts(request: Request, limits: Limits, losses: list[Loss], foreign: bool) -> Request:
+    """One string instead of a list of texts, for the roles that are not known to take lists."""
+    joined = [role for role in ALL_TEXT_ROLES if role not in limits.text_parts]
+    if not foreign and not any(_has_list(message, joined) for message in request.messages):
+        return request
+    return _with_form(request, _CHAT, {**own_form(request.extra, _CHAT), "joined": joined}, losses)
+
+
+def _has_list(message: Message, joined: list[TextRole]) -> bool:
+    if message.role in joined and _is_list(message.content, message.extra):
+        return True
+    return "tool" in joined and any(
+        type(part) is ToolResult and _is_list(part.content, part.extra) for part in message.content
+    )
+
+
+def _is_list(content: tuple[Part, ...], extra: Extra | None) -> bool:
+    texts = sum(type(part) is Text for part in content)
+    if any(type(part) is Media or type(part) is Foreign for part in content):
+        return False
+    return texts > 1 or (texts == 1 and own_form(extra, _CHAT).get("content") == "parts")
+
+
+def without_store(request: Request, losses: list[Loss]) -> Request:
+    """Nothing about keeping responses, toward a Responses server that may not know of it."""
+    if request.extra is not None and request.extra.dialect == _RESPONSES:
+        return request
+    return _with_form(request, _RESPONSES, {"clone": True}, losses)
 
 
 def _is_developer(message: Message) -> bool:
