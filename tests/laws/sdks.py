@@ -190,7 +190,26 @@ def _responses_output(response: Any) -> Understood:
             calls.append((item.name, canonical_arguments(item.arguments)))
         elif item.type == "custom_tool_call":
             calls.append((item.name, item.input))
+        elif item.type in _CLIENT_CALLS:
+            calls.append(_client_call(item.model_dump(exclude_none=True)))
     return Understood(prose, reasoning, tuple(calls))
+
+
+_CLIENT_CALLS = {
+    "shell_call": "action",
+    "local_shell_call": "action",
+    "apply_patch_call": "operation",
+    "computer_call": "action",
+    "tool_search_call": "arguments",
+}
+"""Items of tools that the client runs, and where they say what to do."""
+
+
+def _client_call(item: dict[str, Any]) -> tuple[str, str]:
+    asked = item.get(_CLIENT_CALLS[item["type"]]) or {"actions": item["actions"]}
+    if item["type"] == "local_shell_call":
+        asked = {key: value for key, value in asked.items() if key != "type" and value != {}}
+    return item["type"].removesuffix("_call"), canonical_arguments(encode_text(asked))
 
 
 def responses_stream(data: bytes) -> Understood:

@@ -156,6 +156,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("tool.name", "emulated"): ("harmless", "The name is turned back."),
     ("tool.namespace", "dropped"): ("degraded", "Tools of two groups can no longer be told apart by it."),
     ("tool.namespace", "emulated"): ("harmless", "The name is turned back."),
+    ("tool.native", "emulated"): ("harmless", "The model calls a function of the same arguments."),
     ("tool.position", "approximated"): ("harmless", "The tool is there, from the beginning."),
     ("tool.schema", "dropped"): ("degraded", "The model is not told what the tool takes."),
     ("tool.schema", "approximated"): (

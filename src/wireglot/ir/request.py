@@ -30,6 +30,9 @@ class Tool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     grammar: Grammar | None = None
     namespace: str = ""
     deferred: bool = False
+    native: Foreign | None = None
+    """The declaration verbatim, where the tool is one of a vendor's own that its models know by its type
+    (bash, shell, apply_patch). Everybody else is given the function that the rest says."""
     cache: CacheMark | None = None
     extra: Extra | None = None
 

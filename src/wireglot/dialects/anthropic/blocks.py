@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from wireglot.dialects.anthropic.citations import render_citations
+from wireglot.dialects.anthropic.client_tools import TOOLSET
 from wireglot.dialects.anthropic.media import render_media
 from wireglot.dialects.anthropic.names import NAME, put_back, render_cache
 from wireglot.dialects.anthropic.parts import call_text
@@ -69,6 +70,8 @@ class RequestBlocks:
         return False
 
     def text(self, part: Text, path: str) -> Block | None:
+        if part.extra is not None and "block" in (form := own_form(part.extra, NAME)):
+            return dict(form["block"])  # a reference to a tool, which says the same as this text
         if not self.native and not part.text.strip():
             self._blank(part, path)
             return None
@@ -100,7 +103,9 @@ class RequestBlocks:
         arguments = render_input(part, path, self.losses)
         if arguments is not None:
             block["input"] = arguments
-        if part.namespace:
+        if part.namespace == TOOLSET:
+            block["toolset_name"] = TOOLSET
+        elif part.namespace:
             self.losses.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "no namespaces"))
         if part.signature is not None:
             self.losses.append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.anthropic.citations import parse_citations
+from wireglot.dialects.anthropic.client_tools import TOOLSET
 from wireglot.dialects.anthropic.media import parse_media
 from wireglot.dialects.anthropic.names import NAME, keep, parse_cache
 from wireglot.dialects.anthropic.reasoning import attach, parse_redacted, parse_thinking
@@ -29,6 +30,7 @@ from wireglot.wire.json import encode_text
 _TEXT = frozenset({"type", "text", "citations", "cache_control"})
 _CALL = frozenset({"type", "id", "name", "input", "cache_control"})
 _RESULT = frozenset({"type", "tool_use_id", "content", "is_error", "cache_control"})
+_REFERENCE = frozenset({"type", "tool_name", "cache_control"})
 _DIRECT = {"type": "direct"}
 _EPHEMERAL = {"type": "ephemeral"}
 _STRING = Extra(NAME, form={"content": "string"})
@@ -143,6 +145,7 @@ class BlockParser:
             identifier,
             name,
             call_text(value) if value is not None else "",
+            namespace=toolset_of(fields),
             cache=parse_cache(fields),
             extra=call_extra(fields),
         )
@@ -177,8 +180,23 @@ class BlockParser:
                 return parse_media(fields, "image")
             case "document":
                 return parse_media(fields, "document")
+            case "tool_reference":
+                return _reference(fields)
             case other:
                 return Foreign(NAME, other, fields.value)
+
+
+def _reference(fields: Fields) -> ResultPart:
+    """What a tool search of the client's own found. Whoever has no deferred tools has it loaded: the model is
+    told that it may call it."""
+    name = fields.value.get("tool_name")
+    if type(name) is not str or fields.value.keys() - _REFERENCE:
+        return Foreign(NAME, "tool_reference", fields.value)
+    return Text(
+        f"The tool {name} can be called now.",
+        cache=parse_cache(fields),
+        extra=Extra(NAME, form={"block": fields.value}),
+    )
 
 
 def parse_text(fields: Fields) -> Text:
@@ -200,10 +218,17 @@ def call_text(value: dict[str, Any]) -> str:
     return arguments_text(value)
 
 
+def toolset_of(fields: Fields) -> str:
+    """The family that a called tool belongs to, "" for tools on their own."""
+    return TOOLSET if fields.value.get("toolset_name") == TOOLSET else ""
+
+
 def call_extra(fields: Fields) -> Extra | None:
     """What a `tool_use` block says beside id, name and input. `caller: direct` is the default, spelt out."""
     known = _CALL
     form: dict[str, Any] = {}
+    if toolset_of(fields):
+        known = known | {"toolset_name"}
     if fields.value.get("caller") == _DIRECT:
         known = known | {"caller"}
         form["blank"] = {"caller": _DIRECT}

@@ -23,7 +23,7 @@ from wireglot.dialects.anthropic.open_blocks import (
     foreign_delta,
 )
 from wireglot.dialects.anthropic.outcome import merge_usage, parse_stop, parse_usage, tier_of_usage
-from wireglot.dialects.anthropic.parts import call_extra
+from wireglot.dialects.anthropic.parts import call_extra, toolset_of
 from wireglot.dialects.anthropic.reasoning import parse_redacted
 from wireglot.dialects.anthropic.response import KNOWN, parse_response
 from wireglot.dialects.base import Context
@@ -228,7 +228,14 @@ class MessageReader(AnswerReader):
         identifier = fields.text_or("id") or parts.context.new_id(
             parts.context.call_prefix, parts.response_id, str(parts.calls), name
         )
-        call = ToolCall(identifier, name, "", signature=parts.claim("call"), extra=extra)
+        call = ToolCall(
+            identifier,
+            name,
+            "",
+            namespace=toolset_of(fields),
+            signature=parts.claim("call"),
+            extra=extra,
+        )
         start = given if isinstance(given, dict | list) and given else None
         return OpenCall(call, start, self._parts, out)
 

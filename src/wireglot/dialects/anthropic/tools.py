@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from wireglot.dialects import client_tools
+from wireglot.dialects.anthropic.client_tools import parse_client_tool
 from wireglot.dialects.anthropic.names import NAME, is_own, keep, parse_cache, put_back, render_cache
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.ir.content import Extra, Foreign
@@ -20,10 +23,10 @@ _HOSTED_READ = (
     ("web_fetch_", "web_fetch"),
     ("code_execution_", "code_execution"),
     ("tool_search_tool_", "tool_search"),
-    ("computer_", "computer"),
     ("mcp_toolset", "mcp"),
 )
-"""Type prefix -> shared concept. Every other type (bash, text editor, memory, advisor) is its own concept."""
+"""Type prefix -> shared concept. Every other type (advisor) is its own concept; what the client runs is none
+(`client_tools.py`)."""
 
 _HOSTED_WRITTEN = {
     "web_search": {"type": "web_search_20250305", "name": "web_search"},
@@ -39,7 +42,14 @@ def parse_tools(body: Fields) -> tuple[AnyTool, ...]:
 
 
 def _parse_tools(body: Fields) -> tuple[AnyTool, ...]:
-    return tuple([_parse_tool(fields) for fields in body.objects("tools")])
+    tools: list[AnyTool] = []
+    for fields in body.objects("tools"):
+        plain = _plain_tool(fields.value)
+        if plain is not None:
+            tools.append(plain)
+        else:
+            tools += _parse_tool(fields)
+    return tuple(tools)
 
 
 def _plain_tool(value: dict[str, Any]) -> Tool | None:
@@ -51,19 +61,18 @@ def _plain_tool(value: dict[str, Any]) -> Tool | None:
     return None
 
 
-def _parse_tool(fields: Fields) -> AnyTool:
-    value = fields.value
-    plain = _plain_tool(value)
-    if plain is not None:
-        return plain
+def _parse_tool(fields: Fields) -> Sequence[AnyTool]:
     kind = fields.text_or("type", "custom")
     if kind != "custom":
-        return HostedTool(_concept(kind), Foreign(NAME, kind, fields.value))
+        run_by_client = parse_client_tool(fields, kind)
+        if run_by_client is not None:
+            return run_by_client
+        return [HostedTool(_concept(kind), Foreign(NAME, kind, fields.value))]
     form = {"type": "custom"} if fields.value.get("type") is not None else {}
     if "input_schema" not in fields.value:
         form["input_schema"] = "absent"
     blanks = ("strict", "defer_loading", "input_schema", "description")
-    return Tool(
+    tool = Tool(
         fields.text("name"),
         fields.text_or_none("description"),
         fields.dict_or_none("input_schema"),
@@ -72,6 +81,7 @@ def _parse_tool(fields: Fields) -> AnyTool:
         cache=parse_cache(fields),
         extra=keep(fields.value, _TOOL, form, blanks=blanks),
     )
+    return [tool]
 
 
 def _concept(kind: str) -> str:
@@ -109,11 +119,17 @@ def render_tools(request: Request, losses: list[Loss]) -> list[dict[str, Any]]:
         losses.append(Loss("$.tool_choice.only", "tool_choice", "approximated", detail))
     names = {tool.name for tool in request.tools if isinstance(tool, Tool)}
     native = is_own(request.extra)
-    rendered = []
+    rendered: list[dict[str, Any]] = []
     for index, tool in enumerate(request.tools):
         path = f"$.tools[{index}]"
+        block: dict[str, Any] | None
         if isinstance(tool, HostedTool):
             block = _render_hosted(tool, path, losses, names)
+        elif client_tools.is_own(tool, NAME):
+            assert tool.native is not None
+            block = tool.native.value
+            if tool.namespace and rendered and rendered[-1] == block:
+                continue  # another member of the same family
         elif allowed is not None and tool.name not in allowed:
             continue
         else:
@@ -138,6 +154,7 @@ def _render_tool(tool: Tool, path: str, losses: list[Loss], native: bool) -> dic
     if tool.kind == "custom":
         losses.append(Loss(path, "tool.custom", "dropped", "tools take JSON objects only"))
         return None
+    client_tools.declare_native(tool, path, losses)
     form = own_form(tool.extra, NAME)
     block: dict[str, Any] = {}
     if "type" in form:

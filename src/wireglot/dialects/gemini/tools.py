@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, assert_never
 
+from wireglot.dialects.client_tools import declare_native
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN, put_back
@@ -155,6 +156,7 @@ def _render_function(tool: Tool, path: str, out: list[Loss]) -> dict[str, Any] |
         out.append(Loss(path, "tool.custom", "dropped", "Gemini has no freeform tools"))
         return None
     losses_of_extra(tool.extra, OWN, path, out)
+    declare_native(tool, path, out)
     if tool.strict:
         out.append(Loss(f"{path}.strict", "tool.strict", "dropped", "no such switch for one function"))
     if tool.namespace:

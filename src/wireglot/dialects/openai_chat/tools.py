@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from wireglot.dialects.base import Context
+from wireglot.dialects.client_tools import declare_native
 from wireglot.dialects.fields import Fields, own_form
 from wireglot.dialects.openai_chat.extras import (
     NAME,
@@ -124,6 +125,7 @@ def _is_plain(tool: Tool) -> bool:
         and tool.grammar is None
         and not tool.namespace
         and not tool.deferred
+        and tool.native is None
     )
 
 
@@ -143,6 +145,7 @@ def render_tool(tool: Tool, path: str, losses: list[Loss]) -> tuple[str, dict[st
     if _is_plain(tool):
         return "tools", {"type": "function", "function": _function_out(tool)}
     losses_of_extra(tool.extra, NAME, path, losses)
+    declare_native(tool, path, losses)
     if tool.namespace:
         losses.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "Chat has no namespaces"))
     if tool.deferred:

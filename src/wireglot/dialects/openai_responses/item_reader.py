@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, own_form
+from wireglot.dialects.openai_responses.client_calls import CLIENT_CALLS, is_client_call
 from wireglot.dialects.openai_responses.items import Carried, light_form, phase_of
 from wireglot.dialects.openai_responses.open_items import OpenItem, OpenItems, OpenPart
 from wireglot.dialects.openai_responses.output import (
@@ -84,6 +85,8 @@ class ItemReader:
             self._hot = None  # this place is another text's, too: only ids tell them apart
         if item.kind in _CALLS:
             self._open_call(item, value)
+        elif item.kind in CLIENT_CALLS and is_client_call(value):
+            return  # what it asks for is known when it is done
         elif item.kind not in _STREAMED:
             self.out.append(ForeignEvent(NAME, "response.output_item.added", event))
 
@@ -295,6 +298,12 @@ class ItemReader:
         part = item.parts.get(0)
         if part is not None:
             self._say(part, delta)
+
+    def command(self, event: dict[str, Any]) -> None:
+        """A piece of a shell's command: the done item of a client's shell tells it again."""
+        item = self._items.about(event)
+        if item is None or not is_client_call(item.value):
+            self.out.append(ForeignEvent(NAME, str(event.get("type")), event))
 
     def call_done(self, event: dict[str, Any]) -> None:
         item = self._items.about(event)

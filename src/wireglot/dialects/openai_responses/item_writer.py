@@ -6,6 +6,7 @@ what follows: neighbouring texts share one message item, and an item the model w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_form
 from wireglot.dialects.foreign import ForeignEvents
+from wireglot.dialects.openai_responses.client_calls import begun, is_client_run, item_of_client_tool, told
 from wireglot.dialects.openai_responses.item_frames import TAIL, Item, OpenPart
 from wireglot.dialects.openai_responses.output import (
     SEAM,
@@ -45,6 +47,7 @@ from wireglot.ir.content import (
     ToolResult,
 )
 from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.request import Tool
 from wireglot.ir.stream import Delta, ForeignEvent, PartEnd, PartStart, finish_part
 from wireglot.wire.json import encode
 
@@ -54,8 +57,10 @@ _TEXT_TAIL = b',"logprobs":[]}\n\n'
 class ItemWriter(ReasoningWriter):
     """`parts` are those now open, `content` the complete ones."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, own_tools: Mapping[str, Tool]) -> None:
+        """`own_tools`: the tools of the client whose calls are items of their own, by name."""
         super().__init__(context)
+        self._own_tools = own_tools
         self.parts: dict[int, OpenPart] = {}
         self.content: list[Part] = []
         self._announced: dict[str, Item] = {}  # hosted items whose announcement was passed on
@@ -95,7 +100,11 @@ class ItemWriter(ReasoningWriter):
                     opened.part = replace(part, text="", logprobs=())
             case ToolCall():
                 self.release()
-                self._open_call(opened, part)
+                if is_client_run(part, self._own_tools):
+                    opened.texts.append(part.arguments)  # such an item is announced when it is known
+                    opened.part = replace(part, arguments="")
+                else:
+                    self._open_call(opened, part)
             case Reasoning() | Media() | Foreign():
                 self.release()
             case ToolResult():
@@ -117,6 +126,9 @@ class ItemWriter(ReasoningWriter):
                             if piece != SEAM or not self.next_section(part):
                                 self._say(part, piece)
                         return
+                case ToolCall():
+                    part.texts.append(event.text)
+                    return
                 case _:
                     return
         self._say(part, event.text, event.logprobs)
@@ -254,7 +266,13 @@ class ItemWriter(ReasoningWriter):
 
     def _close_call(self, part: OpenPart, call: ToolCall, end: PartEnd) -> None:
         item = part.item
-        assert item is not None
+        if item is None:
+            if self._close_client_call(part, call):
+                return
+            self._open_call(part, replace(call, arguments=""))
+            self.first_delta(part, Delta(-1, call.arguments))
+            item = part.item
+            assert item is not None
         if not call.arguments and call.kind == "function":
             call = replace(call, arguments=no_arguments(call))
             self.first_delta(part, Delta(-1, call.arguments))
@@ -275,6 +293,23 @@ class ItemWriter(ReasoningWriter):
         item.value = value
         self.release()
         self._newest = item
+
+    def _close_client_call(self, part: OpenPart, call: ToolCall) -> bool:
+        """A call of a tool that the client runs, whole. False: it says too little to be one."""
+        value = item_of_client_tool(call, self.ids, len(self.items), self._own_tools)
+        if value is None:
+            return False
+        losses_of_extra(call.extra, NAME, part.path, self.losses)
+        self.release()
+        if call.signature is not None:
+            identifier = self.ids.take("reasoning", len(self.items))
+            self._whole(carrier(call, call.signature, identifier, self._context))
+        item = self._add(begun(value))
+        for kind, payload in told(value, item.position):
+            self.emit(kind, payload)
+        item.value = value
+        self._done(item)
+        return True
 
     def _close_media(self, part: OpenPart, media: Media) -> None:
         value = render_output_media(media, self.ids, len(self.items), part.path, self.losses)

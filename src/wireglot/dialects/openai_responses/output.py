@@ -18,6 +18,11 @@ PREFIXES = {
     "function_call": "fc",
     "custom_tool_call": "ctc",
     "image_generation_call": "ig",
+    "shell_call": "sh",
+    "local_shell_call": "lsh",
+    "apply_patch_call": "apc",
+    "computer_call": "cu",
+    "tool_search_call": "tsc",
 }
 
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]+")

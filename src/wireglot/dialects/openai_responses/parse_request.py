@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields
+from wireglot.dialects.openai_responses.client_calls import (
+    CLIENT_CALLS,
+    is_client_call,
+    is_client_result,
+    parse_client_call,
+    parse_client_result,
+)
 from wireglot.dialects.openai_responses.items import (
     Carried,
     foreign_role,
@@ -22,7 +30,7 @@ from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.dialects.openai_responses.tools import parse_tool_choice, parse_tools
 from wireglot.dialects.unknown_fields import split_blank
 from wireglot.ir.content import Extra, Foreign, Media, Message, Origin, Part, Signature, Text, ToolCall
-from wireglot.ir.request import AnyTool, OutputFormat, Request, Sampling, Thinking, Tool
+from wireglot.ir.request import AnyTool, HostedTool, OutputFormat, Request, Sampling, Thinking, Tool
 
 _LOGPROBS = "message.output_text.logprobs"
 
@@ -61,14 +69,14 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     telling: dict[str, Any] = {}
     known = set(_KNOWN)
 
-    messages = _Messages(context)
+    tools: list[AnyTool] = parse_tools(fields.array_or_empty("tools"), "$.tools")
+    messages = _Messages(context, tools)
     instructions = fields.text_or_none("instructions")
     if instructions is not None:
         extra = Extra(NAME, form={"instructions": True})
         messages.list.append(Message("system", (Text(instructions),), extra=extra))
     messages.read_input(fields)
 
-    tools: list[AnyTool] = parse_tools(fields.array_or_empty("tools"), "$.tools")
     if "tools" in body and not tools:
         form["tools"] = body["tools"]
     tools += _new_tools(tools, messages.brought)
@@ -106,7 +114,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         fields.text_or("model"),
         tuple(messages.list),
         tools=tuple(tools),
-        tool_choice=parse_tool_choice(choice, "$.tool_choice") if choice is not None else None,
+        tool_choice=parse_tool_choice(choice, "$.tool_choice", tools) if choice is not None else None,
         parallel_tools=fields.boolean("parallel_tool_calls"),
         max_tokens=fields.integer("max_output_tokens"),
         sampling=Sampling(
@@ -174,10 +182,13 @@ def _new_tools(declared: list[AnyTool], brought: list[AnyTool]) -> list[AnyTool]
 class _Messages:
     """The input, item by item. A signature that travels ahead of its call waits in `waiting`."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, tools: Sequence[AnyTool]) -> None:
         self.context = context
         self.list: list[Message] = []
         self.brought: list[AnyTool] = []
+        self.hosted_shell = any(isinstance(tool, HostedTool) and tool.kind == "shell" for tool in tools)
+        self.hosted_calls: set[str] = set()
+        """Ids of calls that look like the client's and were the server's."""
         self.waiting: Signature | None = None
         self.calls = 0
 
@@ -228,10 +239,33 @@ class _Messages:
                     self.add(reasoning)
             case "image_generation_call":
                 self.add(parse_image_call(item))
+            case _ if kind in CLIENT_CALLS and self.is_client_call(item.value):
+                self.calls += 1
+                self.add(self.signed(parse_client_call(item, self.context, str(self.calls))))
+            case _ if is_client_result(item.value, self.hosted_calls):
+                self.waiting = None
+                if kind == "tool_search_output":
+                    self.bring(item, kind)
+                self.list.append(Message("user", (parse_client_result(item),)))
             case _:
                 if kind == "additional_tools":
-                    self.brought += parse_tools(item.array_or_empty("tools"), f"{item.path}.tools", kind)
+                    self.bring(item, kind)
                 self.add_foreign(item, kind)
+
+    def bring(self, item: Fields, kind: str) -> None:
+        """Tools that come with an item. One that was searched for is no longer deferred."""
+        for tool in parse_tools(item.array_or_empty("tools"), f"{item.path}.tools", kind):
+            loaded = kind == "tool_search_output" and isinstance(tool, Tool) and tool.deferred
+            self.brought.append(replace(tool, deferred=False) if loaded else tool)
+
+    def is_client_call(self, value: dict[str, Any]) -> bool:
+        if is_client_call(value) and not (
+            self.hosted_shell and value["type"] == "shell_call" and value.get("environment") is None
+        ):
+            return True
+        if type(value.get("call_id")) is str:
+            self.hosted_calls.add(value["call_id"])
+        return False
 
     def add(self, part: Part) -> None:
         self.list.append(Message("assistant", (part,)))

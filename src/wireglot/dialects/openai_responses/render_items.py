@@ -6,6 +6,7 @@ from typing import Any
 
 from wireglot.dialects.base import is_minted
 from wireglot.dialects.fields import own_form
+from wireglot.dialects.openai_responses.client_calls import own_item, own_result
 from wireglot.dialects.openai_responses.media import render_media
 from wireglot.dialects.openai_responses.output import (
     joined,
@@ -59,6 +60,9 @@ def _entries(text: str, kind: str, shown: Any) -> Any:
 
 
 def render_call(call: ToolCall, identifier: str | None, status: str | None) -> dict[str, Any]:
+    own = own_item(call)
+    if own is not None:
+        return own
     form = own_form(call.extra, NAME)
     custom = call.kind == "custom"
     item: dict[str, Any] = {"type": "custom_tool_call" if custom else "function_call"}
@@ -97,6 +101,9 @@ def _object(arguments: str) -> Any:
 def render_result(result: ToolResult, path: str, losses: list[Loss], called: str | None) -> dict[str, Any]:
     """`called` is the name of the tool whose call this answers, where it is known."""
     losses_of_extra(result.extra, NAME, path, losses)
+    own = own_result(result)
+    if own is not None:
+        return own
     form = own_form(result.extra, NAME)
     custom = result.kind == "custom"
     item: dict[str, Any] = {"type": "custom_tool_call_output" if custom else "function_call_output"}

@@ -6,6 +6,7 @@ from typing import Any
 
 from wireglot.dialects.base import Context, Rendered, is_minted
 from wireglot.dialects.fields import own_form
+from wireglot.dialects.openai_responses.client_calls import brings_tools
 from wireglot.dialects.openai_responses.items import ITEM_TYPES
 from wireglot.dialects.openai_responses.output import (
     same_message,
@@ -23,7 +24,7 @@ from wireglot.dialects.openai_responses.settings import render_output, render_th
 from wireglot.dialects.openai_responses.spelling import NAME, put_back
 from wireglot.dialects.openai_responses.tools import render_tool_choice, render_tools
 from wireglot.dialects.unknown_fields import WITHOUT
-from wireglot.ir.content import Foreign, Media, Message, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Feature, Loss, losses_of_extra
 from wireglot.ir.request import AnyTool, Request, Tool
 
@@ -94,18 +95,27 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
 
 def stated_tools(request: Request) -> tuple[AnyTool, ...]:
     """Without the tools that an input item still brings."""
-    brings = any(
-        isinstance(part, Foreign) and part.dialect == NAME and part.type == "additional_tools"
-        for message in request.messages
-        for part in message.content
-    )
-    if not brings:
+    carriers = {
+        own_form(tool.extra, NAME).get("carrier")
+        for tool in request.tools
+        if isinstance(tool, Tool) and tool.extra is not None
+    } - {None}
+    if not carriers:
         return request.tools
+    brought = {kind for message in request.messages for part in message.content if (kind := _brings(part))}
     return tuple(
         tool
         for tool in request.tools
-        if not (isinstance(tool, Tool) and own_form(tool.extra, NAME).get("carrier") == "additional_tools")
+        if not (isinstance(tool, Tool) and own_form(tool.extra, NAME).get("carrier") in brought)
     )
+
+
+def _brings(part: Part) -> str:
+    if isinstance(part, ToolResult):
+        return "tool_search_output" if brings_tools(part) else ""
+    if isinstance(part, Foreign) and part.dialect == NAME and part.type == "additional_tools":
+        return part.type
+    return ""
 
 
 _UNKNOWN_SAMPLING: tuple[tuple[str, Feature], ...] = (

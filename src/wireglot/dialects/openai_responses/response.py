@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import Fields, own_form
+from wireglot.dialects.openai_responses.client_calls import (
+    CLIENT_CALLS,
+    is_client_call,
+    item_of_client_tool,
+    parse_client_call,
+)
+from wireglot.dialects.openai_responses.client_tools import client_run
 from wireglot.dialects.openai_responses.echo import ECHOED, echo, told
 from wireglot.dialects.openai_responses.items import (
     Carried,
@@ -61,7 +69,7 @@ from wireglot.ir.content import (
 from wireglot.ir.errors import UpstreamFault
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Response
-from wireglot.ir.request import Request
+from wireglot.ir.request import Request, Tool
 
 _KNOWN = frozenset(
     {"id", "model", "created_at", "output", "usage", "status", "incomplete_details", "error", "service_tier"}
@@ -153,6 +161,8 @@ def parse_output_item(
             return [parse_reasoning(item, origin, context.secret, source)]
         case "image_generation_call":
             return [parse_image_call(item)]
+        case _ if kind in CLIENT_CALLS and is_client_call(item.value):
+            return [parse_client_call(item, context, identifier, str(number))]
         case _:
             return [Foreign(NAME, kind, item.value)]
 
@@ -185,7 +195,9 @@ def render_response(
     native = response.extra is not None and response.extra.dialect == NAME
     identifier = told(request).get("id") or response_id(response.id, response.model, context, native)
     status, why = render_stop(response.stop, response.content, losses)
-    output = render_output_items(response.content, ItemIds(identifier, context), context, losses, status)
+    run = client_run(request.tools) if request is not None else {}
+    ids = ItemIds(identifier, context)
+    output = render_output_items(response.content, ids, context, losses, status, run)
     body = shell(response, identifier, context, request)
     finish_body(body, response, status, why, context)
     body["output"] = output
@@ -262,8 +274,14 @@ def respell(body: dict[str, Any], extra: Extra | None) -> dict[str, Any]:
 
 
 def render_output_items(
-    content: tuple[Part, ...], ids: ItemIds, context: Context, losses: list[Loss], status: str
+    content: tuple[Part, ...],
+    ids: ItemIds,
+    context: Context,
+    losses: list[Loss],
+    status: str,
+    own_tools: Mapping[str, Tool],
 ) -> list[dict[str, Any]]:
+    """`own_tools`: the tools of the client whose calls are items of their own, by name."""
     items: list[dict[str, Any]] = []
     before: Text | None = None
     for number, part in enumerate(content):
@@ -282,7 +300,7 @@ def render_output_items(
             case ToolCall():
                 if part.signature is not None:
                     items.append(carrier(part, part.signature, ids.take("reasoning", len(items)), context))
-                items.append(render_output_call(part, ids, len(items), path, losses))
+                items.append(render_output_call(part, ids, len(items), path, losses, own_tools))
             case Reasoning():
                 items.append(_reasoning(part, ids, len(items), context, path=path, losses=losses))
             case Media():
@@ -345,11 +363,19 @@ def render_output_text(part: Text, path: str, losses: list[Loss]) -> dict[str, A
 
 
 def render_output_call(
-    part: ToolCall, ids: ItemIds, position: int, path: str, losses: list[Loss]
+    part: ToolCall,
+    ids: ItemIds,
+    position: int,
+    path: str,
+    losses: list[Loss],
+    own_tools: Mapping[str, Tool],
 ) -> dict[str, Any]:
     losses_of_extra(part.extra, NAME, path, losses)
     if part.cache is not None:
         losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "answers take no breakpoint"))
+    own = item_of_client_tool(part, ids, position, own_tools)
+    if own is not None:
+        return own
     form = own_form(part.extra, NAME)
     kind = "custom_tool_call" if part.kind == "custom" else "function_call"
     identifier = ids.take(kind, position, form.get("id"))

@@ -37,6 +37,9 @@ _READERS: dict[str, Callable[[ItemReader, dict[str, Any]], None]] = {
     "response.function_call_arguments.done": ItemReader.call_done,
     "response.custom_tool_call_input.delta": ItemReader.call_delta,
     "response.custom_tool_call_input.done": ItemReader.call_done,
+    "response.shell_call_command.added": ItemReader.command,
+    "response.shell_call_command.delta": ItemReader.command,
+    "response.shell_call_command.done": ItemReader.command,
 }
 _LIFE = frozenset({"response.created", "response.in_progress", "response.queued"})
 _TOLD_AGAIN = frozenset(

@@ -7,6 +7,7 @@ from typing import Any
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_form
+from wireglot.dialects.openai_responses.client_tools import client_run
 from wireglot.dialects.openai_responses.echo import told
 from wireglot.dialects.openai_responses.errors import error_object, failed_code
 from wireglot.dialects.openai_responses.item_writer import ItemWriter
@@ -42,7 +43,7 @@ class ResponsesWriter:
     def __init__(self, context: Context, request: Request | None = None) -> None:
         self._context = context
         self._request = request
-        self._items = ItemWriter(context)
+        self._items = ItemWriter(context, client_run(request.tools) if request is not None else {})
         self.losses = self._items.losses
         self._start: Start | None = None
         self._shell: dict[str, Any] = {}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from wireglot.dialects import client_tools
 from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.openai_responses.client_tools import client_run, parse_client_tool, with_own_names
 from wireglot.dialects.openai_responses.spelling import NAME, keep, put_back
 from wireglot.dialects.openai_values import CHOICE_MODES, HOSTED_KINDS, Mode, custom_names, grammar_of
 from wireglot.dialects.unknown_fields import WITHOUT
@@ -18,8 +21,6 @@ _NAMESPACE_KEYS = frozenset({"type", "name", "tools"})
 
 _HOSTED = {
     **HOSTED_KINDS,
-    "computer": "computer",
-    "computer_use_preview": "computer",
     "tool_search": "tool_search",
     "web_search_2025_08_26": "web_search",
     "web_search_preview": "web_search",
@@ -44,7 +45,7 @@ def parse_tools(entries: list[Any], path: str, carrier: str = "") -> list[AnyToo
             tools += _parse_namespace(tool, number, marks)
         else:
             tools.append(_parse_tool(tool, "", marks))
-    return tools
+    return with_own_names(tools)
 
 
 def _parse_namespace(tool: Fields, number: int, marks: dict[str, Any]) -> list[AnyTool]:
@@ -75,6 +76,9 @@ def _parse_tool(tool: Fields, namespace: str, marks: dict[str, Any]) -> AnyTool:
     if kind == "custom":
         return _parse_custom(tool, namespace, marks)
     kind = tool.text("type")
+    run_by_client = parse_client_tool(tool, kind)
+    if run_by_client is not None:
+        return run_by_client
     return HostedTool(_HOSTED.get(kind, kind), Foreign(NAME, kind, tool.value))
 
 
@@ -127,6 +131,11 @@ def render_tools(tools: tuple[AnyTool, ...], losses: list[Loss]) -> list[dict[st
             if hosted is not None:
                 out.append(hosted)
             continue
+        if client_tools.is_own(tool, NAME):
+            assert tool.native is not None
+            open_group = None
+            out.append(tool.native.value)
+            continue
         value = _render_tool(tool, path, losses)
         if not tool.namespace:
             open_group = None
@@ -155,6 +164,7 @@ def _render_hosted(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str,
 
 def _render_tool(tool: Tool, path: str, losses: list[Loss]) -> dict[str, Any]:
     losses_of_extra(tool.extra, NAME, path, losses)
+    client_tools.declare_native(tool, path, losses)
     if tool.cache is not None:
         losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "tools take no breakpoint"))
     form = own_form(tool.extra, NAME)
@@ -197,13 +207,22 @@ def _parameters(tool: Tool, form: dict[str, Any]) -> dict[str, Any] | None:
 # The choice
 
 
-def parse_tool_choice(value: Any, path: str) -> ToolChoice:
-    mode, only, telling = _read_choice(value, path)
+def parse_tool_choice(value: Any, path: str, tools: Sequence[AnyTool] = ()) -> ToolChoice:
+    mode, only, telling = _read_choice(value, path, _own_types(tools))
     plain = type(value) is str and value == mode
     return ToolChoice(mode, only, None if plain else Extra(NAME, telling, {"value": value}))
 
 
-def _read_choice(value: Any, path: str) -> tuple[Mode, tuple[str, ...], dict[str, Any]]:
+def _own_types(tools: Sequence[AnyTool]) -> dict[str, str]:
+    """Type -> name of the tools that the client runs: a choice names them by their type."""
+    return {
+        tool.native.type: tool.name for tool in client_run(tuple(tools)).values() if tool.native is not None
+    }
+
+
+def _read_choice(
+    value: Any, path: str, own_types: dict[str, str]
+) -> tuple[Mode, tuple[str, ...], dict[str, Any]]:
     """Mode, names, and what the IR has no name for."""
     if type(value) is str:
         mode = CHOICE_MODES.get(value)
@@ -216,13 +235,16 @@ def _read_choice(value: Any, path: str) -> tuple[Mode, tuple[str, ...], dict[str
         return "required", (named.text("name"),), {}
     if kind == "allowed_tools":
         nested = choice.value.get("allowed_tools")
-        return _read_allowed(Fields(nested, f"{path}.allowed_tools") if type(nested) is dict else choice)
+        inner = Fields(nested, f"{path}.allowed_tools") if type(nested) is dict else choice
+        return _read_allowed(inner, own_types)
     if kind in CHOICE_MODES:
         return CHOICE_MODES[kind], (), {}
+    if kind in own_types:
+        return "required", (own_types[kind],), {}
     return "required", (), dict(choice.value)
 
 
-def _read_allowed(choice: Fields) -> tuple[Mode, tuple[str, ...], dict[str, Any]]:
+def _read_allowed(choice: Fields, own_types: dict[str, str]) -> tuple[Mode, tuple[str, ...], dict[str, Any]]:
     names: list[str] = []
     others: list[Any] = []
     for entry in choice.objects("tools"):
@@ -231,6 +253,8 @@ def _read_allowed(choice: Fields) -> tuple[Mode, tuple[str, ...], dict[str, Any]
         name = (nested if type(nested) is dict else entry.value).get("name")
         if kind in ("function", "custom") and type(name) is str:
             names.append(name)
+        elif kind in own_types:
+            names.append(own_types[kind])
         else:
             others.append(entry.value)
     mode: Mode = "required" if choice.text_or("mode") == "required" else "auto"
@@ -241,14 +265,22 @@ def render_tool_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: l
     path = "$.tool_choice"
     losses_of_extra(choice.extra, NAME, path, losses, "tool_choice")
     form = own_form(choice.extra, NAME)
-    if "value" in form and _read_choice(form["value"], path)[:2] == (choice.mode, choice.only):
+    if "value" in form and _read_choice(form["value"], path, _own_types(tools))[:2] == (
+        choice.mode,
+        choice.only,
+    ):
         return form["value"]
     if choice.mode == "none" or not choice.only:
         if choice.only:
             losses.append(Loss(path, "tool_choice", "approximated", "none of them, whichever were named"))
         return choice.mode
-    customs = custom_names(tools)
-    named = [{"type": "custom" if name in customs else "function", "name": name} for name in choice.only]
+    customs, own_types = custom_names(tools), {name: kind for kind, name in _own_types(tools).items()}
+    named = [
+        {"type": own_types[name]}
+        if name in own_types
+        else {"type": "custom" if name in customs else "function", "name": name}
+        for name in choice.only
+    ]
     if choice.mode == "required" and len(named) == 1:
         return named[0]
     return {"type": "allowed_tools", "mode": choice.mode, "tools": named}

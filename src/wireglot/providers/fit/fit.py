@@ -74,7 +74,7 @@ def fit(
     if not seen.suits(limits):
         request = fit_messages(request, limits, context, dialect, losses=losses, trail=trail)
     refuse_nothing(request, losses)
-    request, aliases = fit_tools(request, limits, losses, trail)
+    request, aliases = fit_tools(request, limits, losses, trail, dialect)
     request = fit_call_ids(request, limits, losses, context, trail)
     if limits.call_signatures:
         request = sign_calls(request, context, losses, trail)

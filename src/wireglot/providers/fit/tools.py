@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from wireglot.dialects.client_tools import declare_native
 from wireglot.dialects.schema import SchemaTarget, project
-from wireglot.ir.content import Message, Part, ToolCall, ToolResult
+from wireglot.ir.content import Extra, Message, Part, ToolCall, ToolResult
 from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChoice
 from wireglot.ir.trail import Trail
@@ -27,9 +28,11 @@ _FREEFORM_SCHEMA = {
 }
 
 
-def fit_tools(request: Request, limits: Limits, losses: list[Loss], trail: Trail) -> tuple[Request, Aliases]:
+def fit_tools(
+    request: Request, limits: Limits, losses: list[Loss], trail: Trail, dialect: str
+) -> tuple[Request, Aliases]:
     """The request with every tool in the endpoint's own shape, and the way back to the client's."""
-    disguise = _Disguise(limits, losses, trail)
+    disguise = _Disguise(limits, losses, trail, dialect)
     tools = disguise.shared_tools(request.tools) or disguise.tools(request.tools)
     messages = disguise.history(request.messages)
     choice = request.tool_choice
@@ -52,10 +55,10 @@ class _Undisguised(msgspec.Struct, frozen=True):
     changed: tuple[tuple[AnyTool, AnyTool], ...]
 
 
-def _undisguised(tools: tuple[AnyTool, ...], limits: Limits) -> _Undisguised | None:
-    disguise = _Disguise(limits, [], Trail(Request("", (), tools)))
+def _undisguised(tools: tuple[AnyTool, ...], limits: Limits, dialect: str) -> _Undisguised | None:
+    disguise = _Disguise(limits, [], Trail(Request("", (), tools)), dialect)
     fitted = disguise.tools(tools)
-    if disguise.losses or disguise.upstream or disguise.custom:
+    if disguise.losses or disguise.upstream or disguise.custom or disguise.kept:
         return None
     if fitted == tools:
         fitted = tools
@@ -64,7 +67,7 @@ def _undisguised(tools: tuple[AnyTool, ...], limits: Limits) -> _Undisguised | N
 
 
 class _Disguise:
-    def __init__(self, limits: Limits, losses: list[Loss], trail: Trail) -> None:
+    def __init__(self, limits: Limits, losses: list[Loss], trail: Trail, dialect: str) -> None:
         self.limits = limits
         self.losses = losses
         self.trail = trail
@@ -74,6 +77,11 @@ class _Disguise:
         self.owners: dict[str, tuple[str, str]] = {}
         """Upstream name -> the tool that has it. Plain legal names are given away first."""
         self.custom: set[str] = set()
+        self.dialect = dialect
+        self.kept: set[tuple[str, str]] = set()
+        """(namespace, name) of the vendor's own tools that stay what they are: their calls do, too."""
+        self.plain: set[tuple[str, str]] = set()
+        """Of those that are functions here: so are their calls."""
         self.reported: set[str] = set()
 
     def chosen(self, name: str) -> str:
@@ -98,8 +106,9 @@ class _Disguise:
             limits.strict_tools,
             limits.hosted_tools,
             limits.tool_schema,
+            self.dialect,
         )
-        known = remembered(tools, key, lambda: _undisguised(tools, limits))
+        known = remembered(tools, key, lambda: _undisguised(tools, limits, self.dialect))
         if known is None:
             return None
         self.owners = dict(known.owners)
@@ -128,6 +137,15 @@ class _Disguise:
             self.losses.append(Loss(self.trail.of(tool), "hosted_tool", "dropped", detail))
             return None
         assert type(tool) is Tool
+        if tool.native is not None:
+            if limits.hosted_tools and tool.native.dialect == self.dialect:
+                self.kept.add((tool.namespace, tool.name))
+                return tool
+            self.plain.add((tool.namespace, tool.name))
+            declare_native(tool, self.trail.of(tool), self.losses)
+            function = msgspec.structs.replace(tool, native=None)
+            self.trail.follow(tool, function)
+            tool = function
         name = self.name(tool)
         namespace = tool.namespace if limits.namespaces else ""
         if tool.kind == "custom" and not limits.custom_tools:
@@ -221,19 +239,27 @@ class _Disguise:
             return messages
         changed: list[Message] = []
         custom_ids: set[str] = set()
+        plain_ids: set[str] = set()
         for message in messages:
             content: list[Part] = []
             for part in message.content:
                 new: Part = part
                 if type(part) is ToolCall:
-                    new = self._call(part, custom_ids)
+                    new = self._call(self._plain(part, plain_ids), custom_ids)
                 elif type(part) is ToolResult:
-                    new = self._result(part, custom_ids)
+                    new = self._result(_unspelled(part) if part.call_id in plain_ids else part, custom_ids)
                 self.trail.follow(part, new)
                 content.append(new)
             changed.append(Message(message.role, tuple(content), message.name, message.extra))
             self.trail.follow(message, changed[-1])
         return tuple(changed)
+
+    def _plain(self, call: ToolCall, plain_ids: set[str]) -> ToolCall:
+        """A call of a vendor's own tool that is a function here, without how that vendor spells it."""
+        if (call.namespace, call.name) not in self.plain:
+            return call
+        plain_ids.add(call.id)
+        return _unspelled(call)
 
     def _result(self, result: ToolResult, custom_ids: set[str]) -> ToolResult:
         name = self.upstream.get(("", result.name), result.name)
@@ -252,6 +278,7 @@ class _Disguise:
                     (part.kind == "custom" and not limits.custom_tools)
                     or (part.namespace and not limits.namespaces)
                     or (known and (part.namespace, part.name) in known)
+                    or (self.plain and (part.namespace, part.name) in self.plain)
                     or len(part.name) > limits.tool_name_max
                     or (rule is not None and not rule.fullmatch(part.name))
                 ):
@@ -259,6 +286,8 @@ class _Disguise:
         return False
 
     def _call(self, call: ToolCall, custom_ids: set[str]) -> ToolCall:
+        if (call.namespace, call.name) in self.kept:
+            return call
         name = self.name(call)
         namespace = call.namespace if self.limits.namespaces else ""
         if call.kind == "custom" and not self.limits.custom_tools:
@@ -273,6 +302,17 @@ class _Disguise:
                 arguments=freeform_arguments(call.arguments),
             )
         return msgspec.structs.replace(call, name=name, namespace=namespace)
+
+
+_P = TypeVar("_P", ToolCall, ToolResult)
+
+
+def _unspelled(part: _P) -> _P:
+    extra = part.extra
+    if extra is None or not extra.form:
+        return part
+    kept = Extra(extra.dialect, extra.fields) if extra.fields else None
+    return msgspec.structs.replace(part, extra=kept)
 
 
 def fit_tool_choice(request: Request, limits: Limits, losses: list[Loss], thinks: bool) -> Request:
