@@ -76,8 +76,8 @@ def _is_declaration(node: ast.stmt) -> bool:
             return name.startswith("__") and name.endswith("__")
         case ast.FunctionDef(name="__getattr__"):  # what is loaded when it is asked for
             return True
-        case ast.If(test=ast.Name(id="TYPE_CHECKING"), body=body, orelse=[]):
-            return all(map(_is_declaration, body))
+        case ast.If(test=ast.Name(id="TYPE_CHECKING"), body=body, orelse=orelse):
+            return all(map(_is_declaration, (*body, *orelse)))
         case _:
             return False
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import wireglot
-from wireglot.dialects.registry import UnknownDialect
+from wireglot.dialects.registry import OwnDialect, UnknownDialect
 from wireglot.providers.spec import UnknownProvider
 
 ASKED: dict[str, Any] = {
@@ -63,9 +63,11 @@ def test_the_same_dialect_changes_the_model_and_nothing_else() -> None:
 
 
 def test_underscores_in_a_dialects_name_are_forgiven_and_unknown_ones_named() -> None:
-    assert wireglot.translate_request(ASKED, source="anthropic", target="openai_chat").value["messages"]
+    assert wireglot.translate_request(ASKED, source="anthropic", target=OwnDialect("openai_chat")).value[
+        "messages"
+    ]
     with pytest.raises(UnknownDialect, match="openai-responses"):
-        wireglot.translate_request(ASKED, source="anthropic", target="esperanto")
+        wireglot.translate_request(ASKED, source="anthropic", target=OwnDialect("esperanto"))
     with pytest.raises(UnknownProvider, match="kimi"):
         wireglot.translate_request(ASKED, source="anthropic", target="openai-chat", provider="nobody")
 

@@ -7,9 +7,10 @@ out.value, out.losses
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.registry import DialectName, OwnDialect, dialect_name
 from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
 from wireglot.ir.loss import Loss
 from wireglot.translate import StreamTranslator, translate_request, translate_response
@@ -19,7 +20,9 @@ __version__ = "0.1.0"
 __all__ = [
     "ClientFault",
     "Context",
+    "DialectName",
     "Loss",
+    "OwnDialect",
     "Rendered",
     "StreamTranslator",
     "StrictLoss",
@@ -27,15 +30,20 @@ __all__ = [
     "UpstreamFault",
     "WireglotError",
     "__version__",
+    "dialect_name",
     "translate_request",
     "translate_response",
 ]
 
+if TYPE_CHECKING:  # a checker sees names, so that a misspelt one is an error
+    from wireglot import history as history
+    from wireglot import kimi as kimi
+else:
 
-def __getattr__(name: str) -> Any:
-    """`wireglot.kimi` and `wireglot.history`, loaded when they are named: nobody else pays for them."""
-    if name in ("history", "kimi"):
-        from importlib import import_module
+    def __getattr__(name: str) -> Any:
+        """`wireglot.kimi` and `wireglot.history`, loaded when they are named: nobody else pays for them."""
+        if name in ("history", "kimi"):
+            from importlib import import_module
 
-        return import_module(f"wireglot.{name}")
-    raise AttributeError(f"module 'wireglot' has no attribute {name!r}")
+            return import_module(f"wireglot.{name}")
+        raise AttributeError(f"module 'wireglot' has no attribute {name!r}")

@@ -9,7 +9,7 @@ import msgspec
 
 from wireglot.dialects.base import Context, Dialect, Rendered
 from wireglot.dialects.places import RequestPlaces, answer_located
-from wireglot.dialects.registry import dialect, surface
+from wireglot.dialects.registry import DialectName, dialect, surface
 from wireglot.ir.content import Part
 from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
 from wireglot.ir.loss import Loss, worst_first
@@ -105,8 +105,8 @@ def _carries_foreign_state(request: Request, dialect: str) -> bool:
 def translate_request(
     body: Body,
     *,
-    source: str,
-    target: str,
+    source: DialectName,
+    target: DialectName,
     model: str | None = None,
     provider: str | None = None,
     stream: bool | None = None,
@@ -138,8 +138,8 @@ def translate_request(
 def translate_response(
     body: Body,
     *,
-    source: str,
-    target: str,
+    source: DialectName,
+    target: DialectName,
     request: Body | None = None,
     model: str | None = None,
     provider: str | None = None,
@@ -180,8 +180,8 @@ class StreamTranslator:
     def __init__(
         self,
         *,
-        source: str,
-        target: str,
+        source: DialectName,
+        target: DialectName,
         request: Body | None = None,
         model: str | None = None,
         provider: str | None = None,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import wireglot
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.envelope import is_sealed, seal, unseal
-from wireglot.dialects.registry import NAMES
+from wireglot.dialects.registry import NAMES, DialectName
 from wireglot.ir.content import Origin, Signature
 
 _SECRET = b"s3cret"
@@ -107,7 +107,7 @@ def test_an_envelope_that_cannot_be_opened_is_nobodys_state() -> None:
         ),
     ],
 )
-def test_a_foreign_gateways_envelope_is_not_sent_upstream(dialect: str, body: dict[str, Any]) -> None:
+def test_a_foreign_gateways_envelope_is_not_sent_upstream(dialect: DialectName, body: dict[str, Any]) -> None:
     sealed = seal(_SIGNATURE, "reasoning", b"another gateway's")
     asked = json.loads(json.dumps(body).replace("SEALED", sealed))
     out = wireglot.translate_request(asked, source=dialect, target=dialect)

@@ -16,6 +16,7 @@ from wireglot.dialects.registry import (
     ITEMS,
     NAMES,
     NameTaken,
+    OwnDialect,
     UnknownDialect,
     dialect,
     names,
@@ -91,9 +92,9 @@ def test_what_is_forgotten_is_unknown_again(registered):
 
 def test_a_registered_dialect_is_translated_like_any_other(registered):
     body = {"engine": "x", "talk": [{"role": "user", "content": "Hello"}]}
-    asked = translate_request(body, source="acme", target="anthropic")
+    asked = translate_request(body, source=OwnDialect("acme"), target="anthropic")
     assert asked.value["messages"][0]["content"] in ("Hello", [{"type": "text", "text": "Hello"}])
-    back = translate_request(asked.value, source="anthropic", target="acme")
+    back = translate_request(asked.value, source="anthropic", target=OwnDialect("acme"))
     assert back.value["talk"][-1] == {"role": "user", "content": "Hello"}
     answer = {
         "id": "msg_1",
@@ -104,7 +105,7 @@ def test_a_registered_dialect_is_translated_like_any_other(registered):
         "stop_reason": "end_turn",
         "usage": {"input_tokens": 1, "output_tokens": 2},
     }
-    told = translate_response(answer, source="anthropic", target="acme")
+    told = translate_response(answer, source="anthropic", target=OwnDialect("acme"))
     assert told.value["replies"][0]["message"]["content"] == "Hi"
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from wireglot import translate_response
 from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.registry import DialectName, dialect, dialect_name
 from wireglot.ir.content import Text
 from wireglot.ir.outcome import Response, Stop
 
@@ -45,7 +45,7 @@ NOTHING_NEW = [
 ]  # fmt: skip
 
 
-def losses(source: str, key: str, usage: dict, target: str) -> list[str]:
+def losses(source: DialectName, key: str, usage: dict, target: DialectName) -> list[str]:
     said = Response("id_1", "m", (Text("Hi"),), Stop("end"))
     body = {**dialect(source).render_response(said, Context()).value, key: usage}
     rendered = translate_response(body, source=source, target=target)
@@ -64,4 +64,4 @@ def test_what_is_no_count_is_declared(source, key, counts, more, target):
 def test_what_says_a_count_again_is_no_loss(source, key, counts, more):
     """[X11] A warning on every answer is a warning nobody reads."""
     for target in {"anthropic", "openai-chat", "openai-responses", "gemini"} - {source}:
-        assert losses(source, key, counts | more, target) == []
+        assert losses(source, key, counts | more, dialect_name(target)) == []

@@ -9,7 +9,7 @@ from tests.laws.cases import all_hold, every_dialect, every_pair, of_kind, recor
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.places import RequestPlaces
-from wireglot.dialects.registry import NAMES, dialect
+from wireglot.dialects.registry import NAMES, DialectName, dialect, dialect_name
 from wireglot.ir.content import Media, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.grades import GRADES
@@ -42,9 +42,9 @@ def find(document: Any, path: str) -> Any:
     return document
 
 
-def request_losses_resolve(case: Case, target: str) -> None:
+def request_losses_resolve(case: Case, target: DialectName) -> None:
     try:
-        losses = translate_request(case.body, source=case.dialect, target=target).losses
+        losses = translate_request(case.body, source=dialect_name(case.dialect), target=target).losses
     except Unsupported:
         return
     for loss in losses:
@@ -59,8 +59,10 @@ def request_losses_resolve(case: Case, target: str) -> None:
         find(case.body, path)
 
 
-def response_losses_resolve(case: Case, target: str) -> None:
-    rendered = translate_response(case.body, source=case.dialect, target=target, status=case.status)
+def response_losses_resolve(case: Case, target: DialectName) -> None:
+    rendered = translate_response(
+        case.body, source=dialect_name(case.dialect), target=target, status=case.status
+    )
     for loss in rendered.losses:
         assert loss.document == "response", loss
         assert (loss.feature, loss.action) in GRADES, loss

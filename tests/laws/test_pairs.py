@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tests.laws.cases import all_hold, every_pair, of_kind, recorded
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
-from wireglot.dialects.registry import NAMES, dialect
+from wireglot.dialects.registry import NAMES, DialectName, dialect, dialect_name
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.loss import Action, Feature, Loss
 from wireglot.ir.request import Request
@@ -42,11 +42,11 @@ def well_formed(losses: Sequence[Loss]) -> None:
     assert len(set(told)) == len(told), f"repeated: {told}"
 
 
-def request_crosses(case: Case, target: str) -> None:
+def request_crosses(case: Case, target: DialectName) -> None:
     source, codec = dialect(case.dialect), dialect(target)
     before = source.parse_request(case.body, CONTEXT)
     try:
-        rendered = translate_request(case.body, source=case.dialect, target=target)
+        rendered = translate_request(case.body, source=dialect_name(case.dialect), target=target)
     except Unsupported:
         return
     well_formed(rendered.losses)
@@ -57,10 +57,10 @@ def request_crosses(case: Case, target: str) -> None:
     assert not missing, f"{missing}\nlosses: {rendered.losses}"
 
 
-def request_goes_there_and_back(case: Case, target: str) -> None:
+def request_goes_there_and_back(case: Case, target: DialectName) -> None:
     try:
-        there = translate_request(case.body, source=case.dialect, target=target)
-        back = translate_request(there.value, source=target, target=case.dialect)
+        there = translate_request(case.body, source=dialect_name(case.dialect), target=target)
+        back = translate_request(there.value, source=target, target=dialect_name(case.dialect))
     except Unsupported:
         return
     if there.losses or back.losses:
@@ -80,9 +80,9 @@ def without_defaults(request: Request) -> Request:
     return replace(request, sampling=replace(request.sampling, **unsaid))
 
 
-def response_crosses(case: Case, target: str) -> None:
+def response_crosses(case: Case, target: DialectName) -> None:
     source, codec = dialect(case.dialect), dialect(target)
-    rendered = translate_response(case.body, source=case.dialect, target=target)
+    rendered = translate_response(case.body, source=dialect_name(case.dialect), target=target)
     well_formed(rendered.losses)
     if source.parse_error(case.body) is not None or codec.parse_error(rendered.value) is not None:
         return
@@ -94,9 +94,9 @@ def response_crosses(case: Case, target: str) -> None:
     assert not missing, f"{missing}\nlosses: {rendered.losses}"
 
 
-def stream_crosses(case: Case, target: str) -> None:
+def stream_crosses(case: Case, target: DialectName) -> None:
     source, codec = dialect(case.dialect), dialect(target)
-    translator = StreamTranslator(source=case.dialect, target=target)
+    translator = StreamTranslator(source=dialect_name(case.dialect), target=target)
     data = translator.feed(case.data) + translator.close()
     well_formed(translator.losses)
     before, after = read_stream(source, [case.data]), read_stream(codec, [data])
@@ -118,21 +118,21 @@ def targets_of(case: Case) -> list[str]:
 def test_a_request_keeps_its_content_or_says_so(case):
     """R-DE-17"""
     for target in targets_of(case):
-        request_crosses(case, target)
+        request_crosses(case, dialect_name(target))
 
 
 @pytest.mark.parametrize("case", of_kind("responses"))
 def test_a_response_keeps_its_content_or_says_so(case):
     """R-DE-17"""
     for target in targets_of(case):
-        response_crosses(case, target)
+        response_crosses(case, dialect_name(target))
 
 
 @pytest.mark.parametrize("case", of_kind("streams"))
 def test_a_stream_keeps_its_content_or_says_so(case):
     """R-DE-17"""
     for target in targets_of(case):
-        stream_crosses(case, target)
+        stream_crosses(case, dialect_name(target))
 
 
 @pytest.mark.parametrize("case", of_kind("errors"))
@@ -141,7 +141,9 @@ def test_an_error_stays_an_error_of_its_kind(case):
     before = dialect(case.dialect).parse_error(case.body, case.status)
     assert before is not None
     for target in targets_of(case):
-        rendered = translate_response(case.body, source=case.dialect, target=target, status=case.status)
+        rendered = translate_response(
+            case.body, source=case.dialect, target=dialect_name(target), status=case.status
+        )
         after = dialect(target).parse_error(rendered.value)
         assert after is not None
         assert after.kind == before.kind
@@ -152,7 +154,7 @@ def test_an_error_stays_an_error_of_its_kind(case):
 def test_a_request_without_losses_goes_there_and_back(case):
     """R-M-02"""
     for target in targets_of(case):
-        request_goes_there_and_back(case, target)
+        request_goes_there_and_back(case, dialect_name(target))
 
 
 @every_pair

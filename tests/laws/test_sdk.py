@@ -9,7 +9,7 @@ from tests.laws.sdks import RESPONSES, STREAMS, Failed, Understood, understood
 from wireglot import StreamTranslator, translate_response
 from wireglot.dialects.arguments import PARSE_ERROR, RAW, arguments_object
 from wireglot.dialects.base import Context
-from wireglot.dialects.registry import NAMES, dialect
+from wireglot.dialects.registry import NAMES, DialectName, dialect, dialect_name
 from wireglot.ir.content import Media
 from wireglot.ir.outcome import Response
 from wireglot.ir.stream import Failure, fold
@@ -19,8 +19,8 @@ from wireglot.testing.laws import ending, opened, read_stream
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-def sdk_understands_stream(case: Case, target: str) -> None:
-    translator = StreamTranslator(source=case.dialect, target=target)
+def sdk_understands_stream(case: Case, target: DialectName) -> None:
+    translator = StreamTranslator(source=dialect_name(case.dialect), target=target)
     data = translator.feed(case.data) + translator.close()
     events = read_stream(dialect(target), [data])
     if ending(events) is Failure:
@@ -32,9 +32,9 @@ def sdk_understands_stream(case: Case, target: str) -> None:
             assert unwrapped(STREAMS[target](data)) == unwrapped(understood(opened(folded)))
 
 
-def sdk_understands_response(case: Case, target: str) -> None:
+def sdk_understands_response(case: Case, target: DialectName) -> None:
     codec = dialect(target)
-    body = translate_response(case.body, source=case.dialect, target=target).value
+    body = translate_response(case.body, source=dialect_name(case.dialect), target=target).value
     if codec.parse_error(body) is not None:
         return  # what an SDK reads from a status other than 200
     response = codec.parse_response(body, Context())

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.laws.cases import all_hold, of_kind, recorded
 from wireglot import Unsupported, translate_request
 from wireglot.dialects.base import Context
-from wireglot.dialects.registry import NAMES, dialect
+from wireglot.dialects.registry import NAMES, DialectName, dialect, dialect_name
 from wireglot.ir.request import Request
 from wireglot.providers.fit.fit import fit
 from wireglot.providers.limits import BASE, Limits
@@ -56,17 +56,17 @@ def test_shared_tools_are_fitted_and_rendered_like_any(request, limits, target):
     assert encode(request.tools) == before
 
 
-def _translates_alike(case: Case, target: str) -> None:
+def _translates_alike(case: Case, target: DialectName) -> None:
     body = encode(case.body)
-    expected = _translated(decode(body), case.dialect, target)
+    expected = _translated(decode(body), dialect_name(case.dialect), target)
     for _ in range(2):
         document = Outline(body).document("tools")
         assert document == decode(body)
-        assert _translated(document, case.dialect, target) == expected
+        assert _translated(document, dialect_name(case.dialect), target) == expected
         assert encode(document) == body, "the input was changed"
 
 
-def _translated(document: dict, source: str, target: str) -> object:
+def _translated(document: dict, source: DialectName, target: DialectName) -> object:
     try:
         rendered = translate_request(document, source=source, target=target)
     except Unsupported as fault:

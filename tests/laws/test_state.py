@@ -9,7 +9,7 @@ from tests.laws.cases import MAIN, of_kind
 from tools.fidelity.matrix import said_back
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.registry import DialectName, dialect
 from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response, Stop
@@ -41,7 +41,11 @@ def signed(parts: tuple[Part, ...]) -> list[tuple[str, ...]]:
 
 
 def comes_back(
-    content: tuple[Part, ...], answer: dict, client: str, upstream: str, losses: Sequence[Loss]
+    content: tuple[Part, ...],
+    answer: dict,
+    client: DialectName,
+    upstream: DialectName,
+    losses: Sequence[Loss],
 ) -> None:
     if any(loss.feature == "reasoning.signature" for loss in losses):
         # A signature behind the last text has no place in some dialects. It is optional, and declared.

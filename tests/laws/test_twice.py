@@ -6,18 +6,18 @@ import pytest
 
 from tests.laws.cases import all_hold, of_kind, recorded
 from wireglot import Unsupported, translate_request, translate_response
-from wireglot.dialects.registry import NAMES
+from wireglot.dialects.registry import NAMES, DialectName, dialect_name
 from wireglot.testing.fixtures import Case
 from wireglot.wire.json import encode
 
 
-def twice_is_equal(case: Case, target: str) -> None:
+def twice_is_equal(case: Case, target: DialectName) -> None:
     before = deepcopy(case.body)
     try:
-        first = translate_request(case.body, source=case.dialect, target=target)
+        first = translate_request(case.body, source=dialect_name(case.dialect), target=target)
     except Unsupported:
         return
-    second = translate_request(case.body, source=case.dialect, target=target)
+    second = translate_request(case.body, source=dialect_name(case.dialect), target=target)
     assert encode(first.value) == encode(second.value)
     assert first.losses == second.losses
     assert case.body == before, "the input was changed"

@@ -8,6 +8,7 @@ import pytest
 
 from tests.laws.cases import FIXTURES, MAIN
 from wireglot import StreamTranslator, translate_request, translate_response
+from wireglot.dialects.registry import DialectName
 from wireglot.wire.sse import SseDecoder
 
 IMAGE = {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}
@@ -19,7 +20,7 @@ def frames(data: bytes) -> list[dict[str, Any]]:
     return [json.loads(frame.data) for frame in found if frame.data != b"[DONE]"]
 
 
-def stream(source: str, name: str, target: str) -> list[dict[str, Any]]:
+def stream(source: DialectName, name: str, target: DialectName) -> list[dict[str, Any]]:
     translator = StreamTranslator(source=source, target=target)
     data = (FIXTURES / source / "streams" / name).read_bytes()
     return frames(translator.feed(data) + translator.close())

@@ -7,6 +7,7 @@ import pytest
 
 from tests.providers.asks import assistant, features, fitted, request, user
 from wireglot import translate_request
+from wireglot.dialects.registry import DialectName
 from wireglot.ir.content import (
     Message,
     Reasoning,
@@ -133,7 +134,7 @@ def test_settings_a_provider_does_not_know_are_not_sent() -> None:
     "provider", ["mistral", "deepseek", "zai", "ollama", "together", "qwen", "llama-cpp"]
 )
 def test_the_output_limit_has_the_name_that_the_provider_reads(
-    source: str, body: dict[str, Any], provider: str
+    source: DialectName, body: dict[str, Any], provider: str
 ) -> None:
     asked = {"model": "m", "messages": [{"role": "user", "content": "hi"}], **body}
     asked = {name: value for name, value in asked.items() if value is not None}

@@ -8,6 +8,7 @@ import pytest
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.envelope import seal
+from wireglot.dialects.registry import DialectName
 from wireglot.ir.content import Origin, Signature
 from wireglot.translate import translate_request
 
@@ -110,7 +111,7 @@ def test_an_empty_text_beside_calls_is_none_where_blank_text_is_refused(
 
 
 @pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai-responses"])
-def test_a_streamed_text_is_one_text_with_its_blanks(target: str) -> None:
+def test_a_streamed_text_is_one_text_with_its_blanks(target: DialectName) -> None:
     """[X1] google-genai keeps one content for each chunk: `Hello`, ` `, `world` is `Hello world`."""
     pieces = [{"role": "model", "parts": [{"text": text}]} for text in ("Hello", " ", "world", "\n")]
     question = {"role": "user", "parts": [{"text": "?"}]}

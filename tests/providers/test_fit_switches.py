@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from wireglot import translate_request
+from wireglot.dialects.registry import DialectName
 
 BODIES: dict[str, dict[str, Any]] = {
     "anthropic": {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "?"}]},
@@ -15,7 +16,7 @@ BODIES: dict[str, dict[str, Any]] = {
 PAIRS = [(source, target) for source in BODIES for target in BODIES if source != target]
 
 
-def lost(source: str, target: str, **more: object) -> list[str]:
+def lost(source: DialectName, target: DialectName, **more: object) -> list[str]:
     sent = translate_request({**BODIES[source], **more}, source=source, target=target, model="m")
     return [loss.path for loss in sent.losses if loss.feature == "unknown_field"]
 

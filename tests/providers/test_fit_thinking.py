@@ -6,6 +6,7 @@ import pytest
 
 from tests.providers.asks import CLAUDE, assistant, features, fitted, pair, request, user
 from wireglot import translate_request
+from wireglot.dialects.registry import DialectName
 from wireglot.ir.content import (
     Reasoning,
     Text,
@@ -92,7 +93,7 @@ def test_thinking_in_the_only_form_a_model_takes(
         ("openai-chat", {"thinking": {"type": "disabled"}}),
     ],
 )
-def test_kimis_switch_is_a_field_of_its_own(source: str, body: dict[str, Any]) -> None:
+def test_kimis_switch_is_a_field_of_its_own(source: DialectName, body: dict[str, Any]) -> None:
     asked = {"model": "m", "messages": [{"role": "user", "content": "hi"}], **body}
     out = translate_request(asked, source=source, target="openai-chat", provider="kimi", model="kimi-k2.6")
     assert out.value["thinking"] == {"type": "disabled"}

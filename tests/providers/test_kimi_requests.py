@@ -6,6 +6,7 @@ import pytest
 
 from wireglot import translate_request
 from wireglot.dialects.base import Rendered
+from wireglot.dialects.registry import DialectName
 
 WEATHER: dict[str, Any] = {
     "type": "function",
@@ -29,7 +30,9 @@ ELSEWHERE = [
 ]
 
 
-def to_kimi(body: dict[str, Any], model: str = "kimi-k3", source: str = "openai-chat") -> Rendered[Any]:
+def to_kimi(
+    body: dict[str, Any], model: str = "kimi-k3", source: DialectName = "openai-chat"
+) -> Rendered[Any]:
     return translate_request(body, source=source, target="openai-chat", provider="kimi", model=model)
 
 
@@ -81,7 +84,7 @@ def test_they_stand_beside_the_tools_of_the_request() -> None:
 
 @pytest.mark.parametrize(("target", "provider", "model"), ELSEWHERE)
 def test_they_join_the_tools_of_whoever_declares_them_in_one_place(
-    target: str, provider: str, model: str
+    target: DialectName, provider: str, model: str
 ) -> None:
     """[K1] Other dialects and endpoints get them in `tools`; at the start of a conversation nothing bends."""
     messages = [{"role": "system", "content": "", "tools": [WEATHER]}, ASKED]
@@ -93,7 +96,9 @@ def test_they_join_the_tools_of_whoever_declares_them_in_one_place(
 
 
 @pytest.mark.parametrize(("target", "provider", "model"), ELSEWHERE)
-def test_a_declaration_that_moves_to_the_front_is_declared(target: str, provider: str, model: str) -> None:
+def test_a_declaration_that_moves_to_the_front_is_declared(
+    target: DialectName, provider: str, model: str
+) -> None:
     """[K1] Whoever reads all tools first is told of a tool earlier than the client did."""
     messages = [ASKED, {"role": "system", "content": "", "tools": [WEATHER]}, ASKED]
     body = {"model": "kimi-k3", "messages": messages}
@@ -152,7 +157,7 @@ def test_both_of_kimis_efforts_reach_it() -> None:
     ],
 )
 def test_the_effort_inside_of_thinking_is_an_effort_elsewhere(
-    target: str, provider: str, model: str, read: Any
+    target: DialectName, provider: str, model: str, read: Any
 ) -> None:
     """[K2] `thinking.effort` crosses as what it means."""
     body = {"model": "kimi-k3", "messages": [ASKED], "thinking": {"type": "enabled", "effort": "low"}}
@@ -208,7 +213,7 @@ def test_an_enum_of_booleans_is_kept(model: str) -> None:
 
 
 @pytest.mark.parametrize(("source", "limit"), [("anthropic", {"max_tokens": 9}), ("gemini", {})])
-def test_a_prefill_is_told_as_one(source: str, limit: dict[str, Any]) -> None:
+def test_a_prefill_is_told_as_one(source: DialectName, limit: dict[str, Any]) -> None:
     """[K6] Kimi continues an assistant message that is marked `partial`, and no other."""
     if source == "gemini":
         turns = [("user", "Count."), ("model", "One, two,")]

@@ -9,7 +9,7 @@ import pytest
 from tests.providers.own_dialect_asks import claude_code, codex, opencode
 from wireglot import translate_request
 from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.registry import dialect, dialect_name
 from wireglot.providers.limits import BASE
 from wireglot.providers.spec import limits_of, names, provider
 from wireglot.translate import Plan, plan
@@ -196,6 +196,6 @@ def test_an_address_of_a_gemini_client_is_no_loss_at_gemini() -> None:
     for source, lost in (("gemini", set()), ("openai-chat", {"image"})):
         asks = body if source == "gemini" else {"messages": [{"role": "user", "content": [_PICTURE]}]}
         out = translate_request(
-            asks, source=source, target="gemini", provider="gemini", model="gemini-3.5-flash"
+            asks, source=dialect_name(source), target="gemini", provider="gemini", model="gemini-3.5-flash"
         )
         assert {loss.feature for loss in out.losses} == lost

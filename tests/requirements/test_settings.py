@@ -4,6 +4,7 @@ import pytest
 
 import wireglot
 from tests.requirements.wire import ASKS, asked, chat, gemini, responses
+from wireglot.dialects.registry import dialect_name
 
 PLACES = {
     # What the caller means, and where each dialect has it; None: it has no word for it.
@@ -68,7 +69,9 @@ def test_a_setting_is_forwarded_or_its_loss_is_told(setting):
             if here is None:
                 continue
             body = put(ASKS[asker], here, VALUES[setting])
-            out = wireglot.translate_request(body, source=asker, target=upstream, model="m")
+            out = wireglot.translate_request(
+                body, source=dialect_name(asker), target=dialect_name(upstream), model="m"
+            )
             lost = {loss.feature for loss in out.losses} & {f"sampling.{setting}", "stop_sequences"}
             if there is None:
                 assert lost, (asker, upstream)

@@ -19,6 +19,7 @@ from tests.requirements.wire import (
     streamed,
     told,
 )
+from wireglot.dialects.registry import dialect_name
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 NESTED = {"type": "function", "function": {"name": "look", "description": "d", "parameters": SCHEMA}}
@@ -86,7 +87,7 @@ def test_the_choice_has_one_meaning_in_every_dialect(source, choice):
     setting = {"toolConfig": {"functionCallingConfig": said}} if source == "gemini" else {"tool_choice": said}
     body = {**ASKS[source], **TOOLS[source], **setting}
     for target, expected in zip(MAIN, choice, strict=True):
-        sent = asked(body, source, target, model="m")
+        sent = asked(body, source, dialect_name(target), model="m")
         place = sent["toolConfig"]["functionCallingConfig"] if target == "gemini" else sent["tool_choice"]
         assert place == expected
 
@@ -177,8 +178,13 @@ def test_a_result_of_every_client_is_a_result(source):
 def test_only_the_clients_tools_are_offered():
     """R-Y-30: none of a back end's own are added."""
     for target in MAIN[1:]:
-        assert "tools" not in asked(ASKS["anthropic"], "anthropic", target)
-        assert len(asked({**ASKS["anthropic"], **TOOLS["anthropic"]}, "anthropic", target)["tools"]) == 1
+        assert "tools" not in asked(ASKS["anthropic"], "anthropic", dialect_name(target))
+        assert (
+            len(
+                asked({**ASKS["anthropic"], **TOOLS["anthropic"]}, "anthropic", dialect_name(target))["tools"]
+            )
+            == 1
+        )
 
 
 @pytest.mark.parametrize("target", MAIN[1:])

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import wireglot
+from wireglot.dialects.registry import DialectName
 
 MAIN = ("anthropic", "openai-chat", "openai-responses", "gemini")
 
@@ -59,17 +60,17 @@ ASKS: dict[str, dict[str, Any]] = {
 }
 
 
-def asked(body: dict[str, Any], source: str, target: str, **more: Any) -> dict[str, Any]:
+def asked(body: dict[str, Any], source: DialectName, target: DialectName, **more: Any) -> dict[str, Any]:
     """The request that reaches the upstream."""
     return wireglot.translate_request(body, source=source, target=target, **more).value
 
 
-def told(body: dict[str, Any], source: str, target: str, **more: Any) -> dict[str, Any]:
+def told(body: dict[str, Any], source: DialectName, target: DialectName, **more: Any) -> dict[str, Any]:
     """The answer that reaches the client."""
     return wireglot.translate_response(body, source=source, target=target, **more).value
 
 
-def streamed(data: bytes, source: str, target: str, **more: Any) -> bytes:
+def streamed(data: bytes, source: DialectName, target: DialectName, **more: Any) -> bytes:
     translator = wireglot.StreamTranslator(source=source, target=target, **more)
     return translator.feed(data) + translator.close()
 

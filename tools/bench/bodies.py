@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from wireglot import translate_request
+from wireglot.dialects.registry import DialectName
 from wireglot.wire.json import encode
 
 _MODEL = "claude-sonnet-4-5"
@@ -62,7 +63,7 @@ def agent_request(shape: Shape = SHAPES["100k"]) -> dict[str, Any]:
     return {**request, "messages": turns}
 
 
-def body(dialect: str, size: str, model: str, *, stream: bool) -> bytes:
+def body(dialect: DialectName, size: str, model: str, *, stream: bool) -> bytes:
     """A request in the dialect, compact as the SDKs send it; where the path names the model it does not."""
     request = agent_request(SHAPES[size])
     if not stream:

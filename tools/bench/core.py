@@ -23,6 +23,7 @@ import msgspec
 from tools.bench.bodies import agent_request
 from tools.bench.page import write
 from wireglot import StreamTranslator, translate_request
+from wireglot.dialects.registry import DialectName, dialect_name
 from wireglot.wire.json import encode
 from wireglot.wire.sse import SseDecoder
 
@@ -46,7 +47,7 @@ _encode = msgspec.json.Encoder().encode
 # The streams: an answer of many small text events, as each provider sends it.
 
 
-def text_stream(dialect: str) -> list[bytes]:
+def text_stream(dialect: DialectName) -> list[bytes]:
     """The frames of a stream in the dialect: derived from one Anthropic stream, so all say the same."""
     frames = [
         _frame("message_start", message=_EMPTY_MESSAGE),
@@ -113,7 +114,7 @@ def _seconds(job: Callable[[], object], repeats: int) -> float:
     return (time.process_time() - began) / repeats
 
 
-def request_speed(body: bytes, source: str, target: str, rounds: int) -> Measured:
+def request_speed(body: bytes, source: DialectName, target: DialectName, rounds: int) -> Measured:
     """A request, bytes to bytes."""
     model = MODELS[target]
     (measured,) = measure(
@@ -124,7 +125,9 @@ def request_speed(body: bytes, source: str, target: str, rounds: int) -> Measure
     return measured
 
 
-def stream_speed(frames: list[bytes], source: str, target: str, rounds: int) -> list[Measured]:
+def stream_speed(
+    frames: list[bytes], source: DialectName, target: DialectName, rounds: int
+) -> list[Measured]:
     """A stream, bytes to bytes: fed event by event, then in reads of 16 KB."""
     whole = b"".join(frames)
     reads = [whole[start : start + READ] for start in range(0, len(whole), READ)]
@@ -195,12 +198,14 @@ def _request_table(rounds: int) -> list[str]:
     bodies = {"anthropic": _encode(original)}
     for name in MODELS:
         if name not in bodies:
-            rendered = translate_request(original, source="anthropic", target=name, model=MODELS[name])
+            rendered = translate_request(
+                original, source="anthropic", target=dialect_name(name), model=MODELS[name]
+            )
             bodies[name] = encode(rendered.value)
     rows = ["| from | to | body | time | times the yardstick |", "|---|---|---:|---:|---:|"]
     for source, body in bodies.items():
         for target in MODELS:
-            best, ratio = request_speed(body, source, target, rounds)
+            best, ratio = request_speed(body, dialect_name(source), dialect_name(target), rounds)
             size = f"{len(body) / 1000:.0f} KB"
             rows.append(f"| {source} | {target} | {size} | {best * 1000:.2f} ms | {ratio:.1f} |")
     return rows
@@ -212,9 +217,9 @@ def _stream_table(rounds: int) -> list[str]:
         "|---|---|---:|---:|---:|",
     ]
     for source in MODELS:
-        frames = text_stream(source)
+        frames = text_stream(dialect_name(source))
         for target in MODELS:
-            single, bulk = stream_speed(frames, source, target, rounds)
+            single, bulk = stream_speed(frames, dialect_name(source), dialect_name(target), rounds)
             best = f"{single.best / EVENTS * 1e6:.1f} µs"
             rows.append(f"| {source} | {target} | {best} | {single.ratio:.1f} | {bulk.ratio:.1f} |")
     return rows

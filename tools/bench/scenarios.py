@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tools.bench.bodies import body
+from wireglot.dialects.registry import dialect_name
 
 EVENTS = 200
 """Of every stream."""
@@ -45,7 +46,7 @@ class Scenario(NamedTuple):
     def body(self) -> bytes:
         gap = f"-g{self.gap}" if self.gap else ""
         model = f"{self.provider}/mock-c{self.events or EVENTS}{gap}"
-        return body(self.dialect, self.size, model, stream=bool(self.events))
+        return body(dialect_name(self.dialect), self.size, model, stream=bool(self.events))
 
 
 _CHAT, _MESSAGES = "openai-chat", "anthropic"

@@ -13,6 +13,7 @@ import httptools
 
 from tools.bench.bodies import body
 from tools.bench.targets import HEADERS, PROVIDERS
+from wireglot.dialects.registry import DialectName
 
 _DIALECTS = ("anthropic", "openai-chat", "openai-responses", "gemini")
 _ENDINGS = {
@@ -58,7 +59,7 @@ class Job(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def _content(dialect: str, size: str, model: str, stream: bool) -> bytes:
+def _content(dialect: DialectName, size: str, model: str, stream: bool) -> bytes:
     return body(dialect, size, model, stream=stream)
 
 

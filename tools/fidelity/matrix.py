@@ -14,7 +14,7 @@ from tools.fidelity.answer_probes import RESPONSES, server_part_probe, state_pro
 from tools.fidelity.probes import RequestProbe, ResponseProbe, StateProbe
 from tools.fidelity.request_probes import REQUESTS, hosted_probe, unknown_probe
 from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.registry import DialectName, dialect, dialect_name
 from wireglot.ir.content import Message, Text, ToolCall, ToolResult
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.loss import Feature, Loss
@@ -43,7 +43,7 @@ def run_matrix() -> dict[str, dict[str, Grade]]:
     """feature -> direction -> grade. `n/a`: the side that would have to say it has no word for it."""
     matrix: dict[str, dict[str, Grade]] = {}
     for client, upstream in DIRECTIONS:
-        for name, grade in _grades(client, upstream):
+        for name, grade in _grades(dialect_name(client), dialect_name(upstream)):
             matrix.setdefault(name, {})[title(client, upstream)] = grade
     for row in matrix.values():
         for client, upstream in DIRECTIONS:
@@ -51,7 +51,7 @@ def run_matrix() -> dict[str, dict[str, Grade]]:
     return matrix
 
 
-def _grades(client: str, upstream: str) -> Iterator[tuple[str, Grade]]:
+def _grades(client: DialectName, upstream: DialectName) -> Iterator[tuple[str, Grade]]:
     requests: list[RequestProbe | None] = [*REQUESTS, hosted_probe(client), unknown_probe(client)]
     for request in requests:
         if request is not None:
@@ -64,7 +64,7 @@ def _grades(client: str, upstream: str) -> Iterator[tuple[str, Grade]]:
         yield state.name, grade_state(state, client, upstream)
 
 
-def grade_request(probe: RequestProbe, client: str, upstream: str) -> Grade:
+def grade_request(probe: RequestProbe, client: DialectName, upstream: DialectName) -> Grade:
     source, target = dialect(client), dialect(upstream)
     wanted = probe.look(probe.request)
     try:
@@ -85,7 +85,7 @@ def grade_request(probe: RequestProbe, client: str, upstream: str) -> Grade:
 
 
 def _comes_back(
-    probe: RequestProbe, body: dict[str, Any], asked: Request, client: str, upstream: str
+    probe: RequestProbe, body: dict[str, Any], asked: Request, client: DialectName, upstream: DialectName
 ) -> bool:
     """Whether a call of the tool as the upstream knows it reaches the client as the tool it declared."""
     ours, theirs = (
@@ -124,7 +124,7 @@ def grade_response(probe: ResponseProbe, client: str, upstream: str) -> Grade:
     return _grade(probe.look(parsed) == wanted, rendered.losses, probe.features)
 
 
-def grade_state(probe: StateProbe, client: str, upstream: str) -> Grade:
+def grade_state(probe: StateProbe, client: DialectName, upstream: DialectName) -> Grade:
     """Send the answer to the client, let it say it back, and look at what the upstream gets."""
     calls = [probe.part] if isinstance(probe.part, ToolCall) else []
     content = (probe.part, *(() if calls else (Text("Yes."),)))

@@ -11,6 +11,7 @@ from tools.sdk_fields.samples import embed, minimal, sample
 from tools.sdk_fields.shapes import Place, fields_of, places, required_of
 from tools.sdk_fields.stages import Document, Endpoint
 from wireglot.dialects.base import Rendered
+from wireglot.dialects.registry import DialectName, dialect_name
 from wireglot.ir.errors import WireglotError
 from wireglot.translate import translate_request, translate_response
 
@@ -54,7 +55,7 @@ def _rows(endpoint: Endpoint) -> Iterator[Row]:
     targets = [name for name in MAIN if name != endpoint.dialect]
     for structure, place in places(endpoint.root, endpoint.echoes).items():
         around = {
-            target: [_outcome(endpoint, target, body) for body in _ladder(endpoint, place)]
+            target: [_outcome(endpoint, dialect_name(target), body) for body in _ladder(endpoint, place)]
             for target in targets
         }
         for field, hint in fields_of(structure).items():
@@ -65,7 +66,9 @@ def _rows(endpoint: Endpoint) -> Iterator[Row]:
                 continue  # its own fields are asked for below
             verdicts = {
                 target: _verdict(
-                    _outcome(endpoint, target, present), _outcome(endpoint, target, absent), around[target]
+                    _outcome(endpoint, dialect_name(target), present),
+                    _outcome(endpoint, dialect_name(target), absent),
+                    around[target],
                 )
                 for target in targets
             }
@@ -132,15 +135,15 @@ def _request(endpoint: Endpoint, place: Place, leaf: Document) -> Document:
     return endpoint.stage(copy.deepcopy(root))
 
 
-def _translated(endpoint: Endpoint, target: str, body: Document) -> Rendered[Any]:
+def _translated(endpoint: Endpoint, target: DialectName, body: Document) -> Rendered[Any]:
     if endpoint.kind == "answer":
-        return translate_response(body, source=endpoint.dialect, target=target, model="model")
+        return translate_response(body, source=dialect_name(endpoint.dialect), target=target, model="model")
     return translate_request(
-        body, source=endpoint.dialect, target=target, model="model", provider=_VENDORS[target]
+        body, source=dialect_name(endpoint.dialect), target=target, model="model", provider=_VENDORS[target]
     )
 
 
-def _outcome(endpoint: Endpoint, target: str, body: Document) -> Outcome:
+def _outcome(endpoint: Endpoint, target: DialectName, body: Document) -> Outcome:
     try:
         rendered = _translated(endpoint, target, body)
     except WireglotError as error:

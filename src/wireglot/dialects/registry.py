@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Final, cast
+from typing import Final, Literal, NewType, cast, get_args
 
 from wireglot.dialects.base import Dialect, Surface
 
-_HOMES: Final = {
+_HOMES: Final[dict[str, str]] = {
     "anthropic": "wireglot.dialects.anthropic",
     "openai-chat": "wireglot.dialects.openai_chat",
     "openai-responses": "wireglot.dialects.openai_responses",
@@ -17,7 +17,15 @@ _HOMES: Final = {
 }
 """Name -> module with a `DIALECT`. A new dialect of our own is one package and one line here."""
 
-NAMES: Final = tuple(_HOMES)
+OwnDialect = NewType("OwnDialect", str)
+"""The name of a dialect that somebody has registered: `OwnDialect("acme")`."""
+
+_Ours = Literal["anthropic", "openai-chat", "openai-responses", "gemini", "code-assist", "gemini-simple"]
+
+DialectName = _Ours | OwnDialect
+"""A dialect, where a user of the library names one: a type checker finds a misspelt name."""
+
+NAMES: Final[tuple[_Ours, ...]] = get_args(_Ours)
 """Our own. `names` has the registered ones too."""
 
 COMMON: Final = "openai-chat"
@@ -42,6 +50,12 @@ class BadPlugin(Exception):
     """A package promises a dialect and has none, or one whose name is taken."""
 
 
+def dialect_name(text: str) -> DialectName:
+    """A name that comes from outside (a file, the command line), if there is such a dialect. Raises
+    UnknownDialect."""
+    return cast(DialectName, dialect(text).name)
+
+
 def dialect(name: str) -> Dialect:
     found = _loaded.get(name)
     return found if found is not None else _load(name)
@@ -52,8 +66,8 @@ def surface(name: str) -> Surface:
     return (found if found is not None else _load(name)).surface
 
 
-def names() -> tuple[str, ...]:
-    return (*NAMES, *_registered)
+def names() -> tuple[DialectName, ...]:
+    return (*NAMES, *map(OwnDialect, _registered))
 
 
 def surfaces() -> tuple[Surface, ...]:

@@ -20,7 +20,7 @@ import msgspec
 
 from wireglot.dialects.base import Dialect, ListedModel
 from wireglot.dialects.paths import Paths
-from wireglot.dialects.registry import NAMES, names, register, surfaces, unregister
+from wireglot.dialects.registry import NAMES, DialectName, dialect_name, names, register, surfaces, unregister
 from wireglot.ir.content import Text
 from wireglot.ir.errors import ApiError, ClientFault, ErrorKind, Unsupported, UpstreamFault
 from wireglot.ir.stream import Failure, StreamFailed, fold
@@ -253,33 +253,37 @@ def _of_pairs(codec: Dialect, samples: Samples) -> Iterator[_Law]:
         yield f"pair: to {other}", _on(_translates, codec, samples, other)
 
 
-def _translates(codec: Dialect, samples: Samples, other: str) -> None:
+def _translates(codec: Dialect, samples: Samples, other: DialectName) -> None:
     for body in samples.requests:
         try:
-            first, second = (translate_request(body, source=codec.name, target=other) for _ in range(2))
+            first, second = (
+                translate_request(body, source=dialect_name(codec.name), target=other) for _ in range(2)
+            )
         except (ClientFault, Unsupported) as fault:
             laws.names_a_place(fault)
             continue
         assert encode(first.value) == encode(second.value), "twice is not equal"
-        _comes_again(first.value, other, codec.name)
+        _comes_again(first.value, other, dialect_name(codec.name))
     for body in samples.responses:
         try:
-            translate_response(body, source=codec.name, target=other)
+            translate_response(body, source=dialect_name(codec.name), target=other)
         except UpstreamFault as fault:
             laws.names_a_place(fault)
     for data in samples.streams:
         whole, by_byte, *_ = every_cut(data, 1)
-        assert _streamed(codec.name, other, whole) == _streamed(codec.name, other, by_byte)
+        assert _streamed(dialect_name(codec.name), other, whole) == _streamed(
+            dialect_name(codec.name), other, by_byte
+        )
 
 
-def _comes_again(body: dict[str, Any], source: str, target: str) -> None:
+def _comes_again(body: dict[str, Any], source: DialectName, target: DialectName) -> None:
     try:
         translate_request(body, source=source, target=target)
     except (ClientFault, Unsupported) as fault:
         laws.names_a_place(fault)
 
 
-def _streamed(source: str, target: str, pieces: list[bytes]) -> bytes:
+def _streamed(source: DialectName, target: DialectName, pieces: list[bytes]) -> bytes:
     translator = StreamTranslator(source=source, target=target)
     return b"".join(translator.feed(piece) for piece in pieces) + translator.close()
 

@@ -11,6 +11,7 @@ from anthropic.types.beta import beta_memory_tool_20250818_command as memory_com
 from pydantic import TypeAdapter
 
 import wireglot
+from wireglot.dialects.registry import DialectName
 
 UPSTREAMS = ("openai-chat", "openai-responses", "gemini")
 TOOLS: list[dict[str, Any]] = [
@@ -44,7 +45,7 @@ def functions(body: dict[str, Any], target: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("target", UPSTREAMS)
-def test_they_are_functions_with_their_published_schemas(target: str) -> None:
+def test_they_are_functions_with_their_published_schemas(target: DialectName) -> None:
     """[X16] They were dropped as if the provider ran them."""
     out = wireglot.translate_request(ask(TOOLS), source="anthropic", target=target, model="m")
     found = functions(out.value, target)
@@ -90,7 +91,7 @@ def test_the_memory_schema_is_that_of_the_sdk() -> None:
 
 
 @pytest.mark.parametrize("target", UPSTREAMS)
-def test_calls_and_results_of_them_are_ordinary_ones(target: str) -> None:
+def test_calls_and_results_of_them_are_ordinary_ones(target: DialectName) -> None:
     """[X16] In history, and in the answer: the client knows them by their name."""
     history: tuple[dict[str, Any], ...] = (
         {
@@ -196,7 +197,7 @@ def test_a_toolset_is_one_function_for_each_member_and_its_calls_say_so_again() 
 
 
 @pytest.mark.parametrize("target", UPSTREAMS)
-def test_what_a_clients_own_tool_search_found_is_told_in_words(target: str) -> None:
+def test_what_a_clients_own_tool_search_found_is_told_in_words(target: DialectName) -> None:
     """[X17] A result of nothing but references arrived empty."""
     found = {"type": "tool_reference", "tool_name": "create_issue"}
     asked = ask(

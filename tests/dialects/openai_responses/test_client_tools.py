@@ -11,6 +11,7 @@ from openai.types.responses import Response, ResponseOutputItem, ResponseStreamE
 from pydantic import BaseModel, TypeAdapter
 
 import wireglot
+from wireglot.dialects.registry import DialectName
 
 UPSTREAMS = ("anthropic", "openai-chat", "gemini")
 SEARCH: dict[str, Any] = {
@@ -176,7 +177,7 @@ def events(data: bytes) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("target", UPSTREAMS)
-def test_they_are_functions_with_the_arguments_of_their_calls(target: str) -> None:
+def test_they_are_functions_with_the_arguments_of_their_calls(target: DialectName) -> None:
     """[X16] [L5] They were dropped as if the provider ran them, and so was Codex's way to its MCP tools."""
     out = wireglot.translate_request(ask(), source="openai-responses", target=target, model="m")
     found = functions(out.value, target)
@@ -243,7 +244,7 @@ def test_a_call_that_does_not_say_what_to_run_is_no_shell_call() -> None:
 
 
 @pytest.mark.parametrize("target", UPSTREAMS)
-def test_calls_and_results_in_history_are_ordinary_ones(target: str) -> None:
+def test_calls_and_results_in_history_are_ordinary_ones(target: DialectName) -> None:
     """[X16] Nothing of them is dropped; a search's tools join the others, under the same names in each turn."""
     out = wireglot.translate_request(ask(*history()), source="openai-responses", target=target, model="m")
     sent = json.dumps(out.value)
@@ -375,7 +376,7 @@ def test_an_answer_of_openai_itself_crosses_to_other_clients(streamed: bool) -> 
 
 
 @pytest.mark.parametrize("target", UPSTREAMS)
-def test_a_shell_in_a_container_is_the_providers(target: str) -> None:
+def test_a_shell_in_a_container_is_the_providers(target: DialectName) -> None:
     """[X16] Hosted tools stay hosted: nobody else has that container."""
     hosted = {"type": "shell", "environment": {"type": "container_auto"}}
     call = {

@@ -5,7 +5,7 @@ import pytest
 from tools.fidelity.matrix import said_back
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.registry import DialectName, dialect
 from wireglot.ir.content import Message, Text
 from wireglot.ir.request import Request
 from wireglot.ir.stream import fold
@@ -61,7 +61,7 @@ def stream_of(whole: dict) -> bytes:
     )
 
 
-def next_input(client: str, heard: dict) -> list:
+def next_input(client: DialectName, heard: dict) -> list:
     """What the Responses upstream gets when the client goes on with what it heard."""
     turns = (Message("user", (Text("?"),)), Message("assistant", (Text("-"),)), Message("user", (Text("!"),)))
     question = dialect(client).render_request(Request("model", turns, max_tokens=100), CONTEXT).value

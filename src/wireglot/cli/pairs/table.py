@@ -11,6 +11,7 @@ from wireglot.cli.examples import conversation
 from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
 from wireglot.cli.paint import Paint, count, loss_lines, one_line
 from wireglot.cli.pairs.outline import outline, side_by_side
+from wireglot.dialects.registry import DialectName, dialect_name
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.loss import Loss
 from wireglot.translate import StreamTranslator, translate_request, translate_response
@@ -25,7 +26,7 @@ class Crossing(msgspec.Struct, frozen=True):
     fault: str = ""
 
 
-def show_pairs(source: str, target: str) -> int:
+def show_pairs(source: DialectName, target: DialectName) -> int:
     for option, name in (("--from", source), ("--to", target)):
         if name not in conversation.MODELS:
             expected = ", ".join(conversation.MODELS)
@@ -48,7 +49,7 @@ def show_pairs(source: str, target: str) -> int:
     return OK
 
 
-def cross(kind: str, source: str, target: str) -> Crossing:
+def cross(kind: str, source: DialectName, target: DialectName) -> Crossing:
     """Translate one bundled document. The client of a response or stream is the one who speaks `target`."""
     try:
         match kind:
@@ -85,7 +86,7 @@ def _table(paint: Paint) -> list[str]:
         for target in conversation.MODELS:
             if source == target:
                 continue
-            crossings = {kind: cross(kind, source, target) for kind in _KINDS}
+            crossings = {kind: cross(kind, dialect_name(source), dialect_name(target)) for kind in _KINDS}
             faults += [
                 f"wireglot: {source} to {target}, {kind}: {one_line(crossing.fault)}"
                 for kind, crossing in crossings.items()
@@ -103,7 +104,7 @@ def _cell(crossing: Crossing, paint: Paint) -> str:
     return paint((f"ok, {len(crossing.losses)}" if crossing.losses else "ok").ljust(9), "ok")
 
 
-def _show(source: str, target: str, paint: Paint) -> None:
+def _show(source: DialectName, target: DialectName, paint: Paint) -> None:
     """One request beside its translation, and what the translation could not say."""
     width = min(max((shutil.get_terminal_size((140, 24)).columns - 3) // 2, 40), 100)
     body = conversation.document(source, "request")
