@@ -98,9 +98,9 @@ def _holds(part: Part, found: Any, path: str) -> None:
         case Text() | Reasoning():
             words = part.text
         case ToolCall():
-            words = part.name
+            words = part.id if part.id in said else part.name  # Gemini's need no id, client-run tools no name
         case ToolResult():
-            words = part.content[0].text if part.content and isinstance(part.content[0], Text) else ""
+            words = part.call_id if part.call_id in said else part.name
         case Media():
             words = part.data or part.url or part.file_id or part.text or ""
             said += said.replace("-", "+").replace("_", "/")  # data may be written in either alphabet

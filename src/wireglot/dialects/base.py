@@ -10,7 +10,7 @@ import msgspec
 from wireglot.dialects.capabilities import Assist, Compaction, StateOptions, Stored
 from wireglot.dialects.context import Context, Framing, Rendered, is_minted
 from wireglot.dialects.envelope import UNREADABLE
-from wireglot.dialects.places import Places
+from wireglot.dialects.places import Places, RequestPlaces, answer_located
 from wireglot.dialects.surface import (
     AnswerGlance,
     BadField,
@@ -55,10 +55,12 @@ __all__ = [
     "Mender",
     "ModelLists",
     "Operation",
+    "Places",
     "Probe",
     "ReasoningState",
     "Rendered",
     "RequestGlance",
+    "RequestPlaces",
     "Route",
     "RouteMatch",
     "StateOptions",
@@ -71,6 +73,7 @@ __all__ = [
     "Thread",
     "UpstreamOperation",
     "UpstreamSide",
+    "answer_located",
     "is_minted",
 ]
 

@@ -43,6 +43,7 @@ _CODES: Final[dict[str, ErrorKind]] = {
     "conversation_not_found": "not_found",
     "session_not_found": "not_found",
     "item_not_found": "not_found",
+    "losses_not_found": "not_found",
     "unknown_url": "not_found",
     "not_served": "not_found",
     "request_too_large": "too_large",

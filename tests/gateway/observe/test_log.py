@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from wireglot.gateway.observe.log import JsonLines, PrettyLines, wants_colour
+from wireglot.gateway.observe.log import LOSSES_MOST, JsonLines, PrettyLines, wants_colour
 from wireglot.gateway.observe.record import Record
 from wireglot.http.redaction import Redactor
 from wireglot.ir.loss import Loss
@@ -47,6 +47,7 @@ def test_a_request_is_one_json_line():
         "stream": True, "status": 200, "outcome": "ok", "stop": "tool_calls",
         "tokens": {"input": 11, "output": 20, "cache_read": 5, "cache_write": 7, "reasoning": 7},
         "ms": 1500.0, "first_byte_ms": 250.0, "attempts": 1, "losses": ["thinking.budget", "cache_marker"],
+        "loss_details": [_loss(name).told() for name in ("thinking.budget", "cache_marker", "thinking.budget")],
     }  # fmt: skip
 
 
@@ -281,3 +282,24 @@ def test_colour_needs_a_terminal_that_wants_it(monkeypatch):
     assert not wants_colour(write)
     os.close(read)
     os.close(write)
+
+
+def test_losses_are_told_whole_the_worst_first_and_no_more_than_a_line_bears():
+    """[X25]"""
+    many = [Loss(f"$.messages[{n}]", "reasoning.text", "dropped") for n in range(40)]
+    serious = Loss("$.tools[1]", "hosted_tool", "dropped", "web_search")
+    told = line(JsonLines(Redactor(), clock), record(losses=[*many, serious]))
+    assert told["losses"] == ["hosted_tool", "reasoning.text"]
+    assert told["loss_details"][0] == serious.told()
+    assert len(told["loss_details"]) == LOSSES_MOST
+    assert told["losses_untold"] == 41 - LOSSES_MOST
+
+
+def test_a_loss_forges_nothing():
+    """[X25] Its path is made of the client's own keys, its detail of its words."""
+    secret = Redactor([SECRET])
+    loss = Loss(f"$[{json.dumps(EVIL)}]{EVIL}", "unknown_field", "dropped", f"{SECRET} {EVIL}")
+    text = JsonLines(secret, clock).request(record(losses=[loss])).decode()
+    assert text.count("\n") == 1
+    assert SECRET not in text
+    assert not set(text) & set("\x1b\x00\x7f\x9b\u202e\u2028\u2066")

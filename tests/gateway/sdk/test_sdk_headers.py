@@ -160,5 +160,5 @@ def test_the_silent_are_told_of_no_loss(who: str) -> None:
         asked = create(**body, seed=7, extra_headers=headers).headers.get("x-wireglot-losses")
         plain = create(**body, extra_headers=headers).headers.get("x-wireglot-losses")
     loud = who == "nobody"
-    assert plain == ("stop_sequence,stop_reason" if loud else None)
-    assert asked == ("sampling.seed,stop_sequence,stop_reason" if loud else None)
+    assert plain == ("stop_reason,stop_sequence" if loud else None)
+    assert asked == ("sampling.seed,stop_reason,stop_sequence" if loud else None)

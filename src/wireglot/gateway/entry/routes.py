@@ -69,6 +69,7 @@ _OWN: Final = (
     _OwnRoute("GET", "/v1/sessions/*", "sessions.get"),
     _OwnRoute("DELETE", "/v1/sessions/*", "sessions.delete"),
     _OwnRoute("GET", "/v1/usage", "usage"),
+    _OwnRoute("GET", "/v1/requests/*/losses", "losses.get"),
     _OwnRoute("GET", "/v1/admin/keys", "keys.list"),
     _OwnRoute("POST", "/v1/admin/keys", "keys.create"),
     _OwnRoute("GET", "/v1/admin/keys/*", "keys.get"),

@@ -16,6 +16,7 @@ import msgspec
 from wireglot.gateway.observe.record import Record
 from wireglot.http.redaction import Redactor
 from wireglot.ir.errors import legible
+from wireglot.ir.loss import Loss, worst_first
 from wireglot.ir.outcome import Usage
 from wireglot.ir.usage import KINDS, named_sums
 from wireglot.wire.json import mend_text
@@ -35,6 +36,8 @@ AGENT_MAX: Final = 256
 TEXT_MAX: Final = 512
 _NAME_MAX: Final = 256
 _ITEMS_MAX: Final = 64
+LOSSES_MOST: Final = 24
+"""Told whole in one line; those of a request are kept elsewhere for an hour."""
 _NAMES_KNOWN_MOST: Final = 1024
 
 _encode = msgspec.json.Encoder().encode
@@ -124,12 +127,24 @@ class JsonLines:
             line["first_byte_ms"] = _milliseconds(record.first_byte - record.started)
         line["attempts"] = record.attempts
         if record.losses:
-            line["losses"] = features_of(record)
+            self._tell_losses(record.losses, line)
         if record.outcome == "ok" and record.status < 400 and not record.notes and not record.fallbacks:
             # All foreign text in it has been cleaned, once for many requests.
             return _encode(line) + b"\n"
         self._tell_more(record, line)
         return self._values(_encode(line)) + b"\n"
+
+    def _tell_losses(self, losses: list[Loss], line: dict[str, Any]) -> None:
+        """Their names for whoever counts, then the worst ones whole."""
+        name = self._clean.name
+        worst = worst_first(losses)
+        line["losses"] = list(dict.fromkeys([loss.feature for loss in worst]))
+        line["loss_details"] = [
+            {**loss.told(), "path": name(loss.path, PATH_MAX), "detail": name(loss.detail)}
+            for loss in worst[:LOSSES_MOST]
+        ]
+        if len(worst) > LOSSES_MOST:
+            line["losses_untold"] = len(worst) - LOSSES_MOST
 
     def _tell_more(self, record: Record, line: dict[str, Any]) -> None:
         clean = self._clean.text
@@ -239,7 +254,8 @@ def level_of(record: Record) -> Level:
 
 
 def features_of(record: Record) -> list[str]:
-    return list(dict.fromkeys([loss.feature for loss in record.losses]))
+    """The worst first."""
+    return list(dict.fromkeys([loss.feature for loss in worst_first(record.losses)]))
 
 
 # The numbers never overlap. What everybody looks for comes first.

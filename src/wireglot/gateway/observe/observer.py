@@ -45,6 +45,7 @@ class Observer:
         self._clock = clock
         self._wall = wall
         self._telemetry = telemetry
+        self._keep_losses: Callable[[Record], None] | None = None
         self._secrets: set[str] = set()
         self._sink = Sink(fd)
         self.redactor: Redactor
@@ -69,6 +70,10 @@ class Observer:
         """Trace from now on. A new configuration does not turn it off: exporters live with the process."""
         self._telemetry = telemetry
 
+    def keep_losses_with(self, keep: Callable[[Record], None]) -> None:
+        """Have the losses of every request that has any kept for whoever asks for them later."""
+        self._keep_losses = keep
+
     def begin(self, record: Record) -> None:
         """Not for a request that is refused at once, which is only finished."""
         record.begun = True
@@ -85,6 +90,11 @@ class Observer:
             self.metrics.finish(record)
         except Exception:  # no count may fail a request (fault 109)
             self.metrics.sink_failures.add(("metrics",))
+        if record.losses and self._keep_losses is not None:
+            try:
+                self._keep_losses(record)
+            except Exception:  # nothing that is told about a request may fail it (fault 109)
+                self.metrics.sink_failures.add(("losses",))
         if self._lines is not None:
             try:
                 self._sink.write(self._lines.request(record))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -17,12 +17,15 @@ from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import Credential
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
-from wireglot.ir.loss import Loss
+from wireglot.ir.loss import Loss, worst_first
 from wireglot.providers.endpoints import Operation
 from wireglot.providers.spec import names
 from wireglot.translate import plan
 from wireglot.wire.json import encode
 from wireglot.wire.splice import splice
+
+_NAMED_MOST: Final = 4
+"""Losses that an error names beside the worst."""
 
 
 def prepare(exchange: Exchange, target: Target, credential: Credential | None) -> Prepared:
@@ -112,8 +115,12 @@ def _translated(
     if untouched and planned.upstream == msgspec.structs.replace(asked, model=target.model):
         return _raw(job, target, credential, context)
     rendered = told(lambda: dialect(target.dialect).render_request(planned.upstream, planned.context))
-    losses = exchange.invented + refused + planned.losses + planned.retraced(rendered.losses)
-    _refuse_losses(job, target, losses)
+    losses = (
+        exchange.located(exchange.invented)
+        + exchange.located(refused, exchange.request())
+        + exchange.located(planned.losses + planned.retraced(rendered.losses), asked)
+    )
+    _refuse_losses(exchange, target, losses)
     value: dict[str, Any] = rendered.value
     value.update(_filled_fields(target))
     usage = _asked_usage(target) if stream else None
@@ -131,17 +138,27 @@ def _translated(
     )
 
 
-def _refuse_losses(job: Job, target: Target, losses: tuple[Loss, ...]) -> None:
-    if losses and policy_of(job, target) == "strict":
-        first = losses[0]
-        place = first.path.removeprefix("$").removeprefix(".")
-        more = f" (and {len(losses) - 1} more)" if len(losses) > 1 else ""
+def _refuse_losses(exchange: Exchange, target: Target, losses: tuple[Loss, ...]) -> None:
+    if losses and policy_of(exchange.job, target) == "strict":
+        exchange.losses = losses  # the headers of the refusal tell the others
+        first, *others = worst_first(losses)
+        place = _place(first)
+        more = f" (and {len(others)} more: {_named(others)})" if others else ""
         raise RequestError(
             "bad",
             f"{place}: {first.feature} would be {first.action}: {first.detail}{more}",
             code="loss_refused",
             param=place,
         )
+
+
+def _named(losses: list[Loss]) -> str:
+    shown = [f"{loss.feature} at {_place(loss)}" for loss in losses[:_NAMED_MOST]]
+    return ", ".join(shown) + (", ..." if len(losses) > _NAMED_MOST else "")
+
+
+def _place(loss: Loss) -> str:
+    return loss.path.removeprefix("$").removeprefix(".") or "the request"
 
 
 def _filled_fields(target: Target) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from wireglot.dialects.base import answer_located
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.exchange import Exchange
@@ -116,9 +117,10 @@ class Delivery:
         record.used(response.usage)
         record.stopped(response.stop.reason, answered_by)
         if rendered.losses:
-            record.lost(rendered.losses)
+            losses = answer_located(client.places, rendered.losses, rendered.value, response.content)
+            record.lost(losses)
             if exchange.tells_losses:
-                exchange.losses = (*exchange.losses, *rendered.losses)
+                exchange.losses = (*exchange.losses, *losses)
         if keeps:
             await self._keep(exchange, response)
         self._send_whole(exchange, encode(rendered.value))

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from wireglot.dialects.base import RequestPlaces
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError, told
 from wireglot.gateway.observe.record import Record
@@ -23,10 +24,13 @@ from wireglot.gateway.request.results import with_calls
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Headers, Reply
 from wireglot.http.redaction import Redactor
-from wireglot.ir.loss import Loss
+from wireglot.ir.loss import Loss, worst_first
 from wireglot.ir.request import Request
 
 _OPENING_BYTES: Final = 1024
+
+LOSSES_TOLD_MOST: Final = 200
+"""Of one request, by the whole of it. A long conversation may lose one thing a thousand times."""
 
 
 class Exchange:
@@ -34,6 +38,8 @@ class Exchange:
 
     __slots__ = (
         "_document",
+        "_own",
+        "_places",
         "_request",
         "_sealed",
         "client",
@@ -77,6 +83,8 @@ class Exchange:
         self.stripped = False
         """The upstream refused the reasoning state of old turns: it is left out."""
         self._document: dict[str, Any] | None = None
+        self._own: Request | None = None
+        self._places: RequestPlaces | None = None
         self._request: Request | None = None
         self._sealed: bool | None = None
         record.model, record.stream, record.session = job.model, job.stream, job.session
@@ -109,6 +117,17 @@ class Exchange:
         """Ask this instead of what the body says: it can no longer pass as it came."""
         self._request = request
         self.rewritten = True
+
+    def located(self, losses: tuple[Loss, ...], asked: Request | None = None) -> tuple[Loss, ...]:
+        """Losses of `asked`, or of the body itself, at their places in the client's body."""
+        places = dialect(self.job.dialect).places
+        if not losses or places is None or self._own is None:
+            return losses
+        if len(losses) > LOSSES_TOLD_MOST:
+            losses = _some_of_each(losses)
+        if self._places is None:
+            self._places = RequestPlaces(places, self.document(), self._own)
+        return self._places.located(losses, asked)
 
     def conversation_key(self) -> str:
         """What stays the same over the turns of one conversation and differs between callers."""
@@ -147,10 +166,17 @@ class Exchange:
 
     def _parsed(self) -> Request:
         job = self.job
-        request = dialect(job.dialect).parse_request(self.document(), job.context)
+        request = self._own = dialect(job.dialect).parse_request(self.document(), job.context)
         if job.surface.client.results_without_calls and not job.conversation:
             request, self.invented = with_calls(request)
         return msgspec.structs.replace(request, model=job.model or request.model, stream=job.stream)
+
+
+def _some_of_each(losses: tuple[Loss, ...]) -> tuple[Loss, ...]:
+    """The worst of very many, and one at least of everything that happened."""
+    worst = worst_first(losses)
+    firsts = {(loss.feature, loss.action): loss for loss in reversed(worst)}.values()
+    return tuple(dict.fromkeys([*reversed(firsts), *worst]))[:LOSSES_TOLD_MOST]
 
 
 class Answerer(Protocol):

@@ -7,9 +7,15 @@ from typing import Final
 from wireglot.dialects.base import Surface
 from wireglot.dialects.registry import surface
 from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.told_losses import DETAILS, LOSSES, told_losses, wants_details
 from wireglot.http.application import Headers
 
 JSON: Final = ("content-type", "application/json")
+
+_EXPOSED: Final = ", ".join(
+    ("x-wireglot-request-id", "x-request-id", "x-wireglot-route", LOSSES, DETAILS, "retry-after")
+)
+"""What a page in a browser may read of an answer: all others are hidden from it."""
 
 
 def identity(request_id: str, dialect_name: str) -> Headers:
@@ -31,9 +37,12 @@ def common_headers(exchange: Exchange) -> Headers:
         headers.append(("x-wireglot-route", f"{record.provider}/{record.upstream_model}"))
     origin = job.head.headers.get("origin")
     if origin is not None and origin in job.settings.server.origins:
-        headers += (("access-control-allow-origin", origin), ("vary", "origin"))
+        headers += (
+            ("access-control-allow-origin", origin),
+            ("access-control-expose-headers", _EXPOSED),
+            ("vary", "origin"),
+        )
     if exchange.losses:
-        features = ",".join(dict.fromkeys(loss.feature for loss in exchange.losses))
-        headers.append(("x-wireglot-losses", features))
+        headers += told_losses(exchange.losses, details=wants_details(job.head))
     headers += exchange.passed_back
     return headers

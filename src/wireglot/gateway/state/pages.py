@@ -11,6 +11,7 @@ from wireglot.gateway.state.conversations.pages import ConversationPages
 from wireglot.gateway.state.conversations.session_pages import SessionPages
 from wireglot.gateway.state.keys.admin import AdminPages
 from wireglot.gateway.state.ledger.pages import UsagePages
+from wireglot.gateway.state.losses.pages import LossPages
 from wireglot.gateway.state.responses.pages import ResponsePages
 from wireglot.gateway.state.state import State
 from wireglot.stores import StoreDown
@@ -25,6 +26,7 @@ class StatePages:
         conversations = ConversationPages(state.conversations)
         sessions = SessionPages(state.conversations, engine.ledger, state.ledger)
         usage = UsagePages(state.ledger, engine.ledger)
+        losses = LossPages(state.losses)
         admin = AdminPages(engine, state.keys, state.health, state.note, vault_apart=state.vault_apart)
         self._handlers: Final[dict[str, Handler]] = {
             "responses.get": responses.get,
@@ -43,6 +45,7 @@ class StatePages:
             "sessions.get": sessions.get,
             "sessions.delete": sessions.delete,
             "usage": usage.usage,
+            "losses.get": losses.get,
             "keys.list": admin.list_keys,
             "keys.create": admin.create_key,
             "keys.get": admin.get_key,

@@ -18,6 +18,7 @@ from wireglot.gateway.state.idempotency import Idempotency
 from wireglot.gateway.state.keys.table import KeyTable
 from wireglot.gateway.state.ledger.sweeper import Sweeper
 from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
+from wireglot.gateway.state.losses.shelf import LossShelf
 from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.quotas.quotas import Quotas
 from wireglot.gateway.state.reasoning.vault import ReasoningVault
@@ -32,6 +33,7 @@ from wireglot.gateway.targets.health import Health
 from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
 from wireglot.stores.base import Counters, Engine, Vault
 from wireglot.stores.deferred import DeferredEngine, DeferredShared
+from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.seal import Sealer
 from wireglot.stores.sealed import SealedVault
 
@@ -82,6 +84,9 @@ class State:
         self.continuing = Continuing(self.conversations, self.store_health)
         self.compaction = Compaction(sealer)
         self.idempotency = Idempotency(self.documents, settings, note, pace)
+        is_memory = isinstance(engine, MemoryEngine)
+        self.losses = LossShelf(None if is_memory else self.documents, note, peers=lambda: self.sharing.peers)
+        observer.keep_losses_with(self.losses.keep)
         self._sweeper = Sweeper(engine, counters, self.instance, note)
         self._watch: asyncio.Task[None] | None = None
         self._counters_trouble = ""
@@ -121,6 +126,7 @@ class State:
         self._sweeper.start(lambda: self.settings)
         await self.keys.start()
         await self.sharing.start(health)
+        self.losses.start()
         guard = Guarded(self.note, "store")
         self._watch = asyncio.create_task(guard.forever(self._look, lambda: self.pace.store_look_seconds))
 
@@ -140,6 +146,7 @@ class State:
         parts: tuple[_Part, ...] = (
             self.background,
             self.idempotency,
+            self.losses,
             self.sharing,
             self.keys,
             self.quotas,

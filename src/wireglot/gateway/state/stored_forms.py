@@ -25,6 +25,8 @@ ITEM: Final = "item"
 PART: Final = "part"
 """Pieces of a conversation: where its items lie. The one with the highest number is current."""
 IDEMPOTENT: Final = "idempotent"
+LOSSES: Final = "losses"
+"""What could not cross of one request, by the request's id: JSON, as its page tells it."""
 HISTORY: Final = (RESPONSE, CONVERSATION, ITEM)
 """What a conversation is made of: where one of these cannot be read, it is not told without it."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from wireglot.dialects.base import StreamWriter
+from wireglot.dialects.base import StreamWriter, answer_located
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
@@ -124,7 +124,9 @@ class Translation:
         self.ended = True
         record = self._exchange.record
         record.used(self._usage, usage_source(self._usage, type(last) is Finish))
-        record.lost(self.writer.losses)
+        if self.writer.losses:
+            places = dialect(self._exchange.job.dialect).places
+            record.lost(answer_located(places, self.writer.losses))
         if type(last) is Finish:
             record.stopped(last.stop.reason)
         elif type(last) is Failure:

@@ -1,0 +1,74 @@
+"""Losses in the headers of an answer: their names for everybody, all of them for who asks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from wireglot.http.application import Head, Headers
+from wireglot.ir.loss import Loss, worst_first
+from wireglot.wire.json import encode
+
+LOSSES: Final = "x-wireglot-losses"
+DETAILS: Final = "x-wireglot-loss-details"
+"""Of a request: that its answer shall have it too."""
+
+NAMES_BYTES: Final = 512
+DETAILS_BYTES: Final = 4096
+"""Proxies allow 8 KiB for all headers of an answer together, and some no more."""
+_DETAIL_LONGEST: Final = 200
+_ROOM_FOR_MARK: Final = 24
+
+_NO = frozenset({"", "0", "false", "no"})
+_NOT_PLAIN = re.compile(r"[^ -~]")
+
+
+def wants_details(head: Head) -> bool:
+    return head.headers.get(DETAILS, "").strip().lower() not in _NO
+
+
+def told_losses(losses: Sequence[Loss], *, details: bool) -> Headers:
+    worst = worst_first(losses)
+    headers: Headers = [(LOSSES, names(worst))]
+    if details:
+        headers.append((DETAILS, whole(worst)))
+    return headers
+
+
+def names(losses: Sequence[Loss]) -> str:
+    """Features, each once; `+3` at the end: so many more have no room."""
+    found = list(dict.fromkeys(loss.feature for loss in losses))
+    text = ",".join(found)
+    shown = len(found)
+    while len(text) > NAMES_BYTES:
+        shown -= 1
+        text = ",".join([*found[:shown], f"+{len(found) - shown}"])
+    return text
+
+
+def whole(losses: Sequence[Loss]) -> str:
+    """A JSON array in ASCII; `{"untold": 3}` at its end: so many more have no room."""
+    room = DETAILS_BYTES - _ROOM_FOR_MARK
+    told: list[str] = []
+    for loss in losses:
+        fields = loss.told()
+        if len(fields["detail"]) > _DETAIL_LONGEST:
+            fields["detail"] = fields["detail"][: _DETAIL_LONGEST - 1] + "…"
+        text = _ascii(encode(fields).decode("utf-8", "replace"))
+        room -= len(text) + 1
+        if room < 0:
+            told.append(f'{{"untold":{len(losses) - len(told)}}}')
+            break
+        told.append(text)
+    return f"[{','.join(told)}]"
+
+
+def _ascii(text: str) -> str:
+    """JSON says every letter in ASCII; a header takes no other."""
+    return text if text.isascii() and text.isprintable() else _NOT_PLAIN.sub(_escaped, text)
+
+
+def _escaped(letter: re.Match[str]) -> str:
+    units = letter[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))

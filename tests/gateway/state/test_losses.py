@@ -1,0 +1,272 @@
+"""`GET /v1/requests/{id}/losses`: all that could not cross of a request, for its caller, for an hour."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import pytest
+
+from tests.gateway.state.responses_kit import ALICE, BOB, Stage
+from tests.waiting import wait_until
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.state.losses import shelf
+from wireglot.gateway.state.losses.shelf import ENTRY_BYTES, KEPT_SECONDS, LossShelf
+from wireglot.gateway.state.stored_forms import LOSSES
+from wireglot.ir.loss import Loss
+from wireglot.stores.base import StoreDown
+from wireglot.stores.memory import MemoryEngine
+from wireglot.stores.records import Document
+from wireglot.testing.live_gateway import BASES, LiveGateway
+from wireglot.testing.scripted_upstream import ScriptedUpstream
+
+BENT: dict[str, Any] = {
+    "model": "m1",
+    "max_tokens": 100,
+    "extra_body": {"top_k": 5},
+    "metadata": {"user_id": "u"},
+    "messages": [{"role": "user", "content": "Hi"}],
+    "tools": [
+        {"type": "web_search_20250305", "name": "web_search", "max_uses": 3},
+        {"name": "f", "input_schema": {"type": "object"}, "cache_control": {"type": "ephemeral"}},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    with Stage("openai-chat") as stage:
+        yield stage
+
+
+def claude(stage: Stage, key: str = ALICE) -> anthropic.Anthropic:
+    return anthropic.Anthropic(base_url=stage.gateway.url, api_key=key, max_retries=0)
+
+
+def asked(stage: Stage, headers: dict[str, str] | None = None, **more: Any) -> Any:
+    with claude(stage) as client:
+        return client.messages.with_raw_response.create(**BENT, **more, extra_headers=headers or {})
+
+
+def page(stage: Stage, id: str, key: str = ALICE) -> tuple[int, Any]:
+    return stage.ask("GET", f"/v1/requests/{id}/losses", key=key)
+
+
+def test_all_losses_of_a_request_are_told_at_their_places_in_its_body(stage: Stage) -> None:
+    """[X25]"""
+    answer = asked(stage)
+    id = answer.headers["x-wireglot-request-id"]
+    status, told = page(stage, id)
+    assert status == 200
+    assert (told["request_id"], told["route"], told["untold"]) == (id, "mine/m1", 0)
+    found = {loss["feature"]: loss for loss in told["losses"]}
+    assert found["hosted_tool"]["path"] == "$.tools[0]"
+    assert found["hosted_tool"]["grade"] == "serious"
+    assert found["sampling.top_k"]["path"] == "$.top_k"
+    assert found["cache_marker"]["path"] == "$.tools[1].cache_control"
+    assert all(loss["document"] == "request" for loss in told["losses"])
+    grades = ["serious", "degraded", "harmless"]
+    assert [loss["grade"] for loss in told["losses"]] == sorted(
+        (loss["grade"] for loss in told["losses"]), key=grades.index
+    )
+    assert answer.headers["x-wireglot-losses"].split(",") == list(found)
+    assert "x-wireglot-loss-details" not in answer.headers
+
+
+def test_details_come_with_the_answer_where_they_are_asked_for(stage: Stage) -> None:
+    """[X25]"""
+    answer = asked(stage, {"x-wireglot-loss-details": "1"})
+    _, told = page(stage, answer.headers["x-wireglot-request-id"])
+    assert json.loads(answer.headers["x-wireglot-loss-details"]) == told["losses"]
+
+
+def test_losses_of_a_stream_are_there_after_its_end(stage: Stage) -> None:
+    """[X25] Those of its answer too, which nobody knew when the headers went out."""
+    body = {
+        "model": "m1",
+        "stream": True,
+        "messages": [{"role": "user", "content": "demo:think Hi"}],
+        "reasoning_effort": "high",
+        "seed": 1,
+    }
+    with Stage("anthropic") as other:
+        stream = other.alice.chat.completions.with_raw_response.create(**body)
+        for _ in stream.parse():
+            pass
+        id = stream.headers["x-wireglot-request-id"]
+        status, told = page(other, id)
+        assert status == 200
+        places = {(loss["document"], loss["path"]) for loss in told["losses"]}
+        assert ("request", "$.seed") in places
+
+
+def test_nobody_else_is_told(stage: Stage) -> None:
+    """[X25] Not even that there is something: it reads like an id that nobody has."""
+    id = asked(stage).headers["x-wireglot-request-id"]
+    status, error = page(stage, id, BOB)
+    unknown_status, unknown = page(stage, "req_" + "0" * 24, BOB)
+    assert (status, unknown_status) == (404, 404)
+    assert str(error).replace(id, "*") == str(unknown).replace("req_" + "0" * 24, "*")
+
+
+def test_an_unknown_id_is_told_in_the_callers_dialect(stage: Stage) -> None:
+    """[X25]"""
+    status, error = stage.ask("GET", "/v1/requests/req_1/losses", headers={"anthropic-version": "2023-06-01"})
+    assert (status, error["type"], error["error"]["type"]) == (404, "error", "not_found_error")
+    status, error = stage.ask("GET", "/v1/requests/req_1/losses")
+    assert (status, error["error"]["code"]) == (404, "losses_not_found")
+
+
+def test_a_request_without_losses_leaves_nothing(stage: Stage) -> None:
+    """[X25] It costs nothing: there is nothing to ask for."""
+    before = len(stage.gateway.process.state.losses._held)
+    body = {"model": "m1", "messages": [{"role": "user", "content": "Hi"}]}
+    answer = stage.alice.chat.completions.with_raw_response.create(**body)
+    assert "x-wireglot-losses" not in answer.headers
+    assert len(stage.gateway.process.state.losses._held) == before
+    assert page(stage, answer.headers["x-wireglot-request-id"])[0] == 404
+
+
+def test_the_log_line_has_them_whole(stage: Stage) -> None:
+    """[X25]"""
+    id = asked(stage).headers["x-wireglot-request-id"]
+    wait_until(lambda: any(line.get("id") == id for line in stage.gateway.wait_log()))
+    (line,) = [line for line in stage.gateway.wait_log() if line.get("id") == id]
+    _, told = page(stage, id)
+    assert line["loss_details"] == told["losses"]
+    assert line["losses"][0] == "hosted_tool"
+
+
+def test_strict_names_the_worst_one_at_its_place(stage: Stage) -> None:
+    """[X25] And some of the others."""
+    with claude(stage) as client, pytest.raises(anthropic.BadRequestError) as refused:
+        client.messages.create(**BENT, extra_headers={"x-wireglot-loss-policy": "strict"})
+    assert "tools[0]: hosted_tool would be dropped" in refused.value.message
+    assert "sampling.top_k at top_k" in refused.value.message
+    assert refused.value.response.headers["x-wireglot-losses"].startswith("hosted_tool")
+
+
+def test_they_lie_in_the_store_sealed_and_end_by_themselves(stage: Stage) -> None:
+    """[X25]"""
+    id = asked(stage).headers["x-wireglot-request-id"]
+    wait_until(lambda: any(document.id == id for document in stage.stored(LOSSES)))
+    (document,) = [document for document in stage.stored(LOSSES) if document.id == id]
+    assert b"hosted_tool" not in document.body
+    assert document.expires - document.created == KEPT_SECONDS * 1000
+
+
+def test_another_worker_finds_them(tmp_path: Path) -> None:
+    """[X25] Also right after the answer, and after a restart."""
+    with ScriptedUpstream() as upstream, ExitStack() as stack:
+        toml = (
+            f'[server]\nworkers = 2\n[providers.mine]\ndialect = "openai-chat"\n'
+            f'base_url = "{upstream.url}{BASES["openai-chat"]}"\n[models]\n"*" = "mine/*"\n'
+        )
+        one, other = (stack.enter_context(LiveGateway(toml, folder=tmp_path)) for _ in range(2))
+        with anthropic.Anthropic(base_url=one.url, api_key="x", max_retries=0) as client:
+            id = client.messages.with_raw_response.create(**BENT).headers["x-wireglot-request-id"]
+        with anthropic.Anthropic(base_url=other.url, api_key="x", max_retries=0) as client:
+            told: Any = client.get(f"/v1/requests/{id}/losses", cast_to=object)
+        assert told["losses"][0]["feature"] == "hosted_tool"
+
+
+# The shelf itself.
+
+
+def notes(level: str, event: str, **fields: Any) -> None: ...
+
+
+def record(id: str, *losses: Loss, caller: str = "alice") -> Record:
+    return Record(
+        id, 0.0, "anthropic", caller=caller, losses=list(losses) or [Loss("$.a", "user", "dropped")]
+    )
+
+
+def test_after_an_hour_they_are_gone() -> None:
+    """[X25]"""
+
+    async def run() -> None:
+        now = [1000.0]
+        kept = LossShelf(None, notes, clock=lambda: now[0])
+        kept.keep(record("req_1"))
+        assert await kept.find("alice", "req_1") is not None
+        now[0] += KEPT_SECONDS + 1
+        assert await kept.find("alice", "req_1") is None
+        kept.keep(record("req_2"))
+        assert list(kept._held) == [("alice", "req_2")]
+
+    asyncio.run(run())
+
+
+def test_of_too_many_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[X25] From the memory and from the store, where all processes together hold no more."""
+    monkeypatch.setattr(shelf, "KEPT_MOST", 10)
+
+    async def run() -> None:
+        documents = MemoryEngine().documents
+        kept = LossShelf(documents, notes, peers=lambda: 2)
+        for number in range(25):
+            kept.keep(record(f"req_{number}", caller="alice" if number % 2 else "bob"))
+        await kept.close()
+        assert len(kept._held) == 10
+        ids = [d.id for who in ("alice", "bob") for d in await documents.recent(who, LOSSES, limit=100)]
+        assert sorted(ids) == sorted(f"req_{number}" for number in range(20, 25))
+
+    asyncio.run(run())
+
+
+def test_one_request_takes_no_more_than_its_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """[X25] And all together no more than theirs."""
+    many = [Loss(f"$.messages[{n}]", "reasoning.text", "dropped", "x" * 900) for n in range(500)]
+    serious = Loss("$.tools[0]", "hosted_tool", "dropped")
+    body = shelf.entry(record("req_1", *many, serious), 1)
+    told = json.loads(body)
+    assert len(body) <= ENTRY_BYTES
+    assert told["losses"][0]["path"] == "$.tools[0]"
+    assert told["untold"] == 501 - len(told["losses"])
+    monkeypatch.setattr(shelf, "KEPT_BYTES", 3 * len(body))
+
+    async def run() -> None:
+        kept = LossShelf(None, notes)
+        for number in range(9):
+            kept.keep(record(f"req_{number}", *many))
+        assert len(kept._held) == 3
+        assert kept._held_bytes == sum(len(held) for _, held in kept._held.values())
+
+    asyncio.run(run())
+
+
+def test_a_store_that_is_away_gets_them_later() -> None:
+    """[X25] Meanwhile they are told from memory."""
+
+    class Away:
+        down = True
+
+        def __init__(self) -> None:
+            self.behind = MemoryEngine().documents
+
+        async def put(self, documents: list[Document], *, new: bool = False) -> bool:
+            if self.down:
+                raise StoreDown("away")
+            return await self.behind.put(documents, new=new)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.behind, name)
+
+    async def run() -> None:
+        away: Any = Away()
+        kept = LossShelf(away, notes)
+        kept.keep(record("req_1"))
+        with pytest.raises(StoreDown):
+            await kept._flush()
+        assert await kept.find("alice", "req_1") is not None
+        away.down = False
+        await kept.close()
+        assert [document.id for document in await away.get("alice", LOSSES, ["req_1"])] == ["req_1"]
+
+    asyncio.run(run())
