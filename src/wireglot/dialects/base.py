@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from wireglot.dialects.capabilities import Assist, Compaction, StateOptions, Stored
-from wireglot.dialects.context import Context, Framing, Rendered, is_minted
+from wireglot.dialects.context import Context, Framing, Rendered, is_minted, told_model
 from wireglot.dialects.envelope import UNREADABLE
 from wireglot.dialects.places import Places, RequestPlaces, answer_located
 from wireglot.dialects.surface import (
@@ -75,6 +75,7 @@ __all__ = [
     "UpstreamSide",
     "answer_located",
     "is_minted",
+    "told_model",
 ]
 
 

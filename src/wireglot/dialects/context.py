@@ -10,6 +10,7 @@ import msgspec
 
 from wireglot.ir.content import Origin, Signature
 from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request
 from wireglot.wire.sse import MAX_FRAME
 
 T = TypeVar("T")
@@ -66,6 +67,11 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
             and _agree(origin.account, self.account)
             and _same_family(origin.model, self.model)
         )
+
+
+def told_model(model: str, context: Context, request: Request | None) -> str:
+    """The model that an answer names: where its upstream names none, the one that was asked."""
+    return model or (request.model if request is not None else "") or context.model
 
 
 def _agree(one: str, other: str) -> bool:

@@ -30,6 +30,7 @@ Defaults:
 - `ToolChoice("auto")` is the default of every API that has tools; so are `parallel_tools=True` and plain text
   output.
 - One answer: `candidates` 1 and None.
+- A document of plain text, and the same text in base64 (dialects have the one or the other).
 - An answer of the standard tier and one that says nothing of its tier (one dialect must print it).
 - `Usage.reasoning` None and 0; a usage of zeros and none at all (some dialects must print one).
 
@@ -39,7 +40,9 @@ Addresses, which belong to the transport rather than the conversation: `Request.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
@@ -220,6 +223,9 @@ def _call(part: ToolCall) -> ToolCall:
 
 
 def _media(part: Media) -> Media:
+    if part.kind == "document" and part.mime == "text/plain" and part.data is not None:
+        with suppress(ValueError):
+            part = replace(part, text=b64decode(part.data, validate=True).decode(), data=None)
     return replace(
         part,
         signature=_signature(part.signature),

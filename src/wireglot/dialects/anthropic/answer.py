@@ -11,7 +11,6 @@ from wireglot.dialects.anthropic.client_tools import TOOLSET
 from wireglot.dialects.anthropic.names import NAME, put_back
 from wireglot.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
 from wireglot.dialects.base import Context
-from wireglot.dialects.fields import own_form
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss
 from wireglot.wire.json import encode_text
@@ -114,12 +113,9 @@ class AnswerBlocks:
                 "data": redacted_for_client(part.signature, self._context),
             }
             return put_back(block, part.extra, path, self.losses)
-        block = {"type": "thinking", "thinking": part.text}
-        signature = signature_for_client(part, self._context)
-        if signature is not None:
-            block["signature"] = signature
-        elif own_form(part.extra, NAME).get("signature") == "empty":
-            block["signature"] = ""
+        # Clients look for the key without asking whether it is there; some hosts leave it out.
+        signature = signature_for_client(part, self._context) or ""
+        block = {"type": "thinking", "thinking": part.text, "signature": signature}
         return put_back(block, part.extra, path, self.losses)
 
     def foreign(self, part: Foreign, path: str) -> Block | None:

@@ -162,7 +162,8 @@ def _inline(
         else None
     )
     if text is not None:
-        losses.append(Loss(f"{path}.data", feature, "approximated", f"{mime} is sent as text/plain"))
+        if mime != _PLAIN:
+            losses.append(Loss(f"{path}.data", feature, "approximated", f"{mime} is sent as text/plain"))
         return {"type": "text", "media_type": _PLAIN, "data": text}
     losses.append(Loss(path, feature, "dropped", f"{mime or 'an unknown media type'} is not accepted"))
     return None

@@ -96,7 +96,7 @@ class BlockParser:
             return Text(block["text"], cache=CacheMark()) if marked else None
         if kind == "tool_use" and size == 4:
             identifier, name, value = block.get("id"), block.get("name"), block.get("input")
-            if type(identifier) is str and identifier and type(name) is str and type(value) is dict:
+            if type(identifier) is str and identifier and type(name) is str and name and type(value) is dict:
                 if RAW in value:
                     return None
                 self._calls += 1
@@ -133,6 +133,8 @@ class BlockParser:
 
     def _call(self, fields: Fields) -> ToolCall:
         name = fields.text("name")
+        if not name and self._response_id is not None:
+            raise fields.wrong("name", "the name of a tool")
         self._calls += 1
         value = fields.dict_or_none("input")
         identifier = fields.text_or("id")

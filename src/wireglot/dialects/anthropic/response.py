@@ -16,7 +16,7 @@ from wireglot.dialects.anthropic.outcome import (
     tier_of_usage,
 )
 from wireglot.dialects.anthropic.parts import BlockParser
-from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.base import Context, Rendered, told_model
 from wireglot.dialects.fields import Fields, own_form
 from wireglot.ir.content import Extra, Part, Text, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
@@ -94,7 +94,7 @@ def render_response(
         "id": response.id if native and response.id else message_id(response.id, context),
         "type": "message",
         "role": "assistant",
-        "model": model_name(response.model, context, request),
+        "model": told_model(response.model, context, request),
         "content": blocks.content(response.content, "$"),
         **render_stop(response.stop, "$.stop", losses),
         "usage": render_final_usage(response.usage, response.service_tier, losses),
@@ -122,10 +122,6 @@ def render_final_usage(usage: Usage | None, tier: str, losses: list[Loss]) -> di
     rendered = render_usage(usage or Usage(), "$.usage", losses)  # zeros where the upstream told nothing
     render_tier_of_response(tier, rendered, losses)
     return rendered
-
-
-def model_name(model: str, context: Context, request: Request | None) -> str:
-    return model or context.model or (request.model if request is not None else "")
 
 
 def malformed_call(stop: Stop) -> ApiError:

@@ -224,6 +224,8 @@ class MessageReader(AnswerReader):
             kept = {key: value for key, value in extra.fields.items() if key != "input"}
             extra = Extra(NAME, kept, form) if kept or form else None
         parts, name = self._parts, fields.text_or("name")
+        if not name:
+            raise fields.wrong("name", "the name of a tool")
         parts.calls += 1
         identifier = fields.text_or("id") or parts.context.new_id(
             parts.context.call_prefix, parts.response_id, str(parts.calls), name

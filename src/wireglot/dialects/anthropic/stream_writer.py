@@ -17,9 +17,9 @@ from wireglot.dialects.anthropic.errors import render_error
 from wireglot.dialects.anthropic.names import NAME, is_own, put_back
 from wireglot.dialects.anthropic.outcome import overwrite_estimate, render_stop, render_usage
 from wireglot.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
-from wireglot.dialects.anthropic.response import malformed_call, model_name, render_final_usage
+from wireglot.dialects.anthropic.response import malformed_call, render_final_usage
 from wireglot.dialects.arguments import declare_arguments
-from wireglot.dialects.base import Context
+from wireglot.dialects.base import Context, told_model
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.foreign import ForeignEvents
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
@@ -145,7 +145,7 @@ class MessageWriter:
             "id": start.id if native and start.id else message_id(start.id, self._context),
             "type": "message",
             "role": "assistant",
-            "model": model_name(start.model, self._context, self._request),
+            "model": told_model(start.model, self._context, self._request),
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,

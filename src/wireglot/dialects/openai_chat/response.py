@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.base import Context, Rendered, told_model
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.openai_chat.citations import parse_citation
 from wireglot.dialects.openai_chat.errors import render_error
@@ -309,7 +309,7 @@ def render_response(
         ("id", response_id(response.id, native, context, response.model, str(response.created))),
         ("object", "chat.completion"),
         ("created", response.created if native else response.created or context.now),
-        ("model", response.model),
+        ("model", told_model(response.model, context, request)),
     ):
         if key not in absent and key not in odd:
             out[key] = value

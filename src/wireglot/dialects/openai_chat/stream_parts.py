@@ -353,6 +353,8 @@ class Assembly:
         self._shut(out)
         for call in self._calls:
             if call.index < 0 and (call.name or call.id or call.waiting):
+                if not call.name:
+                    raise UpstreamFault("expected the name of a tool", "$.delta.tool_calls")
                 self._open_call(call, out)
         for call in self._calls:
             if call.index >= 0:

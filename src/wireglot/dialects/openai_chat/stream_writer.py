@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, assert_never
 
-from wireglot.dialects.base import Context
+from wireglot.dialects.base import Context, told_model
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.foreign import CANDIDATE, ForeignEvents
 from wireglot.dialects.openai_chat.errors import render_error
@@ -45,6 +45,7 @@ class ChatWriter:
         self.losses: list[Loss] = []
         self._foreign_events = ForeignEvents(self.losses)
         self._context = context
+        self._request = request
         self._wants_usage = request is None or _asks_usage(request)
         self._chunks = Chunks({}, self._wants_usage)
         self._custom = frozenset(
@@ -107,7 +108,7 @@ class ChatWriter:
                 "id": response_id(event.id, native, self._context, event.model, str(event.created)),
                 "object": "chat.completion.chunk",
                 "created": event.created or self._context.now,
-                "model": event.model,
+                "model": told_model(event.model, self._context, self._request),
             },
             self._wants_usage,
         )

@@ -275,12 +275,9 @@ def parse_call(call: Fields, mint: Callable[[str], str], context: Context, googl
     key = "custom" if custom else "function"
     inner = call.object(key)
     form: dict[str, Any] = {}
-    if call.fault is ClientFault:
-        name = inner.text("name")
-    else:
-        name = inner.text_or("name")
-        if inner.value.get("name") is None:
-            form["no_name"] = True
+    name = inner.text("name")
+    if not name and call.fault is not ClientFault:
+        raise inner.wrong("name", "the name of a tool")
     arguments = _arguments(inner.value.get("input" if custom else "arguments"), form)
     identifier = call.text_or("id")
     taken = {key, "type", "id"}
@@ -350,8 +347,6 @@ def call_body(part: ToolCall) -> dict[str, Any]:
     key = "input" if custom else "arguments"
     shape = own_form(part.extra, NAME).get("arguments")
     out: dict[str, Any] = {"name": part.name, key: part.arguments}
-    if not part.name and own_form(part.extra, NAME).get("no_name"):
-        del out["name"]
     if not part.arguments.strip() and not custom:
         # Whoever reads this decodes it: nothing must still be an object. As it came, it may go back.
         if shape == "absent":

@@ -33,6 +33,7 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
+from wireglot.ir.errors import UpstreamFault
 from wireglot.wire.json import encode_text
 
 _MESSAGE_KEYS = frozenset({"type", "id", "role", "status", "phase", "content"})
@@ -231,6 +232,8 @@ def parse_call(item: Fields, context: Context, *material: str) -> ToolCall:
         if not arguments:
             form["blank"] = True
     name = item.text("name")
+    if not name and item.fault is UpstreamFault:
+        raise item.wrong("name", "the name of a tool")
     identifier = item.text_or("call_id")
     if not identifier:
         identifier = item.text_or("id") or context.new_id(context.call_prefix, *material, name)

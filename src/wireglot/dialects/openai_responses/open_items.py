@@ -133,7 +133,9 @@ class OpenItems:
 
     def pair(self, output: list[Any]) -> Iterator[tuple[OpenItem, dict[str, Any]]]:
         """Each item of the final output with the one that streamed, or with a new one."""
-        values = {place: value for place, value in enumerate(output) if type(value) is dict}
+        values = {
+            place: value for place, value in enumerate(output) if type(value) is dict and kind_of(value)
+        }
         left = dict(self._items)
         found: dict[int, OpenItem] = {}
         for is_one in (_names, _stands_at, _is_of_kind):

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.base import Context, Rendered, told_model
 from wireglot.dialects.fields import Fields, own_form
 from wireglot.dialects.openai_responses.client_calls import (
     CLIENT_CALLS,
@@ -226,7 +226,7 @@ def shell(response: Response, identifier: str, context: Context, request: Reques
         "completed_at": None,
         "error": None,
         "incomplete_details": None,
-        "model": response.model,
+        "model": told_model(response.model, context, request),
         "output": [],
         **(form["body"] if "body" in form else echo(request)),
         **told(request),
