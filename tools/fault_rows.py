@@ -114,7 +114,7 @@ ROWS: dict[int, tuple[str, str]] = {
     77: ("silence, or nothing but pings", "upstream timeout"),
     78: ("a stream that lasts too long", "upstream timeout"),
     79: ("events in the wrong order, or after the end", "mended or refused; ignored"),
-    80: ("tool arguments cut short", "go on as they are, never mended"),
+    80: ("tool arguments cut short", "an error; at the limit the call is left out where it was not told yet"),
     81: ("an account that cannot be true", "left out"),
     # Keys and configuration
     88: ("a wrong key, none, one in the query", "auth"),

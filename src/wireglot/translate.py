@@ -17,6 +17,7 @@ from wireglot.ir.outcome import Response
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Event, Failure, Start
 from wireglot.ir.trail import Trail
+from wireglot.ir.verdict import NoAnswer, Watch, accept
 from wireglot.providers.aliases import Aliases, EventRestorer
 from wireglot.providers.fit.fit import fit
 from wireglot.providers.limits import Limits
@@ -150,7 +151,7 @@ def translate_response(
     """A response (or an error body) of the `source` that produced it, in the `target` dialect of the client.
 
     `request` is the client's original request, in its own dialect: it brings back tool names and freeform
-    tools, and what that dialect echoes.
+    tools, and what that dialect echoes. A response that holds a broken call becomes an error body.
     """
     upstream, client = dialect(source), dialect(target)
     document = _object(body, UpstreamFault)
@@ -161,14 +162,30 @@ def translate_response(
         rendered = client.render_error(error, back.context)
     else:
         response = upstream.parse_response(document, back.context)
-        restored = _restored(response, back.aliases(response.model))
-        content = restored.content
-        rendered = client.render_response(restored, back.context, back.client)
+        rendered, content = _answered(response, client, upstream, back)
     if not rendered.losses:
         return rendered
     losses = answer_located(client.places, rendered.losses, rendered.value, content)
     refuse_losses(losses, strict)
     return Rendered(rendered.value, losses)
+
+
+def _answered(
+    response: Response, client: Dialect, upstream: Dialect, back: _WayBack
+) -> tuple[Rendered[dict[str, Any]], tuple[Part, ...]]:
+    """What the client is told, and the parts that its losses count by."""
+    losses: tuple[Loss, ...] = ()
+    # A malformed call is told as the dialect has it, which may be more than an error.
+    if client is not upstream and response.stop.reason != "malformed_call":
+        try:
+            # Whether an empty answer is one is for those to say who can ask again.
+            accepted = accept(response, back.client, may_be_empty=True)
+        except NoAnswer as failed:
+            return client.render_error(failed.error, back.context), ()
+        response, losses = accepted.response, accepted.losses
+    restored = _restored(response, back.aliases(response.model))
+    rendered = client.render_response(restored, back.context, back.client)
+    return Rendered(rendered.value, losses + rendered.losses), restored.content
 
 
 class StreamTranslator:
@@ -198,6 +215,10 @@ class StreamTranslator:
         self._places = client.places
         self._back: _WayBack | None = back
         self._restorer: EventRestorer | None = None
+        self._watch: Watch | None = None
+        if client is not upstream:
+            drops = client.surface.client.leaves_out_calls
+            self._watch = Watch(back.client, leaves_out=drops, may_be_empty=True)
         self._closed = False
         self.failed = False
 
@@ -221,6 +242,10 @@ class StreamTranslator:
     def _write(self, events: list[Event]) -> bytes:
         if not events:
             return b""
+        if self._watch is not None:
+            events = self._watch.pass_on(events)
+            if not events:
+                return b""
         if type(events[-1]) is Failure:
             self.failed = True
         if self._back is not None and type(events[0]) is Start:

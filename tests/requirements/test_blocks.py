@@ -99,7 +99,7 @@ def test_streamed_arguments_are_held_for_a_client_that_wants_whole_calls():
     assert part["functionCall"]["args"] == {"a": {"b": 1}, "c": 2}
 
 
-@pytest.mark.parametrize("arguments", ['{"a": 1', "oops", '["a"]'])
+@pytest.mark.parametrize("arguments", ['{"a": 1]', "oops", '["a"]'])
 def test_arguments_that_never_parse_end_in_an_object_and_come_back_raw(arguments):
     """R-F-04, C10: forced to an end when the call is over; neither raised nor lost."""
     call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": arguments}}

@@ -10,6 +10,7 @@ import msgspec
 from wireglot.dialects.capabilities import Assist, Compaction, StateOptions, Stored
 from wireglot.dialects.context import Context, Framing, Rendered, is_minted, told_model
 from wireglot.dialects.envelope import UNREADABLE
+from wireglot.dialects.passthrough import is_doubtful
 from wireglot.dialects.places import Places, RequestPlaces, answer_located
 from wireglot.dialects.surface import (
     AnswerGlance,
@@ -74,6 +75,7 @@ __all__ = [
     "UpstreamOperation",
     "UpstreamSide",
     "answer_located",
+    "is_doubtful",
     "is_minted",
     "told_model",
 ]

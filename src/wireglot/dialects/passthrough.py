@@ -15,6 +15,7 @@ import msgspec
 
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Usage
+from wireglot.ir.verdict import is_cut
 from wireglot.wire.json import BadJson, decode
 from wireglot.wire.sse import Frame, SseDecoder
 
@@ -53,6 +54,32 @@ def event_of(whole: bytes) -> bytes:
         return whole[start:end]  # one line of data, at the end, as nearly all frames have it
     found = SseDecoder().frame(_LINE_ENDS.sub(b"\n", whole).strip(b"\n"))
     return found.data if found is not None else b""
+
+
+_SPOKEN: Final = re.compile(rb'"(?:text|content)"\s*:\s*"[^"]')
+_THOUGHTS: Final = re.compile(rb'"thought"\s*:\s*true|"(?:summary|reasoning)_text"')
+"""Words that answer nothing, under the same key as those that do."""
+_ARGUMENTS: Final = re.compile(rb'"arguments"\s*:\s*("(?:[^"\\]|\\.)*")')
+_BROKEN: Final = re.compile(rb"MALFORMED_|UNEXPECTED_TOOL_CALL|TOO_MANY_TOOL_CALLS|MISSING_THOUGHT_SIGNATURE")
+
+_decode_text = msgspec.json.Decoder(str).decode
+
+
+def is_doubtful(body: bytes) -> bool:
+    """Whether a whole answer, in any of the dialects here, must be read before anybody can say that it is
+    one. Most need not be: they have words, and arguments that are whole."""
+    if _BROKEN.search(body) is not None or _THOUGHTS.search(body) is not None:
+        return True
+    is_answer = _SPOKEN.search(body) is not None
+    for found in _ARGUMENTS.finditer(body):
+        is_answer = True
+        try:
+            arguments = _decode_text(found[1])
+        except ValueError:
+            return True
+        if not arguments.strip() or is_cut(arguments):
+            return True
+    return not is_answer
 
 
 class SseTap(ABC):

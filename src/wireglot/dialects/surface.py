@@ -160,6 +160,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What is written while an upstream is silent, in each framing that clients may ask for."""
     words: re.Pattern[bytes] | None = None
     """Finds the words of an answer in its bytes, for those who must guess how long it was."""
+    leaves_out_calls: bool = False
+    """In a stream, a call whose end is never told is none. Clients of other dialects add up what they got."""
     call_prefix: str = ""
     """How ids of calls begin that are made up, where clients expect a certain beginning."""
     identity_headers: tuple[str, ...] = ()

@@ -8,11 +8,22 @@ import msgspec
 
 from wireglot.http.transport import TransportFault, TransportProblem
 from wireglot.ir.errors import ApiError, ErrorKind, legible
+from wireglot.ir.verdict import VERDICTS
 
 Blame = Literal[
-    "request", "credential", "quota", "rate", "model", "upstream", "connection", "timeout", "gateway"
+    "request",
+    "credential",
+    "quota",
+    "rate",
+    "model",
+    "upstream",
+    "answer",
+    "connection",
+    "timeout",
+    "gateway",
 ]
-"""Who is to blame decides what comes next: nothing helps a bad request, another key helps a rejected one."""
+"""Who is to blame decides what comes next: nothing helps a bad request, another key helps a rejected one.
+`answer`: it came whole and was none, though it was paid for."""
 
 _BLAME: Final[dict[ErrorKind, Blame]] = {
     "invalid_request": "request",
@@ -122,7 +133,12 @@ def of_stream(error: ApiError) -> AttemptFailed:
 
 
 def is_counted(error: ApiError) -> bool:
-    return _BLAME[error.kind] in COUNTED
+    return error.code not in VERDICTS and _BLAME[error.kind] in COUNTED
+
+
+def no_answer(error: ApiError) -> AttemptFailed:
+    """What came under a good status answers nothing."""
+    return AttemptFailed(error, "answer")
 
 
 def unreadable(message: str) -> AttemptFailed:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from wireglot.ir.content import Extra, Part
-from wireglot.ir.usage import TokenCounts
+from wireglot.ir.usage import COUNTS, TokenCounts, counts_of
 
 StopReason = Literal[
     "end",
@@ -39,6 +39,17 @@ class Usage(TokenCounts, frozen=True, omit_defaults=True, kw_only=True):
     """One account. `raw` are the provider's own numbers, verbatim (spelling, returned to its own dialect)."""
 
     raw: Extra | None = None
+
+
+def added(one: Usage | None, other: Usage | None) -> Usage | None:
+    """Two accounts as one; nobody's own numbers any more."""
+    if one is None or other is None:
+        return one or other
+    both = zip(COUNTS, counts_of(one), counts_of(other), strict=True)
+    counts: dict[str, Any] = {name: first + second for name, first, second in both}
+    if one.reasoning is None and other.reasoning is None:
+        del counts["reasoning"]
+    return Usage(**counts)
 
 
 class Candidate(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -4,7 +4,7 @@
 
 Part indices are unique and count up from 0 in order of their start; several parts may be open at once
 (parallel tool calls interleave); every part that starts ends before Finish. Failure may come at any time,
-even before Start, and leaves open parts open.
+even before Start, and leaves open parts open. A part whose end says `cut` is no part of the answer.
 """
 
 from __future__ import annotations
@@ -56,12 +56,16 @@ class Delta(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defau
 
 
 class PartEnd(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
-    """What became known only at the end. None and empty leave what PartStart said; `extra` replaces it."""
+    """What became known only at the end. None and empty leave what PartStart said; `extra` replaces it.
+
+    `cut`: the answer reached its limit inside this part, which is a call: nobody may take it for one.
+    """
 
     index: int
     signature: Signature | None = None
     citations: tuple[Citation, ...] = ()
     extra: Extra | None = None
+    cut: bool = False
 
 
 class UsageReport(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
@@ -222,7 +226,9 @@ class Folding:
                 case PartStart(index=index, part=part):
                     self._live[index] = _Open(part)
                 case PartEnd(index=index):
-                    self._parts[index] = self._live.pop(index).close(event)
+                    collected = self._live.pop(index)
+                    if not event.cut:
+                        self._parts[index] = collected.close(event)
                 case Start():
                     self._start, self._usage = event, event.usage
                 case UsageReport():

@@ -126,7 +126,7 @@ class EventRestorer:
             elif type(event) is PartEnd and event.index in self.waiting:
                 collected = "".join(self.waiting.pop(event.index))
                 text = unwrapped(collected) if event.index in self.wrapped else freeform_input(collected)
-                if text:
+                if text and not event.cut:
                     restored.append(Delta(event.index, text))
                 restored.append(event)
             else:

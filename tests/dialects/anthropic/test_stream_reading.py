@@ -372,3 +372,35 @@ def test_signatures_are_stamped_with_the_upstream():
     (signature,) = [event.signature for event in read(data, context) if isinstance(event, PartEnd)]
     assert signature is not None
     assert signature.origin == context.origin("anthropic", "m")
+
+
+def test_a_second_message_inside_the_first_is_an_error():
+    """[X8] Both count their blocks from 0: the calls of the one would be cut by the other's."""
+    data = sse(
+        message_start(id="msg_1"), *text_block(0, "Hel"), message_start(id="msg_2"), *text_block(0, "lo")
+    )
+    assert "second message" in failure(data).error.message
+
+
+def test_the_same_message_begun_again_goes_on():
+    """[X8] Some hosts say it twice."""
+    heard = hear(
+        message_start(id="msg_1"),
+        message_start(id="msg_1"),
+        *text_block(0, "Hel", "lo"),
+        message_delta("end_turn"),
+        MESSAGE_STOP,
+    )
+    assert heard.content == (Text("Hello"),)
+
+
+def test_a_message_that_begins_late_is_no_second_one():
+    """[X8] Hosts that leave the start out, or send it behind the first block."""
+    heard = hear(
+        *text_block(0, "Hel"),
+        message_start(id="msg_1"),
+        *text_block(1, "lo"),
+        message_delta("end_turn"),
+        MESSAGE_STOP,
+    )
+    assert heard.content == (Text("Hel"), Text("lo"))

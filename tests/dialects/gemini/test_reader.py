@@ -347,6 +347,24 @@ def test_a_call_cut_off_by_the_limit_is_no_call():
     assert fold(events).stop.reason == "length"
 
 
+@pytest.mark.parametrize(
+    "after",
+    [
+        chunk(finish="STOP"),
+        chunk({"functionCall": {"name": "g", "args": {}}}, finish="STOP"),
+        chunk({"functionCall": {"name": "g", "willContinue": True}}, finish="STOP"),
+    ],
+    ids=["the end", "a call", "a call in pieces"],
+)
+def test_a_call_that_something_else_follows_before_it_is_whole_is_an_error(after):
+    """[X7] What came of its arguments is handed to nobody."""
+    piece = {"partialArgs": [{"jsonPath": "$.a", "stringValue": "/srv/fo", "willContinue": True}]}
+    opened = {"functionCall": {"name": "f", **piece, "willContinue": True}}
+    events = read(sse(chunk(opened), after))
+    assert type(events[-1]) is Failure
+    assert not any(type(event) is PartStart for event in events)
+
+
 def test_sources_count_characters_of_the_streamed_text():
     grounding = {
         "groundingChunks": [{"web": {"uri": "https://a.example", "title": "A"}}],

@@ -342,3 +342,13 @@ def test_a_broken_frame_is_the_upstreams_fault():
     last = read(sse(CREATED) + b"data: {broken\n\n")[-1]
     assert isinstance(last, Failure)
     assert last.error.kind == "server"
+
+
+def test_a_second_response_inside_the_first_is_an_error():
+    """[X8] Nobody could say whose items are whose; the same one told again is ignored."""
+    created = {"type": "response.created", "response": {"id": "resp_1", "model": "m"}}
+    other = {"type": "response.created", "response": {"id": "resp_2", "model": "m"}}
+    assert type(read(sse(created, created, done(message("hi"))))[-1]) is Finish
+    last = read(sse(created, other, done(message("hi"))))[-1]
+    assert type(last) is Failure
+    assert "second response" in last.error.message

@@ -203,7 +203,8 @@ def tool_stream(stop: str) -> tuple[bytes, ...]:
 @pytest.mark.parametrize("stop", ["max_tokens", "tool_use"])
 @EVERY
 def test_arguments_that_were_cut_are_never_mended(stage: Stage, client: Client, stop: str) -> None:
-    """FAULTS 80: they go on as the text they are; where only an object can stand, it says that it is none."""
+    """[X7] FAULTS 80: nor are they handed over: a stream that has told their beginning fails. At the limit
+    the call is left out where that can still be done."""
     gateway, upstream = stage
     upstream.next(Behaviour(pieces=tool_stream(stop)))
     answered = ask(gateway, client, model_at("anthropic"), stream=True)
@@ -212,10 +213,10 @@ def test_arguments_that_were_cut_are_never_mended(stage: Stage, client: Client, 
         assert valid not in answered.body
     if client.dialect == "anthropic":
         assert answered.body == b"".join(tool_stream(stop))
-    else:
+    elif client.family in "RG" and stop == "max_tokens":
         assert is_complete(client, answered)
-        assert (b'"_raw":' in answered.body) == (client.family == "G")
-        assert b'city\\": \\"Par' in answered.body
+    else:  # where all of it came at once, the upstream was asked again
+        assert b'city\\": \\"Par' not in answered.body or not is_complete(client, answered)
 
 
 USAGES: list[Any] = [

@@ -88,7 +88,8 @@ WIRES: dict[str, Wire] = {
         "/v1/responses",
         RESPONSES,
         with_stream(RESPONSES),
-        b'{ "id":"resp_1","object":"response","status":"completed","model":"m1","x_new":[1.50],"output":[]}',
+        b'{ "id":"resp_1","object":"response","status":"completed","model":"m1","x_new":[1.50],"output":[{"type":"message",'
+        b'"id":"msg_1","status":"completed","role":"assistant","content":[{"type":"output_text","text":"h\\u00e9"}]}]}',
         (
             b'event: response.created\ndata: {"type":"response.created","sequence_number":0,"response":{"id":"resp_1",'
             b'"object":"response","status":"in_progress","model":"m1","output":[]}}\n\n',

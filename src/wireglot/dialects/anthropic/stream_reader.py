@@ -27,6 +27,7 @@ from wireglot.dialects.anthropic.parts import call_extra, toolset_of
 from wireglot.dialects.anthropic.reasoning import parse_redacted
 from wireglot.dialects.anthropic.response import KNOWN, parse_response
 from wireglot.dialects.base import Context
+from wireglot.dialects.faults import broken
 from wireglot.dialects.fields import Fields
 from wireglot.ir.content import Extra, Text, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
@@ -50,6 +51,7 @@ class MessageReader(AnswerReader):
         "_events",
         "_extra",
         "_form",
+        "_message",
         "_parts",
         "_preset",
         "_reason",
@@ -74,6 +76,7 @@ class MessageReader(AnswerReader):
         self._sequence: Any = None
         self._details: dict[str, Any] = {}
         self._started = False
+        self._message = ""  # the id that message_start told
         self._stopped = False  # message_delta told why it stops
         self._events = {
             "message_start": self._message_start,
@@ -167,6 +170,13 @@ class MessageReader(AnswerReader):
         message = event.get("message")
         if type(message) is not dict:
             message = {}
+        identifier = message.get("id")
+        if type(identifier) is str and identifier:
+            if self._message and identifier != self._message:
+                # Both count their blocks from 0: the calls of the one would be cut by the other's.
+                self._fail(broken("a second message begins inside the first"), out)
+                return
+            self._message = identifier
         self._take_usage(message.get("usage"))
         self._take_stop(message)
         self._extra.update({key: value for key, value in message.items() if key not in KNOWN})

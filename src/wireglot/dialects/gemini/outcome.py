@@ -43,6 +43,7 @@ _REASONS: dict[str, StopReason] = {
     "UNEXPECTED_TOOL_CALL": "malformed_call",
     "TOO_MANY_TOOL_CALLS": "malformed_call",
     "MALFORMED_RESPONSE": "malformed_call",
+    "MISSING_THOUGHT_SIGNATURE": "malformed_call",  # ai.google.dev/api; google-genai 3.1 lacks it
     "CONTINUATION": "paused",
 }
 _FINISHES: dict[StopReason, str] = {

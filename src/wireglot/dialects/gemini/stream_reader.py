@@ -55,6 +55,7 @@ from wireglot.wire.json import BadJson, decode
 
 Unwrap = Callable[[dict[str, Any]], dict[str, Any]]
 
+_OPEN_CALL = "a call begins before the last one has ended"
 _LEFT_OUT = frozenset(
     {"content", "finishReason", "index", "groundingMetadata", "citationMetadata", "logprobsResult"}
 )
@@ -259,7 +260,7 @@ class GeminiReader(AnswerReader):
     def _whole_part(self, part: Part, events: list[Event], logprobs: tuple[TokenLogprob, ...] = ()) -> None:
         """A part that nothing may be joined to: a call, a medium, anything signed."""
         if self._partial is not None and type(part) is ToolCall:
-            self._end_partial(events)
+            raise UpstreamFault(_OPEN_CALL)
         if type(part) is Text and part.signature is None and not _tells(part.extra):
             self._prose("text", part.text, events, logprobs)
             return
@@ -315,7 +316,8 @@ class GeminiReader(AnswerReader):
         pieces = call.value.get("partialArgs")
         name = call.text_or("name")
         if name and (goes_on or pieces):
-            self._end_partial(events)
+            if self._partial is not None:
+                raise UpstreamFault(_OPEN_CALL)
             signature, _ = self._parser.sign(outer)
             self._partial = PartialCall(plain_name(name), call_id(call), signature)
         elif name or self._partial is None:
@@ -344,8 +346,9 @@ class GeminiReader(AnswerReader):
         blocked = blocked_stop(self._rest)
         if self._finish is None and not (self._started and blocked.reason == "refused" and not self._parts):
             return
-        if names.enum_name(self._finish, FINISH_NUMBERS) != "MAX_TOKENS":
-            self._end_partial(events)  # a call that was cut off by the limit is no call
+        if self._partial is not None and names.enum_name(self._finish, FINISH_NUMBERS) != "MAX_TOKENS":
+            self._fail(TRUNCATED, events)  # what came of a call is no call; at the limit it is left out
+            return
         spans: list[Span] = read_spans(self._candidate)
         text = "".join(self._texts)
         self._close(events, tuple(span.on(text, self._told) for span in spans) if text else ())

@@ -211,8 +211,16 @@ class GeminiWriter:
             if state.end is None:
                 return
             del self._parts[self._head]
-            self._complete(state, state.end, f"$.content[{self._head}]", out)
+            if state.end.cut:
+                self._leave_out(f"$.content[{self._head}]")
+            else:
+                self._complete(state, state.end, f"$.content[{self._head}]", out)
             self._head += 1
+
+    def _leave_out(self, path: str) -> None:
+        self.losses.append(
+            Loss(path, "tool_call.arguments", "dropped", "the limit was reached inside the call")
+        )
 
     def _flush(self, state: _Part, out: list[bytes]) -> None:
         """Text that waited for its turn, and text the part had from its start."""

@@ -158,6 +158,7 @@ SURFACE: Final = Surface(
         media_marks=MEDIA_MARKS,
         pings={"sse": b"\n", "json-array": b" "},  # its readers take a comment for data
         words=WORDS,
+        leaves_out_calls=True,  # they go out in one piece
     ),
     upstream=UpstreamSide(
         paths={

@@ -213,6 +213,9 @@ class ItemWriter(ReasoningWriter):
 
     def close(self, end: PartEnd) -> None:
         part = self.parts.pop(end.index)
+        if end.cut:
+            self._leave_out(part)
+            return
         whole = finish_part(part.part, "".join(part.texts), tuple(part.logprobs), end)
         match whole:
             case Text():
@@ -229,6 +232,13 @@ class ItemWriter(ReasoningWriter):
             case ToolResult():
                 return
         self.content.append(whole)
+
+    def _leave_out(self, part: OpenPart) -> None:
+        """No done events: a client that acts on those never acts on this call, nor finds it in the end."""
+        detail = "the limit was reached inside the call"
+        self.losses.append(Loss(part.path, "tool_call.arguments", "dropped", detail))
+        if part.item is not None:
+            part.item.value = {}
 
     def _close_text(self, part: OpenPart, text: Text) -> None:
         if part.item is None:

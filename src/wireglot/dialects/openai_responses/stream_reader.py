@@ -7,6 +7,7 @@ from typing import Any
 
 from wireglot.dialects.answer_reader import LAST_BLANK_LINE, AnswerReader, json_or_text
 from wireglot.dialects.base import Context
+from wireglot.dialects.faults import broken
 from wireglot.dialects.openai_responses.errors import parse_error
 from wireglot.dialects.openai_responses.item_reader import ItemReader
 from wireglot.dialects.openai_responses.outcome import parse_stop, parse_usage
@@ -41,7 +42,8 @@ _READERS: dict[str, Callable[[ItemReader, dict[str, Any]], None]] = {
     "response.shell_call_command.delta": ItemReader.command,
     "response.shell_call_command.done": ItemReader.command,
 }
-_LIFE = frozenset({"response.created", "response.in_progress", "response.queued"})
+_CREATED = "response.created"
+_LIFE = frozenset({_CREATED, "response.in_progress", "response.queued"})
 _TOLD_AGAIN = frozenset(
     {
         "response.reasoning_summary_part.added",
@@ -115,6 +117,9 @@ class ResponsesReader(AnswerReader):
             self._start(event)
             self._finish(event, kind)
         elif kind in _LIFE or kind in _TOLD_AGAIN:
+            if kind == _CREATED and self._started and self._begins_another(event):
+                self._fail(broken("a second response begins inside the first"), self._items.out)
+                return
             self._start(event)
         else:
             foreign = ForeignEvent(NAME, kind, event)
@@ -135,6 +140,10 @@ class ResponsesReader(AnswerReader):
         native = Extra(NAME, form={"native": True})
         items.out.append(Start(items.response, items.model, created_of(body), extra=native))
         items.out += self._early
+
+    def _begins_another(self, event: dict[str, Any]) -> bool:
+        first, identifier = self._items.response, _object(event, "response").get("id")
+        return bool(first) and type(identifier) is str and identifier not in ("", first)
 
     def _finish(self, event: dict[str, Any], kind: str) -> None:
         body = _object(event, "response")

@@ -123,7 +123,7 @@ class ResponsesWriter:
             self._start.id, self._start.model, (), finish.stop, created=self._start.created, extra=extra
         )
         finish_body(body, whole, status, why, self._context)
-        body["output"] = [item.value for item in items.items]
+        body["output"] = [item.value for item in items.items if item.value]
         usage = finish.usage if finish.usage is not None else self._usage
         body["usage"] = render_usage(usage, items.losses)
         render_body_tier(body, finish.service_tier or self._start.service_tier, form, items.losses)
@@ -148,7 +148,7 @@ class ResponsesWriter:
         body = dict(self._shell)
         body["status"] = "failed"
         body["error"] = {"code": failed_code(error), "message": error.message}
-        body["output"] = [item.value for item in items.items]
+        body["output"] = [item.value for item in items.items if item.value]
         if self._usage is not None:
             body["usage"] = render_usage(self._usage, [])
         items.emit("response.failed", {"response": body})

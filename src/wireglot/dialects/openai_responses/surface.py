@@ -101,6 +101,7 @@ SURFACE: Final = Surface(
         media_marks=MEDIA_MARKS,
         pings={"sse": b": ping\n\n"},
         words=WORDS,
+        leaves_out_calls=True,  # items count once they are done
         spent_quota="billing",
     ),
     upstream=UpstreamSide(

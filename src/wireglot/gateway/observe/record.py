@@ -10,7 +10,7 @@ import msgspec
 
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Usage
+from wireglot.ir.outcome import Usage, added
 
 Outcome = Literal["ok", "error", "client_abort", "gateway_abort"]
 UsageSource = Literal["provider", "partial", "estimated", "none"]
@@ -59,7 +59,10 @@ class Record(msgspec.Struct):
     error_code: str = ""
     error_message: str = ""
     usage: Usage | None = None
+    """With that of attempts whose answer was none: they were paid for."""
     usage_source: UsageSource = "none"
+    wasted: Usage | None = None
+    """Of those attempts alone."""
     losses: list[Loss] = []
     response_model: str = ""
     """As the provider names it in its answer."""
@@ -106,8 +109,17 @@ class Record(msgspec.Struct):
 
     def used(self, usage: Usage | None, source: UsageSource | None = None) -> None:
         """What it came to. Without a source it is the provider's word, where there is one."""
-        self.usage = usage
-        self.usage_source = source or ("provider" if usage is not None else "none")
+        source = source or ("provider" if usage is not None else "none")
+        if self.wasted is not None:
+            usage, source = added(self.wasted, usage), "partial" if source == "none" else source
+        self.usage, self.usage_source = usage, source
+
+    def answered_nothing(self, error: ApiError, usage: Usage | None) -> None:
+        """An attempt was paid for, and what came was no answer."""
+        self.noted(f"{self.route}: {error.message}")
+        if usage is not None:
+            self.wasted = added(self.wasted, usage)
+            self.usage, self.usage_source = self.wasted, "provider"
 
     def reached(self, request_id: str) -> None:
         """The provider has begun to answer, under an id of its own."""

@@ -56,6 +56,8 @@ class Counting:
         record, usage = exchange.record, exchange.record.usage
         if record.provider not in self._estimated_for or usage is None or exchange.job.surface.counts is None:
             return
+        if record.wasted is not None:
+            return  # it is the account of several attempts
         answered = (record.provider, record.upstream_model)
         target = next((t for t in exchange.targets if (t.provider.name, t.model) == answered), None)
         if target is None or self._may_count(target):

@@ -13,6 +13,8 @@ from wireglot.http.retry import wait_before
 
 _RATE_UNADVISED_SECONDS: Final = 1.0
 _QUOTA_SECONDS: Final = 60.0
+ANSWERS_PAID_AGAIN: Final = 1
+"""How often a target is asked again whose answer was none."""
 
 
 class After(NamedTuple):
@@ -25,9 +27,17 @@ class After(NamedTuple):
 
 
 def after(
-    failed: AttemptFailed, provider: Provider, *, account: str, others: bool, tried: int, chance: float
+    failed: AttemptFailed,
+    provider: Provider,
+    *,
+    account: str,
+    others: bool,
+    tried: int,
+    chance: float,
+    unanswered: int = 0,
 ) -> After:
-    """`others`: another key of the provider could be used now."""
+    """`others`: another key of the provider could be used now. `unanswered`: how many attempts at this target
+    were paid for and brought no answer."""
     at_once = 0.0 if others else None
     match failed.blame:
         case "credential":
@@ -46,6 +56,10 @@ def after(
             if others:
                 return After(0.0, rest=rest)
             return After(wait_before(provider.retry, tried, failed.wait, chance), rest=rest)
+        case "answer":
+            # Nothing is overloaded, so nothing is waited for. A second time it is the model's way.
+            again = wait_before(provider.retry, tried, 0.0, 0.0)
+            return After(again if unanswered <= ANSWERS_PAID_AGAIN else None)
         case "connection":
             if not provider.retry.connection_errors:
                 return After(None)

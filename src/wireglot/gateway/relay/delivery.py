@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import answer_located
+from wireglot.dialects.base import answer_located, is_doubtful
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import JSON, common_headers
 from wireglot.gateway.streams.collection import Collection
-from wireglot.gateway.streams.feeder import Feeder, HoldsEnd
+from wireglot.gateway.streams.feeder import Feeder, HoldsEnd, asked
 from wireglot.gateway.streams.passthrough import Passthrough
 from wireglot.gateway.streams.pump import Pump
 from wireglot.gateway.streams.translation import Translation
@@ -25,8 +25,10 @@ from wireglot.http import failures
 from wireglot.http.failures import AttemptFailed
 from wireglot.http.transport import Answer, TransportFault
 from wireglot.ir.errors import ApiError, UpstreamFault
+from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response
 from wireglot.ir.stream import unfold
+from wireglot.ir.verdict import Accepted, accept
 from wireglot.wire.json import BadJson, decode, encode
 
 _OPENING_BYTES: Final = 64
@@ -55,25 +57,33 @@ class Delivery:
                 seen = target.surface.glance(body)
             except BadJson:
                 raise failures.unreadable("the upstream's answer is not JSON") from None
+            if _is_judged(exchange, target) and is_doubtful(body):
+                response = self._parsed(target, prepared, body)
+                accepted = accept(response, asked(exchange))
+                if accepted.response is not response:
+                    await self._render(exchange, prepared, accepted, keeps=keeps)
+                    return
             record.used(seen.usage)
             record.stopped(seen.stop)
             if keeps:
                 await self._keep_raw(exchange, target, prepared, body)
-            asked = exchange.job.surface.client.asked_model
-            if asked is not None:
-                body = asked.in_answer(body, exchange.job.model)
+            named = exchange.job.surface.client.asked_model
+            if named is not None:
+                body = named.in_answer(body, exchange.job.model)
             self._send_whole(exchange, body)
             return
-        response = self._parsed(target, prepared, body)
+        accepted = accept(self._parsed(target, prepared, body), asked(exchange))
         if exchange.client is not None:
             record.answered()
+            places = dialect(exchange.job.dialect).places
+            self._tell_losses(exchange, answer_located(places, accepted.losses))
             feeder = Translation(exchange, target.dialect, prepared, exchange.client, keeps=keeps)
             exchange.feeder = feeder
-            feeder.events(list(unfold(response)))
+            feeder.events(list(unfold(accepted.response)))
             if keeps:
                 await self._release(exchange, feeder)
             return
-        await self._render(exchange, prepared, response, keeps=keeps)
+        await self._render(exchange, prepared, accepted, keeps=keeps)
 
     async def _keep_raw(self, exchange: Exchange, target: Target, prepared: Prepared, body: bytes) -> None:
         """What we cannot read the client perhaps can: it goes on, and only our memory has a gap."""
@@ -102,9 +112,9 @@ class Delivery:
             raise failures.unreadable(f"the upstream's answer cannot be read: {fault.message}") from None
 
     async def _render(
-        self, exchange: Exchange, prepared: Prepared, response: Response, *, keeps: bool
+        self, exchange: Exchange, prepared: Prepared, accepted: Accepted, *, keeps: bool
     ) -> None:
-        record = exchange.record
+        record, response = exchange.record, accepted.response
         aliases = prepared.aliases
         if aliases:
             restored = tuple(aliases.restore(part) for part in response.content)
@@ -116,14 +126,17 @@ class Delivery:
         rendered = client.render_response(response, prepared.context, prepared.request)
         record.used(response.usage)
         record.stopped(response.stop.reason, answered_by)
-        if rendered.losses:
-            losses = answer_located(client.places, rendered.losses, rendered.value, response.content)
-            record.lost(losses)
-            if exchange.tells_losses:
-                exchange.losses = (*exchange.losses, *losses)
+        lost = accepted.losses + rendered.losses
+        if lost:
+            self._tell_losses(exchange, answer_located(client.places, lost, rendered.value, response.content))
         if keeps:
             await self._keep(exchange, response)
         self._send_whole(exchange, encode(rendered.value))
+
+    def _tell_losses(self, exchange: Exchange, losses: tuple[Loss, ...]) -> None:
+        exchange.record.lost(losses)
+        if exchange.tells_losses:
+            exchange.losses = (*exchange.losses, *losses)
 
     async def _release(self, exchange: Exchange, feeder: HoldsEnd) -> None:
         """Let the end of an answer out once what must be kept of it is kept."""
@@ -150,7 +163,7 @@ class Delivery:
         if client is None:
             feeder = Collection(target.dialect, prepared, job.settings.limits.response)
         elif prepared.raw and is_stream == (job.framing == "sse"):
-            feeder = Passthrough(exchange, prepared, client, keeps=keeps)
+            feeder = Passthrough(exchange, prepared, client, keeps=keeps, judged=_is_judged(exchange, target))
         else:
             feeder = Translation(exchange, target.dialect, prepared, client, keeps=keeps)
         exchange.feeder = feeder
@@ -180,7 +193,8 @@ class Delivery:
             return broken is None or not failures.is_counted(broken)
         broken = feeder.failure
         if isinstance(feeder, Collection):
-            await self._render(exchange, prepared, feeder.response(), keeps=keeps)
+            accepted = accept(feeder.response(), asked(exchange))
+            await self._render(exchange, prepared, accepted, keeps=keeps)
         elif keeps and isinstance(feeder, Passthrough | Translation):
             await self._release(exchange, feeder)
         return broken is None or not failures.is_counted(broken)
@@ -199,3 +213,9 @@ class Delivery:
         self._keeping.discard(task)
         if not task.cancelled():
             task.exception()  # whoever waited for it has heard; if nobody did, nobody need
+
+
+def _is_judged(exchange: Exchange, target: Target) -> bool:
+    """A vendor's own answer in its own dialect goes on as it came, whatever it is; so does what is none of a
+    model."""
+    return not target.provider.spec.home and exchange.job.asked.operation == "generate"

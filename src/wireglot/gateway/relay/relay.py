@@ -31,14 +31,19 @@ from wireglot.http.retry import RetryBudget, advised_wait
 from wireglot.http.transport import Answer, Outbound, Timeouts, Transport, TransportFault
 from wireglot.ir.content import Reasoning, Text, ToolCall
 from wireglot.ir.errors import ApiError
+from wireglot.ir.verdict import NoAnswer
 from wireglot.wire.json import BadJson, decode
 
 _RETURNED_BY_MANY: Final = "x-ratelimit-"
 _MOONSHOT_REQUEST_ID: Final = "msh-request-id"
 """In whatever dialect Kimi's servers are asked."""
 
-_ABOUT_REQUEST: Final = frozenset({"request", "model", "upstream"})
-"""Refusals of a request come as 400, as 404 (an item that is not stored), and in streams without a status."""
+_ABOUT_REQUEST: Final = frozenset({"request", "model", "upstream", "answer"})
+"""Refusals of a request come as 400, as 404 (an item that is not stored), in streams without a status, and as
+the reason why an answer stopped."""
+
+_UNBUDGETED: Final = frozenset({"credential", "answer"})
+"""Trying again loads no upstream that is failing."""
 
 CountError = Callable[[str, str], None]
 """Told the provider and the kind of each attempt that failed."""
@@ -146,7 +151,7 @@ class Relay:
         self, exchange: Exchange, target: Target, breaker: Breaker, budget: RetryBudget, *, is_last: bool
     ) -> None:
         provider, loop = target.provider, asyncio.get_running_loop()
-        tried = 0
+        tried = unanswered = 0
         exchange.stripped = False  # what one upstream refuses may be another's own
         while True:
             closed_for = breaker.wait(loop.time())
@@ -160,6 +165,7 @@ class Relay:
             except AttemptFailed as failed:
                 self._count_error(provider.name, failed.error.kind)
                 exchange.record.attempt_failed()
+                unanswered += failed.blame == "answer"
                 if not exchange.stripped and _goes_on_without_state(exchange, target, failed):
                     # Another account's, or forgotten: the conversation goes on without it, once.
                     breaker.succeeded(provider.breaker, loop.time())
@@ -174,8 +180,8 @@ class Relay:
                 else:
                     breaker.succeeded(provider.breaker, now)
                 account = credential.account if credential is not None else ""
-                wait = self._after(failed, target, account, tried, now)
-                if wait is None or (failed.blame != "credential" and not budget.spend()):
+                wait = self._after(failed, target, account, now, tried=tried, unanswered=unanswered)
+                if wait is None or (failed.blame not in _UNBUDGETED and not budget.spend()):
                     if failed.told_wait is None and failed.blame in failures.COUNTED and failed.is_outage:
                         failed.told_wait = breaker.advice(now, chance=random.random())
                     raise
@@ -192,7 +198,14 @@ class Relay:
                 return
 
     def _after(
-        self, failed: AttemptFailed, target: Target, account: str, tried: int, now: float
+        self,
+        failed: AttemptFailed,
+        target: Target,
+        account: str,
+        now: float,
+        *,
+        tried: int,
+        unanswered: int,
     ) -> float | None:
         """Seconds until the next attempt at this target, None: there is none. What the failure says about its
         key is remembered for everybody."""
@@ -202,7 +215,15 @@ class Relay:
             and health.usable_at(provider.name, credential.account, target.model, now) <= now
             for credential in provider.credentials
         )
-        then = after(failed, provider, account=account, others=others, tried=tried, chance=random.random())
+        then = after(
+            failed,
+            provider,
+            account=account,
+            others=others,
+            tried=tried,
+            chance=random.random(),
+            unanswered=unanswered,
+        )
         if then.rejected:
             health.reject(provider.name, account, now)
         if then.rest:
@@ -286,6 +307,10 @@ class Relay:
             raise failures.of_transport(fault) from None
         except StreamRefused as refused:
             raise failures.of_stream(refused.error) from None
+        except NoAnswer as nothing:
+            answer.abort()  # it may still be on its way
+            record.answered_nothing(nothing.error, nothing.usage)
+            raise failures.no_answer(nothing.error) from None
         except BaseException:
             answer.abort()
             raise

@@ -1,7 +1,8 @@
 """The contract of whoever turns an upstream's bytes into a client's, and what all of them share.
 
 A feeder is called from the socket's own read, so it never waits. Until its answer has begun a failure is
-raised (`StreamRefused`): another attempt may follow. After that a failure is told in the stream.
+raised (`StreamRefused`, or `NoAnswer` for what ends and is none): another attempt may follow. After that a
+failure is told in the stream.
 """
 
 from __future__ import annotations
@@ -10,13 +11,25 @@ from typing import Final, Protocol
 
 import msgspec
 
-from wireglot.gateway.errors import cleaned
+from wireglot.gateway.errors import RequestError, cleaned
 from wireglot.gateway.observe.record import UsageSource
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.http.transport import TransportFault
+from wireglot.ir.content import Reasoning, Text
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Response, Usage
-from wireglot.ir.stream import Event, Failure, Start, UsageReport
+from wireglot.ir.request import Request
+from wireglot.ir.stream import (
+    Delta,
+    Event,
+    Failure,
+    Finish,
+    ForeignEvent,
+    PartEnd,
+    PartStart,
+    Start,
+    UsageReport,
+)
 
 STREAM_TIMES: Final = 4
 """How much larger than a whole answer a stream may be: each event repeats its frame."""
@@ -74,13 +87,31 @@ def room_left(room: int, data: bytes) -> int:
 
 
 def begins(events: list[Event]) -> bool:
-    """Whether an answer has begun. `Start` alone is a promise, which overload can still break."""
+    """Whether an answer has begun: there is something in it, or its end. `Start` and the beginning of a text
+    are promises, which overload can still break."""
     for event in events:
-        if type(event) is Failure:
-            raise StreamRefused(event.error)
-        if type(event) is not Start and type(event) is not UsageReport:
-            return True
+        match event:
+            case Delta():
+                if event.text or event.logprobs:
+                    return True
+            case PartStart(part=part):
+                if not isinstance(part, Text | Reasoning) or part.text or part.signature is not None:
+                    return True
+            case Failure():
+                raise StreamRefused(event.error)
+            case Finish() | ForeignEvent():
+                return True
+            case Start() | UsageReport() | PartEnd():
+                pass
     return False
+
+
+def asked(exchange: Exchange) -> Request | None:
+    """What was asked; None where only its own vendor can read it."""
+    try:
+        return exchange.request()
+    except RequestError:
+        return None
 
 
 def signed(error: ApiError, exchange: Exchange) -> ApiError:

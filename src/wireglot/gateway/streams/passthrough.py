@@ -12,12 +12,13 @@ from wireglot.dialects.base import Mender, StreamReader, Surface, Tap
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.streams.feeder import begins, signed, usage_source
+from wireglot.gateway.streams.feeder import asked, begins, signed, usage_source
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Response
-from wireglot.ir.stream import Event, Failure, Folding, StreamFailed
+from wireglot.ir.stream import Event, Failure, Finish, Folding, StreamFailed, fold
+from wireglot.ir.verdict import accept
 
 _TRUNCATED: Final = ApiError(
     "server", "the upstream stream ended before it was complete", status=502, code="upstream_error"
@@ -34,8 +35,11 @@ _PEEKED_BYTES: Final = 64
 class Passthrough:
     """The stream as it is. Whole frames only: half a frame of a stream that breaks is never sent."""
 
-    def __init__(self, exchange: Exchange, prepared: Prepared, client: ClientStream, *, keeps: bool) -> None:
-        """`keeps`: the answer is read beside its bytes, which stay as they are, and its end waits."""
+    def __init__(
+        self, exchange: Exchange, prepared: Prepared, client: ClientStream, *, keeps: bool, judged: bool
+    ) -> None:
+        """`keeps`: the answer is read beside its bytes, which stay as they are, and its end waits. `judged`:
+        what ends before anything of it has gone out must be an answer; a vendor's own word is taken."""
         job = exchange.job
         self.ended = False
         self.failure: ApiError | None = None
@@ -47,6 +51,7 @@ class Passthrough:
         self._sent = 0
         self._prepared = prepared
         self._keeps = keeps
+        self._judged = judged
         self._framed = job.framing == "sse"
         self._tap: Tap = job.surface.tap(job.settings.limits.event)
         self._mender = job.surface.mender() if job.surface.mender is not None else None
@@ -79,6 +84,8 @@ class Passthrough:
         if opening is not None and not self._is_stream():
             self._write_one_document(opening)
             return
+        if opening is not None:
+            self._judge(opening.end())
         self._settle()
         if self._tap.complete and (self._framed or self._is_whole_array()):
             if self._buffer:
@@ -181,6 +188,7 @@ class Passthrough:
             events = self._opening.read(piece)
             self._opening_events += events
             if begins(events):
+                self._judge(events)
                 break
         else:
             return
@@ -191,6 +199,14 @@ class Passthrough:
         if job.surface.client.asked_model is not None:
             held = job.surface.client.asked_model.in_opening(held, job.model)
         self._take(held)
+
+    def _judge(self, events: list[Event]) -> None:
+        """Nothing of it has gone out. Raises NoAnswer where it ends, and answers nothing."""
+        if not self._judged or not events or type(events[-1]) is not Finish:
+            return
+        if events[-1] not in self._opening_events:
+            self._opening_events += events
+        accept(fold(self._opening_events), asked(self._exchange))
 
     def _take(self, data: bytes) -> None:
         self._tap.feed(data)

@@ -11,8 +11,9 @@ from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.streams.feeder import STREAM_TIMES, begins, room_left, signed, usage_source
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Response, Usage
-from wireglot.ir.stream import Event, Failure, Finish, Folding, Start, UsageReport
+from wireglot.ir.outcome import Response
+from wireglot.ir.stream import Event, Failure, Finish, Folding, Start, fold, unfold
+from wireglot.ir.verdict import INTERRUPTIONS, NoAnswer, Watch, accept
 from wireglot.providers.aliases import EventRestorer
 
 
@@ -44,7 +45,8 @@ class Translation:
         self._buffer: list[Event] = []
         """Events that promise an answer and are none yet."""
         self._begun = False
-        self._usage: Usage | None = None
+        self._request = prepared.request
+        self._watch = Watch(self._request, leaves_out=exchange.job.surface.client.leaves_out_calls)
         self._folding = Folding() if keeps else None
         self._pending: Finish | None = None
 
@@ -66,7 +68,8 @@ class Translation:
 
     def abandon(self) -> None:
         if not self.ended:
-            self._exchange.record.used(self._usage, usage_source(self._usage, False))
+            usage = self._watch.usage
+            self._exchange.record.used(usage, usage_source(usage, False))
 
     def events(self, events: list[Event]) -> None:
         """Events that came by another way than the wire (an answer that was not streamed)."""
@@ -75,7 +78,12 @@ class Translation:
     def _take(self, events: list[Event]) -> None:
         if self.ended:
             return
+        watch = self._watch
+        came = events
+        events = watch.pass_on(came)
         if not self._begun:
+            if watch.verdict is not None:
+                events = self._mended(watch, came)
             self._buffer += events
             if not begins(events):
                 return
@@ -83,10 +91,8 @@ class Translation:
             events, self._buffer = self._buffer, []
             if self._exchange.job.surface.client.asked_model is not None:
                 events = [self._as_asked(event) for event in events]
-        for event in events:
-            kind = type(event)
-            if kind is UsageReport or kind is Finish or kind is Start:
-                self._usage = event.usage or self._usage  # type: ignore[union-attr]  # the three that have it
+        if not events:
+            return
         last = events[-1]
         if type(last) is Failure:
             last = Failure(signed(last.error, self._exchange))
@@ -109,6 +115,18 @@ class Translation:
             return event
         return msgspec.structs.replace(event, model=self._exchange.job.model)
 
+    def _mended(self, watch: Watch, came: list[Event]) -> list[Event]:
+        """An answer that has come to its end before anything of it went out: judged as a whole one."""
+        assert watch.verdict is not None
+        if watch.verdict not in INTERRUPTIONS:
+            raise NoAnswer(watch.verdict, watch.usage)
+        watch.verdict = None
+        accepted = accept(fold([*self._buffer, *came]), self._request)
+        places = dialect(self._exchange.job.dialect).places
+        self._exchange.record.lost(answer_located(places, accepted.losses))
+        self._buffer = []
+        return list(unfold(accepted.response))
+
     def response(self) -> Response | None:
         if self._pending is None or self._folding is None:
             return None
@@ -123,7 +141,8 @@ class Translation:
     def _end(self, last: Finish | Failure, data: bytes) -> None:
         self.ended = True
         record = self._exchange.record
-        record.used(self._usage, usage_source(self._usage, type(last) is Finish))
+        usage = self._watch.usage
+        record.used(usage, usage_source(usage, type(last) is Finish or self._watch.verdict is not None))
         if self.writer.losses:
             places = dialect(self._exchange.job.dialect).places
             record.lost(answer_located(places, self.writer.losses))

@@ -1,0 +1,287 @@
+"""Whether an answer is one, judged before a client sees it: whole, or as its events pass.
+
+None are: a call that the model or its server broke, a call that the answer ends inside of, and an answer
+with nothing in it although it says that it ended by itself. Where the limit was reached there may be nothing,
+and a call that was cut off by it is left out: arguments are handed over whole or not at all.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from wireglot.ir.content import Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.errors import ApiError
+from wireglot.ir.loss import Loss
+from wireglot.ir.outcome import Response, Stop, StopReason, Usage
+from wireglot.ir.request import Request
+from wireglot.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start, UsageReport
+
+_AT_LIMIT: Final[frozenset[StopReason]] = frozenset({"length", "context_full"})
+_INTERRUPTED: Final[frozenset[StopReason]] = _AT_LIMIT | {"refused", "paused"}
+_MAY_BE_EMPTY: Final[frozenset[StopReason]] = _INTERRUPTED | {"stop_sequence"}
+
+_MALFORMED: Final = "malformed_tool_call"
+_TRUNCATED: Final = "truncated_tool_call"
+_EMPTY: Final = "empty_answer"
+VERDICTS: Final = frozenset({_MALFORMED, _TRUNCATED, _EMPTY})
+"""Codes of errors that say what is wrong with an answer, and nothing about whether its server is well."""
+
+CUT: Final = ApiError("server", "the answer ended inside a tool call", status=502, code=_TRUNCATED)
+CUT_BY_LIMIT: Final = ApiError(
+    "invalid_request",
+    "the answer reached its token limit inside a tool call: ask for more tokens",
+    status=400,
+    code=_TRUNCATED,
+)
+"""Of a stream that has told the beginning of the call. The same request would be cut again."""
+CUT_BY_FILTER: Final = ApiError(
+    "content_policy", "the answer was stopped inside a tool call", status=400, code=_TRUNCATED
+)
+INTERRUPTIONS: Final = (CUT_BY_LIMIT, CUT_BY_FILTER)
+EMPTY: Final = ApiError("server", "the model ended its answer without one", status=502, code=_EMPTY)
+_LEFT_OUT: Final = "the answer reached its token limit inside the call"
+
+_look_over = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+class NoAnswer(Exception):
+    """What came is no answer, though its status said so. It was paid for: `usage`."""
+
+    def __init__(self, error: ApiError, usage: Usage | None = None) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.usage = usage
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    response: Response
+    losses: tuple[Loss, ...] = ()
+
+
+def malformed(stop: Stop) -> ApiError:
+    """A call that the model broke."""
+    said = f" ({stop.raw})" if stop.raw else ""
+    return ApiError("server", f"the model produced a malformed tool call{said}", status=502, code=_MALFORMED)
+
+
+def is_cut(arguments: str) -> bool:
+    """Whether arguments end before they are whole. What is no JSON for another reason is not cut."""
+    if not arguments or arguments.isspace():
+        return False
+    try:
+        _look_over(arguments)
+    except msgspec.DecodeError as problem:
+        return "truncated" in str(problem)
+    except (ValueError, RecursionError):
+        pass
+    return False
+
+
+def accept(response: Response, request: Request | None, *, may_be_empty: bool = False) -> Accepted:
+    """A whole answer, without calls that its limit cut off. Raises NoAnswer where it is none.
+
+    `request`: what was asked, where it is known. Without it an empty answer may be all there was to say.
+    """
+    stop = response.stop
+    if stop.reason == "malformed_call":
+        raise NoAnswer(malformed(stop), response.usage)
+    content = response.content
+    interrupted = _is_interrupted(stop, response.usage, request)
+    cut = [index for index, part in enumerate(content) if type(part) is ToolCall and _is_cut_call(part)]
+    if content and _is_unbegun(content[-1]) and (interrupted or not stop.raw):
+        cut.append(len(content) - 1)
+    if cut and not interrupted:
+        raise NoAnswer(CUT, response.usage)
+    losses: tuple[Loss, ...] = ()
+    if cut:
+        response = _without(response, cut)
+        losses = tuple(
+            Loss(f"$.content[{index}]", "tool_call.arguments", "dropped", _LEFT_OUT) for index in cut
+        )
+    elif not (may_be_empty or any(map(_says, content)) or _may_be_empty(stop, interrupted, request)):
+        raise NoAnswer(EMPTY, response.usage)
+    return Accepted(response, losses)
+
+
+def _is_cut_call(call: ToolCall) -> bool:
+    return call.kind == "function" and is_cut(call.arguments)
+
+
+def _is_unbegun(part: Part) -> bool:
+    """A call without arguments is whole only where the answer goes on behind it or says that it has ended."""
+    return type(part) is ToolCall and part.kind == "function" and not part.arguments.strip()
+
+
+def _without(response: Response, cut: list[int]) -> Response:
+    content = tuple(part for index, part in enumerate(response.content) if index not in cut)
+    return msgspec.structs.replace(response, content=content, stop=_told(response.stop))
+
+
+def _told(stop: Stop) -> Stop:
+    """Why an answer was interrupted, where only its numbers say that it was."""
+    return stop if stop.reason in _INTERRUPTED else Stop("length")
+
+
+def _says(part: Part) -> bool:
+    """Whether anybody finds something in it. Thoughts alone answer nothing."""
+    match part:
+        case Text():
+            return bool(part.text)
+        case Reasoning():
+            return False
+        case _:
+            return True
+
+
+def _is_interrupted(stop: Stop, usage: Usage | None, request: Request | None) -> bool:
+    """Whether the model was not done: by its own word, or by the numbers, as some servers say `tool_calls` or
+    `stop` at the limit."""
+    if stop.reason in _INTERRUPTED:
+        return True
+    most = request.max_tokens if request is not None else None
+    return most is not None and usage is not None and usage.total_output >= most > 0
+
+
+def _may_be_empty(stop: Stop, interrupted: bool, request: Request | None) -> bool:
+    if interrupted or stop.reason in _MAY_BE_EMPTY or request is None:
+        return True
+    # Not every dialect tells a stop sequence apart from an end.
+    return stop.reason == "end" and (bool(request.stop) or _ends_in_result(request))
+
+
+def _ends_in_result(request: Request) -> bool:
+    """Whether the model was told what its tools did: it may have nothing to add."""
+    for message in reversed(request.messages):
+        if message.role == "assistant":
+            return False
+        if any(type(part) is ToolResult for part in message.content):
+            return True
+    return False
+
+
+class Watch:
+    """The same of an answer that streams. It is told every event once and keeps little: the arguments of open
+    calls, and whether anything was said.
+
+    A call whose arguments are not whole does not end before it is known why. `leaves_out`: to whom this is
+    told, a call without its end is none (see `PartEnd.cut`); from others the beginning of its arguments
+    cannot be taken back, and the stream fails.
+    """
+
+    __slots__ = ("_arguments", "_held", "_leaves_out", "_request", "_said", "_thoughts", "usage", "verdict")
+
+    def __init__(
+        self, request: Request | None, *, leaves_out: bool = False, may_be_empty: bool = False
+    ) -> None:
+        self.usage: Usage | None = None
+        self.verdict: ApiError | None = None
+        """Why what came is no answer."""
+        self._request = request
+        self._leaves_out = leaves_out
+        self._arguments: dict[int, list[str]] = {}  # of the open calls
+        self._held: dict[int, tuple[PartEnd, bool]] = {}  # whether it is cut, or only has no arguments so far
+        self._thoughts: set[int] = set()
+        self._said = may_be_empty
+
+    def pass_on(self, events: list[Event]) -> list[Event]:
+        """The same list where nothing is wrong with it; a Finish may have become a Failure."""
+        arguments = self._arguments
+        ended = False
+        for event in events:
+            if type(event) is Delta:
+                if event.index in arguments:
+                    arguments[event.index].append(event.text)
+                elif not self._said and event.text and event.index not in self._thoughts:
+                    self._said = True
+            elif type(event) is PartStart:
+                self._open(event)
+            elif type(event) is PartEnd:
+                if event.index in arguments:
+                    ended = True
+            elif type(event) is Finish:
+                self.usage = event.usage or self.usage
+                ended = True
+            elif type(event) is UsageReport or type(event) is Start:
+                self.usage = event.usage or self.usage
+        return self._judged(events) if ended or self._held else events
+
+    def _open(self, start: PartStart) -> None:
+        part = start.part
+        if type(part) is Reasoning:
+            self._thoughts.add(start.index)
+        elif type(part) is ToolCall and part.kind == "function":
+            self._arguments[start.index] = [part.arguments]
+        if not self._said:
+            self._said = _says(part)
+
+    def _judged(self, events: list[Event]) -> list[Event]:
+        """Calls have ended here, or the answer has."""
+        passed: list[Event] = []
+        for event in events:
+            if type(event) is PartStart and self._held:
+                self._release(passed)  # the answer goes on behind a call without arguments: it has none
+            elif type(event) is PartEnd and self._holds(event):
+                continue
+            elif type(event) is Finish:
+                passed += self._last(event)
+                break
+            passed.append(event)
+        return passed
+
+    def _holds(self, end: PartEnd) -> bool:
+        pieces = self._arguments.pop(end.index, None)
+        if pieces is None:
+            return False
+        text = "".join(pieces)
+        if text and not text.isspace():
+            if not is_cut(text):
+                return False
+            self._held[end.index] = (end, True)
+        else:
+            self._held[end.index] = (end, False)
+        return True
+
+    def _release(self, passed: list[Event]) -> None:
+        for index, (end, cut) in list(self._held.items()):
+            if not cut:
+                passed.append(end)
+                del self._held[index]
+
+    def _last(self, finish: Finish) -> list[Event]:
+        stop, request = finish.stop, self._request
+        interrupted = _is_interrupted(stop, self.usage, request)
+        if not interrupted and stop.raw:
+            released: list[Event] = []
+            self._release(released)
+        else:
+            released = self._released_but_last()
+        error: ApiError | None = None
+        if stop.reason == "malformed_call":
+            error = malformed(stop)
+        elif self._held and not interrupted:
+            error = CUT
+        elif self._held and not self._leaves_out:
+            error = CUT_BY_LIMIT if _told(stop).reason in _AT_LIMIT else CUT_BY_FILTER
+        elif not self._said and not _may_be_empty(stop, interrupted, request):
+            error = EMPTY
+        if error is not None:
+            self.verdict = error
+            reports: list[Event] = [UsageReport(finish.usage)] if finish.usage is not None else []
+            return [*released, *reports, Failure(error)]
+        if not self._held:
+            return [*released, finish]
+        if stop.reason not in _INTERRUPTED:
+            finish = msgspec.structs.replace(finish, stop=_told(stop))
+        return [*released, *(PartEnd(index, cut=True) for index in self._held), finish]
+
+    def _released_but_last(self) -> list[Event]:
+        """Only the last call can be one that was cut off before its arguments began."""
+        last = next(reversed(self._held), -1)
+        kept = self._held.pop(last, None)
+        released: list[Event] = []
+        self._release(released)
+        if kept is not None:
+            self._held[last] = kept
+        return released

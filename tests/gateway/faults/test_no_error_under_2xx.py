@@ -1,0 +1,221 @@
+"""What comes under a good status and is no answer: asked for once more, then of the next target, then an error."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.gateway.faults.faults_kit import (
+    BY_NAME,
+    Client,
+    ask,
+    is_complete,
+    line_of,
+    provider,
+    start,
+    told,
+    told_in_stream,
+)
+from tests.laws.strange_answers import ARGUMENTS, CUT, STRANGE, Strange, chat, chat_call, message
+from wireglot.stores.records import UsageQuery
+from wireglot.testing.live_gateway import LiveGateway
+from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+
+Stage = tuple[LiveGateway, ScriptedUpstream, ScriptedUpstream]
+A, C, R, G = (BY_NAME[name] for name in ("anthropic", "openai-chat", "openai-responses", "gemini"))
+SSE = (("content-type", "text/event-stream"),)
+PATIENT = "retry = { base = 0.001, cap = 0.001 }\nbreaker = { consecutive = 1000000, minimum = 1000000 }\n"
+MALFORMED = next(each for each in STRANGE["gemini"] if each.name == "malformed_function_call")
+EMPTY = next(each for each in STRANGE["openai-chat"] if each.name == "nothing at all")
+GOOD = {
+    "gemini": next(each for each in STRANGE["gemini"] if each.name == "plain"),
+    "openai-chat": next(each for each in STRANGE["openai-chat"] if each.name == "plain"),
+}
+CLIENTS = [pytest.param(client, id=client.name) for client in (A, C, R, G)]
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    with ScriptedUpstream() as first, ScriptedUpstream() as second:
+        toml = (
+            provider("google", first, "gemini", PATIENT)
+            + provider("chat", first, "openai-chat", PATIENT)
+            + provider("vendor", first, "openai-chat", PATIENT + "home = true\n")
+            + provider("spare", second, "openai-chat", PATIENT)
+            + '[models]\nalone = "google/m1"\nempty = "chat/m1"\nown = "vendor/m1"\n'
+            + 'chained = ["google/m1", "spare/m1"]\n'
+            + "[limits]\nping = 0.2\n"
+        )
+        with LiveGateway(toml) as gateway:
+            yield gateway, first, second
+
+
+@pytest.fixture(autouse=True)
+def fresh(stage: Stage) -> None:
+    for upstream in stage[1:]:
+        upstream.reset()
+
+
+def whole(*strange: Strange) -> list[Behaviour]:
+    return [Behaviour(body=each.whole) for each in strange]
+
+
+def streamed(*strange: Strange) -> list[Behaviour]:
+    return [Behaviour(pieces=each.frames, headers=SSE) for each in strange]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_malformed_call_is_asked_for_once_more(stage: Stage, client: Client, stream: bool) -> None:
+    """[X6] One paid retry, and the client never hears of the first attempt; the log does, and counts it."""
+    gateway, upstream, _ = stage
+    upstream.next(*(streamed if stream else whole)(MALFORMED, GOOD["gemini"]))
+    answered = ask(gateway, client, "alone", stream=stream)
+    assert answered.status == 200
+    assert b"there" in answered.body
+    assert b"MALFORMED" not in answered.body
+    line = line_of(gateway, answered.headers["x-wireglot-request-id"])
+    assert (line["outcome"], line["attempts"]) == ("ok", 2)
+    assert line["notes"] == ["google/m1: the model produced a malformed tool call (MALFORMED_FUNCTION_CALL)"]
+    assert (line["tokens"]["input"], line["tokens"]["output"]) == (14, 10)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_second_malformed_call_is_an_error(stage: Stage, client: Client, stream: bool) -> None:
+    """[X6] Never under 2xx, never in the log as ok, and not paid for a third time."""
+    gateway, upstream, _ = stage
+    upstream.next(*(streamed if stream else whole)(MALFORMED, MALFORMED, GOOD["gemini"]))
+    answered = ask(gateway, client, "alone", stream=stream)
+    assert answered.status == 502
+    said = told(client, answered)
+    assert "malformed tool call" in said.message
+    if client.family in "CR":
+        assert (said.type, said.code) == ("server_error", "malformed_tool_call")
+    assert len(upstream.requests) == 2
+    line = line_of(gateway, answered.headers["x-wireglot-request-id"])
+    assert (line["outcome"], line["status"], line["attempts"]) == ("error", 502, 2)
+    assert (line["tokens"]["input"], line["tokens"]["output"]) == (14, 10)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_after_two_of_them_the_next_target_is_asked(stage: Stage, client: Client, stream: bool) -> None:
+    """[X6] The chain goes on as after any other failure."""
+    gateway, first, second = stage
+    told_as = streamed if stream else whole
+    first.next(*told_as(MALFORMED, MALFORMED))
+    second.next(*told_as(GOOD["openai-chat"]))
+    answered = ask(gateway, client, "chained", stream=stream)
+    assert answered.status == 200
+    assert b"there" in answered.body
+    line = line_of(gateway, answered.headers["x-wireglot-request-id"])
+    assert (line["outcome"], line["route"], line["attempts"]) == ("ok", "spare/m1", 3)
+    assert line["fallbacks"] == ["google/m1"]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_an_empty_answer_to_a_user_is_none(stage: Stage, client: Client, stream: bool) -> None:
+    """[X6] Also where it would pass through, since that upstream is no vendor's own."""
+    gateway, upstream, _ = stage
+    upstream.next(*(streamed if stream else whole)(EMPTY, EMPTY))
+    answered = ask(gateway, client, "empty", stream=stream)
+    assert answered.status == 502
+    assert "without one" in told(client, answered).message
+
+
+TOOL_TURNS: list[dict[str, Any]] = [
+    {"role": "user", "content": "clean up"},
+    {"role": "assistant", "content": None, **chat_call(ARGUMENTS)},
+    {"role": "tool", "tool_call_id": "call_1", "content": "done"},
+]
+
+
+def test_an_empty_answer_to_a_tool_result_is_one(stage: Stage) -> None:
+    """[X6] The model has nothing to add to what its tool has done."""
+    gateway, upstream, _ = stage
+    upstream.next(*whole(EMPTY))
+    answered = ask(gateway, C, "empty", messages=TOOL_TURNS)
+    assert (answered.status, answered.body) == (200, EMPTY.whole)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_vendors_own_word_is_taken_as_it_is(stage: Stage, stream: bool) -> None:
+    """[X6] Never judged, never paid for again: its clients know what its servers say."""
+    gateway, upstream, _ = stage
+    upstream.next(*(streamed if stream else whole)(EMPTY))
+    answered = ask(gateway, C, "own", stream=stream)
+    assert (answered.status, answered.body) == (200, EMPTY.stream if stream else EMPTY.whole)
+    assert len(upstream.requests) == 1
+
+
+def test_what_passes_through_and_is_an_answer_keeps_its_bytes(stage: Stage) -> None:
+    """[X6] Judging costs no byte."""
+    gateway, upstream, _ = stage
+    for strange in STRANGE["openai-chat"]:
+        if strange.fate == "answer":
+            upstream.next(*whole(strange), *streamed(strange))
+            assert ask(gateway, C, "empty").body == strange.whole, strange.name
+            assert ask(gateway, C, "empty", stream=True).body == strange.stream, strange.name
+
+
+BEGUN = message("", "failed", "calls", [{"type": "text", "text": "Well: "}])
+CUT_LATER = chat("", "failed", None, {"content": "Well, ", **chat_call(CUT)})
+
+
+@pytest.mark.parametrize("client", [A, R, G], ids=["anthropic", "openai-responses", "gemini"])
+def test_once_a_stream_has_begun_it_ends_in_its_own_error(stage: Stage, client: Client) -> None:
+    """[X7] `[DONE]` inside an open call: what went out stays, and nobody takes the rest for a call."""
+    gateway, upstream, _ = stage
+    gate = threading.Event()
+    upstream.next(Behaviour(pieces=CUT_LATER.frames, headers=SSE, after=3, gate=gate))
+    call = start(gateway, client, "empty", stream=True)
+    begun = call.until(b"Well")
+    gate.set()
+    rest = call.rest()
+    answered = type(rest)(rest.status, rest.headers, begun + rest.body, rest.whole)
+    assert "inside a tool call" in told_in_stream(client, answered).message
+    assert len(upstream.requests) == 1
+    line = line_of(gateway, answered.headers["x-wireglot-request-id"])
+    assert (line["outcome"], line["error"]["code"]) == ("error", "truncated_tool_call")
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_after_a_keep_alive_another_attempt_may_follow(stage: Stage, client: Client) -> None:
+    """[X6] The status is spent, but nothing of an answer has gone out."""
+    gateway, upstream, _ = stage
+    slow = [Behaviour(pieces=each.frames, headers=SSE, delay=0.5) for each in (MALFORMED, GOOD["gemini"])]
+    upstream.next(*slow)
+    answered = ask(gateway, client, "alone", stream=True)
+    assert is_complete(client, answered)
+    assert b"there" in answered.body
+    assert len(upstream.requests) == 2
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_after_a_keep_alive_the_error_is_told_in_the_stream(stage: Stage, client: Client) -> None:
+    """[X6] In the dialect's own form."""
+    gateway, upstream, _ = stage
+    upstream.next(*[Behaviour(pieces=MALFORMED.frames, headers=SSE, delay=0.5) for _ in range(2)])
+    answered = ask(gateway, client, "alone", stream=True)
+    assert answered.status == 200
+    assert b"malformed tool call" in answered.body
+    assert not is_complete(client, answered)
+
+
+def test_the_ledger_counts_what_was_paid_for_nothing(stage: Stage) -> None:
+    """[X6] Two attempts, one row, and an outcome that is not ok."""
+    gateway, upstream, _ = stage
+    upstream.next(*whole(MALFORMED, MALFORMED))
+    answered = ask(gateway, C, "alone")
+    identifier = answered.headers["x-wireglot-request-id"]
+    state = gateway.process.state
+    assert gateway.call(state.ledger.flush(10))
+    rows = gateway.call(state.engine.ledger.rows(UsageQuery(), limit=1000))
+    row = next(row for row in rows if row.id == identifier)
+    assert (row.outcome, row.status, row.attempts, row.source) == ("error", 502, 2, "provider")
+    assert (row.input, row.output) == (14, 10)

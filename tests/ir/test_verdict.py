@@ -1,0 +1,171 @@
+"""What is an answer, what is none, and what of one is handed over."""
+
+from __future__ import annotations
+
+import pytest
+
+from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.outcome import Response, Stop, StopReason, Usage, added
+from wireglot.ir.request import Request
+from wireglot.ir.stream import Failure, Finish, PartEnd, PartStart, check, fold, unfold
+from wireglot.ir.verdict import CUT, CUT_BY_FILTER, CUT_BY_LIMIT, EMPTY, NoAnswer, Watch, accept, is_cut
+
+USER = Message("user", (Text("clean up"),))
+ASKED = Request("m", (USER,))
+WHOLE = ToolCall("c1", "f", '{"a": "b"}')
+BROKEN = ToolCall("c2", "g", '{"a": "b')
+BARE = ToolCall("c3", "h", "")
+
+
+def answer(reason: StopReason, *content: Part, raw: str = "said", usage: Usage | None = None) -> Response:
+    return Response("r", "m", content, Stop(reason, raw, "x"), usage)
+
+
+def verdict(response: Response, request: Request | None = ASKED) -> object:
+    """What becomes of a whole answer: its parts, or the error."""
+    try:
+        return accept(response, request).response.content
+    except NoAnswer as failed:
+        return failed.error
+
+
+def streamed(response: Response, request: Request | None = ASKED, *, leaves_out: bool = True) -> object:
+    watch = Watch(request, leaves_out=leaves_out)
+    events = [passed for event in unfold(response) for passed in watch.pass_on([event])]
+    list(check(events))
+    last = events[-1]
+    if type(last) is Failure:
+        assert watch.verdict == last.error
+        return last.error
+    assert watch.verdict is None
+    return fold(events).content
+
+
+def both(response: Response, request: Request | None = ASKED) -> object:
+    """Whole or streamed, it is the same answer."""
+    found = verdict(response, request)
+    assert streamed(response, request) == found
+    return found
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": "b', '{"a": 1', "{", '{"a": {"b": 1}', '{"a": tru', '[1, "', '{"a":']
+)
+def test_arguments_that_end_too_early_are_cut(text: str) -> None:
+    """[X7] By their syntax alone."""
+    assert is_cut(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "  ", "{}", '{"a": 1}', "oops", '{"a": 1]', '{"a": 1}}', "null", "\ud800"]
+)
+def test_what_is_whole_or_broken_otherwise_is_not_cut(text: str) -> None:
+    """[X7] Others mend or wrap it."""
+    assert not is_cut(text)
+
+
+def test_an_answer_with_something_in_it_is_one() -> None:
+    for part in (Text("hi"), WHOLE, BARE):
+        assert both(answer("end", part)) == (part,)
+
+
+def test_nothing_is_no_answer_to_a_user() -> None:
+    """[X6] Whatever stands around it."""
+    for content in ((), (Text(""),), (Reasoning("hm"),)):
+        assert both(answer("end", *content)) == EMPTY
+    assert both(answer("other", raw="")) == EMPTY
+    assert both(answer("tool_calls")) == EMPTY
+
+
+@pytest.mark.parametrize("reason", ["length", "context_full", "refused", "paused", "stop_sequence"])
+def test_nothing_is_legal_where_the_reason_says_why(reason: StopReason) -> None:
+    """[X6] The limit, a refusal, a pause, a stop sequence."""
+    assert both(answer(reason)) == ()
+
+
+def test_nothing_is_legal_behind_the_result_of_a_tool() -> None:
+    """[X6] Also where the client has put something beside the result."""
+    turns = (USER, Message("assistant", (WHOLE,)), Message("user", (ToolResult("c1", (Text("done"),)),)))
+    assert both(answer("end"), Request("m", turns)) == ()
+    assert both(answer("end"), Request("m", (*turns, Message("user", (Text("</tool>"),))))) == ()
+    assert both(answer("end"), Request("m", (*turns, Message("assistant", (Text("ok"),)), USER))) == EMPTY
+
+
+def test_tokens_spent_on_thinking_up_to_the_limit_are_legal() -> None:
+    """[X6] Though the server says that the model stopped by itself."""
+    spent = answer("end", Reasoning("hm"), usage=Usage(output=0, reasoning=64))
+    assert both(spent, Request("m", (USER,), max_tokens=64)) == (Reasoning("hm"),)
+    assert both(spent, Request("m", (USER,), max_tokens=65)) == EMPTY
+
+
+def test_a_client_with_stop_sequences_may_get_nothing() -> None:
+    """[X6] Not every dialect tells them apart from an end."""
+    assert both(answer("end"), Request("m", (USER,), stop=("STOP",))) == ()
+
+
+def test_a_malformed_call_is_no_answer_whatever_else_was_said() -> None:
+    """[X6] The reason names it."""
+    found = both(answer("malformed_call", Text("well"), raw="MALFORMED_FUNCTION_CALL"))
+    assert getattr(found, "code", "") == "malformed_tool_call"
+
+
+@pytest.mark.parametrize("reason", ["end", "tool_calls", "other"])
+def test_a_cut_call_is_no_answer(reason: StopReason) -> None:
+    """[X7] Nor are the calls beside it: nobody knows what else is missing."""
+    assert both(answer(reason, WHOLE, BROKEN)) == CUT
+
+
+@pytest.mark.parametrize("reason", ["length", "context_full", "refused"])
+def test_a_call_that_was_interrupted_is_left_out(reason: StopReason) -> None:
+    """[X7] What was whole before stays; in a whole answer the loss is told."""
+    assert both(answer(reason, Text("well"), WHOLE, BROKEN)) == (Text("well"), WHOLE)
+    assert both(answer(reason, BARE)) == ()
+    (loss,) = accept(answer(reason, WHOLE, BROKEN), ASKED).losses
+    assert (loss.path, loss.feature, loss.action) == ("$.content[1]", "tool_call.arguments", "dropped")
+
+
+def test_a_cut_by_the_numbers_is_told_as_one() -> None:
+    """[X7] Some servers say that they call a tool when the limit was reached."""
+    told = accept(answer("tool_calls", BROKEN, usage=Usage(output=16)), Request("m", (USER,), max_tokens=16))
+    assert (told.response.content, told.response.stop.reason) == ((), "length")
+
+
+def test_a_call_without_arguments_is_whole_where_the_answer_says_that_it_ended() -> None:
+    """[X7] Or where it goes on behind it."""
+    assert both(answer("tool_calls", BARE, BARE)) == (BARE, BARE)
+    assert both(answer("length", BARE, WHOLE)) == (BARE, WHOLE)
+    assert both(answer("tool_calls", BARE, raw="")) == CUT
+
+
+def test_what_has_been_told_in_pieces_cannot_be_taken_back() -> None:
+    """[X7] Then the stream fails, and says why."""
+    assert streamed(answer("length", BROKEN), leaves_out=False) == CUT_BY_LIMIT
+    assert streamed(answer("refused", BROKEN), leaves_out=False) == CUT_BY_FILTER
+    assert streamed(answer("end", BROKEN), leaves_out=False) == CUT
+
+
+def test_the_end_of_a_cut_call_waits_until_it_is_known_why() -> None:
+    """[X7] No writer may close it before."""
+    watch = Watch(ASKED, leaves_out=True)
+    *events, finish = unfold(answer("length", BROKEN))
+    assert not [event for event in watch.pass_on(events) if type(event) is PartEnd]
+    end, last = watch.pass_on([finish])
+    assert end == PartEnd(0, cut=True)
+    assert type(last) is Finish
+
+
+def test_events_of_a_good_answer_pass_as_the_same_list() -> None:
+    """Nothing is made anew where nothing is wrong."""
+    watch = Watch(ASKED)
+    events = list(unfold(answer("end", Text("hi"))))
+    assert watch.pass_on(events[:-1]) == events[:-1]
+    texts = [event for event in events if type(event) is not PartStart][:1]
+    assert watch.pass_on(texts) is texts
+
+
+def test_two_accounts_become_one() -> None:
+    """[X6] What was paid for nothing is counted with the rest."""
+    assert added(Usage(input=1, output=2), Usage(input=3, cache_read=4, reasoning=5)) == Usage(
+        input=4, cache_read=4, output=2, reasoning=5
+    )
+    assert added(None, Usage(input=1)) == Usage(input=1)

@@ -1,0 +1,165 @@
+"""An answer is one: 2xx means that the vendor's SDK finds an answer, and cut arguments never reach a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.gateway.faults.faults_kit import BY_NAME, Answered, ask, every_dialect, model_at
+from tests.laws.cases import MAIN
+from tests.laws.sdks import RESPONSES, STREAMS, Failed, Understood
+from tests.laws.strange_answers import (
+    ARGUMENTS,
+    CUT_STREAMS,
+    STRANGE,
+    TOOL,
+    Strange,
+    call_item,
+    chat,
+    chat_call,
+    message,
+    response,
+    tool_use,
+)
+from wireglot import StreamTranslator, translate_response
+from wireglot.dialects.registry import DialectName, dialect
+from wireglot.testing.canonical import canonical_arguments
+from wireglot.testing.live_gateway import LiveGateway
+from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from wireglot.wire.json import decode
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+Stage = tuple[LiveGateway, ScriptedUpstream]
+SSE = (("content-type", "text/event-stream"),)
+EVERY_PAIR = [pytest.param(client, source, id=f"{source}-to-{client}") for client in MAIN for source in MAIN]
+TRANSLATED = [
+    pytest.param(source, target, id=f"{source}-to-{target}")
+    for source in MAIN
+    for target in MAIN
+    if source != target
+]
+TOLD_IN_PIECES = ("anthropic", "openai-chat")
+"""Whose streams cannot take back the beginning of a call."""
+WHOLE_CALL = (TOOL, canonical_arguments(ARGUMENTS))
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    """Upstreams that are no vendor's own, each asked once."""
+    with ScriptedUpstream() as upstream, LiveGateway(every_dialect(upstream)) as gateway:
+        yield gateway, upstream
+
+
+def found(client: str, answered: Answered, stream: bool) -> Understood | None:
+    """What the vendor's SDK finds; None where it reports an error."""
+    if answered.status != 200:
+        return None
+    try:
+        return STREAMS[client](answered.body) if stream else RESPONSES[client](decode(answered.body))
+    except Failed:
+        return None
+
+
+def holds(client: str, source: str, strange: Strange, understood: Understood | None, stream: bool) -> bool:
+    if stream and client == source and understood not in (None, Understood("", "", ())):
+        return True  # what passes through in its own dialect is judged until it has begun
+    if strange.fate == "answer":
+        return understood is not None
+    if strange.fate == "interrupted":
+        may_fail = stream and client in TOLD_IN_PIECES
+        return (may_fail and understood is None) or (understood is not None and not understood.calls)
+    return understood is None
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(("client", "source"), EVERY_PAIR)
+def test_2xx_means_that_the_vendors_sdk_finds_an_answer(
+    stage: Stage, client: str, source: str, stream: bool
+) -> None:
+    """[X6] Or a legal reason why there is none; everything else is an error, in its status or its stream."""
+    gateway, upstream = stage
+    broken: list[str] = []
+    for strange in STRANGE[source]:
+        upstream.reset()
+        upstream.next(
+            Behaviour(pieces=strange.frames, headers=SSE) if stream else Behaviour(body=strange.whole)
+        )
+        answered = ask(gateway, BY_NAME[client], model_at(source), stream=stream)
+        understood = found(client, answered, stream)
+        if not holds(client, source, strange, understood, stream):
+            broken.append(f"{strange.name}: {answered.status} {understood} {answered.body[-300:]!r}")
+    assert not broken, "\n".join(broken)
+
+
+def streamed(data: bytes, source: DialectName, target: DialectName) -> Understood | None:
+    translator = StreamTranslator(source=source, target=target)
+    try:
+        return STREAMS[target](translator.feed(data) + translator.close())
+    except Failed:
+        return None
+
+
+def is_safe(understood: Understood | None) -> bool:
+    return understood is None or all(call == WHOLE_CALL for call in understood.calls)
+
+
+def answers_cut_at(source: str, at: int) -> list[Strange]:
+    """Every way to end an answer whose call has only so many letters of its arguments."""
+    text = ARGUMENTS[:at]
+    match source:
+        case "openai-chat":
+            ends: list[Any] = [None, "length", "refused", *(["calls", "end"] if at else [])]
+            return [chat(str(end), "failed", end, chat_call(text)) for end in ends]
+        case "openai-responses":
+            made = [response("incomplete", "answer", "length", [call_item(text, "incomplete")])]
+            return [*made, response("completed", "failed", "calls", [call_item(text)])] if at else made
+        case "anthropic":
+            ends = ["calls", "end", "length", "refused"] if at else []
+            return [message(end, "failed", end, [tool_use()], text) for end in ends]
+    return []
+
+
+@pytest.mark.parametrize(("source", "target"), TRANSLATED)
+def test_cut_arguments_never_reach_a_tool_however_the_stream_ends(
+    source: DialectName, target: DialectName
+) -> None:
+    """[X7] Whatever the terminal frame says, a call is handed over whole or not at all."""
+    broken = [
+        f"{each.name} at {at}"
+        for at in range(len(ARGUMENTS))
+        for each in answers_cut_at(source, at)
+        if not is_safe(streamed(each.stream, source, target))
+    ]
+    broken += [
+        each.name for each in CUT_STREAMS[source] if not is_safe(streamed(each.stream, source, target))
+    ]
+    assert not broken, broken
+
+
+@pytest.mark.parametrize(("source", "target"), TRANSLATED)
+def test_cut_arguments_never_reach_a_tool_wherever_the_bytes_end(
+    source: DialectName, target: DialectName
+) -> None:
+    """[X7] A connection that breaks, in any byte of the frames that bring a call."""
+    (call,) = [each for each in STRANGE[source] if each.name == "call"]
+    data = call.stream
+    whole = streamed(data, source, target)
+    assert whole is not None
+    for at in range(0, len(data), 3):
+        understood = streamed(data[:at], source, target)
+        assert understood is None or understood == whole, at
+
+
+@pytest.mark.parametrize(("source", "target"), TRANSLATED)
+def test_cut_arguments_never_reach_a_tool_in_a_whole_answer(source: DialectName, target: DialectName) -> None:
+    """[X7] Nor where the limit cut them: then the answer says so, and the call is left out."""
+    if source not in ("openai-chat", "openai-responses"):
+        pytest.skip("arguments are objects there")
+    for at in range(len(ARGUMENTS)):
+        for each in answers_cut_at(source, at):
+            body = translate_response(each.whole, source=source, target=target).value
+            if dialect(target).parse_error(body) is None:
+                assert is_safe(RESPONSES[target](body)), f"{each.name} at {at}"
