@@ -54,6 +54,11 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
         text = "\x1f".join((self.seed, prefix, *material)).encode("utf-8", "replace")
         return f"{prefix}_{_MINT_MARK}{hashlib.blake2b(text, digest_size=_MINT_BYTES).hexdigest()}"
 
+    def lasting_id(self, prefix: str, *material: str) -> str:
+        """An id in what a client sends again with every turn: the same in each request, as the place of what
+        it names is. Another one would make another prompt of it, which no cache knows."""
+        return msgspec.structs.replace(self, seed="").new_id(prefix, *material)
+
     def origin(self, dialect: str, model: str = "") -> Origin:
         """The stamp for opaque values read from the upstream of this context."""
         return Origin(dialect, self.provider, self.model or model, self.account)

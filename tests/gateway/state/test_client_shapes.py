@@ -6,6 +6,7 @@ that demands its state. The doubles note whatever does not come back as a native
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from tests.gateway.state.client_shapes import SHAPES
 from tests.gateway.state.doubles import Double
 from tests.gateway.state.driver_conversation import UPSTREAMS, VARIANTS, Conversation, House
+from wireglot.wire.json import encode
 
 CLAUDES = ("claude", "claude-adaptive", "claude-interleaved")
 OWN = {("codex-stripped", "openai")} | {
@@ -36,6 +38,16 @@ def assert_all_came_back(double: Double) -> None:
     assert double.minted
 
 
+def assert_old_turns_stay(double: Double) -> None:
+    """[prefix] What was sent once is sent again to the byte, with more behind it."""
+    for before, after in pairwise(request.body for request in double.requests):
+        for head in ("system", "instructions", "systemInstruction", "tools"):
+            assert encode(before.get(head)) == encode(after.get(head))
+        place = next(name for name in ("messages", "input", "contents") if name in before)
+        old = before[place]
+        assert encode(old) == encode(after[place][: len(old)])
+
+
 @pytest.mark.parametrize(("shape", "upstream"), PAIRS)
 def test_every_provider_gets_its_state_back_from_every_client(
     tmp_path: Path, shape: str, upstream: str
@@ -46,6 +58,7 @@ def test_every_provider_gets_its_state_back_from_every_client(
         talk.turns(TURNS)
         assert_all_came_back(house.doubles[upstream])
         assert len(house.doubles[upstream].requests) == TURNS
+        assert_old_turns_stay(house.doubles[upstream])
 
 
 @pytest.mark.parametrize(("shape", "upstream"), OTHERS)
@@ -55,6 +68,7 @@ def test_other_families_get_theirs_too(tmp_path: Path, shape: str, upstream: str
         talk = Conversation(house, shape, upstream)
         talk.turns(TURNS)
         assert_all_came_back(house.doubles[upstream])
+        assert_old_turns_stay(house.doubles[upstream])
 
 
 @pytest.mark.parametrize(("shape", "upstream"), PAIRS)
@@ -74,3 +88,4 @@ def test_state_is_there_after_a_restart_and_in_another_worker(
             house.gateway = first
         talk.turns(1)
         assert_all_came_back(house.doubles[upstream])
+        assert_old_turns_stay(house.doubles[upstream])

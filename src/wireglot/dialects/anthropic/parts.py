@@ -142,7 +142,8 @@ class BlockParser:
             told = {None: (), "": (call_text(value or {}),)}.get(
                 self._response_id, (self._response_id or "",)
             )
-            identifier = self._context.new_id(self._context.call_prefix, *told, str(self._calls), name)
+            made = self._context.lasting_id if self._response_id is None else self._context.new_id
+            identifier = made(self._context.call_prefix, *told, str(self._calls), name)
         return ToolCall(
             identifier,
             name,

@@ -127,7 +127,7 @@ class PartParser:
     def mint(self, name: str, arguments: str) -> str:
         context, ordinal = self.context, str(self.calls)
         if self.origin is None:
-            return context.new_id(context.call_prefix, ordinal, name)
+            return context.lasting_id(context.call_prefix, ordinal, name)
         return context.new_id(context.call_prefix, self.response_id, ordinal, name, arguments)
 
     def _inline(self, part: Fields) -> Part:

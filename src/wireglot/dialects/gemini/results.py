@@ -70,7 +70,7 @@ class ResultParser:
         if given:
             return given
         form["id"] = "absent"
-        return self._context.new_id(self._context.call_prefix, "result", str(self._count), name)
+        return self._context.lasting_id(self._context.call_prefix, "result", str(self._count), name)
 
 
 def call_id(call: Fields) -> str:

@@ -162,7 +162,7 @@ class Conversation:
         self._messages.append(Message("assistant", tuple(parts), name, extra))
 
     def _mint(self, name: str) -> str:
-        return self._context.new_id(self._context.call_prefix, str(self._ordinal), name)
+        return self._context.lasting_id(self._context.call_prefix, str(self._ordinal), name)
 
     def _call(self, call: ToolCall, parts: list[Part]) -> None:
         self._ordinal += 1

@@ -33,7 +33,7 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.errors import UpstreamFault
+from wireglot.ir.errors import ClientFault, UpstreamFault
 from wireglot.wire.json import encode_text
 
 _MESSAGE_KEYS = frozenset({"type", "id", "role", "status", "phase", "content"})
@@ -236,7 +236,8 @@ def parse_call(item: Fields, context: Context, *material: str) -> ToolCall:
         raise item.wrong("name", "the name of a tool")
     identifier = item.text_or("call_id")
     if not identifier:
-        identifier = item.text_or("id") or context.new_id(context.call_prefix, *material, name)
+        made = context.lasting_id if item.fault is ClientFault else context.new_id
+        identifier = item.text_or("id") or made(context.call_prefix, *material, name)
         form["call_id"] = item.value.get("call_id", "absent")
     return ToolCall(
         identifier,

@@ -67,7 +67,7 @@ def fit(
     if in_pieces:
         messages = join_pieces(messages, limits, context, dialect, losses=losses, trail=trail)
     messages = repair_pairs(
-        messages, losses, trail, lambda call_id, ordinal: context.new_id("call", call_id, str(ordinal))
+        messages, losses, trail, lambda call_id, ordinal: context.lasting_id("call", call_id, str(ordinal))
     )
     if messages is not request.messages:
         request = msgspec.structs.replace(request, messages=messages)

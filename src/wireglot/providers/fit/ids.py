@@ -29,7 +29,7 @@ def fit_call_ids(
             if limits.call_ids == "kimi":
                 wanted = f"functions.{part.name}:{counter}"
             elif limits.call_ids == "positional":
-                wanted = context.new_id(context.call_prefix, str(counter), part.name)
+                wanted = context.lasting_id(context.call_prefix, str(counter), part.name)
             elif (limits.call_id_max and len(part.id) > limits.call_id_max) or (
                 rule is not None and not rule.fullmatch(part.id)
             ):

@@ -224,16 +224,11 @@ def _without_blank(extra: Extra | None) -> Extra | None:
 
 def sign_calls(request: Request, context: Context, losses: list[Loss], trail: Trail) -> Request:
     """Gemini validates a signature on the first call of each step of the current turn. Where the real one is
-    lost or foreign, the documented bypass stands in."""
+    lost or foreign, the documented bypass stands in, and stays there when the turn is an old one: the prompt
+    would begin otherwise from the next question on, and no cache would know it."""
     messages = list(request.messages)
-    current = 0
-    for index, message in enumerate(messages):
-        # A user message with tool results belongs to the current turn, even if text stands behind them.
-        if message.role == "user" and not any(type(part) is ToolResult for part in message.content):
-            current = index
     changed = False
-    for index in range(current, len(messages)):
-        message = messages[index]
+    for index, message in enumerate(messages):
         if message.role != "assistant":
             continue
         position = next((at for at, part in enumerate(message.content) if type(part) is ToolCall), None)

@@ -9,8 +9,8 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.trail import Trail
 from wireglot.providers.limits import Limits
 
-_CONTINUED = "(The conversation continues.)"
 _BEGIN = "Begin."
+"""One word for both: a request of system texts alone goes on as a conversation that the model began."""
 _GO_ON = "Continue from exactly where your last message ended."
 
 
@@ -75,7 +75,7 @@ def fit_ends(
     if limits.starts_with_user and first is not None and messages[first].role == "assistant":
         detail = "a user turn was put before the first answer"
         losses.append(Loss(trail.of(messages[first]), "message.role", "invented", detail))
-        messages = (*messages[:first], Message("user", (Text(_CONTINUED),)), *messages[first:])
+        messages = (*messages[:first], Message("user", (Text(_BEGIN),)), *messages[first:])
     elif limits.starts_with_user and first is None and messages:
         detail = "a user turn was put behind the system text: nobody else had spoken"
         losses.append(Loss("$.messages", "message.role", "invented", detail))
