@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tests.laws.cases import MAIN, all_hold, of_kind, recorded
 from wireglot import translate_request
 from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.registry import dialect, dialect_name
 from wireglot.ir.errors import ClientFault, Unsupported
 from wireglot.testing.fixtures import Case
 from wireglot.testing.strategies.strategies import requests
@@ -52,6 +52,8 @@ PLACES = {
 """Where the turns are, and what stands before them."""
 MARKS = ("cache_control", "prompt_cache_breakpoint")
 MARKS_MOST = 4
+BROUGHT = (b'"tool_search_output"', b'"additional_tools"')
+"""Tools that a conversation brings on its way stand behind those that were there."""
 
 
 def prefixes(body: Body, name: str) -> Iterator[Body]:
@@ -77,7 +79,12 @@ def upstream_view(body: Body, upstream: tuple[str, str | None, str | None], sour
     target, provider, model = upstream
     context = Context(seed=seed)
     value = translate_request(
-        body, source=source, target=target, provider=provider, model=model, context=context
+        body,
+        source=dialect_name(source),
+        target=dialect_name(target),
+        provider=provider,
+        model=model,
+        context=context,
     ).value
     return value["request"] if target == "code-assist" else value
 
@@ -107,7 +114,10 @@ def stays(body: Body, source: str, upstream: tuple[str, str | None, str | None])
         except (Unsupported, ClientFault):
             continue
         for head in heads:
-            assert encode(before.get(head)) == encode(whole.get(head)), head
+            one, other = encode(before.get(head)), encode(whole.get(head))
+            if head == "tools" and any(mark in encode(body) for mark in BROUGHT):
+                one, other = one.rstrip(b"]}"), other[: len(one.rstrip(b"]}"))]
+            assert one == other, head
         old, new = before[turns], whole[turns]
         assert len(old) <= len(new)
         if old and encode(old[-1]) != encode(new[len(old) - 1]):
