@@ -57,7 +57,7 @@ def test_of_two_results_for_one_call_the_later_one_stands():
     (result, _) = sent.value["messages"][2]["content"]
     assert result["content"] == "21 degrees"
     assert [(loss.path, loss.action) for loss in sent.losses if loss.feature == "tool_result.pairing"] == [
-        ("$.messages[2].content[0]", "dropped")
+        ("$.messages[2]", "dropped")
     ]
 
 

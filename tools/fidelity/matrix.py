@@ -16,7 +16,7 @@ from tools.fidelity.request_probes import REQUESTS, hosted_probe, unknown_probe
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import DialectName, dialect, dialect_name
 from wireglot.ir.content import Message, Text, ToolCall, ToolResult
-from wireglot.ir.errors import Unsupported
+from wireglot.ir.errors import ClientFault, Unsupported
 from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.outcome import Response, Stop, Usage
 from wireglot.ir.request import Request
@@ -71,13 +71,19 @@ def grade_request(probe: RequestProbe, client: DialectName, upstream: DialectNam
         body = source.render_request(probe.request, _CONTEXT).value
     except Unsupported:
         return "n/a"
-    if probe.look(source.parse_request(body, _CONTEXT)) != wanted:
+    try:
+        if probe.look(source.parse_request(body, _CONTEXT)) != wanted:
+            return "n/a"
+    except ClientFault:  # it was all that was said
         return "n/a"
     try:
         rendered = crossed_request(body, client, upstream, _MODEL)
     except Unsupported:
         return "refused"
-    parsed = target.parse_request(rendered.value, _CONTEXT)
+    try:
+        parsed = target.parse_request(rendered.value, _CONTEXT)
+    except ClientFault:
+        return _grade(False, rendered.losses, probe.features)
     grade = _grade(probe.look(parsed) == wanted, rendered.losses, probe.features)
     if grade == "approximated" and _comes_back(probe, body, parsed, client, upstream):
         return "side channel"

@@ -230,7 +230,9 @@ def _answer_path(places: Places, path: str, body: dict[str, Any] | None, content
     if body is None:
         own = places.answer.get(name) or places.answer.get(name.partition(".")[0].partition("[")[0])
         return joined(root, own[0]) if own else root
-    return nearest(body, [joined(root, candidate) for candidate in (*candidates, "error")], places.snake)
+    if body.get("error"):  # many answers say that there was none
+        candidates = [*candidates, "error"]
+    return nearest(body, [joined(root, candidate) for candidate in candidates], places.snake)
 
 
 class _OfKind:

@@ -134,6 +134,8 @@ class Foreign(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defa
     dialect: str
     type: str
     value: dict[str, Any]
+    text: str = ""
+    """What it says, in words for everybody else; "": nothing that could be told so."""
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):

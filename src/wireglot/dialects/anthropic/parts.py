@@ -129,7 +129,7 @@ class BlockParser:
             case "document":
                 return parse_media(fields, "document")
             case other:
-                return Foreign(NAME, other, fields.value)
+                return parse_other(fields, other)
 
     def _call(self, fields: Fields) -> ToolCall:
         name = fields.text("name")
@@ -186,7 +186,20 @@ class BlockParser:
             case "tool_reference":
                 return _reference(fields)
             case other:
-                return Foreign(NAME, other, fields.value)
+                return parse_other(fields, other)
+
+
+def parse_other(fields: Fields, kind: str) -> Foreign:
+    value = fields.value
+    return Foreign(NAME, kind, value, _search_result(value) if kind == "search_result" else "")
+
+
+def _search_result(value: dict[str, Any]) -> str:
+    """A search result in words: its title, where it is from, what it says."""
+    content = value.get("content")
+    texts = [block.get("text") for block in content if type(block) is dict] if type(content) is list else []
+    said = [text for text in (value.get("title"), value.get("source"), *texts) if type(text) is str and text]
+    return "\n".join(said)
 
 
 def _reference(fields: Fields) -> ResultPart:

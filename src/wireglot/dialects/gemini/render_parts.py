@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, assert_never
 
+import msgspec
+
 from wireglot.dialects.arguments import declare_arguments, read_arguments
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.envelope import Holder
@@ -201,6 +203,10 @@ class PartRenderer:
                         misplaced = misplaced or bool(media)
                         texts.append(item.text)
                 case Media():
+                    if item.detail:
+                        item = msgspec.structs.replace(item, detail="")
+                        detail = "media in a result have no resolution"
+                        self.losses.append(Loss(f"{place}.detail", "image.detail", "dropped", detail))
                     rendered = render_media(item, place, self.losses)
                     if rendered is None:
                         continue

@@ -27,6 +27,7 @@ _UNNAMED = "unnamed."
 """A file sent as data must have a name. One of these means: it has none."""
 
 Kind = Literal["image", "document", "audio", "video"]
+_DETAILS = frozenset({"auto", "low", "high", "original"})
 _FEATURES: dict[Kind, Feature] = {
     "image": "image",
     "document": "document",
@@ -165,6 +166,9 @@ def _render_image(media: Media, form: dict[str, Any], path: str, losses: list[Lo
         losses.append(Loss(f"{path}.name", "image", "approximated", "images have no name here"))
     if media.detail and "nested" not in form:
         value["detail"] = media.detail
+        if media.detail not in _DETAILS and not form:
+            value["detail"] = "high"
+            losses.append(Loss(f"{path}.detail", "image.detail", "approximated", "sent as high"))
     return value
 
 

@@ -24,6 +24,7 @@ from wireglot.providers.fit.switches import declare_switches
 from wireglot.providers.fit.thinking import fit_thinking, stop_thinking_in_loop, thinks
 from wireglot.providers.fit.tools import fit_tool_choice, fit_tools
 from wireglot.providers.fit.turns import fit_ends, place_system
+from wireglot.providers.fit.words import tell_in_words
 from wireglot.providers.limits import (
     ALL_SAMPLING,
     ALL_SETTINGS,
@@ -59,6 +60,8 @@ def fit(
     if regroup:
         declare_switches(request, dialect, losses, trail)
         request = without_state(request, losses, trail, Foreign in seen.kinds)
+        if Foreign in seen.kinds:
+            request = tell_in_words(request, dialect, losses, trail)
     if Foreign in seen.kinds and (regroup or not limits.midway_tools):
         request = join_declared_tools(request, losses, trail)
     messages = place_system(request.messages, limits, losses, trail)

@@ -24,6 +24,7 @@ from wireglot.ir.content import (
 from wireglot.ir.loss import Action, Feature, Loss, losses_of_extra
 from wireglot.ir.request import Request
 from wireglot.ir.trail import Trail
+from wireglot.providers.fit.words import document_text
 from wireglot.providers.limits import ALL_MEDIA, Limits
 
 SKIP_SIGNATURE = "skip_thought_signature_validator"
@@ -131,6 +132,9 @@ class _PartFitter:
 
     def _media(self, part: Media) -> Part | None:
         if part.kind not in self.limits.media:
+            text = document_text(part)
+            if text is not None:
+                return self._told(part, text)
             self._lose(self.trail.of(part), part.kind, "dropped", "a note stands in its place")
             return Text(f"[{part.kind} left out: this model cannot take it]")
         if self.limits.media_urls:
@@ -139,6 +143,10 @@ class _PartFitter:
             detail = "the provider may not be able to fetch this address"
             self._lose(f"{self.trail.of(part)}.url", part.kind, "approximated", detail)
         return part
+
+    def _told(self, part: Media, text: str, path: str = "") -> Text:
+        self._lose(path or self.trail.of(part), "document", "approximated", "told as text")
+        return Text(text, cache=part.cache)
 
     def _reasoning(self, part: Reasoning) -> Part | None:
         path, signature = self.trail.of(part), part.signature
@@ -187,6 +195,8 @@ class _PartFitter:
         return Reasoning(part.text, extra=Extra("openai-chat", form={"field": field}))
 
     def _result(self, part: ToolResult) -> Part | None:
+        if "document" not in self.limits.media or self.limits.tool_result_media != "inside":
+            part = self._with_documents_told(part)
         if self.limits.tool_result_media == "inside":
             return part
         media = [item for item in part.content if type(item) is Media]
@@ -201,6 +211,19 @@ class _PartFitter:
         self.beside.append(Text(f"[attachment {number}: {kinds} of a tool result]"))
         self.beside.extend(media)
         return msgspec.structs.replace(part, content=tuple(kept))
+
+    def _with_documents_told(self, part: ToolResult) -> ToolResult:
+        """A document of text is text wherever it cannot stay one."""
+        content: list[ResultPart] = []
+        changed = False
+        for number, item in enumerate(part.content):
+            text = document_text(item) if type(item) is Media and item.kind == "document" else None
+            if text is not None and type(item) is Media:
+                content.append(self._told(item, text, f"{self.trail.of(part)}.content[{number}]"))
+                changed = True
+            else:
+                content.append(item)
+        return msgspec.structs.replace(part, content=tuple(content)) if changed else part
 
     def _with_reasoning(self, content: tuple[Part, ...], message: Message) -> tuple[Part, ...]:
         calls = any(type(part) is ToolCall for part in content)

@@ -64,8 +64,8 @@ def survey(messages: tuple[Message, ...]) -> Survey:
                     signed = True
             elif type(part) is ToolResult:
                 for item in part.content:
-                    if type(item) is Media:
-                        kinds.add(Media)
+                    if type(item) is not Text:
+                        kinds.add(type(item))
             elif isinstance(part, Foreign | Reasoning):
                 continue
             if part.cache is not None:

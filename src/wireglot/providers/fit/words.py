@@ -1,0 +1,93 @@
+"""What can be told in words to who does not take it as it is: documents of text, blocks that only one dialect
+knows and that say something (search results)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+import msgspec
+
+from wireglot.ir.content import Foreign, Media, Message, Part, ResultPart, Text, ToolResult
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request
+from wireglot.ir.trail import Trail
+
+_TEXTUAL = frozenset(
+    {
+        "application/javascript",
+        "application/json",
+        "application/toml",
+        "application/x-ndjson",
+        "application/x-sh",
+        "application/x-yaml",
+        "application/xml",
+        "application/yaml",
+    }
+)
+_SUFFIXES = frozenset({"csv", "json", "md", "markdown", "rst", "toml", "tsv", "txt", "xml", "yaml", "yml"})
+
+
+def document_text(media: Media) -> str | None:
+    """A document's words under its name; None for what is no text."""
+    text = media.text
+    if text is None and media.kind == "document" and media.data and _is_textual(media):
+        try:
+            text = base64.b64decode(media.data, validate=True).decode()
+        except (binascii.Error, ValueError):
+            return None
+    if text is None:
+        return None
+    return f"{media.name}\n\n{text}" if media.name else text
+
+
+def _is_textual(media: Media) -> bool:
+    mime = media.mime.partition(";")[0].strip().lower()
+    if mime in ("", "application/octet-stream"):
+        return media.name.rpartition(".")[2].lower() in _SUFFIXES
+    return mime.startswith("text/") or mime in _TEXTUAL
+
+
+def tell_in_words(request: Request, dialect: str, losses: list[Loss], trail: Trail) -> Request:
+    """Parts of other dialects that say something, as text. Those that do not are for renderers to declare."""
+    messages = tuple(_message(message, dialect, losses, trail) for message in request.messages)
+    if all(new is old for new, old in zip(messages, request.messages, strict=True)):
+        return request
+    return msgspec.structs.replace(request, messages=messages)
+
+
+def _message(message: Message, dialect: str, losses: list[Loss], trail: Trail) -> Message:
+    content: list[Part] = []
+    changed = False
+    for part in message.content:
+        new: Part = part
+        if type(part) is Foreign and part.text and part.dialect != dialect:
+            new = _told(part, trail.of(part), losses)
+        elif type(part) is ToolResult:
+            new = _result(part, dialect, trail.of(part), losses)
+        if new is not part:
+            changed = True
+            trail.follow(part, new)
+        content.append(new)
+    if not changed:
+        return message
+    told = Message(message.role, tuple(content), message.name, message.extra)
+    trail.follow(message, told)
+    return told
+
+
+def _result(result: ToolResult, dialect: str, path: str, losses: list[Loss]) -> ToolResult:
+    if not any(type(item) is Foreign and item.text and item.dialect != dialect for item in result.content):
+        return result
+    content: list[ResultPart] = []
+    for number, item in enumerate(result.content):
+        if type(item) is Foreign and item.text and item.dialect != dialect:
+            content.append(_told(item, f"{path}.content[{number}]", losses))
+        else:
+            content.append(item)
+    return msgspec.structs.replace(result, content=tuple(content))
+
+
+def _told(part: Foreign, path: str, losses: list[Loss]) -> Text:
+    losses.append(Loss(path, "foreign_part", "approximated", f"{part.type} of {part.dialect} told as text"))
+    return Text(part.text)

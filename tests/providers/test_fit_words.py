@@ -1,0 +1,122 @@
+"""What is told in words to who does not take it as it is."""
+
+import base64
+
+import pytest
+
+from wireglot import translate_request
+
+OTHERS = ("openai-chat", "openai-responses", "gemini")
+FOUND = {
+    "type": "search_result",
+    "source": "https://example.org/a",
+    "title": "On Alpacas",
+    "content": [{"type": "text", "text": "They hum."}, {"type": "text", "text": "They spit."}],
+    "citations": {"enabled": True},
+}
+CALL = {"type": "tool_use", "id": "toolu_1", "name": "search", "input": {}}
+
+
+def asked(*blocks: dict) -> dict:
+    return {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": list(blocks)}]}
+
+
+def answered(*blocks: dict) -> dict:
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": list(blocks)}
+    return {
+        "model": "m",
+        "max_tokens": 9,
+        "messages": [
+            {"role": "user", "content": "?"},
+            {"role": "assistant", "content": [CALL]},
+            {"role": "user", "content": [result]},
+        ],
+    }
+
+
+@pytest.mark.parametrize("body", [asked(FOUND), answered(FOUND)], ids=["said", "found by a tool"])
+@pytest.mark.parametrize("target", OTHERS)
+def test_search_results_are_text_with_source_and_title(target, body):
+    """[X4] A tool result of search results does not arrive empty."""
+    sent = translate_request(body, source="anthropic", target=target, model="m")
+    for word in ("On Alpacas", "https://example.org/a", "They hum.", "They spit."):
+        assert word in str(sent.value)
+    assert [loss.action for loss in sent.losses if loss.feature == "foreign_part"] == ["approximated"]
+
+
+def test_search_results_stay_what_they_are_for_their_own_dialect():
+    """[X4] ... where there is a place for them."""
+    body = answered(FOUND)
+    assert translate_request(body, source="anthropic", target="anthropic").value == body
+
+
+TEXTS = [
+    {"type": "text", "media_type": "text/plain", "data": "a,b\n1,2"},
+    *(
+        {"type": "base64", "media_type": mime, "data": base64.b64encode(b"a,b\n1,2").decode()}
+        for mime in ("text/plain", "text/csv", "text/markdown", "application/json")
+    ),
+]
+
+
+@pytest.mark.parametrize("source", TEXTS, ids=lambda source: f"{source['type']} {source['media_type']}")
+@pytest.mark.parametrize("place", [asked, answered], ids=["said", "found by a tool"])
+def test_a_document_of_text_is_text_where_documents_are_not_taken(place, source):
+    """[X5] Text is text: Kimi takes no documents, but it reads."""
+    body = place({"type": "document", "source": source, "title": "numbers.csv"})
+    sent = translate_request(
+        body, source="anthropic", target="openai-chat", provider="kimi", model="kimi-k2.6"
+    )
+    assert "a,b\\n1,2" in str(sent.value)
+    assert "numbers.csv" in str(sent.value)
+    assert "left out" not in str(sent.value)
+    assert {loss.action for loss in sent.losses if loss.feature == "document"} == {"approximated"}
+
+
+def test_a_document_that_is_no_text_still_leaves_a_note():
+    """[X5] A PDF is none."""
+    pdf = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}
+    body = asked({"type": "document", "source": pdf}, {"type": "text", "text": "?"})
+    sent = translate_request(
+        body, source="anthropic", target="openai-chat", provider="kimi", model="kimi-k2.6"
+    )
+    assert "left out" in str(sent.value)
+
+
+def test_a_plain_text_that_stays_one_is_no_loss():
+    """[X24] Nothing changed where text/plain became text/plain."""
+    data = "data:text/plain;base64," + base64.b64encode(b"Hello").decode()
+    part = {"type": "input_file", "filename": "a.txt", "file_data": data}
+    body = {"model": "m", "max_output_tokens": 9, "input": [{"role": "user", "content": [part]}]}
+    sent = translate_request(body, source="openai-responses", target="anthropic", model="m")
+    assert sent.value["messages"][0]["content"][0]["source"]["data"] == "Hello"
+    assert [loss for loss in sent.losses if loss.feature == "document"] == []
+
+
+def test_media_in_a_gemini_result_have_no_resolution():
+    """[X12] `mediaResolution` is no field of `functionResponse.parts`: declared."""
+    picture = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0=", "detail": "high"}
+    body = {
+        "model": "m",
+        "input": [
+            {"role": "user", "content": "?"},
+            {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "call_1", "output": [picture]},
+        ],
+    }
+    sent = translate_request(body, source="openai-responses", target="gemini", model="gemini-3-pro")
+    assert "mediaResolution" not in str(sent.value)
+    assert [loss.feature for loss in sent.losses if loss.feature == "image.detail"] == ["image.detail"]
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+def test_a_resolution_that_openai_has_no_word_for_is_a_near_one(target):
+    """[X12] Gemini's medium is no `detail` of OpenAI's."""
+    part = {
+        "inlineData": {"mimeType": "image/png", "data": "iVBORw0="},
+        "mediaResolution": {"level": "MEDIA_RESOLUTION_MEDIUM"},
+    }
+    body = {"contents": [{"role": "user", "parts": [part]}]}
+    sent = translate_request(body, source="gemini", target=target, model="m")
+    assert "'high'" in str(sent.value)
+    assert [loss.action for loss in sent.losses if loss.feature == "image.detail"] == ["approximated"]
