@@ -66,7 +66,7 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
 class RequestPlaces:
     """The places of one request. `request` is what its body was parsed to."""
 
-    __slots__ = ("_body", "_known", "_nodes", "_places", "_request", "_root", "_tools", "_turns")
+    __slots__ = ("_body", "_inner", "_known", "_nodes", "_places", "_request", "_root", "_tools", "_turns")
 
     def __init__(self, places: Places, body: dict[str, Any], request: Request) -> None:
         self._places = places
@@ -77,7 +77,8 @@ class RequestPlaces:
         if envelope and type(body.get(envelope)) is dict:
             inner, self._root = body[envelope], f"$.{envelope}"
         self._turns = places.turns(inner)
-        self._tools = places.tools(inner)
+        self._inner = inner
+        self._tools: list[Node] | None = None
         self._nodes: dict[int, list[Node]] = {}
         self._known: dict[int, tuple[int, int]] | None = None
         if len(self._turns) != len(request.messages):
@@ -130,17 +131,26 @@ class RequestPlaces:
         return path + inside[1:]
 
     def _tool(self, number: int, asked: Request) -> Node:
+        if number >= len(asked.tools):
+            return self._all_tools()
+        if self._tools is None:
+            self._tools = self._places.tools(self._inner)
         nodes = self._tools
-        if number < len(asked.tools):
-            tool = asked.tools[number]
-            own = self._request.tools
-            if asked is not self._request:
-                number = next((place for place, known in enumerate(own) if known is tool), number)
-            if len(nodes) != len(own):
-                name = _tool_name(tool)
-                named = next((node for node in nodes if name and node.kind == name), None)
-                return named or self._all_tools()
-        return nodes[number] if number < len(nodes) else self._all_tools()
+        tool = asked.tools[number]
+        own = self._request.tools
+        if asked is not self._request:
+            number = next((place for place, known in enumerate(own) if known is tool), number)
+        # By its place, unless another one stands there: items and messages may bring tools too, and some
+        # declarations are several.
+        name, kind = _tool_names(tool)
+        there = nodes[number] if number < len(nodes) else None
+        if there is not None and there.kind in (name, kind):
+            return there
+        for wanted in (name, kind):
+            named = next((node for node in nodes if wanted and node.kind == wanted), None)
+            if named is not None:
+                return named
+        return there if there is not None and len(nodes) == len(own) else self._all_tools()
 
     def _all_tools(self) -> Node:
         path = self._setting(Loss("$.tools", "unknown_field", "dropped"))
@@ -302,8 +312,11 @@ def _aligned_turns(
     return out
 
 
-def _tool_name(tool: AnyTool) -> str:
-    return tool.name if isinstance(tool, Tool) else tool.native.type
+def _tool_names(tool: AnyTool) -> tuple[str, str]:
+    """Its own, and the type of its vendor's declaration; "" where it has none."""
+    if isinstance(tool, Tool):
+        return tool.name, tool.native.type if tool.native is not None else ""
+    return "", tool.native.type
 
 
 def _candidates(name: str, names: Names) -> list[str]:

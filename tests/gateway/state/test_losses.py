@@ -90,8 +90,8 @@ def test_losses_of_a_stream_are_there_after_its_end(stage: Stage) -> None:
     body = {
         "model": "m1",
         "stream": True,
-        "messages": [{"role": "user", "content": "demo:think Hi"}],
-        "reasoning_effort": "high",
+        "messages": [{"role": "user", "content": "Hi"}],
+        "stop": ["a"],
         "seed": 1,
     }
     with Stage("anthropic") as other:
@@ -103,6 +103,7 @@ def test_losses_of_a_stream_are_there_after_its_end(stage: Stage) -> None:
         assert status == 200
         places = {(loss["document"], loss["path"]) for loss in told["losses"]}
         assert ("request", "$.seed") in places
+        assert ("response", "$.choices[0].finish_reason") in places
 
 
 def test_nobody_else_is_told(stage: Stage) -> None:

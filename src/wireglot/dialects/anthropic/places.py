@@ -47,9 +47,16 @@ def _kind(block: Any) -> str:
 def _tools(body: dict[str, Any]) -> list[Node]:
     tools = body.get("tools")
     return [
-        Node(f"$.tools[{number}]", str(tool.get("name", "")) if type(tool) is dict else "", tool)
+        Node(f"$.tools[{number}]", _name(tool), tool)
         for number, tool in enumerate(tools if type(tools) is list else ())
     ]
+
+
+def _name(tool: Any) -> str:
+    if type(tool) is not dict:
+        return ""
+    kind = tool.get("type")
+    return str((tool.get("name") if kind in (None, "custom") else kind) or "")
 
 
 def _answer_parts(body: dict[str, Any]) -> list[Node]:

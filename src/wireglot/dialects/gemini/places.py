@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wireglot.dialects.gemini.names import listed, snake_case
+from wireglot.dialects.gemini.names import TOOL, listed, snake_case
 from wireglot.dialects.json_path import written
 from wireglot.dialects.places import Node, Places, Turn
 
@@ -65,11 +65,13 @@ def _tools(body: dict[str, Any]) -> list[Node]:
     given = body.get("tools")
     for number, group in enumerate(listed(given)):
         place = f"$.tools[{number}]" if type(given) is list else "$.tools"
-        for key, value in group.items() if type(group) is dict else ():
+        if type(group) is not dict:
+            continue
+        for key, value in group.items():
             if value is None:
                 continue
             if key not in ("functionDeclarations", "function_declarations"):
-                nodes.append(Node(place + written(key), key, value))
+                nodes.append(Node(place + written(key), TOOL.spellings.get(key) or key, value))
                 continue
             for index, declaration in enumerate(listed(value)):
                 name = declaration.get("name") if type(declaration) is dict else ""

@@ -75,6 +75,10 @@ def _tools(body: dict[str, Any]) -> list[Node]:
         listed = body.get(key)
         for number, tool in enumerate(listed if type(listed) is list else ()):
             nodes.append(Node(f"$.{key}[{number}]", _name(tool), tool))
+    for turn in _turns(body):  # Kimi: tools declared on the way
+        listed = turn.value.get("tools") if type(turn.value) is dict else None
+        for number, tool in enumerate(listed if type(listed) is list else ()):
+            nodes.append(Node(f"{turn.path}.tools[{number}]", _name(tool), tool))
     if type(body.get(WEB_SEARCH)) is dict:
         nodes.append(Node(f"$.{WEB_SEARCH}", WEB_SEARCH, body[WEB_SEARCH]))
     return nodes
@@ -83,9 +87,11 @@ def _tools(body: dict[str, Any]) -> list[Node]:
 def _name(tool: Any) -> str:
     if type(tool) is not dict:
         return ""
-    inner = tool.get(tool.get("type") or "function")
-    named = inner if type(inner) is dict else tool
-    return str(named.get("name") or tool.get("type") or "")
+    kind = tool.get("type") or "function"
+    if kind not in ("function", "custom"):
+        return str(kind)
+    inner = tool.get(kind)
+    return str((inner if type(inner) is dict else tool).get("name") or "")
 
 
 def _answer_parts(body: dict[str, Any]) -> list[Node]:

@@ -23,6 +23,7 @@ _PARTS: Final = {
     "input_file": "Media",
     "input_audio": "Media",
 }
+_CARRIERS: Final = ("additional_tools", "tool_search_output")
 _MEMBERS: Final = ("function", "custom")
 
 
@@ -67,7 +68,7 @@ def _tools(body: dict[str, Any]) -> list[Node]:
     names = {node.kind for node in nodes}
     given = body.get("input")
     for number, item in enumerate(given if type(given) is list else ()):
-        if type(item) is dict and item.get("type") == "additional_tools":
+        if type(item) is dict and item.get("type") in _CARRIERS:
             for node in _declared(item.get("tools"), f"$.input[{number}].tools"):
                 if node.kind not in names:
                     names.add(node.kind)
@@ -94,9 +95,11 @@ def _is_member(tool: Any) -> bool:
 def _name(tool: Any) -> str:
     if type(tool) is not dict:
         return ""
-    inner = tool.get(tool.get("type") or "function")  # Chat's nesting, which clients send here too
-    named = inner if type(inner) is dict else tool
-    return str(named.get("name") or tool.get("type") or "")
+    kind = tool.get("type") or "function"
+    if kind not in _MEMBERS:
+        return str(kind)
+    inner = tool.get(kind)  # Chat's nesting, which clients send here too
+    return str((inner if type(inner) is dict else tool).get("name") or "")
 
 
 def _answer_parts(body: dict[str, Any]) -> list[Node]:
