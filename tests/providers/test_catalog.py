@@ -40,7 +40,7 @@ def test_an_unknown_provider_names_the_known_ones() -> None:
     ("dialect", "model", "expected"),
     [
         ("openai-chat", "kimi-k3", "kimi"),
-        ("anthropic", "kimi-k3", "kimi-anthropic"),
+        ("anthropic", "kimi-k3", "kimi"),
         ("anthropic", "claude-opus-5", "anthropic"),
         ("gemini", "gemini-2.5-pro", "gemini"),
         ("openai-responses", "gpt-6", "openai"),

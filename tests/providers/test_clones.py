@@ -105,29 +105,24 @@ def test_openai_itself_gets_all_of_it() -> None:
     assert out.value["max_completion_tokens"] == 9
 
 
-def test_an_unlisted_responses_server_keeps_no_secrets_of_openais() -> None:
-    """[L11] `store` and `include` are left out with the rest."""
+def test_an_unlisted_responses_server_gets_the_common_ground() -> None:
+    """[L11] `store: false` and `include` stay: they keep the conversation here, and its reasoning whole."""
     body = {**claude_code(), "output_config": {"effort": "high"}, "stream": False}
     out = sent(body, "anthropic", own("mine", "openai-responses"))
-    assert {"store", "include", "safety_identifier", "prompt_cache_key"}.isdisjoint(out.value)
+    assert {"safety_identifier", "prompt_cache_key", "metadata"}.isdisjoint(out.value)
+    assert (out.value["store"], out.value["include"]) == (False, ["reasoning.encrypted_content"])
     assert "prompt_cache_breakpoint" not in str(out.value)
 
 
 def test_an_unlisted_messages_server_gets_what_all_of_them_read() -> None:
-    """[L11] Budgets for thinking and markers for caches are common; structured outputs and `strict` are
-    Claude's."""
-    body = {
-        **RICH,
-        "max_output_tokens": 30_000,
-        "reasoning": {"effort": "high"},
-        "text": {"format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}}},
-    }
+    """[L11] Budgets for thinking and markers for caches are common; `strict` and efforts are Claude's."""
+    body = {**RICH, "max_output_tokens": 30_000, "reasoning": {"effort": "high"}}
     out = sent(body, "openai-responses", own("mine", "anthropic"))
     assert "output_config" not in out.value
     assert out.value["thinking"]["type"] == "enabled"
     assert "strict" not in str(out.value["tools"])
     assert "cache_control" in str(out.value["system"])
-    assert {"output_format", "tool.strict"} <= features(out)
+    assert "tool.strict" in features(out)
 
 
 def test_a_claude_behind_an_unlisted_server_is_still_a_claude() -> None:

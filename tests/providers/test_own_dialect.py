@@ -73,6 +73,8 @@ REFUSALS: dict[tuple[str, str, str], tuple[str, set[str]]] = {
         "K2 thinks or does not, in its own measure",
         {"thinking.effort", "thinking.display"},
     ),
+    ("kimi", "anthropic", "kimi-k2.6"): ("the temperature is 0.6 without thinking, else 1", set()),
+    ("kimi-cn", "anthropic", "kimi-k2.6"): ("the temperature is 0.6 without thinking, else 1", set()),
     ("kimi-anthropic", "anthropic", "kimi-k2.6"): ("the temperature is 0.6 without thinking, else 1", set()),
     ("kimi-anthropic-cn", "anthropic", "kimi-k2.6"): (
         "the temperature is 0.6 without thinking, else 1",

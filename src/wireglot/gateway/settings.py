@@ -26,7 +26,8 @@ from wireglot.providers.prices import PriceRule
 from wireglot.providers.spec import ProviderSpec
 from wireglot.stores.records import KeyQuotas
 
-LossPolicy = Literal["strict", "warn", "silent"]
+LossPolicy = Literal["strict", "warn", "silent", "as-is"]
+"""as-is: nothing of a request is mended. It passes as it came, and the provider judges it."""
 
 COMPUTED: Final = {"computed": True}
 
@@ -349,8 +350,8 @@ class Settings(msgspec.Struct, frozen=True):
         LossPolicy,
         Meta(
             description="what becomes of a request that cannot be translated without loss: refused, marked "
-            "in the answer's headers, or neither. A rule, a key or a provider [may say otherwise]"
-            "(gateway.md#losses)",
+            "in the answer's headers, or neither; `as-is` mends nothing, and leaves it to the provider to "
+            "judge. A rule, a key or a provider [may say otherwise](gateway.md#losses)",
             extra={"env": "WIREGLOT_LOSSES"},
         ),
     ] = "warn"

@@ -142,8 +142,6 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     settings: tuple[Literal["verbosity", "service_tier", "metadata", "user", "cache_key"], ...] = ALL_SETTINGS
     user_field: Literal["", "user"] = ""
     """How the end user is told toward a Chat endpoint that does not know the newer name."""
-    store_switch: bool = True
-    """Whether a Responses endpoint knows `store` and `include`."""
     max_tokens: int = 0
     """The most a model gives; 0 is unknown."""
     max_tokens_default: int = 0
@@ -250,7 +248,6 @@ PROXY: dict[str, dict[str, Any]] = {
         "hosted_tools": False,
         "cache_markers": 0,
         "settings": (),
-        "store_switch": False,
     },
 }
 """Laid over a vendor's own limits toward anybody else who serves its models in its dialect."""
@@ -276,7 +273,6 @@ CLONE: dict[str, dict[str, Any]] = {
         "system_midway": "no",
         "thinking": "budget",
         "budget_min": 1024,
-        "output_formats": (),
         "media": ("image",),
     },
 }

@@ -53,6 +53,8 @@ class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     match: str
     title: str = ""
     limits: dict[str, Any] = {}
+    dialect_limits: dict[str, dict[str, Any]] = {}
+    """What holds in one dialect only, over `limits`."""
     dialects: tuple[str, ...] = ()
     """Where the model speaks fewer dialects than its provider."""
     context: int = 0
@@ -165,6 +167,7 @@ def limits_of(spec: ProviderSpec, dialect: str, model: str, own: bool = False) -
     for entry in spec.models:
         if entry.covers(model):
             limits = narrowed(limits, entry.limits)
+            limits = narrowed(limits, entry.dialect_limits.get(dialect, {}))
     return limits
 
 

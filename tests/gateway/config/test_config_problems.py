@@ -109,7 +109,7 @@ EVERYTHING = f"""
 """
 
 EXPECTED = {
-    "losses": "one of silent, strict, warn",
+    "losses": "one of as-is, silent, strict, warn",
     "colour": "one of",
     "server.host": "an address or a host name",
     "server.port": "a whole number from 0 to 65535 / 70000",
@@ -140,7 +140,7 @@ EXPECTED = {
     "providers.eight.limits.prefil": "did you mean prefill?",
     "providers.eight.limits.prefill": '/ "no"',
     "providers.eight.concurrency": "a whole number from 0 up / -1",
-    "providers.eight.losses": "one of silent, strict, warn / 3",
+    "providers.eight.losses": "one of as-is, silent, strict, warn / 3",
     "providers.eight.retry": "did you mean fixed-100ms?",
     "providers.eight.timeouts.conect": "did you mean connect?",
     "providers.eight.timeouts.idle": 'a number / "soon"',
@@ -194,10 +194,10 @@ def test_dialects_and_placeholders_are_checked_against_the_provider(tmp_path: Pa
 
 
 def test_a_dialect_the_entry_does_not_speak_needs_a_base_url(tmp_path: Path) -> None:
-    text = '[providers.kimi]\napi_key = "k"\ndialect = "anthropic"\n'
-    assert "or a base_url" in problems(tmp_path, text)["providers.kimi.dialect"]
-    placed = text + 'base_url = "https://api.moonshot.ai/anthropic"\n'
-    assert loaded(tmp_path, placed).providers["kimi"].spec.dialects == ("anthropic",)
+    text = '[providers.mistral]\napi_key = "k"\ndialect = "anthropic"\n'
+    assert "or a base_url" in problems(tmp_path, text)["providers.mistral.dialect"]
+    placed = text + 'base_url = "https://mistral.example.com/anthropic"\n'
+    assert loaded(tmp_path, placed).providers["mistral"].spec.dialects == ("anthropic",)
 
 
 def test_no_problem_tells_a_secret(tmp_path: Path) -> None:

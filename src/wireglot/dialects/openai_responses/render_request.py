@@ -35,7 +35,7 @@ _LOGPROBS = "message.output_text.logprobs"
 def render_request(request: Request, context: Context) -> Rendered[dict[str, Any]]:
     losses: list[Loss] = []
     form = own_form(request.extra, NAME)
-    own = request.extra is not None and request.extra.dialect == NAME and not form.get("clone")
+    own = request.extra is not None and request.extra.dialect == NAME
     body: dict[str, Any] = {"model": request.model}
     writer = _Input(request, context, losses)
     writer.write(body)
@@ -74,7 +74,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         for key in ("store", "include", "stream_options", "background", "truncation"):
             if key in form:
                 body[key] = form[key]
-    elif not form.get("clone"):
+    else:
         # Nothing is kept at the provider, so reasoning must come back in the answer (R-DA-18).
         body["store"] = False
         include = [_ENCRYPTED] if reasoning is not None or writer.replays else []

@@ -119,10 +119,19 @@ def _models(table: Table, spec: ProviderSpec) -> tuple[ModelSpec, ...]:
 def _resolved(spec: ProviderSpec, name: str) -> ModelSpec:
     entries = [entry for entry in spec.models if entry.covers(name)]
     limits: dict[str, Any] = {}
+    dialect_limits: dict[str, dict[str, Any]] = {}
     for entry in entries:
         limits.update(entry.limits)
+        for dialect, only_there in entry.dialect_limits.items():
+            dialect_limits[dialect] = {**dialect_limits.get(dialect, {}), **only_there}
     last = entries[-1] if entries else ModelSpec(match=name)
     dialects = tuple(dialect for dialect in last.dialects if dialect in spec.dialects)
     return msgspec.structs.replace(
-        last, match=name, limits=limits, dialects=dialects, retired=False, successor=""
+        last,
+        match=name,
+        limits=limits,
+        dialect_limits=dialect_limits,
+        dialects=dialects,
+        retired=False,
+        successor="",
     )

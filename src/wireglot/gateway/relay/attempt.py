@@ -19,13 +19,13 @@ from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.ir.loss import Loss, worst_first
 from wireglot.providers.endpoints import Operation
-from wireglot.providers.spec import names
 from wireglot.translate import plan
 from wireglot.wire.json import encode
 from wireglot.wire.splice import splice
 
 _NAMED_MOST: Final = 4
 """Losses that an error names beside the worst."""
+LOSS_REFUSED: Final = "loss_refused"
 
 
 def prepare(exchange: Exchange, target: Target, credential: Credential | None) -> Prepared:
@@ -38,6 +38,10 @@ def prepare(exchange: Exchange, target: Target, credential: Credential | None) -
         account=credential.account if credential is not None else "",
     )
     same = target.dialect == job.dialect and stream == job.stream
+    if policy_of(job, target) == "as-is":
+        if not same:
+            raise _not_as_is(target)
+        return _raw(job, target, credential, context, as_is=True)
     if same and target.plain and not exchange.sealed and not exchange.stripped:
         return _raw(job, target, credential, context)
     _refuse_thread(job)
@@ -49,7 +53,20 @@ def policy_of(job: Job, target: Target) -> str:
     return job.policy or target.losses or job.settings.losses
 
 
-def _raw(job: Job, target: Target, credential: Credential | None, context: Context) -> Prepared:
+def _not_as_is(target: Target) -> RequestError:
+    spoken = " and ".join(target.provider.spec.dialects)
+    how = "" if target.provider.spec.streams == "both" else f", streams: {target.provider.spec.streams}"
+    return RequestError(
+        "bad",
+        f"{target.provider.name} speaks {spoken}{how}: the request cannot be passed to it as it is "
+        "(x-wireglot-loss-policy, or losses of the key, route or provider)",
+        code="as_is_impossible",
+    )
+
+
+def _raw(
+    job: Job, target: Target, credential: Credential | None, context: Context, *, as_is: bool = False
+) -> Prepared:
     check_unread(job)
     body = job.body
     named = target.surface.model_field
@@ -61,7 +78,7 @@ def _raw(job: Job, target: Target, credential: Credential | None, context: Conte
     operation: Operation = "stream" if job.stream else "generate"
     if job.asked.operation == "compact":
         operation = "compact"
-    usage = _asked_usage(target) if job.stream else None
+    usage = _asked_usage(target) if job.stream and not as_is else None
     own_usage = False
     if usage is not None:
         options = job.outline.get(usage.field)
@@ -74,6 +91,7 @@ def _raw(job: Job, target: Target, credential: Credential | None, context: Conte
         raw=True,
         context=context,
         own_usage=own_usage,
+        as_is=as_is,
     )
 
 
@@ -81,7 +99,7 @@ def _asked_usage(target: Target) -> StreamUsage | None:
     """The ledger wants to know what a stream cost. A server of which the catalog knows nothing may not take
     the question."""
     usage = target.upstream.stream_usage
-    return usage if usage is not None and target.provider.spec.name in names() else None
+    return usage if usage is not None and target.provider.spec.catalog else None
 
 
 def _translated(
@@ -147,7 +165,7 @@ def _refuse_losses(exchange: Exchange, target: Target, losses: tuple[Loss, ...])
         raise RequestError(
             "bad",
             f"{place}: {first.feature} would be {first.action}: {first.detail}{more}",
-            code="loss_refused",
+            code=LOSS_REFUSED,
             param=place,
         )
 

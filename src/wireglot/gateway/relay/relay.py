@@ -14,7 +14,8 @@ from wireglot.dialects.registry import dialect, surfaces
 from wireglot.gateway.entry.gates import Gate
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay.after import after
-from wireglot.gateway.relay.attempt import policy_of, prepare
+from wireglot.gateway.relay.attempt import policy_of
+from wireglot.gateway.relay.best_dialect import prepare_best
 from wireglot.gateway.relay.delivery import Delivery
 from wireglot.gateway.relay.recovery import helps, is_about_state
 from wireglot.gateway.request.client_stream import ClientStream
@@ -265,7 +266,7 @@ class Relay:
     async def _attempt(self, exchange: Exchange, target: Target, credential: Credential | None) -> bool:
         """Ask once. False: the answer broke off after it had begun, and the client has been told."""
         job, record = exchange.job, exchange.record
-        prepared = prepare(exchange, target, credential)
+        target, prepared = prepare_best(exchange, target, credential)
         record.asked(
             target.provider.name,
             target.model,
@@ -364,7 +365,7 @@ def _goes_on_without_state(exchange: Exchange, target: Target, failed: AttemptFa
     wants no losses gets the refusal."""
     if failed.blame not in _ABOUT_REQUEST or not is_about_state(failed.error):
         return False
-    if exchange.job.thread or policy_of(exchange.job, target) == "strict":
+    if exchange.job.thread or policy_of(exchange.job, target) in ("strict", "as-is"):
         return False
     try:
         return helps(exchange.request(), target.dialect, exchange.record.passthrough)

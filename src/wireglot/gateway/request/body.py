@@ -20,7 +20,12 @@ _MEASURED_BYTES: Final = 16 * 1024
 """Larger bodies are held to the depth at which the parser itself gives up: measuring them costs too much."""
 _DIGITS_ALIKE: Final = bytes.maketrans(b"123456789E", b"000000000e")
 """Exponents of three digits are found in a third of the time where all digits are alike."""
-_POLICIES: Final[dict[str, LossPolicy]] = {"strict": "strict", "warn": "warn", "silent": "silent"}
+_POLICIES: Final[dict[str, LossPolicy]] = {
+    "strict": "strict",
+    "warn": "warn",
+    "silent": "silent",
+    "as-is": "as-is",
+}
 _TIMEOUT_SECONDS_MOST: Final = 24 * 3600
 
 
@@ -137,7 +142,7 @@ def _asked_policy(incoming: Incoming) -> LossPolicy | None:
         return incoming.caller.key.losses if incoming.caller.key is not None else None
     policy = _POLICIES.get(asked.strip().lower())
     if policy is None:
-        raise RequestError("bad", "x-wireglot-loss-policy: expected strict, warn or silent")
+        raise RequestError("bad", "x-wireglot-loss-policy: expected strict, warn, silent or as-is")
     return policy
 
 

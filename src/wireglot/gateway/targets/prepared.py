@@ -19,6 +19,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the upstream streams, whatever the client asked for."""
     raw: bool
     context: Context
+    as_is: bool = False
+    """Nothing is mended, neither of the request nor of its answer: whoever asked wants the provider's own."""
     losses: tuple[Loss, ...] = ()
     request: Request | None = None
     aliases: Aliases = Aliases()

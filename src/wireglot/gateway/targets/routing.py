@@ -30,6 +30,8 @@ class Target(msgspec.Struct, frozen=True):
     """What the dialect is over HTTP."""
     upstream: UpstreamSide
     losses: LossPolicy | None = None
+    others: tuple[Target, ...] = ()
+    """The same model there, in the provider's other dialects."""
 
     @property
     def name(self) -> str:
@@ -142,20 +144,32 @@ def _target(settings: Settings, name: str, dialect: str, losses: LossPolicy | No
     asking = surface(dialect)
     own = dialect if asking.upstream is not None else asking.family
     chosen = own if own in spoken else spoken[0]
-    stated = limits_of(provider.spec, chosen, model, own=True)
-    limits = stated if chosen == own else limits_of(provider.spec, chosen, model)
-    plain = provider.spec.home or stated == base_limits(chosen)
-    spoken_there = surface(chosen)
-    assert spoken_there.upstream is not None, f"{chosen} is spoken by no server"
+    policy = losses or provider.losses
+    first = _spoken_in(provider, model, chosen, own=chosen == own, losses=policy)
+    if provider.spec.home and first.limits.thinking != "none":
+        return first  # a vendor's reasoning state goes back in the dialect that it came in
+    others = tuple(
+        _spoken_in(provider, model, name, own=name == own, losses=policy) for name in spoken if name != chosen
+    )
+    return msgspec.structs.replace(first, others=others) if others else first
+
+
+def _spoken_in(
+    provider: Provider, model: str, dialect: str, *, own: bool, losses: LossPolicy | None
+) -> Target:
+    """One dialect of a provider. `own`: the client speaks it too."""
+    stated = limits_of(provider.spec, dialect, model, own=True)
+    spoken_there = surface(dialect)
+    assert spoken_there.upstream is not None, f"{dialect} is spoken by no server"
     return Target(
         provider,
         model,
-        chosen,
-        limits=limits,
-        plain=plain,
+        dialect,
+        limits=stated if own else limits_of(provider.spec, dialect, model),
+        plain=provider.spec.home or stated == base_limits(dialect),
         surface=spoken_there,
         upstream=spoken_there.upstream,
-        losses=losses or provider.losses,
+        losses=losses,
     )
 
 

@@ -17,7 +17,7 @@ from wireglot.providers.fit.markers import fit_cache_markers, respell_markers
 from wireglot.providers.fit.output import ask_for_output, fit_output_schema
 from wireglot.providers.fit.parts import fit_messages, sign_calls
 from wireglot.providers.fit.pieces import join_pieces
-from wireglot.providers.fit.spelling import join_texts, spell_for, without_store
+from wireglot.providers.fit.spelling import join_texts, spell_for
 from wireglot.providers.fit.state import refuse_nothing, without_state
 from wireglot.providers.fit.survey import survey
 from wireglot.providers.fit.switches import declare_switches
@@ -92,8 +92,6 @@ def fit(
     request = _fit_max_tokens(request, limits, losses)
     if dialect == "openai-chat":
         request = spell_for(request, limits, losses, trail, foreign=regroup)
-    elif not limits.store_switch and dialect == "openai-responses":
-        request = without_store(request, losses)
     request, wrapped = fit_output_schema(request, limits, losses)
     if wrapped:
         aliases = msgspec.structs.replace(aliases, unwraps=True)

@@ -15,7 +15,6 @@ from wireglot.providers.fit.turns import asked_to_go_on
 from wireglot.providers.limits import ALL_TEXT_ROLES, Limits, TextRole
 
 _CHAT = "openai-chat"
-_RESPONSES = "openai-responses"
 
 
 def spell_for(
@@ -54,20 +53,12 @@ def _fields(request: Request, limits: Limits, losses: list[Loss]) -> Request:
             return request
     elif form == extra.form and fields is extra.fields:
         return request
-    return _with_form(request, _CHAT, form, losses, fields)
+    return _with_form(request, form, losses, fields)
 
 
-def _with_form(
-    request: Request,
-    dialect: str,
-    form: dict[str, Any],
-    losses: list[Loss],
-    fields: dict[str, Any] | None = None,
-) -> Request:
-    losses_of_extra(request.extra, dialect, "$", losses)  # its renderer will not see another's any more
-    if fields is None:
-        fields = own_fields(request.extra, dialect)
-    return msgspec.structs.replace(request, extra=Extra(dialect, fields, form))
+def _with_form(request: Request, form: dict[str, Any], losses: list[Loss], fields: dict[str, Any]) -> Request:
+    losses_of_extra(request.extra, _CHAT, "$", losses)  # the renderer will not see another dialect's any more
+    return msgspec.structs.replace(request, extra=Extra(_CHAT, fields, form))
 
 
 def join_texts(request: Request, limits: Limits, losses: list[Loss], foreign: bool) -> Request:
@@ -75,7 +66,8 @@ def join_texts(request: Request, limits: Limits, losses: list[Loss], foreign: bo
     joined = [role for role in ALL_TEXT_ROLES if role not in limits.text_parts]
     if not foreign and not any(_has_list(message, joined) for message in request.messages):
         return request
-    return _with_form(request, _CHAT, {**own_form(request.extra, _CHAT), "joined": joined}, losses)
+    form = {**own_form(request.extra, _CHAT), "joined": joined}
+    return _with_form(request, form, losses, own_fields(request.extra, _CHAT))
 
 
 def _has_list(message: Message, joined: list[TextRole]) -> bool:
@@ -91,13 +83,6 @@ def _is_list(content: tuple[Part, ...], extra: Extra | None) -> bool:
     if any(type(part) is Media or type(part) is Foreign for part in content):
         return False
     return texts > 1 or (texts == 1 and own_form(extra, _CHAT).get("content") == "parts")
-
-
-def without_store(request: Request, losses: list[Loss]) -> Request:
-    """Nothing about keeping responses, toward a Responses server that may not know of it."""
-    if request.extra is not None and request.extra.dialect == _RESPONSES:
-        return request
-    return _with_form(request, _RESPONSES, {"clone": True}, losses)
 
 
 def _is_developer(message: Message) -> bool:

@@ -18,7 +18,12 @@ from wireglot.stores.records import KeyRow
 TRUSTED_SECONDS: Final = 60.0
 """For which the last known table serves on while the store is down."""
 
-_LOSSES: Final[dict[str, LossPolicy]] = {"strict": "strict", "warn": "warn", "silent": "silent"}
+_LOSSES: Final[dict[str, LossPolicy]] = {
+    "strict": "strict",
+    "warn": "warn",
+    "silent": "silent",
+    "as-is": "as-is",
+}
 
 
 class KeyTable:
