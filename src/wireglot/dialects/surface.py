@@ -16,7 +16,7 @@ from wireglot.dialects.body import BadField, Body, RequestGlance
 from wireglot.dialects.capabilities import Assist, Stored
 from wireglot.dialects.context import Context, Framing, Rendered
 from wireglot.dialects.listed_model import ListedModel, Query
-from wireglot.ir.content import Extra
+from wireglot.ir.content import Extra, Part
 from wireglot.ir.errors import ApiError, ErrorKind
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
@@ -168,6 +168,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Further headers in which clients look for the id of their request."""
     spent_quota: ErrorKind = "rate_limit"
     """What a budget that is spent is called."""
+    failed_search: Callable[[Request, str, Context], tuple[Part, ...]] | None = None
+    """What a search that could not run looks like to these clients, and why it could not; None: an error."""
     asked_model: AskedModel | None = None
     """Clients compare the model of an answer with the one they asked for: they are told that one. None: they
     are told who answered."""

@@ -20,6 +20,20 @@ from wireglot.ir.trail import Trail
 INTERRUPTED = "The tool call was interrupted: no result was recorded."
 
 
+_MOST_WORDS = 1000
+"""Characters: a search engine takes no longer question."""
+
+
+def last_words(messages: tuple[Message, ...]) -> str:
+    """What the user asked last, as a question to a search engine."""
+    for message in reversed(messages):
+        if message.role == "user":
+            said = " ".join(part.text for part in message.content if type(part) is Text).strip()
+            if said:
+                return said[:_MOST_WORDS]
+    return ""
+
+
 def merge_neighbours(
     messages: tuple[Message, ...], own: str, losses: list[Loss], trail: Trail
 ) -> tuple[Message, ...]:

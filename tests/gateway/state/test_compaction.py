@@ -141,8 +141,10 @@ def test_what_the_upstream_refuses_is_told(stage: tuple[ScriptedUpstream, LiveGa
     upstream.next(Behaviour(error=500))
     with pytest.raises(openai.InternalServerError):
         client(gateway).responses.compact(model="m1", input=TALK)
-    with pytest.raises(openai.BadRequestError, match="nothing to compact"):
+    with pytest.raises(openai.BadRequestError, match="at least one item"):
         client(gateway).responses.compact(model="m1", input=[])
+    with pytest.raises(openai.BadRequestError, match="nothing to compact"):
+        client(gateway).responses.compact(model="m1", input=[{"type": "compaction_trigger"}])
 
 
 def test_a_compaction_with_a_key_is_made_once(stage: tuple[ScriptedUpstream, LiveGateway]) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from wireglot.dialects.anthropic.asked_model import in_answer, in_opening
 from wireglot.dialects.anthropic.counts import COUNTS
+from wireglot.dialects.anthropic.failed_search import failed_search
 from wireglot.dialects.anthropic.mender import MessageMender
 from wireglot.dialects.anthropic.models import MODELS
 from wireglot.dialects.anthropic.names import NAME
@@ -92,6 +93,7 @@ SURFACE: Final = Surface(
     name=NAME,
     family=NAME,
     client=ClientSide(
+        failed_search=failed_search,
         routes=(
             Route("POST", "/v1/messages", "generate"),
             Route("POST", "/anthropic/v1/messages", "generate"),

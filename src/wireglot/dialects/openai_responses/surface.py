@@ -9,6 +9,7 @@ from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, one_answer, w
 from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.openai_models import MODELS
 from wireglot.dialects.openai_responses.counts import COUNTS
+from wireglot.dialects.openai_responses.failed_search import failed_search
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.dialects.openai_responses.stored import STORED
 from wireglot.dialects.openai_responses.tap import ResponsesTap, glance
@@ -81,6 +82,7 @@ SURFACE: Final = Surface(
     name=NAME,
     family=NAME,
     client=ClientSide(
+        failed_search=failed_search,
         routes=tuple(
             Route(route.method, root + route.path, route.operation, route.verb)
             for root in _ROOTS

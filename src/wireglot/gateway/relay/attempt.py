@@ -11,6 +11,7 @@ from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError, told
 from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.recovery import without_opaque_state
+from wireglot.gateway.relay.search import refuse_search
 from wireglot.gateway.request.body import check_unread
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import Job
@@ -139,6 +140,8 @@ def _translated(
         + exchange.located(planned.losses + planned.retraced(rendered.losses), asked)
     )
     _refuse_losses(exchange, target, losses)
+    if losses and policy_of(job, target) != "silent":
+        refuse_search(request, target, losses)
     value: dict[str, Any] = rendered.value
     value.update(_filled_fields(target))
     usage = _asked_usage(target) if stream else None

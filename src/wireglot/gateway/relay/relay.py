@@ -18,6 +18,7 @@ from wireglot.gateway.relay.attempt import policy_of
 from wireglot.gateway.relay.best_dialect import prepare_best
 from wireglot.gateway.relay.delivery import Delivery
 from wireglot.gateway.relay.recovery import helps, is_about_state
+from wireglot.gateway.relay.search import UNSEARCHED, answer_unsearched
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import common_headers
@@ -95,6 +96,8 @@ class Relay:
                 if failed.blame == "credential":
                     failed = failures.credential_rejected(failed)
                 if failed.blame == "request" or place == last:
+                    if failed.error.code == UNSEARCHED and answer_unsearched(exchange, failed):
+                        return
                     raise failed from None
                 exchange.record.fell_back(target.name)
         raise AssertionError("a route has at least one target")

@@ -1,0 +1,66 @@
+"""A request that asks for nothing but a search of the web, where nobody can search.
+
+Without its tool the model would make results up, and clients (Claude Code's WebSearch, Gemini CLI's) show
+them as found. So it is not asked: the next target is, and if there is none the client gets the error of a
+failed search in its own form, or a plain error where its dialect has no such form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from wireglot.dialects.registry import dialect
+from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.headers import JSON, common_headers
+from wireglot.gateway.targets.routing import Target
+from wireglot.http.failures import AttemptFailed
+from wireglot.ir.errors import ApiError
+from wireglot.ir.loss import Loss
+from wireglot.ir.outcome import Response, Stop, Usage
+from wireglot.ir.request import HostedTool, Request
+from wireglot.ir.stream import unfold
+from wireglot.wire.json import encode
+
+UNSEARCHED: Final = "web_search_unavailable"
+_SEARCHES: Final = frozenset({"web_search", "web_fetch"})
+
+
+def refuse_search(request: Request, target: Target, losses: Iterable[Loss]) -> None:
+    """Raise where all tools of a request are searches and none of them reaches the target."""
+    tools, choice = request.tools, request.tool_choice
+    if not tools or (choice is not None and choice.mode == "none"):
+        return
+    if not all(isinstance(tool, HostedTool) and tool.kind in _SEARCHES for tool in tools):
+        return
+    dropped = sum(loss.feature == "hosted_tool" and loss.action == "dropped" for loss in losses)
+    if dropped < len(tools):
+        return
+    message = (
+        f"{target.provider.name} cannot search the web, and this request has no other tool: "
+        "send it to a model that can, or without the tool"
+    )
+    # The upstream was not asked; another one may be able to.
+    raise AttemptFailed(ApiError("invalid_request", message, status=400, code=UNSEARCHED), "gateway")
+
+
+def answer_unsearched(exchange: Exchange, failed: AttemptFailed) -> bool:
+    """Answer with a search that failed. False: the client's dialect has no words for one."""
+    job = exchange.job
+    form = job.surface.client.failed_search
+    if form is None:
+        return False
+    request = exchange.request()
+    content = form(request, failed.error.message, job.context)
+    response = Response("", job.model, content, Stop("end"), Usage(), created=job.context.now)
+    exchange.record.answered()
+    speaks = dialect(job.dialect)
+    if exchange.client is not None:
+        writer = speaks.stream_writer(job.context, request)
+        exchange.client.write(writer.write(list(unfold(response))), last=True)
+        exchange.client.end()
+        return True
+    rendered = speaks.render_response(response, job.context, request)
+    exchange.record.began()
+    exchange.send(200, [JSON, *common_headers(exchange)], encode(rendered.value))
+    return True
