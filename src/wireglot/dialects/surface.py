@@ -162,6 +162,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Finds the words of an answer in its bytes, for those who must guess how long it was."""
     leaves_out_calls: bool = False
     """In a stream, a call whose end is never told is none. Clients of other dialects add up what they got."""
+    tells_usage: bool = False
+    """Every answer tells what it came to, and clients go by it: where no provider does, an estimate."""
     call_prefix: str = ""
     """How ids of calls begin that are made up, where clients expect a certain beginning."""
     identity_headers: tuple[str, ...] = ()

@@ -135,6 +135,7 @@ SURFACE: Final = Surface(
         ),
         pings={"sse": b'event: ping\ndata: {"type": "ping"}\n\n'},
         words=WORDS,
+        tells_usage=True,
         call_prefix="toolu",
         identity_headers=("request-id",),
         asked_model=AskedModel(in_answer, in_opening),

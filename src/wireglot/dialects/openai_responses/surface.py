@@ -104,6 +104,7 @@ SURFACE: Final = Surface(
         pings={"sse": b": ping\n\n"},
         words=WORDS,
         leaves_out_calls=True,  # items count once they are done
+        tells_usage=True,
         spent_quota="billing",
     ),
     upstream=UpstreamSide(

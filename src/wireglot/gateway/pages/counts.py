@@ -11,6 +11,7 @@ from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import told
 from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.relay import Relay
+from wireglot.gateway.request.estimated_usage import ESTIMATE
 from wireglot.gateway.request.estimator import Estimator
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON, common_headers
@@ -25,8 +26,6 @@ from wireglot.providers.spec import names
 from wireglot.translate import plan
 from wireglot.wire.json import BadJson, decode, encode
 from wireglot.wire.splice import splice
-
-ESTIMATE = ("x-wireglot-estimate", "true")
 
 _PATIENCE_SECONDS = 15.0
 """An estimate is better than a client that waits."""
@@ -58,11 +57,21 @@ class Counting:
             return
         if record.wasted is not None:
             return  # it is the account of several attempts
+        if record.usage_source != "provider":
+            return  # an estimate of our own teaches nothing
         answered = (record.provider, record.upstream_model)
         target = next((t for t in exchange.targets if (t.provider.name, t.model) == answered), None)
         if target is None or self._may_count(target):
             return
         self._estimator.learn(*answered, exchange.conversation_key(), exchange.request(), usage.total_input)
+
+    def expected_input(self, exchange: Exchange) -> int:
+        """What a provider has read that does not tell: what it once told of this conversation counts."""
+        record = exchange.record
+        self._estimated_for.add(record.provider)
+        return self._estimator.estimate(
+            record.provider, record.upstream_model, exchange.conversation_key(), exchange.request()
+        )
 
     async def answer(self, exchange: Exchange) -> None:
         target, record = exchange.targets[0], exchange.record
@@ -181,6 +190,7 @@ class Counted:
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
         if exchange.job.asked.operation == "count":
             return self._counting.answer(exchange)
+        exchange.estimates = self._counting.expected_input
         if not self._counting.learns:
             return self._inner.answer(exchange)
         return self._learned(exchange)

@@ -4,7 +4,7 @@ kept where something of it must be remembered."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -12,6 +12,13 @@ import msgspec
 from wireglot.dialects.base import answer_located, is_doubtful
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.estimated_usage import (
+    ESTIMATE,
+    ESTIMATED,
+    estimated_usage,
+    is_untold,
+    parts_weight,
+)
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import JSON, common_headers
 from wireglot.gateway.streams.collection import Collection
@@ -22,6 +29,7 @@ from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.http import failures
+from wireglot.http.application import Headers
 from wireglot.http.failures import AttemptFailed
 from wireglot.http.transport import Answer, TransportFault
 from wireglot.ir.errors import ApiError, UpstreamFault
@@ -123,15 +131,24 @@ class Delivery:
         client = dialect(exchange.job.dialect)
         if client.surface.client.asked_model is not None:
             response = msgspec.structs.replace(response, model=exchange.job.model)
-        rendered = client.render_response(response, prepared.context, prepared.request)
+        headers: Headers = []
         record.used(response.usage)
+        if client.surface.client.tells_usage and is_untold(response.usage):
+            usage = estimated_usage(exchange, parts_weight(response.content))
+            response = msgspec.structs.replace(response, usage=usage)
+            record.used(usage, "estimated")
+            headers.append(ESTIMATE)
+        rendered = client.render_response(response, prepared.context, prepared.request)
         record.stopped(response.stop.reason, answered_by)
-        lost = accepted.losses + rendered.losses
-        if lost:
-            self._tell_losses(exchange, answer_located(client.places, lost, rendered.value, response.content))
+        losses = accepted.losses + rendered.losses
+        losses = answer_located(client.places, losses, rendered.value, response.content)
+        if headers:
+            losses = (*losses, ESTIMATED)
+        if losses:
+            self._tell_losses(exchange, losses)
         if keeps:
             await self._keep(exchange, response)
-        self._send_whole(exchange, encode(rendered.value))
+        self._send_whole(exchange, encode(rendered.value), headers)
 
     def _tell_losses(self, exchange: Exchange, losses: tuple[Loss, ...]) -> None:
         exchange.record.lost(losses)
@@ -149,10 +166,10 @@ class Delivery:
         else:
             feeder.release()
 
-    def _send_whole(self, exchange: Exchange, body: bytes) -> None:
+    def _send_whole(self, exchange: Exchange, body: bytes, headers: Sequence[tuple[str, str]] = ()) -> None:
         exchange.record.answered()
         exchange.record.began()
-        exchange.send(200, [JSON, *common_headers(exchange)], body)
+        exchange.send(200, [JSON, *common_headers(exchange), *headers], body)
 
     async def streamed(self, exchange: Exchange, target: Target, prepared: Prepared, answer: Answer) -> bool:
         """False: the upstream broke off after its answer had begun."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -21,6 +21,7 @@ from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.estimator import Estimator
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.results import with_calls
+from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Headers, Reply
 from wireglot.http.redaction import Redactor
@@ -44,6 +45,7 @@ class Exchange:
         "_sealed",
         "client",
         "ending",
+        "estimates",
         "feeder",
         "invented",
         "job",
@@ -76,6 +78,8 @@ class Exchange:
         """What the client is told of this attempt's losses."""
         self.tells_losses = True
         self.invented: tuple[Loss, ...] = ()
+        self.estimates: Callable[[Exchange], int] | None = None
+        """Knows what providers have reported of conversations before."""
         self.passed_back: Headers = []
         """Headers of the provider that go on to the client."""
         self.rewritten = False
@@ -132,6 +136,12 @@ class Exchange:
     def conversation_key(self) -> str:
         """What stays the same over the turns of one conversation and differs between callers."""
         return Estimator.conversation(self.request(), self.job.session, self.job.caller.name)
+
+    def expected_input(self) -> int:
+        """How many tokens whoever answers has read, as far as can be known from here."""
+        if self.estimates is not None:
+            return self.estimates(self)
+        return -(-token_weight(self.request()) // TOKEN)
 
     def affinity(self) -> str:
         """The same, also for a body that only its own vendor can read."""

@@ -47,7 +47,7 @@ def token_weight(request: Request) -> int:
     for message in request.messages:
         weight += _MESSAGE
         for part in message.content:
-            weight += _text(part.text) if type(part) is Text else _part(part)
+            weight += text_weight(part.text) if type(part) is Text else part_weight(part)
     if request.tools:
         weight += _TOOLS
         for tool in request.tools:
@@ -57,19 +57,22 @@ def token_weight(request: Request) -> int:
     return weight
 
 
-def _part(part: Part) -> int:
+def part_weight(part: Part) -> int:
+    """Thousandths of a token."""
     match part:
         case Text():
-            return _text(part.text)
+            return text_weight(part.text)
         case ToolCall():
-            return _CALL + _text(part.name) + _text(part.arguments, _JSON)
+            return _CALL + text_weight(part.name) + text_weight(part.arguments, _JSON)
         case ToolResult():
-            inside = sum(_text(item.text) if type(item) is Text else _part(item) for item in part.content)
+            inside = sum(
+                text_weight(item.text) if type(item) is Text else part_weight(item) for item in part.content
+            )
             return _CALL + inside
         case Reasoning():
             # Its text and its encrypted form are one and the same thought.
             hidden = len(part.signature.data) * _OPAQUE if part.signature is not None else 0
-            return max(_text(part.text), hidden)
+            return max(text_weight(part.text), hidden)
         case Media():
             return _media(part)
         case Foreign():
@@ -78,7 +81,8 @@ def _part(part: Part) -> int:
             assert_never(part)
 
 
-def _text(text: str, letter: int = _PROSE) -> int:
+def text_weight(text: str, letter: int = _PROSE) -> int:
+    """Thousandths of a token."""
     if text.isascii():  # known without looking
         return len(text) * letter
     return len(text) * letter + (len(text.encode("utf-8", "surrogatepass")) - len(text)) * _BEYOND
@@ -86,7 +90,7 @@ def _text(text: str, letter: int = _PROSE) -> int:
 
 def _media(media: Media) -> int:
     if media.text is not None:
-        return _text(media.text)
+        return text_weight(media.text)
     characters, least, most, unknown = _MEDIA[media.kind]
     if media.data is None:
         return unknown * TOKEN
@@ -96,9 +100,9 @@ def _media(media: Media) -> int:
 def _tool(tool: AnyTool) -> int:
     if isinstance(tool, HostedTool):
         return _TOOL + len(encode(tool.native.value)) * _JSON
-    weight = _TOOL + _text(tool.name) + _text(tool.description or "")
+    weight = _TOOL + text_weight(tool.name) + text_weight(tool.description or "")
     if tool.schema is not None:
         weight += len(encode(tool.schema)) * _JSON
     if tool.grammar is not None:
-        weight += _text(tool.grammar.definition, _JSON)
+        weight += text_weight(tool.grammar.definition, _JSON)
     return weight

@@ -7,11 +7,17 @@ import msgspec
 from wireglot.dialects.base import StreamWriter, answer_located
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.request.client_stream import ClientStream
+from wireglot.gateway.request.estimated_usage import (
+    ESTIMATED,
+    estimated_usage,
+    events_weight,
+    is_untold,
+)
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.streams.feeder import STREAM_TIMES, begins, room_left, signed, usage_source
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Response
+from wireglot.ir.outcome import Response, Usage
 from wireglot.ir.stream import Event, Failure, Finish, Folding, Start, fold, unfold
 from wireglot.ir.verdict import INTERRUPTIONS, NoAnswer, Watch, accept
 from wireglot.providers.aliases import EventRestorer
@@ -47,6 +53,10 @@ class Translation:
         self._begun = False
         self._request = prepared.request
         self._watch = Watch(self._request, leaves_out=exchange.job.surface.client.leaves_out_calls)
+        self._tells_usage = exchange.job.surface.client.tells_usage
+        self._weight = 0
+        """Of the answer so far, while nobody has told what it comes to."""
+        self._estimate: Usage | None = None
         self._folding = Folding() if keeps else None
         self._pending: Finish | None = None
 
@@ -93,7 +103,13 @@ class Translation:
                 events = [self._as_asked(event) for event in events]
         if not events:
             return
+        if self._tells_usage and is_untold(watch.usage):
+            self._weight += events_weight(events)
         last = events[-1]
+        if type(last) is Finish and self._tells_usage and is_untold(watch.usage):
+            self._estimate = estimated_usage(self._exchange, self._weight)
+            last = msgspec.structs.replace(last, usage=self._estimate)
+            events = [*events[:-1], last]
         if type(last) is Failure:
             last = Failure(signed(last.error, self._exchange))
             events = [*events[:-1], last]
@@ -142,7 +158,11 @@ class Translation:
         self.ended = True
         record = self._exchange.record
         usage = self._watch.usage
-        record.used(usage, usage_source(usage, type(last) is Finish or self._watch.verdict is not None))
+        source = usage_source(usage, type(last) is Finish or self._watch.verdict is not None)
+        if self._estimate is not None:
+            usage, source = self._estimate, "estimated"
+            record.lost([ESTIMATED])
+        record.used(usage, source)
         if self.writer.losses:
             places = dialect(self._exchange.job.dialect).places
             record.lost(answer_located(places, self.writer.losses))
