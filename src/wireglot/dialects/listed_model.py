@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -13,6 +13,7 @@ Query = dict[str, list[str]]
 """As `urllib.parse.parse_qs` reads one."""
 
 PAGE_MAX: Final = 1000
+_NAME_MOST: Final = 256
 
 
 class ListedModel(msgspec.Struct, frozen=True):
@@ -61,3 +62,60 @@ def position(listing: Sequence[ListedModel], identifier: str, name: str) -> int:
         if model.id == identifier:
             return index
     raise ClientFault("expected the id of a listed model", name)
+
+
+class UpstreamModel(msgspec.Struct, frozen=True):
+    """A model as its server lists it. Figures that it does not tell are 0."""
+
+    id: str
+    title: str = ""
+    context: int = 0
+    output: int = 0
+
+
+_CONTEXT: Final = (
+    "context_length", "context_window", "max_model_len", "max_context_length", "max_input_tokens",
+    "inputTokenLimit",
+)  # fmt: skip
+_OUTPUT: Final = ("max_output_tokens", "max_completion_tokens", "outputTokenLimit", "max_tokens")
+_NO_ANSWERS: Final = frozenset({"embedding", "embeddings", "rerank", "moderation", "image", "audio", "video"})
+
+
+def read_list(document: Any, most: int) -> tuple[UpstreamModel, ...]:
+    """The models of a list in any dialect's shape: servers that resemble one mix them. What answers nothing
+    (it embeds, it draws) is left out. A document that is no list has none."""
+    entries = document
+    if isinstance(document, dict):
+        entries = document.get("data", document.get("models"))
+    if not isinstance(entries, list):
+        return ()
+    found: dict[str, UpstreamModel] = {}
+    for entry in entries:
+        model = _read_model(entry) if isinstance(entry, dict) else None
+        if model is not None and len(found) < most:
+            found.setdefault(model.id, model)
+    return tuple(found.values())
+
+
+def _read_model(entry: dict[str, Any]) -> UpstreamModel | None:
+    name = next((value for key in ("id", "name", "model") if _is_name(value := entry.get(key))), "")
+    methods = entry.get("supportedGenerationMethods")
+    if not name or (isinstance(methods, list) and "generateContent" not in methods):
+        return None
+    if isinstance(kind := entry.get("type"), str) and kind in _NO_ANSWERS:
+        return None
+    titles = (entry.get(key) for key in ("display_name", "displayName", "name"))
+    title = next((text for text in titles if isinstance(text, str) and text and text != name), "")
+    return UpstreamModel(
+        name.removeprefix("models/"), title[:_NAME_MOST], _figure(entry, _CONTEXT), _figure(entry, _OUTPUT)
+    )
+
+
+def _is_name(value: Any) -> bool:
+    return (
+        isinstance(value, str) and 0 < len(value) <= _NAME_MOST and value.isprintable() and " " not in value
+    )
+
+
+def _figure(entry: dict[str, Any], keys: tuple[str, ...]) -> int:
+    return next((value for key in keys if type(value := entry.get(key)) is int and value > 0), 0)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import parse_qs
 
+import msgspec
+
 from wireglot.dialects.base import ListedModel, Surface
+from wireglot.dialects.listed_model import UpstreamModel
 from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.callers import may_ask
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.pages.upstream_lists import Listed, UpstreamLists
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.settings import ClientKey, Provider, Settings
 from wireglot.gateway.targets.routing import Unroutable, route
@@ -22,23 +26,27 @@ class ModelPages:
 
     OPERATIONS: Final = frozenset({"models", "model", "assist", "operation"})
 
-    def __init__(self) -> None:
-        self._of: Settings | None = None
+    def __init__(self, upstreams: UpstreamLists) -> None:
+        self._upstreams = upstreams
+        self._of: tuple[Settings, Listed] | None = None
         self._known: dict[str, tuple[ListedModel, ...]] = {}
 
     async def answer(self, page: PageRequest) -> None:
         spoken = surface(page.asked.dialect)
+        theirs = await self._upstreams.of(page.settings.providers.values())
+        for silent in theirs.silent:
+            page.record.noted(f"{silent} has told no list of models")
         try:
-            document = self._document(page, spoken)
+            document = self._document(page, spoken, theirs)
         except ClientFault as fault:
             raise RequestError("bad", str(fault).removeprefix("$.")) from None
         if document is None:
             raise RequestError("not_found", f"there is nothing at {page.head.path}", code="unknown_url")
-        page.send(document)
+        page.send(document, more=[("age", str(theirs.age))] if theirs.models else None)
 
-    def _document(self, page: PageRequest, spoken: Surface) -> dict[str, Any] | None:
+    def _document(self, page: PageRequest, spoken: Surface, theirs: Listed) -> dict[str, Any] | None:
         asked = page.asked
-        models = permitted(self._listed(page.settings, asked.dialect), page.caller.key)
+        models = permitted(self._listed(page.settings, asked.dialect, theirs), page.caller.key)
         match asked.operation:
             case "models":
                 return render_list(spoken, models, page.head.query)
@@ -51,12 +59,13 @@ class ModelPages:
             return spoken.assist.operation(asked.verb)
         return spoken.assist.answer(asked.verb, page.document(), models)
 
-    def _listed(self, settings: Settings, dialect: str) -> tuple[ListedModel, ...]:
-        if self._of is not settings:
-            self._of, self._known = settings, {}
+    def _listed(self, settings: Settings, dialect: str, theirs: Listed) -> tuple[ListedModel, ...]:
+        of = self._of
+        if of is None or of[0] is not settings or of[1].models is not theirs.models:
+            self._of, self._known = (settings, theirs), {}
         known = self._known.get(dialect)
         if known is None:
-            known = self._known[dialect] = models(settings, dialect)
+            known = self._known[dialect] = models(settings, dialect, theirs.models)
         return known
 
 
@@ -69,9 +78,12 @@ def _unlisted(page: PageRequest, spoken: Surface) -> dict[str, Any]:
     return spoken.models.render_model(found)
 
 
-def models(settings: Settings, dialect: str) -> tuple[ListedModel, ...]:
+def models(
+    settings: Settings, dialect: str, theirs: Mapping[str, Sequence[UpstreamModel]] = {}
+) -> tuple[ListedModel, ...]:
     """Names of rules first, then what each provider knows, bare and as `provider/model`. Each name is told
-    with the route that a request for it in this dialect takes; one that leads nowhere is not listed."""
+    with the route that a request for it in this dialect takes; one that leads nowhere is not listed. `theirs`
+    are models that providers list themselves: a bare name of those would lead nowhere."""
     names = [rule.match for rule in settings.rules if "*" not in rule.match]
     for provider in settings.providers.values():
         for entry in provider.spec.models:
@@ -81,8 +93,21 @@ def models(settings: Settings, dialect: str) -> tuple[ListedModel, ...]:
                 if not slash or prefix not in settings.providers:
                     names.append(entry.match)
                 names.append(f"{provider.name}/{entry.match}")
-    found = (listed(settings, name, dialect) for name in dict.fromkeys(names))
-    return tuple(model for model in found if model is not None)
+    told = {f"{name}/{model.id}": model for name, found in theirs.items() for model in found}
+    listing = (listed(settings, name, dialect) for name in dict.fromkeys((*names, *told)))
+    return tuple(_with_figures(model, told.get(model.id)) for model in listing if model is not None)
+
+
+def _with_figures(model: ListedModel, told: UpstreamModel | None) -> ListedModel:
+    """What its own server says of a model, where the catalog does not know."""
+    if told is None:
+        return model
+    return msgspec.structs.replace(
+        model,
+        title=model.title if model.title != model.id or not told.title else told.title,
+        context=model.context or told.context,
+        output=model.output or told.output,
+    )
 
 
 def listed(settings: Settings, name: str, dialect: str) -> ListedModel | None:

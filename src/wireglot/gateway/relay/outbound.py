@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.job import Job
-from wireglot.gateway.settings import Credential
+from wireglot.gateway.settings import Credential, Provider
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Headers
 from wireglot.http.transport import Outbound
@@ -19,6 +20,30 @@ _AUTH: Final = {
     "x-api-key": ("x-api-key", ""),
     "x-goog-api-key": ("x-goog-api-key", ""),
 }
+
+
+def list_outbound(provider: Provider, credential: Credential | None) -> Outbound | None:
+    """The question for a provider's own list of models; None where its dialects have none."""
+    for spoken in provider.spec.dialects:
+        try:
+            url = endpoint(provider.spec, spoken, "models", variables=provider.variables)
+        except NoEndpoint:
+            continue
+        upstream = surface(spoken).upstream
+        assert upstream is not None, f"{spoken} has an endpoint"
+        headers: Headers = [
+            ("accept", "application/json"),
+            ("accept-encoding", "identity"),
+            ("user-agent", USER_AGENT),
+            *_key_headers(provider, credential),
+            *upstream.fixed_headers,
+            *provider.spec.headers.items(),
+            *provider.headers,
+        ]
+        return Outbound(
+            method="GET", url=url, headers=headers, pool=_pool(provider, credential), proxy=provider.proxy
+        )
+    return None
 
 
 def outbound(
@@ -40,21 +65,30 @@ def outbound(
         # Some hosts admit only the agents they know: the client's own name goes on, never another's.
         ("user-agent", incoming.get("user-agent", USER_AGENT)),
     ]
-    if credential is not None and provider.spec.auth != "none":
-        name, prefix = _AUTH[provider.spec.auth]
-        headers.append((name, prefix + credential.secret.value))
+    headers.extend(_key_headers(provider, credential))
     upstream = target.upstream
     passed = [name for name in upstream.passed_headers if name in incoming] if same else []
     headers.extend((name, incoming[name]) for name in passed)
     headers.extend(header for header in upstream.fixed_headers if header[0] not in passed)
     headers.extend(provider.spec.headers.items())
     headers.extend(provider.headers)
-    account = credential.account if credential is not None else ""
     return Outbound(
         method="POST",
         url=url,
         headers=headers,
         body=body,
-        pool=f"{provider.name}\x1f{account}",
+        pool=_pool(provider, credential),
         proxy=provider.proxy,
     )
+
+
+def _key_headers(provider: Provider, credential: Credential | None) -> Headers:
+    if credential is None or provider.spec.auth == "none":
+        return []
+    name, prefix = _AUTH[provider.spec.auth]
+    return [(name, prefix + credential.secret.value)]
+
+
+def _pool(provider: Provider, credential: Credential | None) -> str:
+    """Connections are shared between requests with the same key."""
+    return f"{provider.name}\x1f{credential.account if credential is not None else ''}"
