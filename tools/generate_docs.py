@@ -9,6 +9,7 @@ from pathlib import Path
 from tools import (
     architecture,
     config_tables,
+    error_codes,
     fault_table,
     library_example,
     metric_table,
@@ -126,6 +127,7 @@ def stale(check: bool) -> Iterable[str]:
     """Write the pages that differ (or only name them)."""
     docs = ROOT / "docs"
     pages = {
+        docs / "reference" / "errors.md": error_codes.errors_page(),
         docs / "reference" / "faults.md": fault_table.faults_page(),
         docs / "reference" / "losses.md": losses_page(),
         docs / "reference" / "matrix.md": matrix_page(),

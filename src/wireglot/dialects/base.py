@@ -10,6 +10,7 @@ import msgspec
 from wireglot.dialects.capabilities import Assist, Compaction, StateOptions, Stored
 from wireglot.dialects.context import Context, Framing, Rendered, is_minted, told_model
 from wireglot.dialects.envelope import UNREADABLE
+from wireglot.dialects.listed_model import UpstreamModel, read_list
 from wireglot.dialects.passthrough import is_doubtful
 from wireglot.dialects.places import Places, RequestPlaces, answer_located
 from wireglot.dialects.surface import (
@@ -72,11 +73,13 @@ __all__ = [
     "Surface",
     "Tap",
     "Thread",
+    "UpstreamModel",
     "UpstreamOperation",
     "UpstreamSide",
     "answer_located",
     "is_doubtful",
     "is_minted",
+    "read_list",
     "told_model",
 ]
 

@@ -23,13 +23,14 @@ from wireglot.gateway.pages import cors, health
 from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.pages.health import Condition, HealthPages
 from wireglot.gateway.pages.models import ModelPages
+from wireglot.gateway.pages.upstream_lists import UpstreamLists
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import JSON, common_headers, identity
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.request.page_request import PageRequest
-from wireglot.gateway.request.problems import error_of, is_final, redacted
+from wireglot.gateway.request.problems import error_of, is_final, redacted, tells_all
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
 from wireglot.gateway.state.state import State
@@ -81,7 +82,7 @@ class Gateway:
             )
         )
         self._health_pages = HealthPages(self._condition, self._scrape, self._routes.probe)
-        self._model_pages = ModelPages()
+        self._model_pages = ModelPages(UpstreamLists(transports))
         self._state_pages = StatePages(state)
         health.publish(observer, self._gates, self.health)
         state.ledger.publish(observer.metrics)
@@ -192,7 +193,11 @@ class Gateway:
 
     def _tell(self, problem: Exception, exchange: Exchange | None, record: Record, reply: Reply) -> None:
         error = error_of(problem, record.id, self.observer.redactor, self.observer.note)
-        record.failed(error)
+        fix = problem.fix if isinstance(problem, AttemptFailed) else ""
+        record.failed(error, fix)
+        if fix and exchange is not None and tells_all(exchange):
+            said = f"{error.message} | {self.observer.redactor.text(fix)}"
+            error = msgspec.structs.replace(error, message=said)
         opened = exchange is not None and exchange.client is not None and exchange.client.opened
         if opened:
             _tell_in_stream(exchange, record, error)

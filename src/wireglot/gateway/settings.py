@@ -80,6 +80,9 @@ class Provider(msgspec.Struct, frozen=True):
     credentials: Annotated[
         tuple[Credential, ...], Meta(description="its keys, none where it needs none", extra=COMPUTED)
     ] = ()
+    stated: Annotated[
+        str, Meta(description="the file and the line of its table, if it has one", extra=COMPUTED)
+    ] = ""
     timeouts: Annotated[Timeouts, Meta(description="[seconds to wait for it](#timeouts)")] = Timeouts()
     retry: Annotated[
         RetryPolicy,

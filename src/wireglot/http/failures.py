@@ -95,6 +95,8 @@ class AttemptFailed(Exception):
         self.told_wait = wait if wait is not None else told_wait
         self.body = body
         self.status = status
+        self.fix = ""
+        """For whoever runs this program: where to look."""
 
     @property
     def is_outage(self) -> bool:
@@ -108,9 +110,11 @@ def of_transport(fault: TransportFault) -> AttemptFailed:
     return AttemptFailed(transport_error(fault), blame, told_wait=wait)
 
 
-def transport_error(fault: TransportFault) -> ApiError:
+def transport_error(fault: TransportFault, at: str = "") -> ApiError:
+    """`at`: who was asked, where that is to be told."""
     kind, status, code = _OUTCOMES[_PROBLEMS[fault.problem][1]]
-    return ApiError(kind, legible(fault.message), status=status, code=code)
+    said = f"{at}: {fault.message}" if at else fault.message
+    return ApiError(kind, legible(said), status=status, code=code)
 
 
 def of_error(
@@ -144,15 +148,3 @@ def no_answer(error: ApiError) -> AttemptFailed:
 def unreadable(message: str) -> AttemptFailed:
     """An answer that is none: HTML, half a document, a redirect."""
     return AttemptFailed(ApiError("server", message, status=502, code="upstream_error"), "upstream")
-
-
-def credential_rejected(failed: AttemptFailed) -> AttemptFailed:
-    """Never the client's 401: it would throw away its own key."""
-    told = f": {failed.error.message}" if failed.error.kind == "permission" else ""
-    error = ApiError(
-        "server",
-        legible(f"upstream credential rejected{told}"),
-        status=502,
-        code="upstream_auth_failed",
-    )
-    return AttemptFailed(error, "credential")

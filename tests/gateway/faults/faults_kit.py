@@ -319,8 +319,10 @@ def is_complete(client: Client, answered: Answered) -> bool:
 def _checked(told: Told) -> Told:
     assert 0 < len(told.message) <= 512
     assert told.message.isprintable(), told.message
+    # Callers on the same machine are told where to look, behind the bar.
     for secret in (KEY, "127.0.0.1", "Traceback", ".py", " at 0x"):
-        assert secret not in told.message, told.message
+        assert secret not in told.message.partition(" | ")[0], told.message
+    assert KEY not in told.message
     return told
 
 

@@ -50,7 +50,8 @@ class ResponsesTap(SseTap):
         self.usage = parse_usage(answer.get("usage"))
         self.stop = _stop(answer.get("status"), answer.get("incomplete_details"), answer.get("output"))
         if kind == "response.failed":
-            self.error = parse_error(document)
+            # An `error` event before it tells the same, and tells overload apart.
+            self.error = self.error or parse_error(document)
 
 
 class _Response(msgspec.Struct):

@@ -64,6 +64,8 @@ def load(
     providers = providing.read_providers(_given(whole, "providers"), references, notes)
     if not providers:
         providers = _fallback(path, problems, notes)
+    elif path is not None:
+        providers = _with_places(providers, path)
     named = {*providers, *_names(whole.values.get("providers"))}
     rules = read_rules(_given(whole, "models"), providers, named, problems)
     notes.extend(retired_targets(rules, providers))
@@ -82,6 +84,15 @@ def load(
         references.warn_if_open(path, path.stat().st_mode)
     problems.raise_any(source)
     return msgspec.structs.replace(settings, notes=tuple(dict.fromkeys(notes)))
+
+
+def _with_places(providers: dict[str, Provider], path: Path) -> dict[str, Provider]:
+    """Errors at run time tell where a provider stands."""
+    lines = read.table_lines(path, "providers")
+    return {
+        name: msgspec.structs.replace(provider, stated=f"{path}:{lines[name]}") if name in lines else provider
+        for name, provider in providers.items()
+    }
 
 
 def _given(whole: Table, name: str) -> Any:

@@ -74,6 +74,18 @@ def _is_flat(document: dict[str, Any]) -> bool:
     return False
 
 
+def table_lines(path: Path, table: str) -> dict[str, int]:
+    """The lines on which the tables inside a table begin, by their names. For people: what is written in
+    another way is not found."""
+    header = re.compile(rf'[ \t]*\[[ \t]*{re.escape(table)}[ \t]*\.[ \t]*"?([A-Za-z0-9._-]+)"?[ \t]*\]')
+    try:
+        lines = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+    except OSError:
+        return {}
+    found = ((header.match(line), number) for number, line in enumerate(lines, start=1))
+    return {match[1]: number for match, number in found if match is not None}
+
+
 def with_overrides(below: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Overrides are nested tables or dotted paths: {"server": {"port": 1}} or {"server.port": 1}."""
     merged = dict(below)

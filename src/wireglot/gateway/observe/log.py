@@ -166,6 +166,8 @@ class JsonLines:
                 "code": clean(record.error_code, MODEL_MAX),
                 "message": clean(record.error_message),
             }
+            if record.error_fix:
+                line["error"]["fix"] = clean(record.error_fix)
 
     def note(self, level: Level, event: str, fields: Mapping[str, Any]) -> bytes:
         line = {"ts": self._time(), "level": level, "event": event}
@@ -227,6 +229,8 @@ class PrettyLines:
             remarks.append(self._paint("warn", record.outcome.replace("_", " ")))
         if record.error_kind or record.error_message:
             said = f"{record.error_kind}: {clean(record.error_message)}"
+            if record.error_fix:
+                said += f" [{clean(record.error_fix)}]"
             remarks.append(self._paint(level_of(record), said))
         return remarks + [clean(note) for note in record.notes]
 

@@ -58,6 +58,8 @@ class Record(msgspec.Struct):
     error_kind: str = ""
     error_code: str = ""
     error_message: str = ""
+    error_fix: str = ""
+    """Where whoever runs the gateway should look."""
     usage: Usage | None = None
     """With that of attempts whose answer was none: they were paid for."""
     usage_source: UsageSource = "none"
@@ -144,8 +146,9 @@ class Record(msgspec.Struct):
     def answered(self, status: int = 200) -> None:
         self.status = status
 
-    def failed(self, error: ApiError) -> None:
+    def failed(self, error: ApiError, fix: str = "") -> None:
         self.outcome = "error"
+        self.error_fix = fix
         self.error_kind, self.error_code, self.error_message = error.kind, error.code, error.message
 
     def left(self) -> None:

@@ -158,6 +158,7 @@ class OpenTelemetry:
             "wireglot.outcome": record.outcome,
             "wireglot.attempts": record.attempts,
             "wireglot.losses": features_of(record),
+            "wireglot.error.fix": self._cleaner.text(record.error_fix),
         }
         attributes.update({key: value for key, value in optional.items() if value or value is False})
         if record.usage is not None:

@@ -8,8 +8,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from wireglot.dialects.base import ListedModel, Surface
-from wireglot.dialects.listed_model import UpstreamModel
+from wireglot.dialects.base import ListedModel, Surface, UpstreamModel
 from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.callers import may_ask
 from wireglot.gateway.errors import RequestError

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.listed_model import UpstreamModel, read_list
+from wireglot.dialects.base import UpstreamModel, read_list
 from wireglot.gateway.relay.outbound import list_outbound
 from wireglot.gateway.settings import Provider
 from wireglot.http.transport import Timeouts, Transport, TransportFault

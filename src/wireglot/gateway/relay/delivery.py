@@ -203,7 +203,7 @@ class Delivery:
         except TransportFault as fault:
             if client is None or not client.begun:
                 raise
-            feeder.fail(failures.transport_error(fault))
+            feeder.fail(failures.transport_error(fault, target.provider.name))
         exchange.record.answered()
         if releasing is not None:
             await asyncio.shield(releasing)

@@ -17,6 +17,7 @@ from wireglot.gateway.relay.after import after
 from wireglot.gateway.relay.attempt import policy_of
 from wireglot.gateway.relay.best_dialect import prepare_best
 from wireglot.gateway.relay.delivery import Delivery
+from wireglot.gateway.relay.explanation import explained
 from wireglot.gateway.relay.recovery import helps, is_about_state
 from wireglot.gateway.relay.search import UNSEARCHED, answer_unsearched
 from wireglot.gateway.request.client_stream import ClientStream
@@ -93,12 +94,10 @@ class Relay:
                 await self._at_target(exchange, target, is_last=place == last)
                 return
             except AttemptFailed as failed:
-                if failed.blame == "credential":
-                    failed = failures.credential_rejected(failed)
                 if failed.blame == "request" or place == last:
                     if failed.error.code == UNSEARCHED and answer_unsearched(exchange, failed):
                         return
-                    raise failed from None
+                    raise explained(failed, target, exchange.record.upstream_url) from None
                 exchange.record.fell_back(target.name)
         raise AssertionError("a route has at least one target")
 
@@ -229,7 +228,7 @@ class Relay:
             unanswered=unanswered,
         )
         if then.rejected:
-            health.reject(provider.name, account, now)
+            health.reject(provider.name, account, now, failed.error.message)
         if then.rest:
             health.cool(provider.name, account, target.model, now + then.rest)
         return then.wait
@@ -255,7 +254,8 @@ class Relay:
         if ready <= now:
             return chosen
         if health.is_rejected(provider.name, chosen.account, now):
-            raise failures.credential_rejected(AttemptFailed(ApiError("auth", ""), "credential"))
+            said = health.last_words(provider.name, chosen.account)
+            raise AttemptFailed(ApiError("auth", said), "credential")
         wait = ready - now
         if not is_last or wait > provider.retry.wait_max:
             raise AttemptFailed(

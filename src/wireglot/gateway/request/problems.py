@@ -8,15 +8,20 @@ from typing import Final
 
 import msgspec
 
+from wireglot.gateway.entry.callers import ADMIN, LOCAL
+from wireglot.gateway.entry.guard import is_loopback
 from wireglot.gateway.errors import RequestError, cleaned
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.observe.record import Record
+from wireglot.gateway.request.exchange import Exchange
 from wireglot.http.failures import AttemptFailed
 from wireglot.http.redaction import Redactor
 from wireglot.ir.errors import ApiError
 from wireglot.wire.json import BadJson, decode, encode_text
 
 OWN_TRIES_LAST_SECONDS: Final = 60.0
+_FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+"""A proxy stands on the same machine: whoever is behind it need not."""
 
 
 def error_of(problem: Exception, request_id: str, redactor: Redactor, note: Note) -> ApiError:
@@ -42,6 +47,15 @@ def is_final(problem: Exception, record: Record) -> bool:
         return True
     since = record.failing_since
     return since is not None and time.monotonic() - since > OWN_TRIES_LAST_SECONDS
+
+
+def tells_all(exchange: Exchange) -> bool:
+    """Whether the caller may know hosts, variables and lines of the configuration: someone on this machine,
+    before a gateway that wants no keys, and not behind a proxy; or its admin."""
+    caller, head = exchange.job.caller, exchange.job.head
+    if caller is not LOCAL:
+        return caller is ADMIN
+    return is_loopback(head.peer) and not any(name in head.headers for name in _FORWARDED)
 
 
 def note_bug(bug: Exception, request_id: str, note: Note) -> None:

@@ -102,6 +102,7 @@ class Health:
     def __init__(self) -> None:
         self._cool: dict[tuple[str, str, str], float] = {}
         self._rejected: dict[tuple[str, str], float] = {}
+        self._last_words: dict[tuple[str, str], str] = {}
         self._breakers: dict[str, Breaker] = {}
         self._budgets: dict[str, RetryBudget] = {}
         self._on_cool: Callable[[str, str, str, float], None] | None = None
@@ -144,7 +145,9 @@ class Health:
         key = (provider, account, model)
         self._cool[key] = max(until, self._cool.get(key, 0.0))
 
-    def reject(self, provider: str, account: str, now: float) -> None:
+    def reject(self, provider: str, account: str, now: float, said: str = "") -> None:
+        """`said`: why, in the provider's own words."""
+        self._last_words[provider, account] = said
         self.heard_rejected(provider, account, now + QUARANTINE_SECONDS)
         if self._on_reject is not None:
             self._on_reject(provider, account, now + QUARANTINE_SECONDS)
@@ -161,6 +164,10 @@ class Health:
         if 0.0 < cool <= now:
             del self._cool[provider, account, model]
         return max(now, cool, self._rejected.get((provider, account), 0.0))
+
+    def last_words(self, provider: str, account: str) -> str:
+        """What the provider said when it rejected a key; "" where another process was told."""
+        return self._last_words.get((provider, account), "")
 
     def is_rejected(self, provider: str, account: str, now: float) -> bool:
         return self._rejected.get((provider, account), 0.0) > now

@@ -1,0 +1,85 @@
+"""A failure at a provider in words that people can act on: who failed, what it said itself, what to do.
+
+Where it was asked, with whose key and which line of the configuration says so is for whoever runs the
+gateway: it goes to the log and the trace, and to callers on the same machine that need no key.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from wireglot.gateway.settings import Provider
+from wireglot.gateway.targets.routing import Target
+from wireglot.http.failures import AttemptFailed
+from wireglot.ir.errors import ApiError, legible
+
+_VERBATIM: Final = frozenset({"context_overflow", "content_policy"})
+"""Clients heal by the exact wording of these."""
+_MASKED_KEY: Final = re.compile(r"\S*\*{3,}\S*")
+"""Providers repeat the ends of a key that they refuse: `sk-ab***********yz`."""
+_SAID_LETTERS_MOST: Final = 300
+
+
+def explained(failed: AttemptFailed, target: Target, url: str = "") -> AttemptFailed:
+    """`url`: where it was asked, if it was."""
+    if failed.blame == "gateway":
+        return failed  # our own lack of room
+    provider, error = target.provider, failed.error
+    host = _host(url or provider.spec.base_url)
+    name = provider.name
+    if failed.blame == "credential":
+        failed = _rejected(failed, name)
+        failed.fix = f"{_key_of(provider)}; asked at {host}"
+        return failed
+    message = error.message
+    match failed.blame:
+        case "quota":
+            message = f"{name}: {message} (whoever runs this gateway must see to its account there)"
+            failed.fix = f"{_key_of(provider)}; asked at {host}"
+        case "connection" | "timeout":
+            message = f"{name}: {message}"
+            if error.code == "upstream_unavailable":
+                message += " (try again later, or a model of another provider)"
+            failed.fix = f"asked at {host}; {_place_of(provider)}, base_url and timeouts"
+        case "model":
+            message = f"{name}: {message} (a list of models: GET /v1/models)"
+            failed.fix = f"asked at {host}"
+        case _ if error.kind not in _VERBATIM:
+            message = f"{name}: {message}"
+            failed.fix = f"asked at {host}"
+    if message != error.message and not error.message.startswith((f"{name}/", f"{name} ")):
+        failed.error = msgspec.structs.replace(error, message=legible(message))
+    return failed
+
+
+def _rejected(failed: AttemptFailed, name: str) -> AttemptFailed:
+    """Never the client's 401: it would throw away its own key."""
+    said = _MASKED_KEY.sub("[redacted]", legible(failed.error.message, _SAID_LETTERS_MOST))
+    says = f" (it says: {said})" if said else ""
+    if failed.error.kind == "permission":
+        told = f"{name} does not let this gateway's key do that{says}: whoever runs it can change that"
+    else:
+        told = f"{name} does not accept this gateway's key{says}: whoever runs it must set a valid one"
+    message = legible(f"upstream credential rejected: {told}")
+    return AttemptFailed(ApiError("server", message, status=502, code="upstream_auth_failed"), "credential")
+
+
+def _key_of(provider: Provider) -> str:
+    sources = dict.fromkeys(credential.secret.source for credential in provider.credentials)
+    told = [source.removeprefix("env:") for source in sources if source != "config"]
+    where = f"{_place_of(provider)}, api_key"
+    return f"key from {', '.join(told)} ({where})" if told else f"key of {where}"
+
+
+def _place_of(provider: Provider) -> str:
+    table = f"[providers.{provider.name}]"
+    return f"{table} at {provider.stated}" if provider.stated else table
+
+
+def _host(url: str) -> str:
+    place = urlsplit(url)
+    return f"{place.hostname}:{place.port}" if place.port else place.hostname or "an unknown host"
