@@ -303,3 +303,11 @@ def test_a_gemini_client_after_another_provider_sends_the_bypass_where_gemini_de
     called = next(part for part in out.value["contents"][1]["parts"] if "functionCall" in part)
     assert called["thoughtSignature"] == "skip_thought_signature_validator"
     assert {loss.feature for loss in out.losses} >= {"reasoning.signature"}
+
+
+def test_what_cannot_be_asked_at_all_names_its_place_in_the_body() -> None:
+    """[X25]"""
+    body = {"model": "m", "instructions": "i", "input": [{"type": "item_reference", "id": "msg_1"}]}
+    with pytest.raises(wireglot.Unsupported) as refused:
+        wireglot.translate_request(body, source="openai-responses", target="openai-chat")
+    assert refused.value.path == "$.input[0]"

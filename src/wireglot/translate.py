@@ -125,9 +125,14 @@ def translate_request(
     request = client.parse_request(document, context)
     if stream is not None:
         request = msgspec.structs.replace(request, stream=stream)
-    planned = plan(
-        request, source=client.name, target=upstream.name, model=model, provider=provider, context=context
-    )
+    try:
+        planned = plan(
+            request, source=client.name, target=upstream.name, model=model, provider=provider, context=context
+        )
+    except Unsupported as fault:
+        if client.places is not None:
+            fault.path = RequestPlaces(client.places, document, request).of(fault.path)
+        raise
     rendered = upstream.render_request(planned.upstream, planned.context)
     losses = planned.losses + planned.retraced(rendered.losses)
     if losses and client.places is not None:

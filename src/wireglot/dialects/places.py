@@ -90,6 +90,12 @@ class RequestPlaces:
         # Things that the client wrote in one place may have been several: they are told once.
         return tuple(dict.fromkeys([_moved(loss, self._path(loss, whole)) for loss in losses]))
 
+    def of(self, path: str, asked: Request | None = None) -> str:
+        """One neutral place, in the client's own document."""
+        return self._path(
+            Loss(path, "unknown_field", "dropped"), asked if asked is not None else self._request
+        )
+
     def _path(self, loss: Loss, asked: Request) -> str:
         found = _PLACE.match(loss.path)
         if found is None:
@@ -138,7 +144,7 @@ class RequestPlaces:
         nodes = self._tools
         tool = asked.tools[number]
         own = self._request.tools
-        if asked is not self._request:
+        if asked.tools is not own:
             number = next((place for place, known in enumerate(own) if known is tool), number)
         # By its place, unless another one stands there: items and messages may bring tools too, and some
         # declarations are several.
@@ -159,7 +165,7 @@ class RequestPlaces:
     def _spot(self, number: int, position: int | None, asked: Request) -> tuple[int | None, int | None]:
         """The message and the part of the parsed request that one of `asked` is, or stands for."""
         own = self._request.messages
-        if asked is self._request:
+        if asked.messages is own:
             return (number, position) if number < len(self._turns) else (None, None)
         if number >= len(asked.messages):
             return None, None

@@ -19,8 +19,9 @@ from wireglot.gateway.state.losses import shelf
 from wireglot.gateway.state.losses.shelf import ENTRY_BYTES, KEPT_SECONDS, LossShelf
 from wireglot.gateway.state.stored_forms import LOSSES
 from wireglot.ir.loss import Loss
-from wireglot.stores.base import StoreDown
+from wireglot.stores.base import Documents, StoreDown
 from wireglot.stores.memory import MemoryEngine
+from wireglot.stores.memory.documents import MemoryDocuments
 from wireglot.stores.records import Document
 from wireglot.testing.live_gateway import BASES, LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
@@ -125,12 +126,12 @@ def test_an_unknown_id_is_told_in_the_callers_dialect(stage: Stage) -> None:
 
 def test_a_request_without_losses_leaves_nothing(stage: Stage) -> None:
     """[X25] It costs nothing: there is nothing to ask for."""
-    before = len(stage.gateway.process.state.losses._held)
+    before = len(stage.stored(LOSSES))
     body = {"model": "m1", "messages": [{"role": "user", "content": "Hi"}]}
     answer = stage.alice.chat.completions.with_raw_response.create(**body)
     assert "x-wireglot-losses" not in answer.headers
-    assert len(stage.gateway.process.state.losses._held) == before
     assert page(stage, answer.headers["x-wireglot-request-id"])[0] == 404
+    assert len(stage.stored(LOSSES)) == before
 
 
 def test_the_log_line_has_them_whole(stage: Stage) -> None:
@@ -192,33 +193,40 @@ def test_after_an_hour_they_are_gone() -> None:
     """[X25]"""
 
     async def run() -> None:
-        now = [1000.0]
-        kept = LossShelf(None, notes, clock=lambda: now[0])
+        now = [1_000_000.0]
+        kept = LossShelf(MemoryDocuments(lambda: int(now[0] * 1000)), notes, clock=lambda: now[0])
         kept.keep(record("req_1"))
+        await kept.close()
         assert await kept.find("alice", "req_1") is not None
         now[0] += KEPT_SECONDS + 1
         assert await kept.find("alice", "req_1") is None
         kept.keep(record("req_2"))
-        assert list(kept._held) == [("alice", "req_2")]
+        await kept.close()
+        assert [written.id for written in kept._written] == ["req_2"]
 
     asyncio.run(run())
 
 
+def ids(documents: Documents) -> list[str]:
+    async def read() -> list[str]:
+        return [d.id for who in ("alice", "bob") for d in await documents.recent(who, LOSSES, limit=100)]
+
+    return asyncio.run(read())
+
+
 def test_of_too_many_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """[X25] From the memory and from the store, where all processes together hold no more."""
+    """[X25] All processes together hold no more than was promised: each keeps to its share."""
     monkeypatch.setattr(shelf, "KEPT_MOST", 10)
+    documents = MemoryEngine().documents
 
     async def run() -> None:
-        documents = MemoryEngine().documents
         kept = LossShelf(documents, notes, peers=lambda: 2)
         for number in range(25):
             kept.keep(record(f"req_{number}", caller="alice" if number % 2 else "bob"))
         await kept.close()
-        assert len(kept._held) == 10
-        ids = [d.id for who in ("alice", "bob") for d in await documents.recent(who, LOSSES, limit=100)]
-        assert sorted(ids) == sorted(f"req_{number}" for number in range(20, 25))
 
     asyncio.run(run())
+    assert sorted(ids(documents)) == [f"req_{number}" for number in range(20, 25)]
 
 
 def test_one_request_takes_no_more_than_its_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,18 +236,47 @@ def test_one_request_takes_no_more_than_its_room(monkeypatch: pytest.MonkeyPatch
     body = shelf.entry(record("req_1", *many, serious), 1)
     told = json.loads(body)
     assert len(body) <= ENTRY_BYTES
-    assert told["losses"][0]["path"] == "$.tools[0]"
+    assert told["losses"][0] == serious.told()
     assert told["untold"] == 501 - len(told["losses"])
-    monkeypatch.setattr(shelf, "KEPT_BYTES", 3 * len(body))
+    monkeypatch.setattr(shelf, "KEPT_BYTES", 3 * ENTRY_BYTES)
+    documents = MemoryEngine().documents
 
     async def run() -> None:
-        kept = LossShelf(None, notes)
+        kept = LossShelf(documents, notes)
         for number in range(9):
             kept.keep(record(f"req_{number}", *many))
-        assert len(kept._held) == 3
-        assert kept._held_bytes == sum(len(held) for _, held in kept._held.values())
+        await kept.close()
+        assert kept._written_bytes == sum(written.size for written in kept._written) <= 3 * ENTRY_BYTES
 
     asyncio.run(run())
+    assert sorted(ids(documents)) == ["req_6", "req_7", "req_8"]
+
+
+def test_what_is_not_written_yet_is_told_and_forgotten_with_its_caller() -> None:
+    """[X25]"""
+
+    async def run() -> None:
+        kept = LossShelf(MemoryEngine().documents, notes)
+        kept.keep(record("req_1"))
+        kept.keep(record("req_2", caller="bob"))
+        assert await kept.find("alice", "req_1") is not None
+        assert await kept.find("bob", "req_1") is None
+        assert kept.forget("alice") == 1
+        assert await kept.find("alice", "req_1") is None
+
+    asyncio.run(run())
+
+
+def test_work_in_the_background_is_told_under_the_id_that_its_client_knows(stage: Stage) -> None:
+    """[X25]"""
+    body = {"model": "m1", "input": "Hi", "background": True, "max_tool_calls": 3}
+    started = stage.alice.responses.with_raw_response.create(**body)
+    id = started.headers["x-wireglot-request-id"]
+    wait_until(lambda: stage.alice.responses.retrieve(started.parse().id).status == "completed")
+    wait_until(lambda: page(stage, id)[0] == 200)
+    _, told = page(stage, id)
+    assert told["request_id"] == id
+    assert {"max_tool_calls"} <= {loss["path"].removeprefix("$.") for loss in told["losses"]}
 
 
 def test_a_store_that_is_away_gets_them_later() -> None:

@@ -38,6 +38,8 @@ class Record(msgspec.Struct):
     agent: str = ""
     traceparent: str = ""
     """The client's own, if it traces."""
+    asked_as: str = ""
+    """The id that the client was told, where the work goes on under another."""
 
     provider: str = ""
     upstream_model: str = ""

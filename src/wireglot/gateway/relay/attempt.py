@@ -18,9 +18,11 @@ from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import Credential
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
+from wireglot.ir.errors import Unsupported
 from wireglot.ir.loss import Loss, worst_first
+from wireglot.ir.request import Request
 from wireglot.providers.endpoints import Operation
-from wireglot.translate import plan
+from wireglot.translate import Plan, plan
 from wireglot.wire.json import encode
 from wireglot.wire.splice import splice
 
@@ -112,17 +114,7 @@ def _translated(
         stripped = without_opaque_state(request, target.dialect)
         request, refused = stripped.request, stripped.losses
     asked = request if stream == request.stream else msgspec.structs.replace(request, stream=stream)
-    planned = told(
-        lambda: plan(
-            asked,
-            source=job.dialect,
-            target=target.dialect,
-            model=target.model,
-            provider=target.provider.name,
-            limits=target.limits,
-            context=context,
-        )
-    )
+    planned = told(lambda: _planned(exchange, target, context, asked))
     untouched = (
         target.dialect == job.dialect
         and stream == job.stream
@@ -157,6 +149,22 @@ def _translated(
         request=request,
         aliases=planned.aliases,
     )
+
+
+def _planned(exchange: Exchange, target: Target, context: Context, asked: Request) -> Plan:
+    try:
+        return plan(
+            asked,
+            source=exchange.job.dialect,
+            target=target.dialect,
+            model=target.model,
+            provider=target.provider.name,
+            limits=target.limits,
+            context=context,
+        )
+    except Unsupported as fault:
+        fault.path = exchange.place(fault.path, asked)
+        raise
 
 
 def _refuse_losses(exchange: Exchange, target: Target, losses: tuple[Loss, ...]) -> None:

@@ -30,7 +30,7 @@ from wireglot.ir.request import Request
 
 _OPENING_BYTES: Final = 1024
 
-LOSSES_TOLD_MOST: Final = 200
+LOSSES_TOLD_MOST: Final = 128
 """Of one request, by the whole of it. A long conversation may lose one thing a thousand times."""
 
 
@@ -124,14 +124,23 @@ class Exchange:
 
     def located(self, losses: tuple[Loss, ...], asked: Request | None = None) -> tuple[Loss, ...]:
         """Losses of `asked`, or of the body itself, at their places in the client's body."""
-        places = dialect(self.job.dialect).places
-        if not losses or places is None or self._own is None:
+        places = self._own_places() if losses else None
+        if places is None:
             return losses
         if len(losses) > LOSSES_TOLD_MOST:
             losses = _some_of_each(losses)
-        if self._places is None:
+        return places.located(losses, asked)
+
+    def place(self, path: str, asked: Request) -> str:
+        """A neutral place of `asked`, in the client's body."""
+        places = self._own_places()
+        return path if places is None else places.of(path, asked)
+
+    def _own_places(self) -> RequestPlaces | None:
+        places = dialect(self.job.dialect).places
+        if self._places is None and places is not None and self._own is not None:
             self._places = RequestPlaces(places, self.document(), self._own)
-        return self._places.located(losses, asked)
+        return self._places
 
     def conversation_key(self) -> str:
         """What stays the same over the turns of one conversation and differs between callers."""

@@ -27,7 +27,14 @@ class StatePages:
         sessions = SessionPages(state.conversations, engine.ledger, state.ledger)
         usage = UsagePages(state.ledger, engine.ledger)
         losses = LossPages(state.losses)
-        admin = AdminPages(engine, state.keys, state.health, state.note, vault_apart=state.vault_apart)
+        admin = AdminPages(
+            engine,
+            state.keys,
+            state.health,
+            state.note,
+            vault_apart=state.vault_apart,
+            losses=state.losses,
+        )
         self._handlers: Final[dict[str, Handler]] = {
             "responses.get": responses.get,
             "responses.delete": responses.delete,

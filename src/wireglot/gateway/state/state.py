@@ -33,7 +33,6 @@ from wireglot.gateway.targets.health import Health
 from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
 from wireglot.stores.base import Counters, Engine, Vault
 from wireglot.stores.deferred import DeferredEngine, DeferredShared
-from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.seal import Sealer
 from wireglot.stores.sealed import SealedVault
 
@@ -84,8 +83,7 @@ class State:
         self.continuing = Continuing(self.conversations, self.store_health)
         self.compaction = Compaction(sealer)
         self.idempotency = Idempotency(self.documents, settings, note, pace)
-        is_memory = isinstance(engine, MemoryEngine)
-        self.losses = LossShelf(None if is_memory else self.documents, note, peers=lambda: self.sharing.peers)
+        self.losses = LossShelf(self.documents, note, peers=lambda: self.sharing.peers)
         observer.keep_losses_with(self.losses.keep)
         self._sweeper = Sweeper(engine, counters, self.instance, note)
         self._watch: asyncio.Task[None] | None = None

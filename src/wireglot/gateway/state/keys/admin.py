@@ -13,6 +13,8 @@ from wireglot.gateway.observe.log import Note
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.state.keys.ring import KeyRefused, Keyring, Taken, Unknown, told
 from wireglot.gateway.state.keys.table import KeyTable
+from wireglot.gateway.state.losses.shelf import LossShelf
+from wireglot.gateway.state.stored_forms import LOSSES
 from wireglot.http.application import Headers
 from wireglot.stores.base import Engine, Vault
 from wireglot.stores.records import KeyRow
@@ -32,14 +34,16 @@ class AdminPages:
         note: Note,
         *,
         vault_apart: Vault | None,
+        losses: LossShelf,
     ) -> None:
         """`health`: what is known of the store beside its own figures. `vault_apart`: the vault, where it is
-        not the engine's: wiping a caller must reach it too."""
+        not the engine's: wiping a caller must reach it too, and `losses` that are not in the store yet."""
         self._engine = engine
         self._table = table
         self._health = health
         self._note = note
         self._vault_apart = vault_apart
+        self._losses = losses
 
     async def list_keys(self, page: PageRequest) -> None:
         now = time.time()
@@ -82,7 +86,10 @@ class AdminPages:
 
     async def wipe_caller(self, page: PageRequest) -> None:
         (caller,) = page.asked.ids
+        unwritten = self._losses.forget(caller)
         removed = dict(await self._engine.wipe(caller))
+        if unwritten:
+            removed[LOSSES] = removed.get(LOSSES, 0) + unwritten
         forget = getattr(self._vault_apart, "forget", None)
         if forget is not None:
             removed["vault"] = removed.get("vault", 0) + await forget(caller)

@@ -16,6 +16,7 @@ from typing import Final
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state import stored_forms
+from wireglot.gateway.state.losses.shelf import KEPT_BYTES
 from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Counters, Engine
@@ -27,8 +28,6 @@ _LOCK: Final = "sweep"
 _LOCK_SECONDS: Final = 0.8 * _EVERY_SECONDS
 """Less than the time to the next turn, so that nobody's turn meets a lock of the one before."""
 _DAY_MS: Final = 86_400_000
-_LOSSES_BYTES: Final = 64 * 1024 * 1024
-"""Whoever writes them counts them; this holds where a process that counted has gone."""
 _SILENT_MS: Final = 20 * 60_000
 """A process that was not heard of for so long has gone."""
 
@@ -79,6 +78,6 @@ async def prune(engine: Engine, settings: Settings, now: int = 0) -> Swept:
             stored_forms.EVENT: KindLimits(keep.events_bytes),
             stored_forms.ITEM: KindLimits(keep.conversations_bytes),
             stored_forms.IDEMPOTENT: KindLimits(keep.idempotency_bytes),
-            stored_forms.LOSSES: KindLimits(_LOSSES_BYTES),
+            stored_forms.LOSSES: KindLimits(KEPT_BYTES),
         },
     )

@@ -138,6 +138,7 @@ class Background:
         record = Record(
             f"req_{secrets.token_hex(12)}",
             time.monotonic(),
+            asked_as=exchange.record.id,
             dialect=job.dialect,
             operation=job.asked.operation,
             caller=job.caller.name,
