@@ -13,6 +13,7 @@ import msgspec
 
 from wireglot.ir.content import Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
+from wireglot.ir.leaked_calls import LeakFilter, can_leak, recovered
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response, Stop, StopReason, Usage
 from wireglot.ir.request import Request
@@ -84,6 +85,7 @@ def accept(response: Response, request: Request | None, *, may_be_empty: bool = 
 
     `request`: what was asked, where it is known. Without it an empty answer may be all there was to say.
     """
+    response = recovered(response, request)
     stop = response.stop
     if stop.reason == "malformed_call":
         raise NoAnswer(malformed(stop), response.usage)
@@ -165,12 +167,16 @@ class Watch:
     """The same of an answer that streams. It is told every event once and keeps little: the arguments of open
     calls, and whether anything was said.
 
+    Calls that a server left in the text are made calls on the way (`leaked_calls`).
+
     A call whose arguments are not whole does not end before it is known why. `leaves_out`: to whom this is
     told, a call without its end is none (see `PartEnd.cut`); from others the beginning of its arguments
     cannot be taken back, and the stream fails.
     """
 
-    __slots__ = ("_arguments", "_held", "_leaves_out", "_request", "_said", "_thoughts", "usage", "verdict")
+    __slots__ = (
+        "_arguments", "_held", "_leaks", "_leaves_out", "_request", "_said", "_thoughts", "usage", "verdict",
+    )  # fmt: skip
 
     def __init__(
         self, request: Request | None, *, leaves_out: bool = False, may_be_empty: bool = False
@@ -184,28 +190,53 @@ class Watch:
         self._held: dict[int, tuple[PartEnd, bool]] = {}  # whether it is cut, or only has no arguments so far
         self._thoughts: set[int] = set()
         self._said = may_be_empty
+        self._leaks = LeakFilter() if can_leak(request) else None
 
     def pass_on(self, events: list[Event]) -> list[Event]:
         """The same list where nothing is wrong with it; a Finish may have become a Failure."""
-        arguments = self._arguments
+        leaks, arguments = self._leaks, self._arguments
+        if leaks is not None and leaks.active:
+            return self._follow(leaks.events(events))
         ended = False
         for event in events:
             if type(event) is Delta:
                 if event.index in arguments:
                     arguments[event.index].append(event.text)
-                elif not self._said and event.text and event.index not in self._thoughts:
+                    continue
+                if not self._said and event.text and event.index not in self._thoughts:
                     self._said = True
+                if "<" in event.text and leaks is not None:
+                    at = next(place for place, each in enumerate(events) if each is event)
+                    before = self._judged(events[:at]) if ended or self._held else events[:at]
+                    return [*before, *self._follow(leaks.events(events[at:]))]
             elif type(event) is PartStart:
                 self._open(event)
+                if leaks is not None:
+                    leaks.note(event)
             elif type(event) is PartEnd:
-                if event.index in arguments:
-                    ended = True
+                ended = ended or event.index in arguments
             elif type(event) is Finish:
                 self.usage = event.usage or self.usage
                 ended = True
             elif type(event) is UsageReport or type(event) is Start:
                 self.usage = event.usage or self.usage
         return self._judged(events) if ended or self._held else events
+
+    def _follow(self, events: list[Event]) -> list[Event]:
+        """The same, of events that were searched for leaked calls."""
+        for event in events:
+            match event:
+                case Delta(index=index) if index in self._arguments:
+                    self._arguments[index].append(event.text)
+                case Delta(index=index):
+                    self._said = self._said or (bool(event.text) and index not in self._thoughts)
+                case PartStart():
+                    self._open(event)
+                case Finish() | UsageReport() | Start():
+                    self.usage = event.usage or self.usage
+                case _:
+                    pass
+        return self._judged(events)
 
     def _open(self, start: PartStart) -> None:
         part = start.part

@@ -19,8 +19,10 @@ from tests.gateway.faults.faults_kit import (
     told,
     told_in_stream,
 )
+from tests.laws.sdks import RESPONSES, STREAMS
 from tests.laws.strange_answers import ARGUMENTS, CUT, STRANGE, Strange, chat, chat_call, message
 from wireglot.stores.records import UsageQuery
+from wireglot.testing.canonical import canonical_arguments
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
@@ -219,3 +221,63 @@ def test_the_ledger_counts_what_was_paid_for_nothing(stage: Stage) -> None:
     row = next(row for row in rows if row.id == identifier)
     assert (row.outcome, row.status, row.attempts, row.source) == ("error", 502, 2, "provider")
     assert (row.input, row.output) == (14, 10)
+
+
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}}
+TOOLS: dict[str, list[dict[str, Any]]] = {
+    "A": [{"name": "weather", "input_schema": SCHEMA}],
+    "C": [{"type": "function", "function": {"name": "weather", "parameters": SCHEMA}}],
+    "R": [{"type": "function", "name": "weather", "parameters": SCHEMA}],
+    "G": [{"functionDeclarations": [{"name": "weather", "parameters": SCHEMA}]}],
+}
+TOKENS = (
+    "<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0<|tool_call_argument_begin|>"
+    '{"city": "Paris"}<|tool_call_end|><|tool_calls_section_end|>'
+)
+LEAKED = chat("leaked", "answer", "end", {"content": TOKENS})
+LEAKED_LATER = chat("leaked later", "answer", "end", {"content": "Let me see. " + TOKENS})
+HALF_LEAKED = chat("half leaked", "failed", "end", {"content": TOKENS[:-60]})
+SDK_NAMES = {"A": "anthropic", "C": "openai-chat", "R": "openai-responses", "G": "gemini"}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("leaked", [LEAKED, LEAKED_LATER], ids=["at once", "behind words"])
+def test_calls_that_a_server_left_in_the_text_are_calls(
+    stage: Stage, client: Client, stream: bool, leaked: Strange
+) -> None:
+    """[K5] Also for a client of the same dialect; what has begun to pass through goes on as it came."""
+    gateway, upstream, _ = stage
+    upstream.next(*(streamed if stream else whole)(leaked))
+    answered = ask(gateway, client, "empty", stream=stream, tools=TOOLS[client.family])
+    assert answered.status == 200
+    if stream and client is C and leaked is LEAKED_LATER:
+        assert answered.body == leaked.stream
+        return
+    name = SDK_NAMES[client.family]
+    found = STREAMS[name](answered.body) if stream else RESPONSES[name](answered.json)
+    assert found.calls == (("weather", canonical_arguments('{"city":"Paris"}')),)
+    assert "<|" not in found.prose
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_tokens_that_are_no_calls_are_retried(stage: Stage, client: Client, stream: bool) -> None:
+    """[K5] And never become the model's last word."""
+    gateway, upstream, _ = stage
+    upstream.next(*(streamed if stream else whole)(HALF_LEAKED, GOOD["openai-chat"]))
+    answered = ask(gateway, client, "empty", stream=stream, tools=TOOLS[client.family])
+    assert answered.status == 200
+    assert b"there" in answered.body
+    assert b"<|" not in answered.body
+    assert len(upstream.requests) == 2
+
+
+def test_an_answer_that_begins_with_a_bracket_keeps_its_bytes(stage: Stage) -> None:
+    """[K5] It is only held until it is known that it is no leaked call."""
+    gateway, upstream, _ = stage
+    for text in ("<", "<|", "<div>", "<|tool_calls"):
+        strange = chat("", "answer", "end", {"content": text})
+        upstream.next(*streamed(strange))
+        answered = ask(gateway, C, "empty", stream=True, tools=TOOLS["C"])
+        assert (answered.status, answered.body) == (200, strange.stream)

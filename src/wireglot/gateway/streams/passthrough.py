@@ -16,8 +16,9 @@ from wireglot.gateway.streams.feeder import asked, begins, signed, usage_source
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.ir.errors import ApiError
+from wireglot.ir.leaked_calls import leaks, may_begin
 from wireglot.ir.outcome import Response
-from wireglot.ir.stream import Event, Failure, Finish, Folding, StreamFailed, fold
+from wireglot.ir.stream import Delta, Event, Failure, Finish, Folding, StreamFailed, fold
 from wireglot.ir.verdict import accept
 
 _TRUNCATED: Final = ApiError(
@@ -63,9 +64,13 @@ class Passthrough:
         self._last = bytearray()
         """The end of an answer that is to be kept first."""
         self._one_document: Translation | None = None
-        """Where a whole answer came in place of a stream."""
+        """Where a whole answer came in place of a stream, or one that must be mended from its beginning."""
 
     def feed(self, data: bytes) -> None:
+        if self._one_document is not None:
+            self._one_document.feed(data)
+            self._follow(self._one_document)
+            return
         if not self.moved:
             self.moved = not data.startswith(_KEEP_ALIVES)
         if self._opening is not None:
@@ -75,6 +80,10 @@ class Passthrough:
 
     def finish(self) -> None:
         if self.ended:
+            return
+        if self._one_document is not None:
+            self._one_document.finish()
+            self._follow(self._one_document)
             return
         self.ended = True
         opening, self._opening = self._opening, None
@@ -112,6 +121,10 @@ class Passthrough:
         self.failure = written.failure
 
     def fail(self, error: ApiError) -> None:
+        if self._one_document is not None:
+            self._one_document.fail(error)
+            self._follow(self._one_document)
+            return
         self.ended = True
         self._settle()
         if self._tap.complete and self._framed:  # all of the answer is there; what broke was its epilogue
@@ -177,7 +190,9 @@ class Passthrough:
         self._client.end()
 
     def abandon(self) -> None:
-        if not self.ended:
+        if self._one_document is not None:
+            self._one_document.abandon()
+        elif not self.ended:
             self._settle()
 
     def _open(self, data: bytes) -> None:
@@ -187,10 +202,13 @@ class Passthrough:
         for piece in _frame_by_frame(data):
             events = self._opening.read(piece)
             self._opening_events += events
-            if begins(events):
+            if begins(events) and (not self._judged or self._is_clear(events)):
                 self._judge(events)
                 break
         else:
+            return
+        if self._judged and leaks(_words(self._opening_events)):
+            self._hand_over()
             return
         self._opening_events = []
         self._opening = None
@@ -199,6 +217,24 @@ class Passthrough:
         if job.surface.client.asked_model is not None:
             held = job.surface.client.asked_model.in_opening(held, job.model)
         self._take(held)
+
+    def _is_clear(self, events: list[Event]) -> bool:
+        """Whether it is known that the answer does not begin with leaked calls, or that it does."""
+        words = _words(self._opening_events)
+        return not words or not may_begin(words) or type(events[-1]) is Finish
+
+    def _hand_over(self) -> None:
+        """A server left its calls in the text: from its beginning the stream is written anew."""
+        written = self._one_document = Translation(
+            self._exchange, self._exchange.job.dialect, self._prepared, self._client, keeps=self._keeps
+        )
+        self._opening, self._opening_events = None, []
+        held, self._buffer = bytes(self._buffer), bytearray()
+        written.feed(held)
+        self._follow(written)
+
+    def _follow(self, written: Translation) -> None:
+        self.ended, self.failure, self.moved = written.ended, written.failure, written.moved
 
     def _judge(self, events: list[Event]) -> None:
         """Nothing of it has gone out. Raises NoAnswer where it ends, and answers nothing."""
@@ -259,6 +295,10 @@ class Passthrough:
         record.stopped(self._tap.stop)
         if self._tap.error is not None:
             record.failed(self._tap.error)
+
+
+def _words(events: list[Event]) -> str:
+    return "".join(event.text for event in events if type(event) is Delta)
 
 
 def _frame_by_frame(data: bytes) -> Iterator[bytes]:

@@ -1,0 +1,213 @@
+"""Calls that a server left in the text, in the tokens its model writes them with: made calls again.
+
+Hosts of open models parse these tokens; where one fails to, its client gets them as words, and an agent ends
+its turn. Tokens that cannot be read as calls make the answer a malformed one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Final
+
+import msgspec
+
+from wireglot.ir.content import Part, Reasoning, Text, ToolCall
+from wireglot.ir.outcome import Response, Stop, StopReason
+from wireglot.ir.request import Request
+from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart
+
+MARKS: Final = (
+    # Kimi K2: huggingface.co/moonshotai/Kimi-K2-Instruct/blob/main/docs/tool_call_guidance.md
+    "<|tool_calls_section_begin|>",
+    "<|tool_call_begin|>",
+    # DeepSeek: the chat templates of V3, R1 and V3.1.
+    "<｜tool▁calls▁begin｜>",
+    "<｜tool▁call▁begin｜>",
+)
+"""What leaked calls begin with. These are single tokens of their models, and no words of any language."""
+
+_MARK: Final = re.compile("|".join(map(re.escape, MARKS)))
+_OPENING: Final = re.compile(r"(?:<\|tool_calls_section_begin\|>|<｜tool▁calls▁begin｜>)?\s*")
+_CALL: Final = re.compile(
+    r"<\|tool_call_begin\|>\s*(?P<id>[^<]+?)\s*<\|tool_call_argument_begin\|>(?P<arguments>.*?)"
+    r"<\|tool_call_end\|>\s*"
+    r"|<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?(?P<name>[^<\s`]+)\s*(?:<｜tool▁sep｜>)?\s*(?:```json)?"
+    r"(?P<fenced>.*?)(?:```)?\s*<｜tool▁call▁end｜>\s*",
+    re.DOTALL,
+)
+_ENDING: Final = re.compile(
+    r"(?:<\|tool_calls_section_end\|>|<｜tool▁calls▁end｜>)?(?:<｜end▁of▁sentence｜>)?\s*"
+)
+_NAME: Final = re.compile(r"(?:functions\.)?(.+?)(?::\d+)?")
+_BY_ITSELF: Final[frozenset[StopReason]] = frozenset({"end", "other", "stop_sequence"})
+_LEAKED: Final = "leaked tool tokens"
+
+_look_over = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+def leaks(text: str) -> bool:
+    return _MARK.search(text) is not None
+
+
+def may_begin(text: str) -> bool:
+    """Whether so much of an answer may be the beginning of leaked tokens."""
+    return any(mark.startswith(text) for mark in MARKS)
+
+
+def can_leak(request: Request | None) -> bool:
+    """Whoever offers no tools gets no calls: such words are words."""
+    return request is None or bool(request.tools)
+
+
+def recovered(response: Response, request: Request | None) -> Response:
+    """A whole answer with its leaked calls as calls, and the same one where there are none."""
+    if not can_leak(request) or not any(map(_leaks, response.content)):
+        return response
+    content: list[Part] = []
+    for part in response.content:
+        if not _leaks(part):
+            content.append(part)
+            continue
+        assert isinstance(part, Text | Reasoning)
+        found = _MARK.search(part.text)
+        at = found.start() if found is not None else 0
+        if part.text[:at].strip():
+            content.append(msgspec.structs.replace(part, text=part.text[:at]))
+        calls = read_calls(part.text[at:], response.id)
+        if calls is None:
+            return msgspec.structs.replace(response, stop=_stop(response.stop, broken=True))
+        content += calls
+    return msgspec.structs.replace(response, content=tuple(content), stop=_stop(response.stop, broken=False))
+
+
+def _leaks(part: Part) -> bool:
+    return isinstance(part, Text | Reasoning) and leaks(part.text)
+
+
+def read_calls(text: str, seed: str) -> list[ToolCall] | None:
+    """The calls in leaked tokens; None where they are not whole, or something stands between them."""
+    opening = _OPENING.match(text)
+    at = opening.end() if opening is not None else 0
+    calls: list[ToolCall] = []
+    while (found := _CALL.match(text, at)) is not None:
+        arguments = (found["arguments"] or found["fenced"] or "").strip() or "{}"
+        name = _NAME.fullmatch(found["id"] or found["name"])
+        if name is None or not _is_object(arguments):
+            return None
+        identifier = found["id"] or _made_up(seed, str(len(calls)), name[1], arguments)
+        calls.append(ToolCall(identifier, name[1], arguments))
+        at = found.end()
+    ending = _ENDING.match(text, at)
+    if not calls or ending is None or ending.end() != len(text):
+        return None
+    return calls
+
+
+def _is_object(arguments: str) -> bool:
+    try:
+        _look_over(arguments)
+    except (ValueError, RecursionError):
+        return False
+    return arguments.startswith("{")
+
+
+def _made_up(*material: str) -> str:
+    digest = hashlib.blake2b("\x1f".join(material).encode("utf-8", "replace"), digest_size=12)
+    return f"call_{digest.hexdigest()}"
+
+
+def _stop(stop: Stop, *, broken: bool) -> Stop:
+    if broken:
+        return Stop("malformed_call", _LEAKED)
+    return Stop("tool_calls", _LEAKED) if stop.reason in _BY_ITSELF else stop
+
+
+class LeakFilter:
+    """The same of a stream: text from a mark on waits for the end of its part. While `active` it must be told
+    every event; otherwise only texts with a `<` in them, and by `note` where parts begin."""
+
+    __slots__ = ("_broken", "_held", "_leaked", "_places", "_recovered", "_spoken", "_started")
+
+    def __init__(self) -> None:
+        self._started = 0
+        self._spoken: set[int] = set()
+        self._held: dict[int, str] = {}  # ends of texts that may be the beginning of a mark
+        self._leaked: dict[int, list[str]] = {}
+        self._places: dict[int, int] = {}  # where parts stand, once calls were put between them
+        self._recovered = False
+        self._broken = False
+
+    @property
+    def active(self) -> bool:
+        return bool(self._held or self._leaked or self._recovered or self._broken)
+
+    def note(self, start: PartStart) -> None:
+        self._started += 1
+        if isinstance(start.part, Text | Reasoning):
+            self._spoken.add(start.index)
+
+    def events(self, events: list[Event]) -> list[Event]:
+        passed: list[Event] = []
+        for event in events:
+            match event:
+                case Delta():
+                    self._delta(event, passed)
+                case PartStart():
+                    self._places[event.index] = self._started
+                    self.note(event)
+                    passed.append(self._placed(event))
+                case PartEnd():
+                    self._end(event, passed)
+                case Finish() if self._recovered or self._broken:
+                    passed.append(msgspec.structs.replace(event, stop=_stop(event.stop, broken=self._broken)))
+                case _:
+                    passed.append(event)
+        return passed
+
+    def _placed(self, event: Delta | PartStart | PartEnd) -> Event:
+        place = self._places.get(event.index, event.index)
+        return event if place == event.index else msgspec.structs.replace(event, index=place)
+
+    def _delta(self, delta: Delta, passed: list[Event]) -> None:
+        index = delta.index
+        if index in self._leaked:
+            self._leaked[index].append(delta.text)
+            return
+        if index not in self._spoken:
+            passed.append(self._placed(delta))
+            return
+        text = self._held.pop(index, "") + delta.text
+        found = _MARK.search(text)
+        if found is not None:
+            self._leaked[index] = [text[found.start() :]]
+            text = text[: found.start()]
+        else:
+            tail = text.rfind("<")
+            if tail >= 0 and may_begin(text[tail:]):
+                self._held[index] = text[tail:]
+                text = text[:tail]
+        if text or delta.logprobs:
+            passed.append(self._placed(msgspec.structs.replace(delta, text=text)))
+
+    def _end(self, end: PartEnd, passed: list[Event]) -> None:
+        index = end.index
+        held = self._held.pop(index, "")
+        if held:
+            passed.append(self._placed(Delta(index, held)))
+        passed.append(self._placed(end))
+        leaked = self._leaked.pop(index, None)
+        if leaked is None:
+            return
+        calls = read_calls("".join(leaked), str(self._started))
+        if calls is None:
+            self._broken = True
+            return
+        self._recovered = True
+        for call in calls:
+            passed += (
+                PartStart(self._started, msgspec.structs.replace(call, arguments="")),
+                Delta(self._started, call.arguments),
+                PartEnd(self._started),
+            )
+            self._started += 1

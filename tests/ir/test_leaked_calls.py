@@ -1,0 +1,125 @@
+"""Calls that a server left in the text."""
+
+from __future__ import annotations
+
+import pytest
+
+from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall
+from wireglot.ir.leaked_calls import read_calls
+from wireglot.ir.outcome import Response, Stop
+from wireglot.ir.request import Request, Tool
+from wireglot.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start, check, fold
+from wireglot.ir.verdict import NoAnswer, Watch, accept
+
+ASKED = Request("m", (Message("user", (Text("weather?"),)),), (Tool("weather"),))
+PARIS = '{"city": "Paris"}'
+KIMI = (
+    "<|tool_calls_section_begin|>"
+    f"<|tool_call_begin|>functions.weather:0<|tool_call_argument_begin|>{PARIS}<|tool_call_end|>"
+    "<|tool_call_begin|>functions.clock:1<|tool_call_argument_begin|>{}<|tool_call_end|>"
+    "<|tool_calls_section_end|>"
+)
+DEEPSEEK = f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n{PARIS}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+DEEPSEEK_31 = f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>{PARIS}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+CALLS = (
+    ToolCall("functions.weather:0", "weather", PARIS),
+    ToolCall("functions.clock:1", "clock", "{}"),
+)
+
+
+def whole(*content: Part) -> Response:
+    return accept(Response("r", "m", content, Stop("end", "stop", "x")), ASKED).response
+
+
+def streamed(text: str, size: int, request: Request | None = ASKED) -> list[Event]:
+    """The text in pieces of a size, and another text behind it."""
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    events: list[Event] = [
+        Start("r", "m"),
+        PartStart(0, Text("")),
+        *(Delta(0, piece) for piece in pieces),
+        PartEnd(0),
+        PartStart(1, Reasoning("")),
+        Delta(1, "hm"),
+        PartEnd(1),
+        Finish(Stop("end", "stop", "x")),
+    ]
+    watch = Watch(request, leaves_out=True)
+    passed = [each for event in events for each in watch.pass_on([event])]
+    list(check(passed))
+    at_once = Watch(request, leaves_out=True).pass_on(events)
+    if type(passed[-1]) is not Failure:
+        assert fold(at_once) == fold(passed)
+    return passed
+
+
+def test_leaked_calls_are_calls() -> None:
+    """[K5] With the ids and names that the model gave them; the turn goes on."""
+    found = whole(Text("Let me see. " + KIMI))
+    assert found.content == (Text("Let me see. "), *CALLS)
+    assert found.stop.reason == "tool_calls"
+    assert whole(Reasoning("hm" + KIMI)).content == (Reasoning("hm"), *CALLS)
+
+
+@pytest.mark.parametrize("text", [DEEPSEEK, DEEPSEEK_31])
+def test_those_of_deepseek_get_an_id(text: str) -> None:
+    """[K5] Its tokens have none."""
+    (call,) = whole(Text(text)).content
+    assert isinstance(call, ToolCall)
+    assert (call.name, call.arguments, call.id[:5]) == ("weather", PARIS, "call_")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 28, 1000])
+def test_leaked_calls_of_a_stream_are_calls_however_it_is_cut(size: int) -> None:
+    """[K5] Not a letter of the tokens goes out."""
+    passed = streamed("Well < <| ok? " + KIMI, size)
+    assert not any("tool_call" in event.text for event in passed if type(event) is Delta)
+    answer = fold(passed)
+    assert answer.content == (Text("Well < <| ok? "), *CALLS, Reasoning("hm"))
+    assert answer.stop.reason == "tool_calls"
+
+
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_angle_brackets_that_are_no_tokens_pass(size: int) -> None:
+    """[K5] Also where they stand at the end."""
+    for text in ("a < b <", "<div>x</div>", "<|tool", "<|tool_calls_", "<｜tool"):
+        assert fold(streamed(text, size)).content == (Text(text), Reasoning("hm"))
+
+
+BROKEN = [
+    KIMI[:-60],
+    KIMI.replace("Paris", 'Par"'),
+    KIMI + " and then?",
+    "<|tool_calls_section_begin|>",
+    KIMI.replace(PARIS, '["Paris"]'),
+]
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_tokens_that_are_no_calls_make_a_malformed_answer(text: str) -> None:
+    """[K5] They are retried, and never shown as words."""
+    assert read_calls(text, "") is None
+    with pytest.raises(NoAnswer) as failed:
+        whole(Text("hm " + text))
+    assert failed.value.error.code == "malformed_tool_call"
+    last = streamed("hm " + text, 3)[-1]
+    assert type(last) is Failure
+    assert last.error.code == "malformed_tool_call"
+
+
+def test_whoever_offers_no_tools_may_speak_of_such_tokens() -> None:
+    """[K5] A question about them is no leak."""
+    asked = Request("m", ASKED.messages)
+    spoken = Response("r", "m", (Text(KIMI),), Stop("end", "stop", "x"))
+    assert accept(spoken, asked).response is spoken
+    assert fold(streamed(KIMI, 4, asked)).content[0] == Text(KIMI)
+
+
+def test_calls_of_a_client_may_hold_such_tokens() -> None:
+    """[K5] Arguments are no words of an answer, and freeform text is not either."""
+    for part in (ToolCall("c", "f", "{}"), ToolCall("c", "f", "", "custom")):
+        watch = Watch(ASKED)
+        text = KIMI if part.kind == "custom" else ""
+        events: list[Event] = [Start("r", "m"), PartStart(0, part), Delta(0, text), PartEnd(0)]
+        passed = [each for event in events for each in watch.pass_on([event])]
+        assert passed[:3] == events[:3]
