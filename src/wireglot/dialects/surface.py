@@ -305,6 +305,10 @@ class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     # Of upstreams.
     signs_texts: bool = False
     """State may come behind the text that it signs."""
+    hosts: tuple[str, ...] = ()
+    """Dialects whose vendors serve their models in this one too, with a place for what they sign."""
+    takes_unsigned: bool = False
+    """Reasoning that nobody signed goes back to who wrote it, as it came."""
     takes_bypass: bool = False
     """A call whose signature is missing may be sent with a bypass in its place."""
     thinks_only_with_state: bool = False

@@ -97,6 +97,8 @@ class Reasoning(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_de
     signature: Signature | None = None
     redacted: bool = False
     extra: Extra | None = None
+    minter: Origin | None = None
+    """Who wrote what nobody signed, where whoever remembers the answer knows it."""
 
 
 class ToolCall(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):

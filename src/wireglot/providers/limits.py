@@ -17,8 +17,9 @@ effort: one word (OpenAI, Kimi K3). level: one of four words (Gemini 3+). toggle
 fixed: always on, no field accepted. none: a model that does not think.
 """
 
-ReasoningReplay = Literal["signed", "text", "drop"]
-"""Which earlier reasoning goes back up: only what this upstream signed, the plain text, or nothing."""
+ReasoningReplay = Literal["signed", "own", "text", "drop"]
+"""Which earlier reasoning goes back up: only what this upstream signed; what it wrote itself, signed or not,
+as it came; the plain text of anybody; or nothing."""
 
 SchemaForm = Literal["json-schema", "gemini-json", "gemini-openapi", "openai", "anthropic", "moonshot"]
 
@@ -194,7 +195,7 @@ BASE: dict[str, Limits] = {
         media=("image", "document", "audio"),
         thinking="effort",
         thinking_own="guess",
-        reasoning="drop",
+        reasoning="own",
         cache_markers=4,
         stop_max=4,
         output_schema="openai",

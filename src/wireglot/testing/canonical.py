@@ -187,7 +187,9 @@ def _parts(parts: tuple[Part, ...], names: dict[str, str]) -> tuple[Part, ...]:
                 if part.text or part.signature is not None:
                     out.append(_text(part))
             case Reasoning():
-                plain = replace(part, signature=_signature(part.signature), extra=canonical_extra(part.extra))
+                plain = replace(
+                    part, signature=_signature(part.signature), extra=canonical_extra(part.extra), minter=None
+                )
                 if plain != Reasoning():
                     out.append(plain)
             case ToolCall():

@@ -17,6 +17,7 @@ from wireglot.gateway.state.reasoning.vault import ReasoningVault
 from wireglot.gateway.targets.routing import route
 from wireglot.ir.content import Origin, Part, Signature
 from wireglot.ir.outcome import Response, Stop
+from wireglot.providers.limits import Limits
 from wireglot.stores.base import StoreDown, Vault
 from wireglot.stores.memory import MemoryEngine
 
@@ -68,6 +69,8 @@ class Memory:
     def __init__(self, vault: WatchedVault | None = None, now: Settings = SETTINGS) -> None:
         self.vault = vault or WatchedVault()
         self.settings = now
+        self.limits: Limits | None = None
+        """Of every upstream, instead of what the catalog says."""
         self.turns = ReasoningVault(self.vault, now, lambda *args, **fields: None)
 
     def ask(
@@ -88,6 +91,8 @@ class Memory:
             self.settings, body, asked=asked, caller=Caller(caller), id=f"req_{id(body)}", **named
         )
         made.targets = route(self.settings, made.job.model, made.job.dialect)
+        if self.limits is not None:
+            made.targets = tuple(msgspec.structs.replace(each, limits=self.limits) for each in made.targets)
         if self.turns.concerns(made):
             asyncio.run(self.turns.recall(made))
         return made

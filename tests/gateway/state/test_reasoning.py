@@ -9,9 +9,13 @@ import msgspec
 import pytest
 
 from tests.gateway.state.reasoning_kit import MODELS, SETTINGS, Memory, signed
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect
 from wireglot.gateway.settings import Secret, ServerSettings
-from wireglot.ir.content import Media, Message, Part, Reasoning, Text, ToolCall
+from wireglot.ir.content import Extra, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.outcome import Candidate, Response, Stop
+from wireglot.providers.limits import base_limits
+from wireglot.translate import plan
 
 ASKED: dict[str, Any] = {"role": "user", "content": "What is the weather?"}
 CALL = ToolCall("8f3a61c2", "look_up", '{"city":"Ulm","days":2}', signature=signed("c2ln"))
@@ -311,6 +315,80 @@ def test_a_thought_that_geminis_command_line_left_out_comes_back() -> None:
     answer = {"functionResponse": {"id": call.id, "name": "look_up", "response": {"output": "rain"}}}
     job = memory.ask({"contents": [asked, told, {"role": "user", "parts": [answer]}]}, "gemini", model)
     assert last_answer(job.request().messages) == (thought, call)
+
+
+def test_what_google_signed_on_a_chat_endpoint_is_known_as_its_minters() -> None:
+    """[X13] Gemini's clients hold a signature bare: who minted it is told by the vault."""
+    memory = Memory()
+    asked = {"role": "user", "parts": [{"text": "Weather?"}]}
+    call = ToolCall("8f3a61c2", "look_up", "{}", signature=signed("c2ln", "gemini", "kimi"))
+    memory.answer(memory.ask({"contents": [asked]}, "gemini", MODELS["kimi"]), call)
+    told: dict[str, Any] = {"functionCall": {"name": "look_up", "args": {}}, "thoughtSignature": "c2ln"}
+    answer = {"functionResponse": {"name": "look_up", "response": {"output": "rain"}}}
+    contents = [asked, {"role": "model", "parts": [told]}, {"role": "user", "parts": [answer]}]
+    job = memory.ask({"contents": contents}, "gemini", MODELS["kimi"])
+    assert last_answer(job.request().messages) == (call,)
+    (result,) = job.request().messages[-1].content
+    assert type(result) is ToolResult
+    assert result.call_id == call.id
+
+
+def unlisted(reasoning: str = "own", dialect: str = "openai-chat") -> Memory:
+    """Kimi as if the catalog knew nothing of it."""
+    memory = Memory()
+    memory.limits = msgspec.structs.replace(base_limits(dialect), reasoning=reasoning)
+    return memory
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_reasoning_of_a_chat_model_that_nobody_knows_goes_back_to_who_wrote_it(field: str) -> None:
+    """[X18] As it came, and to nobody else."""
+    memory = unlisted()
+    spelled = None if field == "reasoning_content" else Extra("openai-chat", form={"field": field})
+    thought, call = Reasoning("I look.", extra=spelled), ToolCall("8f3a61c2", "look_up", "{}")
+    body: dict[str, Any] = {"max_tokens": 9, "messages": [ASKED]}
+    memory.answer(memory.ask(body, "anthropic", MODELS["kimi"]), thought, call)
+    blocks = [
+        {"type": "thinking", "thinking": "I look.", "signature": ""},
+        {"type": "tool_use", "id": call.id, "name": "look_up", "input": {}},
+    ]
+    result = [{"type": "tool_result", "tool_use_id": call.id, "content": "rain"}]
+    for told in (blocks, blocks[1:]):
+        turns = [ASKED, {"role": "assistant", "content": told}, {"role": "user", "content": result}]
+        job = memory.ask({"max_tokens": 9, "messages": turns}, "anthropic", MODELS["kimi"])
+        for provider, sent in (("kimi", {field: "I look."}), ("another", {})):
+            planned = plan(
+                job.request(),
+                source="anthropic",
+                target="openai-chat",
+                model="kimi-k2.6",
+                limits=memory.limits,
+                context=Context(provider=provider),
+            )
+            value = dialect("openai-chat").render_request(planned.upstream, planned.context).value
+            (turn,) = [turn for turn in value["messages"] if turn["role"] == "assistant"]
+            assert {key: turn[key] for key in ("reasoning_content", "reasoning") if key in turn} == sent
+
+
+def test_raw_reasoning_of_an_open_model_goes_back_to_its_responses_endpoint() -> None:
+    """[X18] gpt-oss: `reasoning_text` in the item's content, and nothing encrypted."""
+    memory = unlisted("signed", "openai-responses")
+    raw = Reasoning("I look.", extra=Extra("openai-responses", form={"source": "content"}))
+    call = ToolCall("8f3a61c2", "look_up", "{}")
+    memory.answer(memory.ask(chat(ASKED), model=MODELS["openai"]), raw, call)
+    job = memory.ask(chat(ASKED, called(call), result(call)), model=MODELS["openai"])
+    for provider, sent in (("openai", ["I look."]), ("another", [])):
+        planned = plan(
+            job.request(),
+            source="openai-chat",
+            target="openai-responses",
+            model="gpt-5.5",
+            limits=memory.limits,
+            context=Context(provider=provider),
+        )
+        value = dialect("openai-responses").render_request(planned.upstream, planned.context).value
+        items = [item for item in value["input"] if item["type"] == "reasoning"]
+        assert [part["text"] for item in items for part in item["content"]] == sent
 
 
 def test_a_store_that_is_down_costs_the_reasoning_and_no_answer() -> None:

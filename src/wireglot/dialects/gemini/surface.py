@@ -179,6 +179,7 @@ SURFACE: Final = Surface(
     reasoning=ReasoningState(
         returns="own",
         drops_thoughts=True,
+        bare_signatures=True,
         returns_pieces=True,
         signs_texts=True,
         takes_bypass=True,

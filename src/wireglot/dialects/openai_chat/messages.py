@@ -10,7 +10,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, describe
 from wireglot.dialects.openai_chat.extras import NAME, keep
 from wireglot.dialects.openai_chat.parts import parse_part
-from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoning, parse_states
+from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoning, parse_states, sign_text
 from wireglot.dialects.openai_chat.tools import is_legacy, parse_call, parse_function_call, parse_tool
 from wireglot.ir.content import (
     Extra,
@@ -140,6 +140,7 @@ class Conversation:
         if type(audio) is dict and audio:
             taken.add("audio")
             parts.append(Foreign(NAME, "audio", audio))
+        sign_text(value, parts, taken, Origin("gemini"))
         states = parse_states(value, taken, self._context.secret)
         reasoning = parse_reasoning(value, taken, Origin(NAME), answer=False)
         if reasoning is not None:

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import Holder, Sealed, seal, unseal
+from wireglot.dialects.envelope import PLACEHOLDERS, Holder, Sealed, seal, unseal
 from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.ir.content import Extra, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
@@ -25,6 +25,7 @@ CARRIER = "extra_content"
 _OWN = "wireglot"
 _STATE = "state"
 _GOOGLE = ("google", "vertex")
+_CARRIED = frozenset({_OWN, *_GOOGLE})
 _THOUGHT = "thought_signature"
 _OPAQUE = ("signature", "data", "encrypted_content")
 _COVERS_TEXT = frozenset({"anthropic"})
@@ -133,14 +134,58 @@ def call_signature(call: dict[str, Any], context: Context, google: Origin) -> tu
     carrier = call.get(CARRIER)
     if type(carrier) is not dict:
         return None, False
+    data = _google_data(carrier)
+    if data in PLACEHOLDERS:
+        return None, False
+    if data:
+        opened = unseal(data, context.secret)
+        return (opened.signature, False) if opened else (Signature(data, google), True)
+    states = _states(carrier, context.secret)
+    return (states[0].signature, False) if states else (None, False)
+
+
+def _google_data(carrier: dict[str, Any]) -> str:
     for owner in _GOOGLE:
         held = carrier.get(owner)
         data = held.get(_THOUGHT) if type(held) is dict else None
         if type(data) is str and data:
-            opened = unseal(data, context.secret)
-            return (opened.signature, False) if opened else (Signature(data, google), True)
-    states = _states(carrier, context.secret)
-    return (states[0].signature, False) if states else (None, False)
+            return data
+    return ""
+
+
+def sign_text(message: dict[str, Any], parts: list[Part], taken: set[str], google: Origin) -> None:
+    """What Google signed beside a whole message belongs to its last text."""
+    carrier = message.get(CARRIER)
+    data = _google_data(carrier) if type(carrier) is dict else ""
+    if type(carrier) is not dict or not data or data in PLACEHOLDERS or not carrier.keys() <= _CARRIED:
+        return
+    told = {owner: carrier[owner] for owner in _GOOGLE if owner in carrier}
+    for index in range(len(parts) - 1, -1, -1):
+        part = parts[index]
+        if isinstance(part, Text) and not part.refusal:
+            extra = part.extra or Extra(NAME)
+            extra = Extra(extra.dialect, extra.fields, {**extra.form, CARRIER: told})
+            parts[index] = replace(part, signature=Signature(data, google), extra=extra)
+            taken.add(CARRIER)
+            return
+
+
+def delta_signature(delta: dict[str, Any], google: Origin) -> Signature | None:
+    """The same in a stream."""
+    carrier = delta.get(CARRIER)
+    data = _google_data(carrier) if type(carrier) is dict else ""
+    return Signature(data, google) if data and data not in PLACEHOLDERS else None
+
+
+def is_googles(part: ToolCall | Text, signature: Signature, context: Context) -> bool:
+    """Whether it goes back to the endpoint that minted it, in Google's own field: as far as that is known, or
+    because a client of this dialect wrote it there."""
+    origin = signature.origin
+    if origin.dialect != "gemini":
+        return False
+    return CARRIER in own_form(part.extra, NAME) or (
+        bool(origin.provider) and origin.provider == context.provider
+    )
 
 
 def call_carrier(part: ToolCall, secret: bytes) -> dict[str, Any] | None:
@@ -153,7 +198,7 @@ def call_carrier(part: ToolCall, secret: bytes) -> dict[str, Any] | None:
     return {_OWN: {_STATE: seal(signature, "call", secret)}}
 
 
-def google_carrier(part: ToolCall, signature: Signature) -> dict[str, Any]:
+def google_carrier(part: ToolCall | Text, signature: Signature) -> dict[str, Any]:
     raw = own_form(part.extra, NAME).get(CARRIER)
     if type(raw) is dict and any(
         type(held := raw.get(owner)) is dict and held.get(_THOUGHT) == signature.data for owner in _GOOGLE

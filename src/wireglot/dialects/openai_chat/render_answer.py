@@ -17,6 +17,7 @@ from wireglot.dialects.openai_chat.reasoning import (
     CARRIER,
     call_carrier,
     carrier_of,
+    google_carrier,
     holder_of,
     opaque_details,
     put_reasoning,
@@ -45,6 +46,7 @@ class Answer:
         self._thoughts: list[Reasoning] = []
         self._details: list[Any] = []
         self._states: list[tuple[int, Signature, Holder]] = []
+        self._google: dict[str, Any] = {}
         self._texts: list[Text] = []
         self._listed: list[Any] = []
         self._citations: list[Any] = []
@@ -93,8 +95,8 @@ class Answer:
             out["audio"] = self._audio
         if self._images:
             out["images"] = self._images
-        if self._states:
-            out[CARRIER] = carrier_of(self._sealed())
+        if self._states or self._google:
+            out[CARRIER] = {**self._google, **(carrier_of(self._sealed()) if self._states else {})}
         return out
 
     def _put_content(self, out: dict[str, Any], listed: bool) -> None:
@@ -182,6 +184,9 @@ class Answer:
         if details is not None:
             self._details += details
             return "details"
+        if isinstance(part, Text) and CARRIER in own_form(part.extra, NAME):
+            self._google = google_carrier(part, signature)
+            return "google"
         rank = _REASONING if isinstance(part, Reasoning) else _TEXT if isinstance(part, Text) else _IMAGE
         self._states.append((rank, signature, holder_of(part)))
         return "state"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, assert_never
 
+from msgspec.structs import replace
+
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.openai_chat.extras import NAME, put_back
@@ -21,6 +23,7 @@ from wireglot.dialects.openai_chat.parts import (
 from wireglot.dialects.openai_chat.reasoning import (
     CARRIER,
     google_carrier,
+    is_googles,
     lose_signature,
     opaque_details,
     put_reasoning,
@@ -241,6 +244,10 @@ class _Renderer:
             rank = self._check_order(part, rank, path, bool(thoughts))
             match part:
                 case Text():
+                    signature = part.signature
+                    if signature is not None and is_googles(part, signature, self._context):
+                        out[CARRIER] = google_carrier(part, signature)
+                        part = replace(part, signature=None)
                     if (
                         part.refusal
                         and not listed
@@ -325,11 +332,7 @@ class _Renderer:
         carrier = None
         signature = part.signature
         if signature is not None:
-            native = CARRIER in own_form(part.extra, NAME)
-            origin = signature.origin
-            if origin.dialect == "gemini" and (
-                native or (origin.provider and origin.provider == self._context.provider)
-            ):
+            if is_googles(part, signature, self._context):
                 carrier = google_carrier(part, signature)
             else:
                 lose_signature(path, self._losses)

@@ -24,7 +24,7 @@ from wireglot.dialects.openai_chat.outcome import (
 )
 from wireglot.dialects.openai_chat.parse_plain import parse_plain
 from wireglot.dialects.openai_chat.parts import parse_part
-from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoning, parse_states
+from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoning, parse_states, sign_text
 from wireglot.dialects.openai_chat.render_answer import Answer
 from wireglot.dialects.openai_chat.tools import parse_call, parse_function_call
 from wireglot.dialects.openai_values import render_logprobs
@@ -173,6 +173,7 @@ class _ChoiceReader:
         self._annotate(value.get("annotations"), parts, taken)
         self._audio(value.get("audio"), parts, taken)
         self._images(message, parts, taken)
+        sign_text(value, parts, taken, self._google)
         reasoning = parse_reasoning(value, taken, self._origin, answer=True)
         if reasoning is not None:
             parts.insert(0, reasoning)

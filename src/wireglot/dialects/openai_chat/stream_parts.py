@@ -16,6 +16,7 @@ from wireglot.dialects.openai_chat.reasoning import (
     DETAILS,
     FIELDS,
     call_signature,
+    delta_signature,
     detail_template,
     details_data,
     details_text,
@@ -132,6 +133,11 @@ class Assembly:
                 self._switch("text", "", out)
         taken: set[str] = set()
         signed: Signature | None = None
+        google = delta_signature(delta, self._google) if CARRIER in delta else None
+        if google is not None:
+            if self._kind != "text":
+                self._switch("text", "", out)
+            self._signature = google
         for state in parse_states(delta, taken, self._context.secret):
             match state.holder:
                 case "redacted":

@@ -101,7 +101,9 @@ SURFACE: Final = Surface(
     glance=glance,
     # Chat has no field for reasoning; the one for Gemini's signatures does not say who minted them, and
     # another model or account would be asked with them, in vain.
-    reasoning=ReasoningState(returns="own", drops_thoughts=True, bare_signatures=True),
+    reasoning=ReasoningState(
+        returns="own", drops_thoughts=True, bare_signatures=True, hosts=("gemini",), takes_unsigned=True
+    ),
     models=MODELS,
     check_usage=_USAGE.problems,
 )

@@ -122,7 +122,9 @@ SURFACE: Final = Surface(
     status=plain_status,
     tap=ResponsesTap,
     glance=glance,
-    reasoning=ReasoningState(returns="own", is_refusal=is_refusal, without_state=without_ids),
+    reasoning=ReasoningState(
+        returns="own", takes_unsigned=True, is_refusal=is_refusal, without_state=without_ids
+    ),
     models=MODELS,
     counts=COUNTS,
     check_usage=_USAGE.problems,

@@ -75,7 +75,9 @@ def fit(
     if messages is not request.messages:
         request = msgspec.structs.replace(request, messages=messages)
     if not seen.suits(limits):
-        request = fit_messages(request, limits, context, dialect, losses=losses, trail=trail)
+        request = fit_messages(
+            request, limits, context, dialect, losses=losses, trail=trail, native=not regroup
+        )
     refuse_nothing(request, losses)
     request, aliases = fit_tools(request, limits, losses, trail, dialect)
     request = fit_call_ids(request, limits, losses, context, trail)

@@ -8,6 +8,7 @@ import msgspec
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_form
+from wireglot.dialects.registry import surface
 from wireglot.ir.content import (
     Extra,
     Media,
@@ -27,6 +28,8 @@ from wireglot.ir.trail import Trail
 from wireglot.providers.fit.words import document_text
 from wireglot.providers.limits import ALL_MEDIA, Limits
 
+_CARRIER = "extra_content"
+"""Where Chat clients hold what Google signed."""
 SKIP_SIGNATURE = "skip_thought_signature_validator"
 """Google's documented bypass for calls its own model did not make."""
 
@@ -36,10 +39,17 @@ _UNSIGNED = {"anthropic": Extra("anthropic", form={"signature": "absent"})}
 
 
 def fit_messages(
-    request: Request, limits: Limits, context: Context, dialect: str, losses: list[Loss], trail: Trail
+    request: Request,
+    limits: Limits,
+    context: Context,
+    dialect: str,
+    losses: list[Loss],
+    trail: Trail,
+    native: bool = False,
 ) -> Request:
-    """One walk over all parts; a message without a change stays the same object."""
-    fitter = _PartFitter(limits, context, dialect, losses, trail)
+    """One walk over all parts; a message without a change stays the same object. `native`: they are of this
+    very dialect, and an endpoint's own reasoning comes back from its clients as it came."""
+    fitter = _PartFitter(limits, context, dialect, losses, trail, native=native)
     messages: list[Message] = []
     changed = False
     for message in request.messages:
@@ -58,8 +68,16 @@ def fit_messages(
 
 class _PartFitter:
     def __init__(
-        self, limits: Limits, context: Context, dialect: str, losses: list[Loss], trail: Trail
+        self,
+        limits: Limits,
+        context: Context,
+        dialect: str,
+        losses: list[Loss],
+        trail: Trail,
+        *,
+        native: bool,
     ) -> None:
+        self.native = native
         self.limits = limits
         self.context = context
         self.dialect = dialect
@@ -127,8 +145,20 @@ class _PartFitter:
     def _call(self, part: ToolCall) -> Part | None:
         if part.signature is None or self.context.may_replay(part.signature, self.dialect):
             return part
+        if self._is_hosted(part.signature, part):
+            return part
         self._lose(f"{self.trail.of(part)}.signature", "reasoning.signature", "dropped", "another provider's")
         return msgspec.structs.replace(part, signature=None)
+
+    def _is_hosted(self, signature: Signature, part: ToolCall) -> bool:
+        """Whether this upstream minted it for another dialect that has a place of its own here: Google signs
+        calls on its Chat endpoints too. A client that names nobody is believed, if it wrote it there."""
+        origin = signature.origin
+        if origin.dialect not in surface(self.dialect).reasoning.hosts:
+            return False
+        if not origin.provider:
+            return _CARRIER in own_form(part.extra, self.dialect)
+        return origin.provider == self.context.provider and self.context.may_replay(signature, origin.dialect)
 
     def _media(self, part: Media) -> Part | None:
         if part.kind not in self.limits.media:
@@ -158,9 +188,14 @@ class _PartFitter:
             feature = "reasoning.signature"
         match self.limits.reasoning:
             case "signed":
-                if ours:
+                if ours or self._is_raw(part):
                     return part
                 self._lose(path, feature, "dropped", "not signed by this provider")
+                return None
+            case "own":
+                if ours or (signature is None and not part.redacted and (self.native or self._wrote(part))):
+                    return part
+                self._lose(path, feature, "dropped", "not written by this provider")
                 return None
             case "text":
                 if ours or (signature is None and not part.redacted):
@@ -173,6 +208,14 @@ class _PartFitter:
             case "drop":
                 self._lose(path, feature, "dropped", "this provider takes no reasoning back")
                 return None
+
+    def _wrote(self, part: Reasoning) -> bool:
+        return part.minter is not None and self.context.may_replay(Signature("", part.minter), self.dialect)
+
+    def _is_raw(self, part: Reasoning) -> bool:
+        """Open-weight models (gpt-oss) show all of their reasoning in Responses, and nobody signs it."""
+        raw = own_form(part.extra, self.dialect).get("source") == "content"
+        return raw and part.signature is None and (self.native or self._wrote(part))
 
     def _plainly(self, part: Reasoning) -> Reasoning:
         """Written the way this provider reads it, not the way another one did."""

@@ -10,7 +10,7 @@ import msgspec
 
 from wireglot.dialects.base import UNREADABLE
 from wireglot.gateway.state.reasoning.names import Turn, call_key, may_be_same, without_ids
-from wireglot.ir.content import Media, Part, Reasoning, Signature, Text, ToolCall
+from wireglot.ir.content import Media, Origin, Part, Reasoning, Signature, Text, ToolCall
 
 _TURN_BYTES_MOST: Final = 1 << 20
 """Reasoning is far smaller; pictures are not."""
@@ -74,11 +74,19 @@ def is_whole(content: Iterable[Part], by_name: bool) -> bool:
     return signed
 
 
-def worth_keeping(content: tuple[Part, ...], text_counts: bool) -> tuple[Part, ...]:
-    """What the minter takes back: reasoning that nobody signed only where its text is the state."""
+def worth_keeping(content: tuple[Part, ...], text_counts: bool, minter: Origin | None) -> tuple[Part, ...]:
+    """What the minter takes back: reasoning that nobody signed only where anybody's text is taken, or where
+    its `minter` takes it from nobody else."""
     if text_counts:
         return content
-    return tuple(part for part in content if type(part) is not Reasoning or part.signature is not None)
+    if minter is None:
+        return tuple(part for part in content if type(part) is not Reasoning or part.signature is not None)
+    return tuple(
+        msgspec.structs.replace(part, minter=minter)
+        if type(part) is Reasoning and part.signature is None
+        else part
+        for part in content
+    )
 
 
 class Restored(msgspec.Struct, frozen=True):
@@ -131,6 +139,8 @@ def _piece(part: Part, by_name: bool) -> tuple[str, ...] | None:
     signature = signature_of(part)
     data = signature.data if signature is not None else ""
     minter = signature.origin.provider if signature is not None and by_name else ""
+    if type(part) is Reasoning and part.minter is not None:
+        minter = part.minter.provider
     if type(part) is Reasoning and not part.redacted:
         return part.text, data, minter  # the text is bound to its signature, or is all there is
     return ("", data, minter) if signature is not None else None

@@ -27,7 +27,7 @@ from wireglot.gateway.state.reasoning.parts import (
     worth_keeping,
 )
 from wireglot.gateway.targets.routing import Target
-from wireglot.ir.content import Message, Part, Reasoning, ToolResult
+from wireglot.ir.content import Message, Origin, Part, Reasoning, ToolResult
 from wireglot.ir.outcome import Response
 from wireglot.stores.base import StoreDown, Vault
 
@@ -174,7 +174,7 @@ class _KeepsReasoning:
             targets[0],
         )
         for content in (response.content, *(other.content for other in response.others)):
-            worth = worth_keeping(content, text_counts=answered.limits.reasoning == "text")
+            worth = worth_keeping(content, answered.limits.reasoning == "text", _minter(answered))
             if is_signed(worth) or any(type(part) is Reasoning for part in worth):
                 await self._vault.keep(exchange, self._prefix, worth)
 
@@ -204,6 +204,14 @@ def _needs(client: Surface, target: Target) -> bool:
     return target.surface.family != client.family or (
         about.drops_thoughts and target.limits.reasoning == "text"
     )
+
+
+def _minter(target: Target) -> Origin | None:
+    """Whose reasoning it is where nobody signed it, if that one takes it back."""
+    surface = target.surface
+    if target.limits.reasoning == "drop" or not surface.reasoning.takes_unsigned:
+        return None
+    return Origin(surface.family, target.provider.name, target.model)
 
 
 def _carries_bare(client: Surface, targets: tuple[Target, ...]) -> bool:
