@@ -4,6 +4,7 @@ import re
 from typing import get_args
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 from anthropic.types.model import Model as ClaudeModel
 from openai.types.shared import AllModels, ChatModel
@@ -11,7 +12,7 @@ from openai.types.shared import AllModels, ChatModel
 from wireglot.dialects.registry import NAMES
 from wireglot.providers.endpoints import endpoint, placeholders
 from wireglot.providers.limits import BASE, Limits
-from wireglot.providers.spec import UnknownProvider, limits_for, names, provider, provider_for
+from wireglot.providers.spec import Source, UnknownProvider, limits_for, names, provider, provider_for
 
 
 @pytest.mark.parametrize("name", names())
@@ -248,3 +249,33 @@ def test_an_entry_for_plain_names_does_not_swallow_the_names_of_resellers() -> N
 def test_a_dialect_has_limits_of_its_own() -> None:
     assert limits_for("openai-chat", "deepseek-flash", "deepseek").output_formats == ("json",)
     assert limits_for("anthropic", "deepseek-flash", "deepseek").output_formats == ()
+
+
+def stated(name: str) -> set[str]:
+    """The limits that a file states, in any of its tables."""
+    spec = provider(name)
+    tables = [spec.limits, *spec.dialect_limits.values()]
+    for entry in spec.models:
+        tables += [entry.limits, *entry.dialect_limits.values()]
+    return {limit for table in tables for limit in table}
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_limit_names_its_source_and_date(name: str) -> None:
+    """[X15] A limit belongs to an endpoint, and whoever doubts it can look it up: none without a source and
+    its date, and no source for what the file does not say."""
+    told = {limit for source in provider(name).sources for limit in source.limits}
+    assert stated(name) - told == set()
+    assert told - stated(name) == set()
+
+
+def test_a_source_without_a_date_is_refused() -> None:
+    """[X15] The catalog's own reader refuses it, and an address that is none."""
+    for source in (
+        {"url": "https://example.com", "status": "read", "limits": []},
+        {"url": "https://example.com", "status": "read", "date": "lately", "limits": []},
+        {"url": "https://example.com", "date": "2026-11-15", "limits": []},
+        {"url": "by heart", "status": "named", "date": "2026-11-15", "limits": []},
+    ):
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert(source, Source)

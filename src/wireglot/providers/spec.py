@@ -78,6 +78,20 @@ class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         return "/" not in name and fnmatchcase(name, self.match)
 
 
+class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Where limits of a file come from: the provider's own documents, its SDK, or a public report."""
+
+    url: Annotated[str, Meta(pattern="^https://")]
+    date: Annotated[str, Meta(pattern=r"^20\d\d-[01]\d-[0-3]\d$")]
+    """Of code and reports, when they were written; of pages, when they were read or entered here."""
+    status: Literal["read", "named"]
+    """read: it was read for these limits. named: it is where the provider documents such things, and the
+    limits were entered with it; nobody has compared them since."""
+    limits: tuple[str, ...]
+    """The limits that it tells of, in whatever table of the file they stand."""
+    says: str = ""
+
+
 class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     name: str
     title: str
@@ -106,6 +120,7 @@ class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     telemetry_name: str = ""
     """`gen_ai.provider.name` of OpenTelemetry's conventions, where it is not the provider's own."""
     models: tuple[ModelSpec, ...] = ()
+    sources: tuple[Source, ...] = ()
 
     def knows(self, model: str) -> bool:
         return any(entry.covers(model) for entry in self.models)
