@@ -10,6 +10,7 @@ from wireglot.dialects.json_path import PATH_LONGEST
 from wireglot.dialects.registry import dialect
 from wireglot.ir.content import Message, Reasoning, Text, ToolCall
 from wireglot.ir.loss import Action, Loss
+from wireglot.translate import translate_response
 
 CHAT = {
     "model": "m",
@@ -253,3 +254,19 @@ def test_a_dialect_that_does_not_say_has_the_neutral_places():
     """[X25]"""
     loss = Loss("$.content[0]", "image", "dropped")
     assert answer_located(None, [loss]) == (replace(loss, document="response"),)
+
+
+def test_what_an_answer_lost_is_called_by_its_name():
+    """[X25] Fields that the client's document has no place for are told one by one, not as one loss."""
+    answer = {
+        "id": "x",
+        "object": "chat.completion",
+        "created": 7,
+        "model": "m",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "a"}}],
+        "system_fingerprint": "fp",
+        "provider": "somebody",
+    }
+    told = translate_response(answer, source="openai-chat", target="anthropic").losses
+    named = {loss.detail.partition(":")[0] for loss in told if loss.feature == "response.extra"}
+    assert named == {"system_fingerprint", "provider"}

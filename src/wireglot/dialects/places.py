@@ -346,6 +346,9 @@ def _moved(loss: Loss, path: str, document: Document = "request") -> Loss:
     if path == loss.path and document == loss.document:
         return loss
     detail = loss.detail
-    if loss.feature == "usage.detail" and not path.endswith(count := loss.path.rpartition(".")[2]):
-        detail = f"{count}: {detail}"  # many counts, and one place for them all
+    if loss.feature == "usage.detail" or (document == "response" and loss.action == "dropped"):
+        # Many counts and one place for them all; or what the document does not have, since it was lost.
+        name = loss.path.rpartition(".")[2]
+        if name != "$" and "[" not in name and not path.endswith(name):
+            detail = f"{name}: {detail}" if detail else name
     return Loss(path, loss.feature, loss.action, detail, document)
