@@ -201,6 +201,9 @@ class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Client headers that belong to the dialect and go on with it. No other header of a client does."""
     fixed_headers: tuple[tuple[str, str], ...] = ()
     """Sent with every request, unless the client's own has gone on."""
+    body_headers: tuple[tuple[bytes, tuple[str, str]], ...] = ()
+    """What stands in a body that takes a header to be read, and that header, where another dialect's client
+    could not know it."""
     returned_headers: tuple[str, ...] = ()
     """Beginnings of the names of headers that a client may see."""
     request_id_headers: tuple[str, ...] = ()

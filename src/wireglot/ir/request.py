@@ -37,12 +37,28 @@ class Tool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     extra: Extra | None = None
 
 
+class McpServer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A server of tools that the provider connects to itself. `allowed` None: all of its tools."""
+
+    name: str
+    url: str
+    token: str = ""
+    allowed: tuple[str, ...] | None = None
+    deferred: bool = False
+    approval: bool = False
+    """A person must agree before a tool of it is called."""
+    rest: tuple[str, ...] = ()
+    """Names of what only its own dialect says of it."""
+
+
 class HostedTool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """A tool the provider runs. `kind` is the shared concept (`web_search`, `code_execution`, ...), or the
     native type where there is none; `native` is the declaration verbatim."""
 
     kind: str
     native: Foreign
+    server: McpServer | None = None
+    """Of the kind `mcp`: where its tools are."""
 
 
 AnyTool = Tool | HostedTool

@@ -200,6 +200,7 @@ def test_tools_that_the_wire_has_no_word_for_are_declared():
         Tool("i", namespace="ns", schema={"properties": {}}),
         HostedTool("web_search", Foreign("gemini", "googleSearch", {})),
         HostedTool("image_generation", Foreign("openai-responses", "image_generation", {})),
+        HostedTool("tool_search", Foreign("openai-responses", "tool_search", {})),
     )
     body, losses = render(tools=tools)
     assert body["tools"] == [
@@ -213,6 +214,7 @@ def test_tools_that_the_wire_has_no_word_for_are_declared():
         {"name": "g", "input_schema": {"type": "object", "properties": {}}},
         {"name": "i", "input_schema": {"type": "object", "properties": {}}},
         {"type": "web_search_20250305", "name": "web_search"},
+        {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
     ]
     assert losses == [
         ("$.tools[2]", "tool.custom", "dropped"),
@@ -220,6 +222,7 @@ def test_tools_that_the_wire_has_no_word_for_are_declared():
         ("$.tools[3].namespace", "tool.namespace", "dropped"),
         ("$.tools[4]", "hosted_tool", "approximated"),
         ("$.tools[5]", "hosted_tool", "dropped"),
+        ("$.tools[6]", "hosted_tool", "approximated"),
     ]
 
 

@@ -232,7 +232,7 @@ def test_a_streamed_call_has_the_events_of_its_item(name: str) -> None:
 
 def test_a_call_that_does_not_say_what_to_run_is_no_shell_call() -> None:
     """[X16] Half of it is not run: the client is given the function call as the model wrote it."""
-    for arguments in ('{"commands": "rm"}', '{"comm', "[]"):
+    for arguments in ('{"commands": "rm"}', '{"commands": []}'):
         answer = chat_answer("shell", arguments)
         out = wireglot.translate_response(
             answer, source="openai-chat", target="openai-responses", request=ask()

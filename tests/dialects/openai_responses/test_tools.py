@@ -77,8 +77,9 @@ def test_both_spellings_mean_the_same():
 
 def test_strict_is_said_aloud_where_another_dialect_was_silent():
     """Left out, this API tries strict by itself."""
-    tools = (Tool("f", schema={"type": "object"}), Tool("g", strict=True), Tool("h", deferred=True))
-    rendered = render(Request("m", (USER,), tools))["tools"]
+    search = HostedTool("tool_search", Foreign("anthropic", "tool_search_tool_bm25", {}))
+    tools = (Tool("f", schema={"type": "object"}), Tool("g", strict=True), Tool("h", deferred=True), search)
+    rendered = render(Request("m", (USER,), tools))["tools"][:-1]
     assert [tool["strict"] for tool in rendered] == [False, True, False]
     assert rendered[1]["parameters"] == {"type": "object", "properties": {}}
     assert rendered[2]["defer_loading"] is True

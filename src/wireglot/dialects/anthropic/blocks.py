@@ -70,8 +70,6 @@ class RequestBlocks:
         return False
 
     def text(self, part: Text, path: str) -> Block | None:
-        if part.extra is not None and "block" in (form := own_form(part.extra, NAME)):
-            return dict(form["block"])  # a reference to a tool, which says the same as this text
         if not self.native and not part.text.strip():
             self._blank(part, path)
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from wireglot.dialects.anthropic.mcp import SERVERS, are_carried, servers_of
 from wireglot.dialects.anthropic.names import NAME, keep, parse_cache
 from wireglot.dialects.anthropic.parts import BlockParser
 from wireglot.dialects.anthropic.settings import config_rest, parse_format, parse_thinking_config, parse_tiers
@@ -52,10 +53,13 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         raise ClientFault("expected an integer of at least 0", "$.max_tokens")
     metadata = fields.object_or_none("metadata")
     tier = parse_tiers(fields, form)
+    tools = parse_tools(fields)
+    if SERVERS in body and are_carried(servers_of(fields), tools, body[SERVERS]):
+        form[SERVERS] = body[SERVERS]
     return Request(
         model=fields.text_or("model"),
         messages=tuple(messages),
-        tools=parse_tools(fields),
+        tools=tools,
         tool_choice=choice,
         parallel_tools=parallel,
         max_tokens=max_tokens,
@@ -136,6 +140,8 @@ def _parse_extra(
 ) -> Extra:
     """Always there, because it also says that the messages are cut as this dialect cuts them."""
     known = _KNOWN
+    if SERVERS in form:
+        known = known | {SERVERS}
     if output is not None and output.extra is not None and "key" in output.extra.form:
         known = known | {"output_format"}
     if tier == "fast" and "service_tier" not in form:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from wireglot.dialects.anthropic.citations import parse_citations
@@ -30,7 +31,6 @@ from wireglot.wire.json import encode_text
 _TEXT = frozenset({"type", "text", "citations", "cache_control"})
 _CALL = frozenset({"type", "id", "name", "input", "cache_control"})
 _RESULT = frozenset({"type", "tool_use_id", "content", "is_error", "cache_control"})
-_REFERENCE = frozenset({"type", "tool_name", "cache_control"})
 _DIRECT = {"type": "direct"}
 _EPHEMERAL = {"type": "ephemeral"}
 _STRING = Extra(NAME, form={"content": "string"})
@@ -183,15 +183,13 @@ class BlockParser:
                 return parse_media(fields, "image")
             case "document":
                 return parse_media(fields, "document")
-            case "tool_reference":
-                return _reference(fields)
             case other:
                 return parse_other(fields, other)
 
 
 def parse_other(fields: Fields, kind: str) -> Foreign:
-    value = fields.value
-    return Foreign(NAME, kind, value, _search_result(value) if kind == "search_result" else "")
+    told = _IN_WORDS.get(kind)
+    return Foreign(NAME, kind, fields.value, told(fields.value) if told is not None else "")
 
 
 def _search_result(value: dict[str, Any]) -> str:
@@ -202,17 +200,17 @@ def _search_result(value: dict[str, Any]) -> str:
     return "\n".join(said)
 
 
-def _reference(fields: Fields) -> ResultPart:
+def _reference(value: dict[str, Any]) -> str:
     """What a tool search of the client's own found. Whoever has no deferred tools has it loaded: the model is
     told that it may call it."""
-    name = fields.value.get("tool_name")
-    if type(name) is not str or fields.value.keys() - _REFERENCE:
-        return Foreign(NAME, "tool_reference", fields.value)
-    return Text(
-        f"The tool {name} can be called now.",
-        cache=parse_cache(fields),
-        extra=Extra(NAME, form={"block": fields.value}),
-    )
+    name = value.get("tool_name")
+    return f"The tool {name} can be called now." if type(name) is str else ""
+
+
+_IN_WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "search_result": _search_result,
+    "tool_reference": _reference,
+}
 
 
 def parse_text(fields: Fields) -> Text:

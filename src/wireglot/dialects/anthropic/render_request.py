@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.anthropic.blocks import Block, RequestBlocks, shorthand
+from wireglot.dialects.anthropic.mcp import SERVERS, render_servers
 from wireglot.dialects.anthropic.names import NAME, is_own, put_back, render_cache
 from wireglot.dialects.anthropic.settings import (
     render_format,
@@ -38,6 +39,11 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     tools = render_tools(request, losses)
     if tools:
         body["tools"] = tools
+    servers = own_form(request.extra, NAME).get(SERVERS)
+    if servers is None and not native:
+        servers = render_servers(request.tools, tools)
+    if servers:
+        body[SERVERS] = servers
     choice = render_choice(request, bool(tools), losses)
     if choice is not None:
         body["tool_choice"] = choice

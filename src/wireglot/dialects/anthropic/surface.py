@@ -148,6 +148,7 @@ SURFACE: Final = Surface(
             "models": "/v1/models",
         },
         passed_headers=("anthropic-version", "anthropic-beta"),
+        body_headers=((b'"mcp_servers":', ("anthropic-beta", "mcp-client-2025-11-20")),),
         fixed_headers=(("anthropic-version", VERSION),),
         returned_headers=("anthropic-ratelimit-",),
         request_id_headers=("request-id",),

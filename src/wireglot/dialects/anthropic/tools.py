@@ -7,6 +7,7 @@ from typing import Any
 
 from wireglot.dialects import client_tools
 from wireglot.dialects.anthropic.client_tools import parse_client_tool
+from wireglot.dialects.anthropic.mcp import SERVERS, TOOLSET, parse_server, render_toolset, servers_of
 from wireglot.dialects.anthropic.names import NAME, is_own, keep, parse_cache, put_back, render_cache
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.ir.content import Extra, Foreign
@@ -32,23 +33,27 @@ _HOSTED_WRITTEN = {
     "web_search": {"type": "web_search_20250305", "name": "web_search"},
     "web_fetch": {"type": "web_fetch_20250910", "name": "web_fetch"},
     "code_execution": {"type": "code_execution_20250825", "name": "code_execution"},
+    "tool_search": {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
 }
 """For a hosted tool of another dialect: the version that the widest range of models takes."""
 
 
 def parse_tools(body: Fields) -> tuple[AnyTool, ...]:
     declared = body.value.get("tools")
+    if SERVERS in body.value:
+        return _parse_tools(body)  # what a toolset is stands elsewhere
     return remembered(declared, NAME, lambda: share(_parse_tools(body), declared))
 
 
 def _parse_tools(body: Fields) -> tuple[AnyTool, ...]:
     tools: list[AnyTool] = []
+    servers = servers_of(body)
     for fields in body.objects("tools"):
         plain = _plain_tool(fields.value)
         if plain is not None:
             tools.append(plain)
         else:
-            tools += _parse_tool(fields)
+            tools += _parse_tool(fields, servers)
     return tuple(tools)
 
 
@@ -61,13 +66,14 @@ def _plain_tool(value: dict[str, Any]) -> Tool | None:
     return None
 
 
-def _parse_tool(fields: Fields) -> Sequence[AnyTool]:
+def _parse_tool(fields: Fields, servers: dict[str, dict[str, Any]]) -> Sequence[AnyTool]:
     kind = fields.text_or("type", "custom")
     if kind != "custom":
         run_by_client = parse_client_tool(fields, kind)
         if run_by_client is not None:
             return run_by_client
-        return [HostedTool(_concept(kind), Foreign(NAME, kind, fields.value))]
+        server = parse_server(fields.value, servers) if kind == TOOLSET else None
+        return [HostedTool(_concept(kind), Foreign(NAME, kind, fields.value), server)]
     form = {"type": "custom"} if fields.value.get("type") is not None else {}
     if "input_schema" not in fields.value:
         form["input_schema"] = "absent"
@@ -119,6 +125,9 @@ def render_tools(request: Request, losses: list[Loss]) -> list[dict[str, Any]]:
         losses.append(Loss("$.tool_choice.only", "tool_choice", "approximated", detail))
     names = {tool.name for tool in request.tools if isinstance(tool, Tool)}
     native = is_own(request.extra)
+    searches = native or any(
+        isinstance(tool, HostedTool) and tool.kind == "tool_search" for tool in request.tools
+    )
     rendered: list[dict[str, Any]] = []
     for index, tool in enumerate(request.tools):
         path = f"$.tools[{index}]"
@@ -133,7 +142,7 @@ def render_tools(request: Request, losses: list[Loss]) -> list[dict[str, Any]]:
         elif allowed is not None and tool.name not in allowed:
             continue
         else:
-            block = _render_tool(tool, path, losses, native)
+            block = _render_tool(tool, path, losses, native, searches)
         if block is not None:
             rendered.append(block)
     return rendered
@@ -150,7 +159,9 @@ def _allowed(request: Request) -> frozenset[str] | None:
     return frozenset(choice.only) if declared & set(choice.only) else frozenset(declared)
 
 
-def _render_tool(tool: Tool, path: str, losses: list[Loss], native: bool) -> dict[str, Any] | None:
+def _render_tool(
+    tool: Tool, path: str, losses: list[Loss], native: bool, searches: bool
+) -> dict[str, Any] | None:
     if tool.kind == "custom":
         losses.append(Loss(path, "tool.custom", "dropped", "tools take JSON objects only"))
         return None
@@ -167,8 +178,10 @@ def _render_tool(tool: Tool, path: str, losses: list[Loss], native: bool) -> dic
         block["input_schema"] = schema
     if tool.strict:
         block["strict"] = True
-    if tool.deferred:
+    if tool.deferred and searches:
         block["defer_loading"] = True
+    elif tool.deferred:
+        losses.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "nothing here searches for it"))
     if tool.namespace:
         losses.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "no namespaces"))
     if tool.cache is not None:
@@ -197,6 +210,8 @@ def _render_schema(
 def _render_hosted(tool: HostedTool, path: str, losses: list[Loss], names: set[str]) -> dict[str, Any] | None:
     if tool.native.dialect == NAME:
         return tool.native.value
+    if tool.kind == "mcp":
+        return render_toolset(tool, path, losses)
     own = _HOSTED_WRITTEN.get(tool.kind)
     if own is None or own["name"] in names:
         losses.append(

@@ -79,6 +79,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
 
     if "tools" in body and not tools:
         form["tools"] = body["tools"]
+    tools = _loaded(tools, messages.brought)
     tools += _new_tools(tools, messages.brought)
     choice = body.get("tool_choice")
 
@@ -166,6 +167,25 @@ def _read_user(fields: Fields, form: dict[str, Any], known: set[str]) -> str:
             form["user_key"] = key
             return value
     return ""
+
+
+def _loaded(declared: list[AnyTool], brought: list[AnyTool]) -> list[AnyTool]:
+    """Deferred tools that a search has found are deferred to nobody else any more."""
+    found = {(tool.namespace, tool.name) for tool in brought if isinstance(tool, Tool) and not tool.deferred}
+    if not found:
+        return declared
+    return [
+        _found(tool)
+        if isinstance(tool, Tool) and tool.deferred and (tool.namespace, tool.name) in found
+        else tool
+        for tool in declared
+    ]
+
+
+def _found(tool: Tool) -> Tool:
+    extra = tool.extra if tool.extra is not None else Extra(NAME)
+    form = {**extra.form, "defer_loading": True}
+    return replace(tool, deferred=False, extra=Extra(NAME, extra.fields, form))
 
 
 def _new_tools(declared: list[AnyTool], brought: list[AnyTool]) -> list[AnyTool]:

@@ -40,7 +40,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     writer = _Input(request, context, losses)
     writer.write(body)
 
-    tools = render_tools(stated_tools(request), losses)
+    tools = render_tools(stated_tools(request), losses, own)
     if tools or "tools" in form:
         body["tools"] = tools or form["tools"]
     if request.tool_choice is not None:

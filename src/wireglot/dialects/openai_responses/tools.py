@@ -8,6 +8,7 @@ from typing import Any
 from wireglot.dialects import client_tools
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.openai_responses.client_tools import client_run, parse_client_tool, with_own_names
+from wireglot.dialects.openai_responses.mcp import parse_server, render_server
 from wireglot.dialects.openai_responses.spelling import NAME, keep, put_back
 from wireglot.dialects.openai_values import CHOICE_MODES, HOSTED_KINDS, Mode, custom_names, grammar_of
 from wireglot.dialects.unknown_fields import WITHOUT
@@ -29,6 +30,7 @@ _HOSTED = {
 _NATIVE: dict[str, dict[str, Any]] = {
     "web_search": {"type": "web_search"},
     "code_execution": {"type": "code_interpreter", "container": {"type": "auto"}},
+    "tool_search": {"type": "tool_search"},
 }
 """What stands for a tool another provider runs."""
 
@@ -79,7 +81,8 @@ def _parse_tool(tool: Fields, namespace: str, marks: dict[str, Any]) -> AnyTool:
     run_by_client = parse_client_tool(tool, kind)
     if run_by_client is not None:
         return run_by_client
-    return HostedTool(_HOSTED.get(kind, kind), Foreign(NAME, kind, tool.value))
+    server = parse_server(tool) if kind == "mcp" else None
+    return HostedTool(_HOSTED.get(kind, kind), Foreign(NAME, kind, tool.value), server)
 
 
 def _parse_function(tool: Fields, namespace: str, form: dict[str, Any]) -> Tool:
@@ -119,9 +122,11 @@ def _parse_custom(tool: Fields, namespace: str, form: dict[str, Any]) -> Tool:
     )
 
 
-def render_tools(tools: tuple[AnyTool, ...], losses: list[Loss]) -> list[dict[str, Any]]:
-    """The declarations; neighbours of one namespace come together in one entry."""
+def render_tools(tools: tuple[AnyTool, ...], losses: list[Loss], own: bool = True) -> list[dict[str, Any]]:
+    """The declarations; neighbours of one namespace come together in one entry. `own`: those of a request of
+    this dialect, which says itself what searches for its deferred tools."""
     out: list[dict[str, Any]] = []
+    searches = own or any(isinstance(tool, HostedTool) and tool.kind == "tool_search" for tool in tools)
     open_group: tuple[str, Any] | None = None
     for number, tool in enumerate(tools):
         path = f"$.tools[{number}]"
@@ -136,7 +141,7 @@ def render_tools(tools: tuple[AnyTool, ...], losses: list[Loss]) -> list[dict[st
             open_group = None
             out.append(tool.native.value)
             continue
-        value = _render_tool(tool, path, losses)
+        value = _render_tool(tool, path, losses, searches)
         if not tool.namespace:
             open_group = None
             out.append(value)
@@ -154,6 +159,8 @@ def render_tools(tools: tuple[AnyTool, ...], losses: list[Loss]) -> list[dict[st
 def _render_hosted(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str, Any] | None:
     if tool.native.dialect == NAME:
         return tool.native.value
+    if tool.kind == "mcp":
+        return render_server(tool, path, losses)
     value = _NATIVE.get(tool.kind)
     if value is None:
         losses.append(Loss(path, "hosted_tool", "dropped", f"{tool.kind} of {tool.native.dialect}"))
@@ -162,7 +169,7 @@ def _render_hosted(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str,
     return dict(value)
 
 
-def _render_tool(tool: Tool, path: str, losses: list[Loss]) -> dict[str, Any]:
+def _render_tool(tool: Tool, path: str, losses: list[Loss], searches: bool) -> dict[str, Any]:
     losses_of_extra(tool.extra, NAME, path, losses)
     client_tools.declare_native(tool, path, losses)
     if tool.cache is not None:
@@ -186,8 +193,10 @@ def _render_tool(tool: Tool, path: str, losses: list[Loss]) -> dict[str, Any]:
         value["parameters"] = _parameters(tool, form)
         # Left out, this API tries strict by itself; no other dialect means that by saying nothing.
         value["strict"] = bool(tool.strict)
-    if tool.deferred:
+    if tool.deferred and searches:
         value["defer_loading"] = True
+    elif tool.deferred:
+        losses.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "nothing here searches for it"))
     elif "defer_loading" in form:
         value["defer_loading"] = form["defer_loading"]
     if "outer" in form:

@@ -70,6 +70,8 @@ def outbound(
     passed = [name for name in upstream.passed_headers if name in incoming] if same else []
     headers.extend((name, incoming[name]) for name in passed)
     headers.extend(header for header in upstream.fixed_headers if header[0] not in passed)
+    if not same:
+        headers.extend(header for mark, header in upstream.body_headers if mark in body)
     headers.extend(provider.spec.headers.items())
     headers.extend(provider.headers)
     return Outbound(

@@ -123,7 +123,12 @@ FOREIGN_QUESTIONS: Final = (
 )
 
 FOREIGN_RESULTS: Final = (
-    Foreign("anthropic", "tool_reference", {"type": "tool_reference", "tool_name": "get_weather"}),
+    Foreign(
+        "anthropic",
+        "tool_reference",
+        {"type": "tool_reference", "tool_name": "get_weather"},
+        "The tool get_weather can be called now.",
+    ),
 )
 
 HOSTED: Final = (

@@ -1,0 +1,107 @@
+"""Servers of tools that Anthropic connects to itself: `mcp_servers`, and a toolset that offers each one's.
+
+Source: the types of anthropic-sdk-python 2.8.0 (beta `mcp-client-2025-11-20`), read 2026-11-15.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.fields import Fields
+from wireglot.ir.loss import Loss, is_blank
+from wireglot.ir.request import AnyTool, HostedTool, McpServer
+
+TOOLSET = "mcp_toolset"
+SERVERS = "mcp_servers"
+
+_SAID = frozenset({"type", "mcp_server_name", "default_config", "configs"})
+
+
+def servers_of(body: Fields) -> dict[str, dict[str, Any]]:
+    """The servers of a request, by their name."""
+    declared = body.value.get(SERVERS)
+    if type(declared) is not list:
+        return {}
+    return {
+        server["name"]: server
+        for server in declared
+        if type(server) is dict and type(server.get("name")) is str
+    }
+
+
+def parse_server(toolset: dict[str, Any], servers: dict[str, dict[str, Any]]) -> McpServer | None:
+    """The server of a toolset, None where the request does not tell where it is."""
+    name = toolset.get("mcp_server_name")
+    server = servers.get(name) if type(name) is str else None
+    if server is None or type(server.get("url")) is not str:
+        return None
+    token = server.get("authorization_token")
+    default, configs = _object(toolset, "default_config"), _object(toolset, "configs")
+    rest = [key for key, value in toolset.items() if key not in _SAID and not is_blank(value)]
+    allowed: tuple[str, ...] | None = None
+    if default.get("enabled") is False:
+        allowed = tuple(tool for tool in configs if _object(configs, tool).get("enabled") is True)
+    elif any(_object(configs, tool).get("enabled") is False for tool in configs):
+        rest.append("configs")
+    listed = _object(server, "tool_configuration").get("allowed_tools")
+    if allowed is None and type(listed) is list:
+        allowed = tuple(tool for tool in listed if type(tool) is str)
+    deferred = default.get("defer_loading") is True
+    if any(_object(configs, tool).get("defer_loading", deferred) is not deferred for tool in configs):
+        rest.append("configs")
+    return McpServer(
+        str(name),
+        server["url"],
+        token if type(token) is str else "",
+        allowed=allowed,
+        deferred=deferred,
+        rest=tuple(dict.fromkeys(rest)),
+    )
+
+
+def are_carried(servers: dict[str, dict[str, Any]], tools: tuple[AnyTool, ...], declared: Any) -> bool:
+    """Whether the tools tell everything that is said of the servers."""
+    told = {tool.server.name for tool in tools if isinstance(tool, HostedTool) and tool.server is not None}
+    return bool(servers) and len(declared) == len(servers) and servers.keys() <= told
+
+
+def render_toolset(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str, Any] | None:
+    server = tool.server
+    if server is None:
+        losses.append(Loss(path, "hosted_tool", "dropped", f"{tool.native.type} names no server by its URL"))
+        return None
+    if server.approval:
+        losses.append(Loss(path, "hosted_tool", "dropped", "nobody can be asked to approve its calls here"))
+        return None
+    if server.rest:
+        losses.append(Loss(path, "hosted_tool", "approximated", f"without its {', '.join(server.rest)}"))
+    else:
+        losses.append(Loss(path, "hosted_tool", "emulated", "as an mcp_toolset and its server"))
+    toolset: dict[str, Any] = {"type": TOOLSET, "mcp_server_name": server.name}
+    default: dict[str, Any] = {}
+    if server.allowed is not None:
+        default["enabled"] = False
+        toolset["configs"] = {name: {"enabled": True} for name in server.allowed}
+    if server.deferred:
+        default["defer_loading"] = True
+    if default:
+        toolset["default_config"] = default
+    return toolset
+
+
+def render_servers(tools: tuple[AnyTool, ...], rendered: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Where the servers are whose toolsets stand among the rendered tools."""
+    named = {tool.get("mcp_server_name") for tool in rendered if tool.get("type") == TOOLSET}
+    servers: dict[str, dict[str, Any]] = {}
+    for tool in tools:
+        if isinstance(tool, HostedTool) and tool.server is not None and tool.server.name in named:
+            server = {"type": "url", "name": tool.server.name, "url": tool.server.url}
+            if tool.server.token:
+                server["authorization_token"] = tool.server.token
+            servers.setdefault(tool.server.name, server)
+    return list(servers.values())
+
+
+def _object(value: dict[str, Any], key: str) -> dict[str, Any]:
+    inner = value.get(key)
+    return inner if type(inner) is dict else {}

@@ -1,0 +1,81 @@
+"""Servers of tools that OpenAI connects to itself: the `mcp` tool.
+
+Source: the types of openai-python 3.49.0, read 2026-11-15. Calls need a person's approval unless it says that
+they do not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.fields import Fields
+from wireglot.ir.loss import Loss, is_blank
+from wireglot.ir.request import HostedTool, McpServer
+
+_SAID = frozenset(
+    {
+        "type",
+        "server_label",
+        "server_url",
+        "authorization",
+        "headers",
+        "allowed_tools",
+        "require_approval",
+        "defer_loading",
+    }
+)
+_BEARER = "Bearer "
+
+
+def parse_server(tool: Fields) -> McpServer | None:
+    """None where the server is not named by its URL (a connector, a tunnel)."""
+    value = tool.value
+    label, url = value.get("server_label"), value.get("server_url")
+    if type(label) is not str or type(url) is not str:
+        return None
+    rest = [key for key, item in value.items() if key not in _SAID and not is_blank(item)]
+    token, headers = value.get("authorization"), value.get("headers")
+    if type(headers) is dict and headers:
+        bearer = headers.get("Authorization")
+        if token is None and len(headers) == 1 and type(bearer) is str and bearer.startswith(_BEARER):
+            token = bearer.removeprefix(_BEARER)
+        else:
+            rest.append("headers")
+    allowed = value.get("allowed_tools")
+    if type(allowed) is dict:
+        if allowed.get("read_only") is not None:
+            rest.append("allowed_tools")
+        allowed = allowed.get("tool_names")
+    return McpServer(
+        label,
+        url,
+        token if type(token) is str else "",
+        allowed=tuple(name for name in allowed if type(name) is str) if type(allowed) is list else None,
+        deferred=value.get("defer_loading") is True,
+        approval=value.get("require_approval") != "never",
+        rest=tuple(rest),
+    )
+
+
+def render_server(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str, Any] | None:
+    server = tool.server
+    if server is None:
+        losses.append(Loss(path, "hosted_tool", "dropped", f"{tool.native.type} names no server by its URL"))
+        return None
+    if server.rest:
+        losses.append(Loss(path, "hosted_tool", "approximated", f"without its {', '.join(server.rest)}"))
+    else:
+        losses.append(Loss(path, "hosted_tool", "emulated", "as an mcp tool"))
+    value: dict[str, Any] = {
+        "type": "mcp",
+        "server_label": server.name,
+        "server_url": server.url,
+        "require_approval": "always" if server.approval else "never",
+    }
+    if server.token:
+        value["authorization"] = server.token
+    if server.allowed is not None:
+        value["allowed_tools"] = list(server.allowed)
+    if server.deferred:
+        value["defer_loading"] = True
+    return value
