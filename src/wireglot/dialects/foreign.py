@@ -1,12 +1,15 @@
-"""Events that only one dialect knows, told to a client of another."""
+"""What a stream brings that a client's dialect has no place for: events that only one dialect knows, further
+answers."""
 
 from __future__ import annotations
 
-from wireglot.ir.loss import Feature, Loss
+from typing import Final
+
+from wireglot.ir.loss import Loss
 from wireglot.ir.stream import ForeignEvent
 
-CANDIDATE = "candidate"
-"""The type of an event that is a piece of a second or later answer (`n`, `candidateCount`)."""
+ONE_ANSWER: Final = Loss("$.others", "candidates", "dropped", "this dialect has a place for one answer")
+"""Of a stream that brings several."""
 
 
 class ForeignEvents:
@@ -19,8 +22,7 @@ class ForeignEvents:
         self._told: set[str] = set()
 
     def declare(self, event: ForeignEvent) -> None:
-        feature: Feature = "candidates" if event.type == CANDIDATE else "foreign_event"
         detail = f"{event.type} of {event.dialect}"
         if detail not in self._told:
             self._told.add(detail)
-            self._losses.append(Loss("$", feature, "dropped", detail))
+            self._losses.append(Loss("$", "foreign_event", "dropped", detail))

@@ -20,6 +20,7 @@ from wireglot.ir.stream import (
     Failure,
     Finish,
     ForeignEvent,
+    OtherAnswer,
     PartEnd,
     PartStart,
     Start,
@@ -271,7 +272,7 @@ class Assistant:
                 self._end(event)
             case Failure(error=error):
                 self.failed = error
-            case ForeignEvent():
+            case ForeignEvent() | OtherAnswer():
                 pass
         return None
 

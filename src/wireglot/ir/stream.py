@@ -1,10 +1,11 @@
 """An answer as it arrives: events, their grammar, and the way between events and a whole Response.
 
-    Start (PartStart | Delta | PartEnd | UsageReport | ForeignEvent)* (Finish | Failure)
+    Start (PartStart | Delta | PartEnd | UsageReport | ForeignEvent)* OtherAnswer* (Finish | Failure)
 
 Part indices are unique and count up from 0 in order of their start; several parts may be open at once
 (parallel tool calls interleave); every part that starts ends before Finish. Failure may come at any time,
 even before Start, and leaves open parts open. A part whose end says `cut` is no part of the answer.
+Further answers to one request (`n`, `candidateCount`) come whole, behind the first.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from wireglot.ir.content import (
     ToolCall,
 )
 from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Response, Stop, Usage
+from wireglot.ir.outcome import Candidate, Response, Stop, Usage
 
 
 class Start(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
@@ -82,6 +83,12 @@ class ForeignEvent(msgspec.Struct, frozen=True, tag_field="event", tag=True, omi
     value: dict[str, Any]
 
 
+class OtherAnswer(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
+    """A second or later answer to one request, in the order of their numbers."""
+
+    answer: Candidate
+
+
 class Finish(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
     """`usage` is final. `extra` replaces Start's where given (fields known only at the end)."""
 
@@ -95,7 +102,7 @@ class Failure(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_def
     error: ApiError
 
 
-Event = Start | PartStart | Delta | PartEnd | UsageReport | ForeignEvent | Finish | Failure
+Event = Start | PartStart | Delta | PartEnd | UsageReport | ForeignEvent | OtherAnswer | Finish | Failure
 
 
 class BrokenGrammar(AssertionError):
@@ -145,7 +152,7 @@ def check(events: Iterable[Event]) -> Iterator[Event]:
                 ended = True
             case Failure():
                 ended = True
-            case UsageReport() | ForeignEvent():
+            case UsageReport() | ForeignEvent() | OtherAnswer():
                 if not started:
                     raise BrokenGrammar(f"{type(event).__name__} before Start")
         yield event
@@ -205,13 +212,14 @@ def finish_part(part: Part, text: str, logprobs: tuple[TokenLogprob, ...], end: 
 class Folding:
     """A response collected from its events as they come: parts and texts are kept, the events are not."""
 
-    __slots__ = ("_failure", "_finish", "_live", "_parts", "_start", "_usage")
+    __slots__ = ("_failure", "_finish", "_live", "_others", "_parts", "_start", "_usage")
 
     def __init__(self) -> None:
         self._start: Start | None = None
         self._usage: Usage | None = None
         self._parts: dict[int, Part] = {}
         self._live: dict[int, _Open] = {}
+        self._others: list[Candidate] = []
         self._finish: Finish | None = None
         self._failure: Failure | None = None
 
@@ -239,6 +247,8 @@ class Folding:
                 case Failure():
                     self._failure = event
                     return
+                case OtherAnswer(answer=answer):
+                    self._others.append(answer)
                 case ForeignEvent():
                     pass
 
@@ -257,6 +267,7 @@ class Folding:
             usage=finish.usage if finish.usage is not None else self._usage,
             created=start.created,
             service_tier=finish.service_tier or start.service_tier,
+            others=tuple(self._others),
             extra=finish.extra if finish.extra is not None else start.extra,
         )
 
@@ -269,7 +280,7 @@ def fold(events: Iterable[Event]) -> Response:
 
 
 def unfold(response: Response) -> Iterator[Event]:
-    """The events of a response that arrived whole. Second candidates have no place in a stream."""
+    """The events of a response that arrived whole."""
     yield Start(
         response.id,
         response.model,
@@ -305,4 +316,6 @@ def unfold(response: Response) -> Iterator[Event]:
                 yield PartEnd(index)
             case _:
                 raise BrokenGrammar(f"{type(part).__name__} in a response")
+    for other in response.others:
+        yield OtherAnswer(other)
     yield Finish(response.stop, response.usage, response.service_tier)

@@ -15,7 +15,7 @@ from wireglot.ir.content import Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
 from wireglot.ir.leaked_calls import LeakFilter, can_leak, recovered
 from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response, Stop, StopReason, Usage
+from wireglot.ir.outcome import Candidate, Response, Stop, StopReason, Usage
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start, UsageReport
 
@@ -96,15 +96,31 @@ def accept(response: Response, request: Request | None, *, may_be_empty: bool = 
         cut.append(len(content) - 1)
     if cut and not interrupted:
         raise NoAnswer(CUT, response.usage)
-    losses: tuple[Loss, ...] = ()
+    losses: list[Loss] = []
     if cut:
         response = _without(response, cut)
-        losses = tuple(
-            Loss(f"$.content[{index}]", "tool_call.arguments", "dropped", _LEFT_OUT) for index in cut
-        )
+        losses += [Loss(f"$.content[{index}]", "tool_call.arguments", "dropped", _LEFT_OUT) for index in cut]
     elif not (may_be_empty or any(map(_says, content)) or _may_be_empty(stop, interrupted, request)):
         raise NoAnswer(EMPTY, response.usage)
-    return Accepted(response, losses)
+    if response.others:
+        others = tuple(
+            with_whole_calls(other, f"$.others[{number}]", losses)
+            for number, other in enumerate(response.others)
+        )
+        response = msgspec.structs.replace(response, others=others)
+    return Accepted(response, tuple(losses))
+
+
+def with_whole_calls(answer: Candidate, path: str, losses: list[Loss]) -> Candidate:
+    """A further answer without the calls that were cut off: no tool is asked with half of its arguments."""
+    content = tuple(part for part in answer.content if not (type(part) is ToolCall and _is_cut_call(part)))
+    if len(content) == len(answer.content):
+        return answer
+    for index, part in enumerate(answer.content):
+        if type(part) is ToolCall and _is_cut_call(part):
+            detail = "the answer ended inside the call"
+            losses.append(Loss(f"{path}.content[{index}]", "tool_call.arguments", "dropped", detail))
+    return msgspec.structs.replace(answer, content=content)
 
 
 def _is_cut_call(call: ToolCall) -> bool:

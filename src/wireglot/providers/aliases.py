@@ -15,8 +15,9 @@ import msgspec
 from wireglot.dialects.arguments import arguments_object
 from wireglot.dialects.schema import WRAPPED_IN
 from wireglot.ir.content import Part, Text, ToolCall
+from wireglot.ir.outcome import Candidate
 from wireglot.ir.request import AnyTool, Tool
-from wireglot.ir.stream import Delta, Event, PartEnd, PartStart
+from wireglot.ir.stream import Delta, Event, OtherAnswer, PartEnd, PartStart
 from wireglot.wire.json import encode_text
 
 INPUT = "input"
@@ -79,6 +80,10 @@ class Aliases(msgspec.Struct, frozen=True):
             return part
         return msgspec.structs.replace(part, name=name, namespace=namespace)
 
+    def restore_answer(self, answer: Candidate) -> Candidate:
+        """The same of a further answer."""
+        return msgspec.structs.replace(answer, content=tuple(map(self.restore, answer.content)))
+
 
 def freeform_input(arguments: str) -> str:
     """What the model wrote for an emulated freeform tool; text of another shape stays as it is."""
@@ -129,6 +134,8 @@ class EventRestorer:
                 if text and not event.cut:
                     restored.append(Delta(event.index, text))
                 restored.append(event)
+            elif type(event) is OtherAnswer:
+                restored.append(OtherAnswer(self.aliases.restore_answer(event.answer)))
             else:
                 restored.append(event)
         return restored

@@ -61,7 +61,7 @@ def render(response: Response, context: Context = CONTEXT, request: Request | No
             }
         },
         {"usage": {**USAGE, "cache_creation": {"ephemeral_5m_input_tokens": 0, "x": 1}, "prompt_tokens": 9}},
-        {"content": [{"type": "thinking", "thinking": "hm"}], "cost": "0", "base_resp": {}},
+        {"content": [], "cost": "0", "base_resp": {}},
         {"content": [{"type": "thinking", "thinking": "hm", "signature": ""}]},
         {
             "content": [

@@ -11,7 +11,6 @@ from wireglot.ir.stream import (
     Delta,
     Failure,
     Finish,
-    ForeignEvent,
     PartStart,
     Start,
     UsageReport,
@@ -386,12 +385,13 @@ def test_log_probabilities_come_with_their_delta():
     assert [event.logprobs for event in events if isinstance(event, Delta)] == [(TokenLogprob("Hi", -0.5),)]
 
 
-def test_a_second_candidate_is_an_event_of_its_own():
+def test_a_second_candidate_is_an_answer_of_its_own():
+    """[X17]"""
     two = chunk({"text": "a"}, finish="STOP")
     two["candidates"].append({"content": {"parts": [{"text": "b"}]}, "index": 1})
     events = read(sse(two))
-    assert [event.type for event in events if isinstance(event, ForeignEvent)] == ["candidate"]
     assert fold(events).content == (Text("a"),)
+    assert [other.content for other in fold(events).others] == [(Text("b"),)]
 
 
 def test_unknown_parts_and_fields_survive():

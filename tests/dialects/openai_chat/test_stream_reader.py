@@ -6,7 +6,7 @@ from tests.dialects.openai_chat.support import CONTEXT, DONE, chunk, failure, fo
 from wireglot.dialects.base import is_minted
 from wireglot.dialects.openai_chat import DIALECT
 from wireglot.ir.content import Media, Reasoning, Signature, Text, TokenLogprob, ToolCall
-from wireglot.ir.stream import Delta, Failure, Finish, ForeignEvent, PartEnd, PartStart, Start, check
+from wireglot.ir.stream import Delta, Failure, Finish, PartEnd, PartStart, Start, check, fold
 from wireglot.testing.chunking import every_cut
 from wireglot.wire.json import encode
 
@@ -333,15 +333,16 @@ def test_perplexity_repeats_the_whole_message_and_it_is_not_doubled():
     )
 
 
-def test_further_choices_are_one_event_of_this_dialect():
+def test_further_choices_are_answers_of_their_own():
+    """[X17]"""
+
     def other(text, finish=None):
         choice = {"index": 1, "delta": {"content": text}, "finish_reason": finish}
         return frame({"id": "c1", "model": "m", "choices": [choice]})
 
     events = read(ROLE, other("b"), chunk({"content": "a"}), other("!", "stop"), STOP, DONE)
-    (event,) = (event for event in events if isinstance(event, ForeignEvent))
-    assert event.type == "candidate"
-    assert len(event.value["choices"]) == 2
+    (second,) = fold(events).others
+    assert (second.content, second.stop.reason) == ((Text("b!"),), "end")
 
 
 def test_refusals_annotations_images_and_logprobs():

@@ -21,7 +21,7 @@ from wireglot.dialects.anthropic.response import malformed_call, render_final_us
 from wireglot.dialects.arguments import declare_arguments
 from wireglot.dialects.base import Context, told_model
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.foreign import ForeignEvents
+from wireglot.dialects.foreign import ONE_ANSWER, ForeignEvents
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -33,6 +33,7 @@ from wireglot.ir.stream import (
     Failure,
     Finish,
     ForeignEvent,
+    OtherAnswer,
     PartEnd,
     PartStart,
     Start,
@@ -123,6 +124,9 @@ class MessageWriter:
                 self._usage = event.usage
             case ForeignEvent():
                 self._foreign_event(event, out)
+            case OtherAnswer():
+                if ONE_ANSWER not in self.losses:
+                    self.losses.append(ONE_ANSWER)
             case Finish():
                 self._finish(event, out)
             case Failure():

@@ -192,7 +192,7 @@ def render_response(
     if "candidates" not in form or response.content or response.others:
         first = {key.removeprefix(FIRST): item for key, item in fields.items() if key.startswith(FIRST)}
         body["candidates"] = [
-            _render_candidate(
+            render_candidate(
                 response.content, response.stop, first, form=form, index=0, path="$", renderer=renderer
             )
         ]
@@ -201,7 +201,7 @@ def render_response(
             losses_of_extra(other.extra, OWN, path, out, "response.extra")
             extra, spelling = own_fields(other.extra, OWN), own_form(other.extra, OWN)
             body["candidates"].append(
-                _render_candidate(
+                render_candidate(
                     other.content,
                     other.stop,
                     extra,
@@ -227,7 +227,7 @@ def render_response(
     return Rendered(merge(body, kept), tuple(out))
 
 
-def _render_candidate(
+def render_candidate(
     content: tuple[Part, ...],
     stop: Stop,
     fields: dict[str, Any],

@@ -15,7 +15,7 @@ from wireglot.dialects.arguments import arguments_text
 from wireglot.dialects.base import Context
 from wireglot.dialects.envelope import is_sealed
 from wireglot.dialects.faults import TRUNCATED
-from wireglot.dialects.foreign import CANDIDATE
+from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.citations import Span, read_logprobs, read_spans
 from wireglot.dialects.gemini.errors import parse_error
@@ -40,15 +40,17 @@ from wireglot.ir.content import (
 )
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.loss import is_blank
+from wireglot.ir.outcome import Candidate
 from wireglot.ir.stream import (
     Delta,
     Event,
     Finish,
-    ForeignEvent,
+    OtherAnswer,
     PartEnd,
     PartStart,
     Start,
     UsageReport,
+    fold,
     unfold,
 )
 from wireglot.wire.json import BadJson, decode
@@ -82,6 +84,7 @@ class GeminiReader(AnswerReader):
         self._finish: Any = None  # the last finishReason, as it was written
         self._usage: dict[str, Any] | None = None
         self._candidate: dict[str, Any] = {}
+        self._others: dict[int, list[dict[str, Any]]] = {}  # pieces of further candidates
         self._rest: dict[str, Any] = {}
         self._form: dict[str, Any] = {}
 
@@ -189,7 +192,8 @@ class GeminiReader(AnswerReader):
             raise UpstreamFault("expected an object", f"$.candidates[{position}]")
         index = candidate.get("index")
         if (index if type(index) is int else position) != 0:
-            events.append(ForeignEvent(OWN, CANDIDATE, {"candidates": [candidate]}))
+            number = index if type(index) is int else position
+            self._others.setdefault(number, []).append(candidate)
             return
         if not candidate.keys() <= names.CANDIDATE.known:
             candidate = names.CANDIDATE.read(candidate, "$.candidates[0]", UpstreamFault).value
@@ -364,10 +368,27 @@ class GeminiReader(AnswerReader):
                 form[key] = value
             else:
                 kept[FIRST + key] = value
+        events += [self._other(number, self._others[number]) for number in sorted(self._others)]
         usage = read_usage(self._usage) if self._usage is not None else None
         extra = Extra(OWN, kept, form) if kept or form else None
         events.append(Finish(stop, usage, usage_tier(self._usage or {}), extra))
         self._ended = True
+
+    def _other(self, number: int, pieces: list[dict[str, Any]]) -> OtherAnswer:
+        """A further candidate, read as if it were the only one. Ids that are made up are its own."""
+        reader = GeminiReader(self._context)
+        out: list[Event] = []
+        reader._start({"responseId": f"{self._parser.response_id}#{number}"}, out)
+        for candidate in pieces:
+            reader._read_candidate({**candidate, "index": 0}, 0, out)
+        if reader._finish is None:
+            reader._finish = "OTHER"  # it never said why it ended
+        reader._finished(out)
+        whole = fold(out)
+        fields, form = own_fields(whole.extra, OWN), own_form(whole.extra, OWN)
+        kept = {key.removeprefix(FIRST): item for key, item in fields.items()}
+        extra = Extra(OWN, kept, {**form, "index": number})
+        return OtherAnswer(Candidate(whole.content, whole.stop, extra))
 
     def _fail(self, error: ApiError, events: list[Event]) -> None:
         if self._usage is not None and self._started:

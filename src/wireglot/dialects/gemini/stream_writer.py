@@ -12,29 +12,31 @@ from typing import Any
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.foreign import CANDIDATE, ForeignEvents
+from wireglot.dialects.foreign import ForeignEvents
 from wireglot.dialects.gemini.citations import grounding_metadata, write_logprobs
 from wireglot.dialects.gemini.errors import render_stream_error
 from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.outcome import write_stop, write_usage
 from wireglot.dialects.gemini.render_parts import PartRenderer
-from wireglot.dialects.gemini.response import FIRST
+from wireglot.dialects.gemini.response import FIRST, render_candidate
 from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import PHASE, Citation, Part, Reasoning, Text, TokenLogprob, ToolCall
 from wireglot.ir.loss import Loss, is_blank, losses_of_extra
-from wireglot.ir.outcome import Usage
+from wireglot.ir.outcome import Candidate, Usage
 from wireglot.ir.stream import (
     Delta,
     Event,
     Failure,
     Finish,
     ForeignEvent,
+    OtherAnswer,
     PartEnd,
     PartStart,
     Start,
     UsageReport,
     finish_part,
 )
+from wireglot.ir.verdict import with_whole_calls
 from wireglot.wire.json import encode
 from wireglot.wire.json_array import ArrayEncoder
 
@@ -87,6 +89,7 @@ class GeminiWriter:
         self._cited: list[tuple[int, str, tuple[Citation, ...], str]] = []
         self._tail: type[Part] | None = None  # the kind of text a reader still holds open
         self._foreign = ForeignEvents(self.losses)
+        self._answers = 0  # beside the first
         self._text = (b"", b"")
         self._thought = (b"", b"")
 
@@ -132,10 +135,9 @@ class GeminiWriter:
             case Failure(error=error):
                 self._fail(render_stream_error(error), out)
             case ForeignEvent():
-                if event.dialect == OWN and event.type == CANDIDATE:
-                    out.append(self._framed(self._chunk(event.value)))
-                else:
-                    self._foreign.declare(event)
+                self._foreign.declare(event)
+            case OtherAnswer(answer=answer):
+                self._other_answer(answer, out)
             case Delta():
                 self._delta(event, out)
 
@@ -265,6 +267,23 @@ class GeminiWriter:
 
     def _send(self, parts: list[dict[str, Any]], out: list[bytes], **more: Any) -> None:
         out.append(self._framed(self._candidate(parts, **more)))
+
+    def _other_answer(self, answer: Candidate, out: list[bytes]) -> None:
+        self._answers += 1
+        path = f"$.others[{self._answers - 1}]"
+        answer = with_whole_calls(answer, path, self.losses)
+        losses_of_extra(answer.extra, OWN, path, self.losses, "response.extra")
+        candidate = render_candidate(
+            answer.content,
+            answer.stop,
+            own_fields(answer.extra, OWN),
+            form=own_form(answer.extra, OWN),
+            index=self._answers,
+            path=path,
+            renderer=self._renderer,
+        )
+        candidate["index"] = self._answers
+        out.append(self._framed(self._chunk({"candidates": [candidate]})))
 
     def _finish(self, event: Finish, out: list[bytes]) -> None:
         start = self._start

@@ -28,7 +28,7 @@ from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoni
 from wireglot.dialects.openai_chat.render_answer import Answer
 from wireglot.dialects.openai_chat.tools import parse_call, parse_function_call
 from wireglot.dialects.openai_values import render_logprobs
-from wireglot.dialects.unknown_fields import HOLLOW
+from wireglot.dialects.unknown_fields import HOLLOW, is_hollow
 from wireglot.ir.content import Extra, Media, Origin, Part, Text, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -181,9 +181,11 @@ class _ChoiceReader:
         if states:
             attach_states(parts, states)
         calls = value.get("tool_calls")
-        if type(calls) is list and calls:
+        if type(calls) is list and not is_hollow(calls):
             taken.add("tool_calls")
             for call in message.objects("tool_calls"):
+                if is_hollow(call.value):
+                    continue  # some servers print an entry with nothing in it
                 parts.append(parse_call(call, self._mint, self._context, self._google))
                 self._calls += 1
         legacy = value.get("function_call")
@@ -317,12 +319,12 @@ def render_response(
     choices = (
         []
         if form.get("choices") == 0
-        else [_choice(response, 0, "$", response.extra, context=context, losses=losses)]
+        else [render_choice(response, 0, "$", response.extra, context=context, losses=losses)]
     )
     for index, other in enumerate(response.others):
         path = f"$.others[{index}]"
         losses_of_extra(other.extra, NAME, path, losses, "response.extra")
-        choices.append(_choice(other, index + 1, path, other.extra, context=context, losses=losses))
+        choices.append(render_choice(other, index + 1, path, other.extra, context=context, losses=losses))
     out["choices"] = choices
     if response.usage is not None and form.get("usage") != "choice":
         out["usage"] = render_usage(response.usage, losses)
@@ -345,7 +347,7 @@ def response_id(identifier: str, native: bool, context: Context, *material: str)
     return _PREFIX + _ILLEGAL.sub("-", identifier)
 
 
-def _choice(
+def render_choice(
     answer: Response | Candidate,
     index: int,
     path: str,

@@ -12,7 +12,6 @@ from typing import Any
 from wireglot.dialects.answer_reader import LAST_BLANK_LINE, AnswerReader, json_or_text
 from wireglot.dialects.base import Context
 from wireglot.dialects.faults import TRUNCATED, broken
-from wireglot.dialects.foreign import CANDIDATE
 from wireglot.dialects.openai_chat.errors import parse_error
 from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_chat.outcome import (
@@ -27,9 +26,19 @@ from wireglot.dialects.openai_chat.response import parse_response
 from wireglot.dialects.openai_chat.stream_parts import Assembly
 from wireglot.dialects.unknown_fields import is_hollow
 from wireglot.ir.content import Extra, TokenLogprob
-from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Usage
-from wireglot.ir.stream import Event, Finish, ForeignEvent, Start, UsageReport, unfold
+from wireglot.ir.errors import ApiError, UpstreamFault
+from wireglot.ir.outcome import Candidate, Usage
+from wireglot.ir.stream import (
+    Event,
+    Finish,
+    ForeignEvent,
+    OtherAnswer,
+    Start,
+    StreamFailed,
+    UsageReport,
+    fold,
+    unfold,
+)
 from wireglot.wire.json import decode
 from wireglot.wire.sse import Frame, SseDecoder
 
@@ -56,7 +65,7 @@ class ChatReader(AnswerReader):
         self._told: dict[str, Any] = {}  # the fields Start has told
         self._usage: dict[str, Any] = {}
         self._finish: str | None = None
-        self._others: list[dict[str, Any]] = []  # fragments of further answers (`n`), told as one event
+        self._others: dict[int, list[dict[str, Any]]] = {}  # fragments of further answers (`n`)
         self._parts = Assembly(context)
         self._repeated = RepeatedChunks()
 
@@ -125,8 +134,8 @@ class ChatReader(AnswerReader):
         for choice in choices:
             if type(choice) is not dict:
                 continue
-            if choice.get("index"):
-                self._others.append(choice)
+            if type(index := choice.get("index")) is int and index:
+                self._others.setdefault(index, []).append(choice)
             elif not self._choice(choice, chunk, out):
                 return
         usage = chunk.get("usage")
@@ -235,10 +244,25 @@ class ChatReader(AnswerReader):
         self._parts.close(out)
         stop = parse_stop(self._finish, self._parts.called, self._parts.refused)
         self._fields.update(self._parts.unknown)
-        if self._others:
-            out.append(ForeignEvent(NAME, CANDIDATE, {"choices": self._others}))
+        out += [self._other(number, self._others[number]) for number in sorted(self._others)]
         extra = None if self._fields == self._told else Extra(NAME, self._fields, {"native": True})
         out.append(Finish(stop, self._total(), self._tier, extra))
+
+    def _other(self, number: int, fragments: list[dict[str, Any]]) -> OtherAnswer:
+        """A further answer, read as if it were the only one. Ids that are made up are its own."""
+        reader = ChatReader(self._context)
+        out: list[Event] = []
+        head = {"id": f"{self._id}#{number}", "model": self._model}
+        for choice in fragments:
+            if not reader._ended:
+                reader._chunk({**head, "choices": [{**choice, "index": 0}]}, "", out)
+        if not reader._ended:
+            reader._close(out)
+        try:
+            whole = fold(out)
+        except StreamFailed as failed:
+            raise UpstreamFault(failed.error.message, f"$.choices[{number}]") from None
+        return OtherAnswer(Candidate(whole.content, whole.stop, whole.extra))
 
     def _total(self) -> Usage | None:
         usage = self._usage

@@ -12,16 +12,16 @@ from typing import Any, assert_never
 
 from wireglot.dialects.base import Context, told_model
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.foreign import CANDIDATE, ForeignEvents
+from wireglot.dialects.foreign import ForeignEvents
 from wireglot.dialects.openai_chat.errors import render_error
 from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_chat.outcome import render_stop, render_tier, render_usage
 from wireglot.dialects.openai_chat.part_writer import Chunks, PartWriter, lose_late
-from wireglot.dialects.openai_chat.response import MALFORMED, response_id
+from wireglot.dialects.openai_chat.response import MALFORMED, render_choice, response_id
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss, losses_of_extra
-from wireglot.ir.outcome import Usage
+from wireglot.ir.outcome import Candidate, Usage
 from wireglot.ir.request import Request, Tool
 from wireglot.ir.stream import (
     Delta,
@@ -29,11 +29,13 @@ from wireglot.ir.stream import (
     Failure,
     Finish,
     ForeignEvent,
+    OtherAnswer,
     PartEnd,
     PartStart,
     Start,
     UsageReport,
 )
+from wireglot.ir.verdict import with_whole_calls
 from wireglot.wire.json import encode
 from wireglot.wire.sse import frame
 
@@ -56,6 +58,7 @@ class ChatWriter:
         self._parts = PartWriter(context, self._chunks, self.losses, self._custom)
         self._usage: Usage | None = None
         self._start_extra: Extra | None = None
+        self._answers = 0  # beside the first
         self._ended = False
 
     def write(self, events: Iterable[Event]) -> bytes:
@@ -88,6 +91,8 @@ class ChatWriter:
                 self._usage = event.usage
             case ForeignEvent():
                 self._foreign(event, out)
+            case OtherAnswer(answer=answer):
+                self._other(answer, out)
             case Finish():
                 self._finish(event, out)
             case Failure():
@@ -120,13 +125,25 @@ class ChatWriter:
                 top["service_tier"] = tier
         out.append(self._chunks.chunk({"role": "assistant", "content": ""}, top=top))
 
+    def _other(self, answer: Candidate, out: list[bytes]) -> None:
+        """A further answer, which is whole: one chunk tells all of it."""
+        self._answers += 1
+        path = f"$.others[{self._answers - 1}]"
+        answer = with_whole_calls(answer, path, self.losses)
+        losses_of_extra(answer.extra, NAME, path, self.losses, "response.extra")
+        choice = render_choice(
+            answer, self._answers, path, answer.extra, context=self._context, losses=self.losses
+        )
+        delta = choice.pop("message", {})
+        for number, call in enumerate(delta.get("tool_calls") or ()):
+            call["index"] = number
+        out.append(self._chunks.plain({"choices": [{**choice, "index": self._answers, "delta": delta}]}))
+
     # Ends
 
     def _foreign(self, event: ForeignEvent, out: list[bytes]) -> None:
         if event.dialect != NAME:
             self._foreign_events.declare(event)
-        elif event.type == CANDIDATE:
-            out += [self._chunks.plain({"choices": [choice]}) for choice in event.value["choices"]]
         else:
             out.append(frame(encode(event.value), event.type.encode("utf-8", "replace")))
 

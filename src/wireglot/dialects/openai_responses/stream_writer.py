@@ -7,6 +7,7 @@ from typing import Any
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_form
+from wireglot.dialects.foreign import ONE_ANSWER
 from wireglot.dialects.openai_responses.client_tools import client_run
 from wireglot.dialects.openai_responses.echo import told
 from wireglot.dialects.openai_responses.errors import error_object, failed_code
@@ -29,6 +30,7 @@ from wireglot.ir.stream import (
     Failure,
     Finish,
     ForeignEvent,
+    OtherAnswer,
     PartEnd,
     PartStart,
     Start,
@@ -84,6 +86,9 @@ class ResponsesWriter:
                 self._usage = event.usage
             case ForeignEvent():
                 self._items.pass_on(event)
+            case OtherAnswer():
+                if ONE_ANSWER not in self._items.losses:
+                    self._items.losses.append(ONE_ANSWER)
             case Start():
                 self._begin(event)
             case Finish():

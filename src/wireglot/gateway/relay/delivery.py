@@ -126,7 +126,8 @@ class Delivery:
         aliases = prepared.aliases
         if aliases:
             restored = tuple(aliases.restore(part) for part in response.content)
-            response = msgspec.structs.replace(response, content=restored)
+            others = tuple(map(aliases.restore_answer, response.others))
+            response = msgspec.structs.replace(response, content=restored, others=others)
         answered_by = response.model
         client = dialect(exchange.job.dialect)
         if client.surface.client.asked_model is not None:

@@ -25,6 +25,7 @@ from wireglot.ir.stream import (
     Failure,
     Finish,
     ForeignEvent,
+    OtherAnswer,
     PartEnd,
     PartStart,
     Start,
@@ -99,7 +100,7 @@ def begins(events: list[Event]) -> bool:
                     return True
             case Failure():
                 raise StreamRefused(event.error)
-            case Finish() | ForeignEvent():
+            case Finish() | ForeignEvent() | OtherAnswer():
                 return True
             case Start() | UsageReport() | PartEnd():
                 pass
