@@ -10,12 +10,14 @@ from wireglot.dialects.registry import dialect
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.request import AnyTool, HostedTool, Tool
 
+_SAID = [{"role": "user", "content": "-"}]
 _BARE: dict[str, dict[str, Any]] = {
-    "anthropic": {"model": "", "max_tokens": 1, "messages": []},
-    "openai-chat": {"model": "", "messages": []},
-    "openai-responses": {"model": "", "input": []},
-    "gemini": {"contents": []},
+    "anthropic": {"model": "", "max_tokens": 1, "messages": _SAID},
+    "openai-chat": {"model": "", "messages": _SAID},
+    "openai-responses": {"model": "", "input": _SAID},
+    "gemini": {"contents": [{"role": "user", "parts": [{"text": "-"}]}]},
 }
+"""The least that is a request: only the tools beside it are read. One in which nothing is said is refused."""
 
 
 def tools_of(tools: Iterable[AnyTool | Mapping[str, Any]]) -> tuple[AnyTool, ...]:

@@ -20,6 +20,8 @@ from wireglot.wire.json import encode
 
 SOURCE: Final = "anthropic"
 
+_STAND_IN: Final = {"role": "user", "content": "-"}
+"""Where every turn is a neutral one there is none to parse, and a request without any is refused."""
 _OWN: Final = ("model", "messages", "system", "tools", "max_tokens", "stream")
 
 
@@ -50,7 +52,8 @@ def _request(asked: Asked, model: str) -> Request:
         turns.append(Message("user", (Text(asked.prompt),)))
     if not turns:
         raise TypeError("a prompt or messages must be given")
-    body = _document(asked, model, [_plain(turn) for turn in turns if not isinstance(turn, Message)])
+    said = [_plain(turn) for turn in turns if not isinstance(turn, Message)]
+    body = _document(asked, model, said or [_STAND_IN])
     request = dialect(SOURCE).parse_request(body, Context())
     return msgspec.structs.replace(request, messages=tuple(_in_place(request, turns, bool(asked.system))))
 
