@@ -54,7 +54,7 @@ def streamed(text: str, size: int, request: Request | None = ASKED) -> list[Even
 
 
 def test_leaked_calls_are_calls() -> None:
-    """[K5] With the ids and names that the model gave them; the turn goes on."""
+    """[K5] R-DB-18: with the ids and names that the model gave them; the turn goes on."""
     found = whole(Text("Let me see. " + KIMI))
     assert found.content == (Text("Let me see. "), *CALLS)
     assert found.stop.reason == "tool_calls"

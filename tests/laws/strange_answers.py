@@ -98,7 +98,7 @@ def chat_call(arguments: str) -> dict[str, Any]:
 _MESSAGE_ENDS: Final = {"end": "end_turn", "length": "max_tokens", "refused": "refusal", "calls": "tool_use"}
 
 
-def message(name: str, fate: Fate, end: str, blocks: list[dict[str, Any]], cut: str = "") -> Strange:
+def message(name: str, fate: Fate, end: str, blocks: list[dict[str, Any]], cut: str | None = None) -> Strange:
     """`cut`: in the stream, the arguments of the last block, which is a call."""
     reason = _MESSAGE_ENDS[end]
     head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m1"}
@@ -116,7 +116,7 @@ def message(name: str, fate: Fate, end: str, blocks: list[dict[str, Any]], cut: 
         kind = block["type"]
         if kind == "tool_use":
             bare = {**block, "input": {}}
-            text = cut or encode(block["input"]).decode()
+            text = cut if cut is not None else encode(block["input"]).decode()
             deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in (text[:9], text[9:])]
         else:
             key = "text" if kind == "text" else "thinking"
@@ -308,6 +308,7 @@ CUT_STREAMS: Final[dict[str, tuple[Strange, ...]]] = {
         message("cut call", "failed", "calls", [tool_use()], CUT),
         message("cut call that says end", "failed", "end", [tool_use()], CUT),
         message("cut call at the limit", "interrupted", "length", [tool_use()], CUT),
+        message("unbegun call at the limit", "interrupted", "length", [tool_use()], ""),
     ),
     "gemini": (
         gemini("cut call", "failed", "STOP", [], _CALL_PIECES),

@@ -117,7 +117,7 @@ def answers_cut_at(source: str, at: int) -> list[Strange]:
             made = [response("incomplete", "answer", "length", [call_item(text, "incomplete")])]
             return [*made, response("completed", "failed", "calls", [call_item(text)])] if at else made
         case "anthropic":
-            ends = ["calls", "end", "length", "refused"] if at else []
+            ends = ["length", "refused", *(["calls", "end"] if at else [])]
             return [message(end, "failed", end, [tool_use()], text) for end in ends]
     return []
 

@@ -127,7 +127,7 @@ class LeakFilter:
     """The same of a stream: text from a mark on waits for the end of its part. While `active` it must be told
     every event; otherwise only texts with a `<` in them, and by `note` where parts begin."""
 
-    __slots__ = ("_broken", "_held", "_leaked", "_places", "_recovered", "_spoken", "_started")
+    __slots__ = ("_broken", "_held", "_leaked", "_places", "_recovered", "_spoken", "_started", "active")
 
     def __init__(self) -> None:
         self._started = 0
@@ -137,10 +137,7 @@ class LeakFilter:
         self._places: dict[int, int] = {}  # where parts stand, once calls were put between them
         self._recovered = False
         self._broken = False
-
-    @property
-    def active(self) -> bool:
-        return bool(self._held or self._leaked or self._recovered or self._broken)
+        self.active = False
 
     def note(self, start: PartStart) -> None:
         self._started += 1
@@ -163,6 +160,7 @@ class LeakFilter:
                     passed.append(msgspec.structs.replace(event, stop=_stop(event.stop, broken=self._broken)))
                 case _:
                     passed.append(event)
+        self.active = bool(self._held or self._leaked or self._recovered or self._broken)
         return passed
 
     def _placed(self, event: Delta | PartStart | PartEnd) -> Event:

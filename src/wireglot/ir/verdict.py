@@ -213,6 +213,12 @@ class Watch:
         leaks, arguments = self._leaks, self._arguments
         if leaks is not None and leaks.active:
             return self._follow(leaks.events(events))
+        if self._said and not arguments:  # most of a stream: one more piece of a text
+            for event in events:
+                if type(event) is not Delta or "<" in event.text:
+                    break
+            else:
+                return events
         ended = False
         for event in events:
             if type(event) is Delta:

@@ -155,6 +155,14 @@ def test_a_vendors_own_word_is_taken_as_it_is(stage: Stage, stream: bool) -> Non
     assert len(upstream.requests) == 1
 
 
+def test_whoever_wants_it_as_it_is_gets_what_came(stage: Stage) -> None:
+    """[X6] Nothing is mended and nothing judged."""
+    gateway, upstream, _ = stage
+    upstream.next(*whole(EMPTY))
+    answered = ask(gateway, C, "empty", headers={"x-wireglot-loss-policy": "as-is"})
+    assert (answered.status, answered.body) == (200, EMPTY.whole)
+
+
 def test_what_passes_through_and_is_an_answer_keeps_its_bytes(stage: Stage) -> None:
     """[X6] Judging costs no byte."""
     gateway, upstream, _ = stage

@@ -144,6 +144,11 @@ class OpenCall:
         self._through = False  # whether deltas go straight through
         self.index = parts.start(call, out)
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether nothing of its arguments has come."""
+        return self._given is None and not self._pieces and not self._through
+
     def delta(self, delta: dict[str, Any], out: list[Event]) -> bool:
         if delta.get("type") != "input_json_delta":
             return False

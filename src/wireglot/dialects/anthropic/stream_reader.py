@@ -22,7 +22,13 @@ from wireglot.dialects.anthropic.open_blocks import (
     Parts,
     foreign_delta,
 )
-from wireglot.dialects.anthropic.outcome import merge_usage, parse_stop, parse_usage, tier_of_usage
+from wireglot.dialects.anthropic.outcome import (
+    REASONS,
+    merge_usage,
+    parse_stop,
+    parse_usage,
+    tier_of_usage,
+)
 from wireglot.dialects.anthropic.parts import call_extra, toolset_of
 from wireglot.dialects.anthropic.reasoning import parse_redacted
 from wireglot.dialects.anthropic.response import KNOWN, parse_response
@@ -32,7 +38,7 @@ from wireglot.dialects.fields import Fields
 from wireglot.ir.content import Extra, Text, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.outcome import Stop
-from wireglot.ir.stream import Delta, Event, Finish, ForeignEvent, Start, UsageReport, unfold
+from wireglot.ir.stream import Delta, Event, Finish, ForeignEvent, PartEnd, Start, UsageReport, unfold
 from wireglot.wire.json import BadJson, decode, encode_text
 from wireglot.wire.sse import SseDecoder
 
@@ -40,11 +46,13 @@ _TEXT = frozenset({"type", "text", "citations"})
 _THINKING = frozenset({"type", "thinking", "signature"})
 _DELTA = frozenset({"stop_reason", "stop_sequence", "stop_details"})
 _MESSAGE_DELTA = frozenset({"type", "delta", "usage"})
+_CUT_OFF = frozenset({"length", "context_full", "refused"})
 _MESSAGE_STOP = frozenset({"type"})
 
 
 class MessageReader(AnswerReader):
     __slots__ = (
+        "_bare",
         "_blocks",
         "_decoder",
         "_details",
@@ -67,6 +75,7 @@ class MessageReader(AnswerReader):
         super().__init__()
         self._parts = Parts(context)
         self._blocks: dict[Any, OpenBlock] = {}  # by wire index, in order of their start
+        self._bare: OpenCall | None = None  # a call that has ended without arguments
         self._preset: list[Any] = []  # blocks that message_start gave, until it shows what they are
         self._usage: dict[str, Any] | None = None
         self._tier = ""
@@ -190,6 +199,7 @@ class MessageReader(AnswerReader):
         index = _index(event.get("index"))
         value = event.get("content_block")
         self._start(event, out)
+        self._end_bare(out)
         if self._preset:
             preset, self._preset = self._preset, []
             if type(index) is int and index >= len(preset):
@@ -283,8 +293,18 @@ class MessageReader(AnswerReader):
 
     def _block_stop(self, event: dict[str, Any], out: list[Event]) -> None:
         block = self._blocks.pop(_index(event.get("index")), None)
-        if block is not None:
+        if type(block) is OpenCall and block.is_bare:
+            self._bare = block
+        elif block is not None:
             block.stop(out)
+
+    def _end_bare(self, out: list[Event]) -> None:
+        """A call without arguments has none, unless the answer was cut off before they began."""
+        bare, self._bare = self._bare, None
+        if bare is not None and REASONS.get(self._reason) in _CUT_OFF:
+            out.append(PartEnd(bare.index))
+        elif bare is not None:
+            bare.stop(out)
 
     def _message_delta(self, event: dict[str, Any], out: list[Event]) -> None:
         self._take_usage(event.get("usage"))
@@ -293,6 +313,8 @@ class MessageReader(AnswerReader):
         if type(delta) is dict:
             self._take_stop(delta)
             self._stopped = self._stopped or type(delta.get("stop_reason")) is str
+            if self._stopped:
+                self._end_bare(out)
             self._keep_beside(delta, _DELTA)
         self._keep_beside(event, _MESSAGE_DELTA)
         if not self._stopped and self._usage is not None:
@@ -313,9 +335,10 @@ class MessageReader(AnswerReader):
     def _finish(self, out: list[Event]) -> None:
         if self._preset:
             self._show_preset(self._preset, out)
-        for block in self._blocks.values():
-            block.stop(out)
-        self._blocks.clear()
+        self._end_bare(out)
+        for index in list(self._blocks):
+            self._block_stop({"index": index}, out)
+            self._end_bare(out)
         self._ended = True
         calls = self._parts.calls > 0
         stop = parse_stop(self._reason, self._sequence, self._details, calls)

@@ -65,7 +65,7 @@ class Delivery:
                 seen = target.surface.glance(body)
             except BadJson:
                 raise failures.unreadable("the upstream's answer is not JSON") from None
-            if _is_judged(exchange, target) and is_doubtful(body):
+            if _is_judged(exchange, target, prepared) and is_doubtful(body):
                 response = self._parsed(target, prepared, body)
                 accepted = accept(response, asked(exchange))
                 if accepted.response is not response:
@@ -181,7 +181,9 @@ class Delivery:
         if client is None:
             feeder = Collection(target.dialect, prepared, job.settings.limits.response)
         elif prepared.raw and is_stream == (job.framing == "sse"):
-            feeder = Passthrough(exchange, prepared, client, keeps=keeps, judged=_is_judged(exchange, target))
+            feeder = Passthrough(
+                exchange, prepared, client, keeps=keeps, judged=_is_judged(exchange, target, prepared)
+            )
         else:
             feeder = Translation(exchange, target.dialect, prepared, client, keeps=keeps)
         exchange.feeder = feeder
@@ -233,7 +235,9 @@ class Delivery:
             task.exception()  # whoever waited for it has heard; if nobody did, nobody need
 
 
-def _is_judged(exchange: Exchange, target: Target) -> bool:
+def _is_judged(exchange: Exchange, target: Target, prepared: Prepared) -> bool:
     """A vendor's own answer in its own dialect goes on as it came, whatever it is; so does what is none of a
-    model."""
-    return not target.provider.spec.home and exchange.job.asked.operation == "generate"
+    model, and what the caller wants as it is."""
+    if target.provider.spec.home or prepared.as_is:
+        return False
+    return exchange.job.asked.operation == "generate"
