@@ -1,7 +1,7 @@
 """The embedded demo provider: a scripted model that lives in the process and speaks every dialect.
 
-It says what it is, repeats what it was told, thinks when thinking is asked for, calls the tools it is offered
-and quotes their results, fills JSON schemas, and fails on request. The same request always gets the same
+It says what it is, repeats what it was told, thinks when thinking is asked for, calls tools when told to,
+quotes their results, fills JSON schemas, and fails on request. The same request always gets the same
 answer. What else it should do stands in the last user text, as directives:
 
 | directive | effect |

@@ -325,7 +325,7 @@ def test_a_clients_own_deadline_holds() -> None:
 
 @PAIRED
 def test_a_deadline_in_the_body_holds_in_every_dialect(patient: Stage, client: Client, source: str) -> None:
-    """[X20] It is ours: no upstream is told, and nothing is lost by it."""
+    """[X20] R-Z-15, R-AC-10: it is ours, no upstream is told, and nothing is lost by it."""
     gateway, upstream = patient
     upstream.reset()
     upstream.next(Behaviour(fault="stall"))

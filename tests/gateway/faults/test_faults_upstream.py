@@ -164,6 +164,17 @@ def test_an_error_in_the_clients_own_dialect_goes_on_as_it_came(
     assert ("retry-after" in answered.headers) == (status in (429, 503, 529))
 
 
+def test_what_an_upstream_says_of_its_limits_comes_with_its_refusal(stage: Stage) -> None:
+    """[L1] Claude Code reads from these headers of a 429 when its account may ask again."""
+    gateway, upstream = stage
+    limits = (("anthropic-ratelimit-unified-reset", "1700000000"), ("x-secret", "no"))
+    upstream.next(Behaviour(error=429, headers=limits))
+    answered = ask(gateway, A, fresh("anthropic"))
+    assert answered.status == 429
+    assert answered.headers["anthropic-ratelimit-unified-reset"] == "1700000000"
+    assert "x-secret" not in answered.headers
+
+
 def test_what_an_upstream_says_of_our_key_is_not_told(stage: Stage) -> None:
     """FAULTS 53, 54: not in the answer and not in the log."""
     gateway, upstream = stage

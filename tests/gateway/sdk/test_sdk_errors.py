@@ -128,6 +128,17 @@ def test_a_model_that_leads_nowhere_is_not_found(stage: Stage, sdk: str) -> None
     assert not stage.upstream.requests
 
 
+def test_embeddings_are_told_to_be_elsewhere(stage: Stage) -> None:
+    """[L14] In the words that the vendors' SDKs read."""
+    with pytest.raises(openai.NotFoundError, match="embeddings are not served") as caught:
+        stage.gpt.embeddings.create(model="text-embedding-3-small", input="x")
+    assert caught.value.code == "not_served"
+    with pytest.raises(genai_errors.ClientError, match="embeddings are not served") as refused:
+        stage.gemini.models.embed_content(model="gemini-embedding-001", contents="x")
+    assert (refused.value.code, refused.value.status) == (404, "NOT_FOUND")
+    assert not stage.upstream.requests
+
+
 @pytest.mark.parametrize("sdk", SDKS)
 def test_a_bad_value_is_refused_by_its_place(stage: Stage, sdk: str) -> None:
     bodies: dict[str, tuple[str, bytes]] = {
