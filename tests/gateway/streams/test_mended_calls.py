@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import urllib.request
 from typing import Any
 
 import anthropic
@@ -45,6 +46,47 @@ def test_an_input_at_the_start_reaches_anthropics_sdk(size: int) -> None:
             upstream.next(Behaviour(pieces=cut(sse(*events_of(shape)), size)))
             block = read(live.url)
             assert (block.id, block.input) == ("Read_0", shape["arguments"]), shape["name"]
+
+
+def test_nothing_is_mended_where_the_provider_is_to_judge() -> None:
+    """[K4] [K9] The policy `as-is` holds for the answer, too: every byte as it came."""
+    body = sse(*events_of(SHAPES[0]))
+    with ScriptedUpstream() as upstream, gateway(upstream, "anthropic", "") as live:
+        upstream.next(Behaviour(pieces=(body,)))
+        asked = {
+            "model": "m",
+            "max_tokens": 10,
+            "stream": True,
+            "messages": [{"role": "user", "content": "hi"}],
+        }
+        request = urllib.request.Request(
+            f"{live.url}/v1/messages",
+            json.dumps(asked).encode(),
+            {"x-wireglot-loss-policy": "as-is", "content-type": "application/json", "x-api-key": "x"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            assert answer.read() == body
+
+
+def test_an_answer_with_a_hollow_error_beside_it_costs_one_attempt() -> None:
+    """[X22] It cost three, and ended in a 500."""
+    message = {"role": "assistant", "content": "Hi"}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    error = {"message": None, "code": None}
+    body = {"error": error, "id": "c", "object": "chat.completion", "created": 1, "model": "m"}
+    whole = json.dumps({**body, "choices": [choice]}).encode()
+    with ScriptedUpstream() as upstream, gateway(upstream, "openai-chat", "/v1") as live:
+        upstream.next(Behaviour(body=whole))
+        client = openai.OpenAI(base_url=f"{live.url}/v1", api_key="x", max_retries=0)
+        answer = client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}])
+        assert answer.choices[0].message.content == "Hi"
+        upstream.next(Behaviour(body=whole))
+        claude = anthropic.Anthropic(base_url=live.url, api_key="x", max_retries=0)
+        said: Any = claude.messages.create(
+            model="m", max_tokens=10, messages=[{"role": "user", "content": "hi"}]
+        )
+        assert said.content[0].text == "Hi"
+        assert len(upstream.requests) == 2
 
 
 @pytest.mark.parametrize("name", ODD)

@@ -55,7 +55,8 @@ class Passthrough:
         self._judged = judged
         self._framed = job.framing == "sse"
         self._tap: Tap = job.surface.tap(job.settings.limits.event)
-        self._mender = job.surface.mender() if job.surface.mender is not None else None
+        mender = job.surface.mender if not prepared.as_is else None
+        self._mender = mender() if mender is not None else None
         self._hide = _hidden_usage(job.surface) if prepared.own_usage else None
         self._opening: StreamReader | None = dialect(job.dialect).stream_reader(prepared.context)
         self._opening_events: list[Event] = []
