@@ -16,7 +16,7 @@ import msgspec
 
 from wireglot.dialects.json_path import joined, nearest
 from wireglot.ir.content import Message, Part
-from wireglot.ir.loss import Document, Loss
+from wireglot.ir.loss import Document, Feature, Loss
 from wireglot.ir.request import AnyTool, Request, Tool
 
 _PLACE = re.compile(r"\$\.(messages|tools)\[(\d+)\](?:\.content\[(\d+)\])?")
@@ -342,11 +342,14 @@ def _candidates(name: str, names: Names) -> list[str]:
     return out
 
 
+_MANY: frozenset[Feature] = frozenset({"unknown_field", "usage.detail"})
+
+
 def _moved(loss: Loss, path: str, document: Document = "request") -> Loss:
     if path == loss.path and document == loss.document:
         return loss
     detail = loss.detail
-    if loss.feature == "usage.detail" or (document == "response" and loss.action == "dropped"):
+    if loss.feature in _MANY or (document == "response" and loss.action == "dropped"):
         # Many counts and one place for them all; or what the document does not have, since it was lost.
         name = loss.path.rpartition(".")[2]
         if name != "$" and "[" not in name and not path.endswith(name):

@@ -53,12 +53,18 @@ class McpServer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class HostedTool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """A tool the provider runs. `kind` is the shared concept (`web_search`, `code_execution`, ...), or the
-    native type where there is none; `native` is the declaration verbatim."""
+    native type where there is none; `native` is the declaration verbatim.
+
+    `options` are what several dialects can say of it: `allowed_domains`, `blocked_domains`, `location` (city,
+    region, country, timezone), `max_uses`, `context_size`. `untold` names what only this one says.
+    """
 
     kind: str
     native: Foreign
     server: McpServer | None = None
     """Of the kind `mcp`: where its tools are."""
+    options: dict[str, Any] = {}
+    untold: tuple[str, ...] = ()
 
 
 AnyTool = Tool | HostedTool
@@ -102,6 +108,10 @@ class Thinking(msgspec.Struct, frozen=True, omit_defaults=True):
     budget: int | None = None
     display: Literal["summary", "omitted"] | None = None
     extra: Extra | None = None
+
+
+UNNAMED_FORMAT: Final = "response"
+"""The name of a format where a dialect demands one and nobody gave any."""
 
 
 class OutputFormat(msgspec.Struct, frozen=True, omit_defaults=True):

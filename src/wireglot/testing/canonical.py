@@ -18,12 +18,13 @@ Spelling:
 - `Extra.form`, blank `Extra.fields`, `Usage.raw`, `Stop.raw`, `Stop.dialect`: one dialect's spelling by
   definition.
 - Function arguments compare as JSON, and nothing is `{}`: some dialects carry text, some an object.
+- Options of a hosted tool stand in its native declaration already.
 - `Signature.origin` keeps its dialect only: provider, model and account are stamped by whoever read it.
 - JSON Schemas compare by what they accept: `$schema`, an empty `required` or `properties` say nothing;
   `const` is an `enum` of one, and strings in it are of type string; OpenAPI's `nullable` is the type null. A
   tool without a schema takes an empty object.
-- A missing description and an empty one; `strict` None and False; `OutputFormat.name` (required by one
-  dialect, absent in others).
+- A missing description and an empty one; `strict` None and False; an `OutputFormat.name` that we made up
+  where a dialect demands one.
 - Thinking that is off and effort `none`: some dialects have the one word, some the other.
 
 Defaults:
@@ -69,6 +70,7 @@ from wireglot.ir.request import AnyTool, OutputFormat, Request, Sampling, Thinki
 from wireglot.ir.stream import Event, fold
 from wireglot.wire.json import BadJson, decode, encode_text
 
+_UNNAMED = "response"
 _EMPTY_SCHEMAS: tuple[dict[str, Any], ...] = ({}, {"type": "object"})
 
 
@@ -280,7 +282,7 @@ def _citation(citation: Citation) -> Citation:
 
 def _tool(tool: AnyTool) -> AnyTool:
     if not isinstance(tool, Tool):
-        return tool
+        return replace(tool, options={}, untold=())
     schema = canonical_schema(tool.schema or {})
     return replace(
         tool,
@@ -315,7 +317,7 @@ def _output(output: OutputFormat | None) -> OutputFormat | None:
         return None
     plain = replace(
         output,
-        name="",
+        name="" if output.name == _UNNAMED else output.name,
         schema=output.schema and canonical_schema(output.schema),
         description=output.description or None,
         strict=output.strict or None,

@@ -336,7 +336,7 @@ def test_every_form_of_tool_choice_is_read(value, choice):
 def test_hosted_tools_keep_their_declaration():
     (tool,) = asked(USER, web_search_options={"search_context_size": "low"}).tools
     native = Foreign("openai-chat", "web_search_options", {"search_context_size": "low"})
-    assert tool == HostedTool("web_search", native)
+    assert tool == HostedTool("web_search", native, options={"context_size": "low"})
 
 
 def test_settings_reach_their_neutral_names():

@@ -9,7 +9,7 @@ from wireglot.dialects.anthropic.outcome import parse_tier, render_tier
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Feature, Loss, losses_of_extra
-from wireglot.ir.request import EFFORTS, OutputFormat, Request, Thinking
+from wireglot.ir.request import EFFORTS, UNNAMED_FORMAT, OutputFormat, Request, Thinking
 
 EFFORT = "output_config.effort"
 """Where an effort that the IR has no name for waits in `Thinking.extra`."""
@@ -163,6 +163,8 @@ def render_format(output: OutputFormat | None, losses: list[Loss]) -> dict[str, 
         losses.append(
             Loss("$.output.strict", "output_format.strict", "approximated", "a schema is always enforced")
         )
+    if output.name and output.name != UNNAMED_FORMAT:
+        losses.append(Loss("$.output.name", "output_format", "approximated", "a format has no name"))
     if output.description:
         losses.append(
             Loss("$.output.description", "output_format", "approximated", "a format has no description")

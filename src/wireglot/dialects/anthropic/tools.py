@@ -10,6 +10,7 @@ from wireglot.dialects.anthropic.client_tools import parse_client_tool
 from wireglot.dialects.anthropic.mcp import SERVERS, TOOLSET, parse_server, render_toolset, servers_of
 from wireglot.dialects.anthropic.names import NAME, is_own, keep, parse_cache, put_back, render_cache
 from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.hosted_options import hosted_tool, lose_options, place_of
 from wireglot.ir.content import Extra, Foreign
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChoice
@@ -72,8 +73,10 @@ def _parse_tool(fields: Fields, servers: dict[str, dict[str, Any]]) -> Sequence[
         run_by_client = parse_client_tool(fields, kind)
         if run_by_client is not None:
             return run_by_client
-        server = parse_server(fields.value, servers) if kind == TOOLSET else None
-        return [HostedTool(_concept(kind), Foreign(NAME, kind, fields.value), server)]
+        if kind == TOOLSET:
+            server = parse_server(fields.value, servers)
+            return [HostedTool(_concept(kind), Foreign(NAME, kind, fields.value), server)]
+        return [_parse_hosted(fields.value, kind)]
     form = {"type": "custom"} if fields.value.get("type") is not None else {}
     if "input_schema" not in fields.value:
         form["input_schema"] = "absent"
@@ -207,6 +210,21 @@ def _render_schema(
     return schema
 
 
+def _parse_hosted(value: dict[str, Any], kind: str) -> HostedTool:
+    get = value.get
+    options = {
+        "allowed_domains": get("allowed_domains"),
+        "blocked_domains": get("blocked_domains"),
+        "location": place_of(get("user_location")),
+        "max_uses": get("max_uses"),
+    }
+    known = {"type", "name", "user_location", *options}
+    return hosted_tool(_concept(kind), Foreign(NAME, kind, value), options, value, known)
+
+
+_SEARCH_OPTIONS = frozenset({"allowed_domains", "blocked_domains", "location", "max_uses"})
+
+
 def _render_hosted(tool: HostedTool, path: str, losses: list[Loss], names: set[str]) -> dict[str, Any] | None:
     if tool.native.dialect == NAME:
         return tool.native.value
@@ -218,10 +236,20 @@ def _render_hosted(tool: HostedTool, path: str, losses: list[Loss], names: set[s
             Loss(path, "hosted_tool", "dropped", f"no counterpart of {tool.native.type or tool.kind}")
         )
         return None
-    losses.append(
-        Loss(path, "hosted_tool", "approximated", f"{own['type']}, without the options of the original")
-    )
-    return dict(own)
+    losses.append(Loss(path, "hosted_tool", "approximated", f"runs as {own['type']}"))
+    options = tool.options
+    # Of the two lists of domains one may be given.
+    taken = _SEARCH_OPTIONS - {"blocked_domains"} if "allowed_domains" in options else _SEARCH_OPTIONS
+    if own["name"] not in ("web_search", "web_fetch"):
+        taken = frozenset()
+    lose_options(tool, taken, path, losses)
+    block: dict[str, Any] = dict(own)
+    for name in ("max_uses", "allowed_domains", "blocked_domains"):
+        if name in options and name in taken:
+            block[name] = options[name]
+    if "location" in options and own["name"] == "web_search":
+        block["user_location"] = {"type": "approximate", **options["location"]}
+    return block
 
 
 def render_choice(request: Request, declared: bool, losses: list[Loss]) -> dict[str, Any] | None:

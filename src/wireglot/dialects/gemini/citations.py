@@ -6,10 +6,16 @@ from typing import Any
 
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN, count, listed
+from wireglot.dialects.unknown_fields import is_hollow
 from wireglot.ir.content import Citation, Extra, TokenLogprob
 from wireglot.ir.errors import UpstreamFault
-from wireglot.ir.loss import Loss
+from wireglot.ir.loss import Loss, losses_of_extra
 
+GROUNDING = "groundingMetadata."
+"""Prefix of a key in a response's extra: what grounding says beside its sources."""
+
+_SPANS = frozenset({"groundingChunks", "groundingSupports"})
+_SOURCE = frozenset({"uri", "title", "domain"})
 _SOURCES = ("web", "retrievedContext", "retrieved_context", "maps", "image")
 
 
@@ -68,6 +74,34 @@ def read_spans(candidate: dict[str, Any]) -> list[Span]:
             if type(item) is dict:
                 spans.append(_citation(names.CITATION.read(item, "$", UpstreamFault).value))
     return spans
+
+
+def untold_grounding(candidate: dict[str, Any]) -> dict[str, Any]:
+    """What grounding says beside the sources of the text, by its path: queries, the search box to show,
+    how sure it is, what was retrieved."""
+    value = candidate.get("groundingMetadata")
+    if type(value) is not dict:
+        return {}
+    given = names.GROUNDING.read(value, "$", UpstreamFault).value
+    rest = {key: item for key, item in given.items() if key not in _SPANS and not is_hollow(item)}
+    if any(
+        type(item) is dict and (item.get("confidenceScores") or item.get("confidence_scores"))
+        for item in listed(given.get("groundingSupports"))
+    ):
+        rest["groundingSupports.confidenceScores"] = True
+    for chunk in listed(given.get("groundingChunks")):
+        for kind, source in chunk.items() if type(chunk) is dict else ():
+            for key, item in source.items() if type(source) is dict else ():
+                if key not in _SOURCE and not is_hollow(item):
+                    rest[f"groundingChunks.{kind}.{key}"] = True
+    return {f"{GROUNDING}{key}": item for key, item in rest.items()}
+
+
+def beside_grounding(fields: dict[str, Any]) -> dict[str, Any]:
+    """Without what stands in the metadata itself, which comes back as it was."""
+    if any(key.startswith(GROUNDING) for key in fields):
+        return {key: item for key, item in fields.items() if not key.startswith(GROUNDING)}
+    return fields
 
 
 def _citation(item: dict[str, Any]) -> Span:
@@ -138,6 +172,7 @@ def grounding_metadata(
             if citation.native is not None or not citation.url:
                 out.append(Loss(place, "citations", "dropped", "only web sources can be told"))
                 continue
+            losses_of_extra(citation.extra, OWN, place, out, "citations")
             source = (citation.url, citation.title)
             if source not in places:
                 places[source] = len(chunks)

@@ -10,7 +10,7 @@ from wireglot.dialects.gemini.names import OWN, integer, put_back
 from wireglot.dialects.gemini.schema import is_openapi, json_schema
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
-from wireglot.ir.request import Effort, OutputFormat, Request, Sampling, Thinking
+from wireglot.ir.request import UNNAMED_FORMAT, Effort, OutputFormat, Request, Sampling, Thinking
 
 GENERATION = "generationConfig."
 """Unknown fields of `generationConfig` stand in the request's extra under this prefix, their path."""
@@ -193,6 +193,8 @@ def _render_output(output: OutputFormat, out: list[Loss]) -> dict[str, Any]:
                 "a schema is always a strong hint, never more",
             )
         )
+    if output.name and output.name != UNNAMED_FORMAT:
+        out.append(Loss(f"{path}.name", "output_format", "approximated", "a format has no name"))
     if output.description:
         out.append(Loss(f"{path}.description", "output_format", "dropped", "a format has no description"))
     form, fields = own_form(output.extra, OWN), own_fields(output.extra, OWN)

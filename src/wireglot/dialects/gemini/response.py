@@ -10,7 +10,14 @@ import msgspec
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.gemini import names
-from wireglot.dialects.gemini.citations import grounding_metadata, read_logprobs, read_spans, write_logprobs
+from wireglot.dialects.gemini.citations import (
+    beside_grounding,
+    grounding_metadata,
+    read_logprobs,
+    read_spans,
+    untold_grounding,
+    write_logprobs,
+)
 from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.outcome import (
     FINISH_NUMBERS,
@@ -114,7 +121,11 @@ def parse_candidate(candidate: Fields, index: int, parser: PartParser) -> Candid
     if candidate.value.get("index") == index:
         form["index"] = index
         known |= {"index"}
-    return Candidate(tuple(parts), stop, candidate.rest(known, OWN, form))
+    extra = candidate.rest(known, OWN, form)
+    untold = untold_grounding(candidate.value) if "groundingMetadata" in form else {}
+    if untold and extra is not None:
+        extra = Extra(OWN, {**extra.fields, **untold}, extra.form)
+    return Candidate(tuple(parts), stop, extra)
 
 
 def _parse_content(candidate: Fields, parser: PartParser, form: dict[str, Any]) -> list[Part]:
@@ -281,4 +292,4 @@ def render_candidate(
     candidate.update(spelled)
     if "index" in form or stop.dialect != OWN:
         candidate["index"] = index
-    return merge(candidate, fields)
+    return merge(candidate, beside_grounding(fields))

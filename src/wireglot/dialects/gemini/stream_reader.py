@@ -17,7 +17,7 @@ from wireglot.dialects.envelope import is_sealed
 from wireglot.dialects.faults import TRUNCATED
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini import names
-from wireglot.dialects.gemini.citations import Span, read_logprobs, read_spans
+from wireglot.dialects.gemini.citations import Span, read_logprobs, read_spans, untold_grounding
 from wireglot.dialects.gemini.errors import parse_error
 from wireglot.dialects.gemini.framing import Framing
 from wireglot.dialects.gemini.names import OWN
@@ -369,6 +369,8 @@ class GeminiReader(AnswerReader):
             else:
                 kept[FIRST + key] = value
         events += [self._other(number, self._others[number]) for number in sorted(self._others)]
+        if "groundingMetadata" in form:
+            kept.update({FIRST + key: item for key, item in untold_grounding(self._candidate).items()})
         usage = read_usage(self._usage) if self._usage is not None else None
         extra = Extra(OWN, kept, form) if kept or form else None
         events.append(Finish(stop, usage, usage_tier(self._usage or {}), extra))

@@ -13,7 +13,7 @@ from typing import Any
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.foreign import ForeignEvents
-from wireglot.dialects.gemini.citations import grounding_metadata, write_logprobs
+from wireglot.dialects.gemini.citations import beside_grounding, grounding_metadata, write_logprobs
 from wireglot.dialects.gemini.errors import render_stream_error
 from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.outcome import write_stop, write_usage
@@ -302,9 +302,8 @@ class GeminiWriter:
                 grounding = grounding_metadata(self._cited, self.losses)
                 if grounding:
                     last["groundingMetadata"] = grounding
-            merge(
-                last, {key.removeprefix(FIRST): item for key, item in fields.items() if key.startswith(FIRST)}
-            )
+            first = {key.removeprefix(FIRST): item for key, item in fields.items() if key.startswith(FIRST)}
+            merge(last, beside_grounding(first))
             last.pop("index", None)
             chunk = self._candidate([{"text": ""}], **last)
         else:

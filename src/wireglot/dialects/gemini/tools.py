@@ -9,6 +9,7 @@ from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN, put_back
 from wireglot.dialects.gemini.schema import is_openapi, is_trivial, json_schema
+from wireglot.dialects.hosted_options import hosted_tool, lose_options
 from wireglot.ir.content import Extra, Foreign
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import AnyTool, HostedTool, Tool, ToolChoice
@@ -58,7 +59,7 @@ def parse_tools(fields: Fields) -> tuple[tuple[AnyTool, ...], Layout | None]:
                     tools.append(_parse_function(names.DECLARATION.read(declaration, path, fields.fault)))
                 entry.append(len(tools) - before)
             else:
-                tools.append(HostedTool(_KINDS.get(key, key), Foreign(OWN, key, {key: value})))
+                tools.append(_parse_hosted(key, value))
                 entry.append(key)
         layout.append(entry)
     return tuple(tools), None if layout and layout == _usual_layout(tools) else layout
@@ -179,6 +180,14 @@ def _render_function(tool: Tool, path: str, out: list[Loss]) -> dict[str, Any] |
     return put_back(declaration, tool.extra)
 
 
+def _parse_hosted(key: str, value: Any) -> HostedTool:
+    given = value if type(value) is dict else {}
+    excluded = given.get("excludeDomains", given.get("exclude_domains"))
+    native = Foreign(OWN, key, {key: value})
+    known = ("excludeDomains", "exclude_domains")
+    return hosted_tool(_KINDS.get(key, key), native, {"blocked_domains": excluded}, given, known)
+
+
 def _render_hosted(tool: HostedTool, path: str, out: list[Loss]) -> dict[str, Any] | None:
     if tool.native.dialect == OWN:
         return tool.native.value or {tool.native.type: {}}
@@ -186,7 +195,9 @@ def _render_hosted(tool: HostedTool, path: str, out: list[Loss]) -> dict[str, An
     if own is None:
         out.append(Loss(path, "hosted_tool", "dropped", f"{tool.native.type} of {tool.native.dialect}"))
         return None
-    out.append(Loss(path, "hosted_tool", "approximated", f"Google's own {tool.kind}, without the options"))
+    out.append(Loss(path, "hosted_tool", "approximated", f"Google's own {tool.kind}"))
+    # Only Vertex takes `excludeDomains`, so no option is sent that nobody wrote for Google.
+    lose_options(tool, (), path, out)
     return dict(own)
 
 

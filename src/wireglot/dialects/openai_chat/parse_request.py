@@ -9,12 +9,17 @@ from wireglot.dialects.fields import Fields
 from wireglot.dialects.openai_chat.extras import NAME, keep
 from wireglot.dialects.openai_chat.messages import Conversation
 from wireglot.dialects.openai_chat.outcome import parse_tier, render_tier
-from wireglot.dialects.openai_chat.tools import WEB_SEARCH, parse_choice, parse_function, parse_tool
+from wireglot.dialects.openai_chat.tools import (
+    WEB_SEARCH,
+    parse_choice,
+    parse_function,
+    parse_search,
+    parse_tool,
+)
 from wireglot.ir.content import CacheMark, Extra, Foreign
 from wireglot.ir.request import (
     EFFORTS,
     AnyTool,
-    HostedTool,
     OutputFormat,
     Request,
     Sampling,
@@ -85,7 +90,7 @@ class _Body:
         search = self.fields.dict_or_none(WEB_SEARCH)
         if search is not None:
             self.taken.add(WEB_SEARCH)
-            tools.append(HostedTool("web_search", Foreign(NAME, WEB_SEARCH, search)))
+            tools.append(parse_search(search, Foreign(NAME, WEB_SEARCH, search)))
         return tuple(tools + declared)
 
     def tool_choice(self) -> ToolChoice | None:

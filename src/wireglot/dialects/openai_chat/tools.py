@@ -9,6 +9,7 @@ from typing import Any
 from wireglot.dialects.base import Context
 from wireglot.dialects.client_tools import declare_native
 from wireglot.dialects.fields import Fields, own_form
+from wireglot.dialects.hosted_options import hosted_tool, lose_options, place_of
 from wireglot.dialects.openai_chat.extras import (
     NAME,
     cache_key,
@@ -65,7 +66,23 @@ def parse_tool(tool: Fields) -> AnyTool:
         return _parse_flat(tool, form, {"type"})
     if kind is None:
         raise tool.wrong("function", "an object")
-    return HostedTool(_hosted_kind(value), Foreign(NAME, tool.text("type"), value))
+    native = Foreign(NAME, tool.text("type"), value)
+    inside = value.get("parameters")
+    if type(inside) is dict and _hosted_kind(value) == "web_search":  # OpenRouter
+        return parse_search(inside, native)
+    return hosted_tool(_hosted_kind(value), native, {}, value, ("type", "function"))
+
+
+def parse_search(given: dict[str, Any], native: Foreign) -> HostedTool:
+    options = {
+        "allowed_domains": given.get("allowed_domains"),
+        "blocked_domains": given.get("excluded_domains"),
+        "location": place_of(given.get("user_location")),
+        "context_size": given.get("search_context_size"),
+        "max_uses": given.get("max_uses"),
+    }
+    known = {"allowed_domains", "excluded_domains", "user_location", "search_context_size", "max_uses"}
+    return hosted_tool("web_search", native, options, given, known)
 
 
 def _hosted_kind(value: dict[str, Any]) -> str:
@@ -198,10 +215,14 @@ def render_hosted(tool: HostedTool, path: str, losses: list[Loss]) -> tuple[str,
     if native.dialect == NAME:
         return (WEB_SEARCH if native.type == WEB_SEARCH else "tools"), native.value
     if tool.kind == "web_search":
-        losses.append(
-            Loss(path, "hosted_tool", "approximated", "as web_search_options, without its settings")
-        )
-        return WEB_SEARCH, {}
+        losses.append(Loss(path, "hosted_tool", "approximated", "as web_search_options"))
+        lose_options(tool, ("location", "context_size"), path, losses)
+        out: dict[str, Any] = {}
+        if "context_size" in tool.options:
+            out["search_context_size"] = tool.options["context_size"]
+        if "location" in tool.options:
+            out["user_location"] = {"type": "approximate", "approximate": tool.options["location"]}
+        return WEB_SEARCH, out
     losses.append(Loss(path, "hosted_tool", "dropped", f"Chat has no {tool.kind}"))
     return None
 

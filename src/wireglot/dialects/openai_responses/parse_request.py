@@ -33,6 +33,8 @@ from wireglot.ir.content import Extra, Foreign, Media, Message, Origin, Part, Si
 from wireglot.ir.request import AnyTool, HostedTool, OutputFormat, Request, Sampling, Thinking, Tool
 
 _LOGPROBS = "message.output_text.logprobs"
+_INCLUDED = (_LOGPROBS, "reasoning.encrypted_content")
+"""What an answer tells everybody: the first where it was asked for, the second always."""
 
 _OPERATIONAL = ("store", "include", "stream_options", "background", "truncation")
 """How the exchange runs, not what is said. (`background: true` and `truncation: auto` do say something.)"""
@@ -94,6 +96,10 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
             form.setdefault("without", []).append(key)
 
     include = body.get("include")
+    if type(include) is list:
+        more = [entry for entry in include if entry not in _INCLUDED]
+        if more:
+            telling["include"] = more
     user = _read_user(fields, form, known)
     metadata = body.get("metadata")
     if type(metadata) is dict and all(type(value) is str for value in metadata.values()):

@@ -109,6 +109,10 @@ def created_of(body: dict[str, Any]) -> int:
     return int(created) if isinstance(created, int | float) and abs(created) < 2**53 else 0
 
 
+_OWN_BILL = {"payer": "developer"}
+"""Who asks, pays: what nearly every answer says."""
+
+
 def body_extra(body: dict[str, Any], no_usage: bool = False) -> Extra:
     """Echoes of the request are form, what we do not know is fields."""
     known = _KNOWN | ECHOED
@@ -122,6 +126,8 @@ def body_extra(body: dict[str, Any], no_usage: bool = False) -> Extra:
     if no_usage and "usage" in body:
         form["usage"] = body["usage"]
     fields = {key: value for key, value in body.items() if key not in known}
+    if body.get("billing") not in (None, _OWN_BILL):
+        fields["billing"] = body["billing"]
     return Extra(NAME, fields | contradictions(body.get("usage")), form)
 
 

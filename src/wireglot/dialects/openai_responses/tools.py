@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from wireglot.dialects import client_tools
 from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.hosted_options import hosted_tool, lose_options, place_of
 from wireglot.dialects.openai_responses.client_tools import client_run, parse_client_tool, with_own_names
 from wireglot.dialects.openai_responses.mcp import parse_server, render_server
 from wireglot.dialects.openai_responses.spelling import NAME, keep, put_back
@@ -18,6 +21,8 @@ from wireglot.ir.request import AnyTool, Grammar, HostedTool, Tool, ToolChoice
 
 _FUNCTION_KEYS = frozenset({"type", "name", "description", "parameters", "strict", "defer_loading"})
 _CUSTOM_KEYS = frozenset({"type", "name", "description", "format", "defer_loading"})
+_GROUP = "namespace."
+"""What is said of a namespace stands in the extra of its first tool under this prefix, for others to miss."""
 _NAMESPACE_KEYS = frozenset({"type", "name", "tools"})
 
 _HOSTED = {
@@ -59,8 +64,15 @@ def _parse_namespace(tool: Fields, number: int, marks: dict[str, Any]) -> list[A
     if not members or any(member.value.get("type") not in ("function", "custom") for member in members):
         return [HostedTool("namespace", Foreign(NAME, "namespace", tool.value))]
     rest = tool.rest(_NAMESPACE_KEYS, NAME)
-    group = {"number": number, "rest": rest.fields if rest is not None else {}}
-    return [_parse_tool(member, name, {**marks, "group": group}) for member in members]
+    said = rest.fields if rest is not None else {}
+    group = {"number": number, "rest": said}
+    tools = [_parse_tool(member, name, {**marks, "group": group}) for member in members]
+    first = tools[0]
+    told = {f"{_GROUP}{key}": value for key, value in said.items() if value}
+    if told and isinstance(first, Tool):
+        extra = first.extra or Extra(NAME)
+        tools[0] = replace(first, extra=Extra(NAME, {**extra.fields, **told}, extra.form))
+    return tools
 
 
 def _parse_tool(tool: Fields, namespace: str, marks: dict[str, Any]) -> AnyTool:
@@ -81,8 +93,9 @@ def _parse_tool(tool: Fields, namespace: str, marks: dict[str, Any]) -> AnyTool:
     run_by_client = parse_client_tool(tool, kind)
     if run_by_client is not None:
         return run_by_client
-    server = parse_server(tool) if kind == "mcp" else None
-    return HostedTool(_HOSTED.get(kind, kind), Foreign(NAME, kind, tool.value), server)
+    if kind == "mcp":
+        return HostedTool("mcp", Foreign(NAME, kind, tool.value), parse_server(tool))
+    return _parse_hosted(tool.value, kind)
 
 
 def _parse_function(tool: Fields, namespace: str, form: dict[str, Any]) -> Tool:
@@ -156,6 +169,20 @@ def render_tools(tools: tuple[AnyTool, ...], losses: list[Loss], own: bool = Tru
     return out
 
 
+def _parse_hosted(value: dict[str, Any], kind: str) -> HostedTool:
+    filters = value.get("filters")
+    filters = filters if type(filters) is dict else {}
+    options = {
+        "allowed_domains": filters.get("allowed_domains"),
+        "location": place_of(value.get("user_location")),
+        "context_size": value.get("search_context_size"),
+    }
+    known = {"type", "filters", "user_location", "search_context_size"}
+    if value.get("external_web_access") is True:
+        known.add("external_web_access")  # what a web search is for
+    return hosted_tool(_HOSTED.get(kind, kind), Foreign(NAME, kind, value), options, value, known)
+
+
 def _render_hosted(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str, Any] | None:
     if tool.native.dialect == NAME:
         return tool.native.value
@@ -166,7 +193,30 @@ def _render_hosted(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str,
         losses.append(Loss(path, "hosted_tool", "dropped", f"{tool.kind} of {tool.native.dialect}"))
         return None
     losses.append(Loss(path, "hosted_tool", "approximated", f"{tool.native.type} runs as {value['type']}"))
-    return dict(value)
+    if tool.kind != "web_search":
+        lose_options(tool, (), path, losses)
+        return dict(value)
+    options = tool.options
+    lose_options(tool, _SEARCH_OPTIONS, path, losses)
+    out: dict[str, Any] = dict(value)
+    if "allowed_domains" in options:
+        out["filters"] = {"allowed_domains": options["allowed_domains"]}
+    if "location" in options:
+        out["user_location"] = {"type": "approximate", **options["location"]}
+    if "context_size" in options:
+        out["search_context_size"] = options["context_size"]
+    return out
+
+
+_SEARCH_OPTIONS = frozenset({"allowed_domains", "location", "context_size"})
+
+
+def _ungrouped(extra: Extra | None) -> Extra | None:
+    """Without what was said of the namespace: that stands there."""
+    if extra is None or not any(key.startswith(_GROUP) for key in extra.fields):
+        return extra
+    fields = {key: value for key, value in extra.fields.items() if not key.startswith(_GROUP)}
+    return Extra(extra.dialect, fields, extra.form)
 
 
 def _render_tool(tool: Tool, path: str, losses: list[Loss], searches: bool) -> dict[str, Any]:
@@ -200,10 +250,10 @@ def _render_tool(tool: Tool, path: str, losses: list[Loss], searches: bool) -> d
     elif "defer_loading" in form:
         value["defer_loading"] = form["defer_loading"]
     if "outer" in form:
-        inner = put_back(value, tool.extra)
+        inner = put_back(value, _ungrouped(tool.extra))
         inner.pop("type", None)
         return {**form["outer"], form["key"]: inner}
-    return put_back(value, tool.extra)
+    return put_back(value, _ungrouped(tool.extra))
 
 
 def _parameters(tool: Tool, form: dict[str, Any]) -> dict[str, Any] | None:

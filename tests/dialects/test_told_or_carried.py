@@ -1,0 +1,210 @@
+"""Small things that two dialects have, or only one: carried where there is a place, else declared."""
+
+from typing import Any
+
+import pytest
+
+from wireglot import translate_request, translate_response
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect
+from wireglot.ir.loss import Loss
+
+ASK: dict[str, dict[str, Any]] = {
+    "anthropic": {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "?"}]},
+    "openai-chat": {"model": "m", "messages": [{"role": "user", "content": "?"}]},
+    "openai-responses": {"model": "m", "input": "?"},
+    "gemini": {"contents": [{"role": "user", "parts": [{"text": "?"}]}]},
+}
+NEAR = {"city": "Utrecht", "country": "NL"}
+SEARCH: dict[str, dict[str, Any]] = {
+    "anthropic": {
+        "tools": [
+            {
+                "type": "web_search_20250305",
+                "name": "web_search",
+                "max_uses": 3,
+                "allowed_domains": ["example.org"],
+                "user_location": {"type": "approximate", **NEAR},
+            }
+        ]
+    },
+    "openai-responses": {
+        "tools": [
+            {
+                "type": "web_search",
+                "filters": {"allowed_domains": ["example.org"]},
+                "user_location": {"type": "approximate", **NEAR},
+                "search_context_size": "low",
+            }
+        ]
+    },
+    "openai-chat": {
+        "web_search_options": {
+            "search_context_size": "low",
+            "user_location": {"type": "approximate", "approximate": NEAR},
+        }
+    },
+}
+
+
+def sent(source: str, target: str, **more: Any) -> tuple[dict[str, Any], list[Loss]]:
+    done = translate_request({**ASK[source], **more}, source=source, target=target, model="m")  # type: ignore[arg-type]
+    return done.value, list(done.losses)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        (
+            "anthropic",
+            "openai-responses",
+            {
+                "type": "web_search",
+                "filters": {"allowed_domains": ["example.org"]},
+                "user_location": {"type": "approximate", **NEAR},
+            },
+        ),
+        (
+            "openai-responses",
+            "anthropic",
+            {
+                "type": "web_search_20250305",
+                "name": "web_search",
+                "allowed_domains": ["example.org"],
+                "user_location": {"type": "approximate", **NEAR},
+            },
+        ),
+        (
+            "openai-chat",
+            "openai-responses",
+            {
+                "type": "web_search",
+                "user_location": {"type": "approximate", **NEAR},
+                "search_context_size": "low",
+            },
+        ),
+    ],
+)
+def test_options_of_a_web_search_that_both_sides_have_are_carried(source, target, expected):
+    """[X17] Domains, the user's place, how often, how much."""
+    body, _ = sent(source, target, **SEARCH[source])
+    assert body["tools"] == [expected]
+
+
+def test_options_reach_chat_in_its_own_form():
+    """[X17] ... which nests the place once more."""
+    asked = dialect("openai-responses").parse_request(
+        {**ASK["openai-responses"], **SEARCH["openai-responses"]}, Context()
+    )
+    body = dialect("openai-chat").render_request(asked, Context()).value
+    assert body["web_search_options"] == SEARCH["openai-chat"]["web_search_options"]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "options"),
+    [
+        ("anthropic", "openai-responses", {"max_uses"}),
+        ("anthropic", "gemini", {"max_uses", "allowed_domains", "location"}),
+        ("openai-responses", "anthropic", {"context_size"}),
+        ("openai-chat", "gemini", {"location", "context_size"}),
+    ],
+)
+def test_an_option_without_a_place_is_declared_by_its_name(source, target, options):
+    """[X11] Each one, not the tool as a whole."""
+    _, losses = sent(source, target, **SEARCH[source])
+    told = {loss.detail.partition(" of ")[0] for loss in losses if loss.feature == "hosted_tool"}
+    assert options <= told
+
+
+def test_an_option_that_only_one_has_is_declared():
+    """[X11] A time range of Google's."""
+    tools = [{"googleSearch": {"timeRangeFilter": {"startTime": "2025-01-01T00:00:00Z"}}}]
+    _, losses = sent("gemini", "anthropic", tools=tools)
+    assert any("timeRangeFilter" in loss.detail for loss in losses)
+
+
+@pytest.mark.parametrize("target", ["anthropic", "gemini"])
+def test_the_name_of_a_format_is_declared_where_formats_have_none(target):
+    """[X11] json_schema name."""
+    schema = {"type": "json_schema", "name": "verdict", "schema": {"type": "object"}}
+    _, losses = sent("openai-responses", target, text={"format": schema})
+    assert [loss for loss in losses if loss.detail == "a format has no name"]
+    _, losses = sent("openai-responses", "openai-chat", text={"format": schema})
+    assert not [loss for loss in losses if loss.feature == "output_format"]
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "gemini"])
+def test_what_is_said_of_a_namespace_is_declared(target):
+    """[X11] namespace description."""
+    member = {"type": "function", "name": "open", "parameters": {"type": "object", "properties": {}}}
+    group = {"type": "namespace", "name": "files", "description": "All about files.", "tools": [member]}
+    body, losses = sent("openai-responses", "openai-responses", tools=[group])
+    assert body["tools"] == [group]
+    _, losses = sent("openai-responses", target, tools=[group])
+    assert [loss for loss in losses if loss.detail.startswith("description: ")]
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "gemini"])
+def test_what_else_an_answer_should_include_is_declared(target):
+    """[X11] `include` beside what everybody gets."""
+    _, losses = sent("openai-responses", target, include=["reasoning.encrypted_content"])
+    assert not [loss for loss in losses if "include" in loss.path]
+    _, losses = sent("openai-responses", target, include=["web_search_call.action.sources"])
+    assert [loss for loss in losses if "include" in loss.path]
+
+
+GROUNDED: dict[str, Any] = {
+    "candidates": [
+        {
+            "content": {"role": "model", "parts": [{"text": "It rains."}]},
+            "finishReason": "STOP",
+            "groundingMetadata": {
+                "webSearchQueries": ["weather"],
+                "searchEntryPoint": {"renderedContent": "<b>"},
+                "groundingChunks": [
+                    {"retrievedContext": {"uri": "https://example.org", "title": "W", "text": "Rain."}}
+                ],
+                "groundingSupports": [
+                    {"segment": {"endIndex": 9}, "groundingChunkIndices": [0], "confidenceScores": [0.5]}
+                ],
+            },
+        }
+    ],
+    "modelVersion": "m",
+    "responseId": "r",
+}
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai-responses"])
+def test_what_grounding_says_beside_its_sources_is_declared(target):
+    """[X11] Queries, search entry point, retrieved context, confidence."""
+    losses = translate_response(GROUNDED, source="gemini", target=target).losses
+    told = " ".join(f"{loss.path} {loss.detail}" for loss in losses)
+    for name in ("webSearchQueries", "searchEntryPoint", "retrievedContext.text", "confidenceScores"):
+        assert name.rpartition(".")[2] in told, name
+
+
+def test_grounding_comes_back_to_its_own_dialect_as_it_was():
+    """[X11] ... and nothing of it twice."""
+    same = translate_response(GROUNDED, source="gemini", target="gemini")
+    assert same.value == GROUNDED
+    assert same.losses == ()
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "gemini"])
+def test_two_fields_without_a_place_are_two_losses(target):
+    """[X11] They share a place in the answer, and are told apart by name."""
+    body = {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "status": "completed",
+        "model": "m",
+        "output": [],
+        "x_one": "a",
+        "x_two": "b",
+    }
+    losses = translate_response(body, source="openai-responses", target=target).losses
+    told = " ".join(f"{loss.path} {loss.detail}" for loss in losses if loss.feature == "response.extra")
+    assert "x_one" in told
+    assert "x_two" in told
