@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import wireglot
 from wireglot.dialects.base import Context, is_minted
-from wireglot.dialects.envelope import is_sealed, seal, unseal
+from wireglot.dialects.envelope import Holder, is_sealed, seal, unseal, unseal_all
 from wireglot.dialects.registry import NAMES, DialectName
 from wireglot.ir.content import Origin, Signature
 
@@ -29,6 +29,15 @@ def test_what_is_sealed_is_unsealed(data: str, identifier: str, model: str) -> N
     assert opened is not None
     assert opened.signature == signature
     assert opened.holder == "call"
+
+
+def test_envelopes_that_a_client_put_together_are_told_apart() -> None:
+    """[L7] Qwen Code joins the signatures of neighbouring thoughts."""
+    holders: tuple[Holder, ...] = ("reasoning", "call", "text")
+    joined = "".join(seal(_SIGNATURE, holder, _SECRET) for holder in holders)
+    assert [state.holder for state in unseal_all(joined, _SECRET)] == [*holders]
+    assert unseal_all(joined[:-3], _SECRET) == []
+    assert unseal_all(joined, b"another") == []
 
 
 def test_the_envelope_survives_a_client_that_decodes_and_re_encodes_it() -> None:

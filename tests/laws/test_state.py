@@ -1,6 +1,7 @@
 """Reasoning state comes back: what an upstream signed returns to it, through a client of any dialect."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -14,10 +15,11 @@ from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall, ToolRe
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request
-from wireglot.ir.stream import Finish, fold
+from wireglot.ir.stream import Finish, fold, unfold
 from wireglot.testing.canonical import canonical_arguments
 from wireglot.testing.fixtures import Case
 from wireglot.testing.laws import ending, opened, read_stream
+from wireglot.wire.json import decode
 
 CONTEXT = Context()
 
@@ -91,3 +93,54 @@ def test_state_of_a_stream_comes_back_to_its_minter(case, client):
     heard = fold(read_stream(dialect(client), [data]))
     answer = dialect(client).render_response(heard, CONTEXT).value
     comes_back(fold(events).content, answer, client, case.dialect, translator.losses)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_two_signed_thoughts_come_back_through_a_chat_client(streamed: bool) -> None:
+    """[X18] A Chat message has one place for reasoning: it is cut again where the thoughts ended."""
+    thoughts = [
+        {"type": "thinking", "thinking": "First.", "signature": "c2lnMQ=="},
+        {"type": "thinking", "thinking": "", "signature": "c2lnMg=="},
+        {"type": "thinking", "thinking": "Then\n\nthis.", "signature": "c2lnMw=="},
+    ]
+    used = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
+    whole = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude",
+        "content": [*thoughts, used],
+        "stop_reason": "tool_use",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
+    response = dialect("anthropic").parse_response(whole, CONTEXT)
+    chat = dialect("openai-chat")
+    if streamed:
+        data = chat.stream_writer(CONTEXT, None).write(unfold(response))
+        message: dict[str, Any] = {"role": "assistant", "content": None}
+        for line in data.split(b"\n\n"):
+            if not line.startswith(b"data: {"):
+                continue
+            for choice in decode(line.removeprefix(b"data: "))["choices"]:
+                delta = choice["delta"]
+                if "reasoning_content" in delta:
+                    message["reasoning_content"] = (
+                        message.get("reasoning_content", "") + delta["reasoning_content"]
+                    )
+                state = delta.get("extra_content", {}).get("wireglot", {})
+                message.setdefault("extra_content", {"wireglot": {}})["wireglot"].update(state)
+                for call in delta.get("tool_calls", ()):
+                    message.setdefault("tool_calls", [call])
+    else:
+        message = chat.render_response(response, CONTEXT).value["choices"][0]["message"]
+    body = {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": "?"},
+            message,
+            {"role": "tool", "tool_call_id": "toolu_1", "content": "x"},
+        ],
+    }
+    back = translate_request(body, source="openai-chat", target="anthropic").value
+    assert back["messages"][1]["content"] == [*thoughts, used]

@@ -3,7 +3,8 @@
 Clients echo a few opaque fields untouched (Anthropic `thinking.signature`, Responses `encrypted_content`,
 Gemini `thoughtSignature`). A foreign signature travels there as
 
-    base64( b"WG\x31" | 16-byte HMAC-SHA256 | msgpack [holder, dialect, provider, model, account, id, data] )
+    base64( b"WG\x31" | 16-byte HMAC-SHA256 | msgpack )
+    msgpack: [holder, dialect, provider, model, account, id, data, letters]
 
 Pure base64, because Gemini's SDK decodes and re-encodes the field. The tag tells corruption and forgery from
 our own; the payload is opaque to begin with and is not encrypted again.
@@ -33,8 +34,9 @@ PLACEHOLDERS = frozenset(_BYPASSES) | {base64.b64encode(text.encode()).decode() 
 (ai.google.dev/gemini-api/docs/thought-signatures, its questions). No state: it says that there is none."""
 
 _MAGIC = b"WG1"
-_PREFIX = base64.b64encode(_MAGIC).decode()
-BODY_MARK = b'"' + _PREFIX.encode()
+PREFIX = base64.b64encode(_MAGIC).decode()
+"""How every envelope begins."""
+BODY_MARK = b'"' + PREFIX.encode()
 """How an envelope shows in the bytes of a body that nobody has decoded."""
 _TAG_LENGTH = 16
 
@@ -42,6 +44,8 @@ _TAG_LENGTH = 16
 class Sealed(msgspec.Struct, frozen=True):
     signature: Signature
     holder: Holder
+    letters: int = -1
+    """How long the text is that it belongs to, where that was told: several may have become one."""
 
 
 class _Payload(msgspec.Struct, frozen=True, array_like=True):
@@ -52,13 +56,14 @@ class _Payload(msgspec.Struct, frozen=True, array_like=True):
     account: str
     id: str
     data: str
+    letters: int = -1
 
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(_Payload)
 
 
-def seal(signature: Signature, holder: Holder, secret: bytes) -> str:
+def seal(signature: Signature, holder: Holder, secret: bytes, letters: int = -1) -> str:
     origin = signature.origin
     payload = _ENCODER.encode(
         _Payload(
@@ -69,6 +74,7 @@ def seal(signature: Signature, holder: Holder, secret: bytes) -> str:
             account=origin.account,
             id=signature.id,
             data=signature.data,
+            letters=letters,
         )
     )
     return base64.b64encode(_MAGIC + _tag(secret, payload) + payload).decode()
@@ -76,7 +82,7 @@ def seal(signature: Signature, holder: Holder, secret: bytes) -> str:
 
 def is_sealed(text: str) -> bool:
     """Whether it looks like ours. Whether it is, only `unseal` tells."""
-    return text.startswith(_PREFIX)
+    return text.startswith(PREFIX)
 
 
 def unseal(text: str, secret: bytes) -> Sealed | None:
@@ -85,7 +91,7 @@ def unseal(text: str, secret: bytes) -> Sealed | None:
     One that cannot be opened (another secret, a damaged byte) is nobody's state: it is kept as such, so
     that it is never mistaken for a signature of the upstream and sent there.
     """
-    if not text.startswith(_PREFIX):
+    if not text.startswith(PREFIX):
         return None
     return _opened(text, secret) or Sealed(Signature(text, Origin(UNREADABLE)), "reasoning")
 
@@ -105,7 +111,24 @@ def _opened(text: str, secret: bytes) -> Sealed | None:
     except msgspec.DecodeError:
         return None
     origin = Origin(opened.dialect, opened.provider, opened.model, opened.account)
-    return Sealed(Signature(opened.data, origin, opened.id), opened.holder)
+    return Sealed(Signature(opened.data, origin, opened.id), opened.holder, opened.letters)
+
+
+def unseal_all(text: str, secret: bytes) -> list[Sealed]:
+    """What several envelopes hold that a client has put one behind the other; nothing where they are not
+    that. Qwen Code joins the signatures of neighbouring thoughts."""
+    found: list[Sealed] = []
+    start = 0
+    while start < len(text):
+        end = text.find(PREFIX, start + 1)
+        while end >= 0 and _opened(text[start:end], secret) is None:
+            end = text.find(PREFIX, end + 1)  # these four letters may stand inside of one, too
+        opened = _opened(text[start : end if end >= 0 else None], secret)
+        if opened is None:
+            return []
+        found.append(opened)
+        start = end if end >= 0 else len(text)
+    return found
 
 
 def _tag(secret: bytes, payload: bytes) -> bytes:

@@ -189,3 +189,24 @@ def test_a_signature_that_comes_after_its_text_was_sent_is_declared():
     wire, losses = write(events)
     assert [block["type"] for block in blocks(wire)] == ["text"]
     assert features(losses) == [("$.content[0].signature", "reasoning.signature", "dropped")]
+
+
+@pytest.mark.parametrize("at", range(3))
+def test_state_finds_its_call_wherever_in_the_turn_it_stands(at: int) -> None:
+    """[L7] Qwen Code has moved thinking to the front of the turn."""
+    call = ToolCall("toolu_1", "f", "{}", signature=GEMINI)
+    text, carrier, used = told(Text("Let me see."), call)
+    assert carrier["type"] == "thinking"
+    moved = [text, used]
+    moved.insert(at, carrier)
+    content = parse(ask(messages=[{"role": "assistant", "content": moved}])).messages[0].content
+    assert content == (Text("Let me see."), call)
+
+
+def test_thoughts_that_a_client_made_one_of_are_told_apart() -> None:
+    """[L7] Qwen Code: the signatures of neighbouring thoughts stand one behind the other."""
+    call = ToolCall("toolu_1", "f", "{}", signature=GEMINI)
+    thought, carrier, used = told(Reasoning("hm", OPENAI), call)
+    one = {**thought, "signature": thought["signature"] + carrier["signature"]}
+    content = parse(ask(messages=[{"role": "assistant", "content": [one, used]}])).messages[0].content
+    assert content == (Reasoning("hm", OPENAI), call)

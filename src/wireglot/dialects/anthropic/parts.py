@@ -9,7 +9,12 @@ from wireglot.dialects.anthropic.citations import parse_citations
 from wireglot.dialects.anthropic.client_tools import TOOLSET
 from wireglot.dialects.anthropic.media import parse_media
 from wireglot.dialects.anthropic.names import NAME, keep, parse_cache
-from wireglot.dialects.anthropic.reasoning import attach, parse_redacted, parse_thinking
+from wireglot.dialects.anthropic.reasoning import (
+    attach_wherever,
+    joined_thoughts,
+    parse_redacted,
+    parse_thinking,
+)
 from wireglot.dialects.arguments import PARSE_ERROR, RAW, arguments_text
 from wireglot.dialects.base import Context
 from wireglot.dialects.envelope import Sealed
@@ -68,18 +73,20 @@ class BlockParser:
 
     def content(self, blocks: list[Any], path: str) -> tuple[Part, ...]:
         parts: list[Part] = []
-        held: Sealed | None = None
+        held: list[tuple[int, Sealed]] = []
         for index, block in enumerate(blocks):
             part = self._plain(block)
-            if part is None:
-                read = self.block(Fields(block, f"{path}[{index}]", self._fault))
+            if part is not None:
+                parts.append(part)
+                continue
+            for each in joined_thoughts(block, self._context) or (block,):
+                read = self.block(Fields(each, f"{path}[{index}]", self._fault))
                 if isinstance(read, Sealed):
-                    held = read
-                    continue
-                part = read
-            if held is not None:
-                part, held = attach(held, part), None
-            parts.append(part)
+                    held.append((len(parts), read))
+                else:
+                    parts.append(read)
+        if held:
+            attach_wherever(parts, held)
         return tuple(parts)
 
     def _plain(self, block: Any) -> Part | None:

@@ -13,7 +13,7 @@ import msgspec
 
 from wireglot.dialects.anthropic.names import NAME, keep
 from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import Holder, Sealed, is_sealed, seal, unseal
+from wireglot.dialects.envelope import PREFIX, Holder, Sealed, is_sealed, seal, unseal, unseal_all
 from wireglot.dialects.fields import Fields, own_form
 from wireglot.ir.content import Extra, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.loss import Loss
@@ -43,6 +43,28 @@ def parse_thinking(fields: Fields, context: Context, origin: Origin) -> Reasonin
     return Reasoning(text, signature, extra=keep(fields.value, _THINKING))
 
 
+def joined_thoughts(block: Any, context: Context) -> list[dict[str, Any]]:
+    """The thinking blocks that a client has made one of, whose envelopes stand one behind the other; else
+    none. Their text is that of the first that is a thought: the others showed nothing."""
+    if type(block) is not dict or block.get("type") != "thinking":
+        return []
+    raw = block.get("signature")
+    if type(raw) is not str or raw.count(PREFIX) < 2 or not is_sealed(raw):
+        return []
+    states = unseal_all(raw, context.secret)
+    if len(states) < 2:
+        return []
+    owner = next((at for at, state in enumerate(states) if state.holder == "reasoning"), 0)
+    return [
+        {
+            "type": "thinking",
+            "thinking": block.get("thinking", "") if at == owner else "",
+            "signature": seal(state.signature, state.holder, context.secret),
+        }
+        for at, state in enumerate(states)
+    ]
+
+
 def parse_redacted(fields: Fields, context: Context, origin: Origin) -> Reasoning:
     sealed = open_signature(fields.text("data"), context, origin)
     return Reasoning("", sealed.signature, redacted=True, extra=keep(fields.value, _REDACTED))
@@ -65,6 +87,17 @@ def attach(sealed: Sealed, part: Part) -> Part:
     if belongs(sealed, part) and not isinstance(part, Reasoning):
         return msgspec.structs.replace(part, signature=sealed.signature)
     return part
+
+
+def attach_wherever(parts: list[Part], held: list[tuple[int, Sealed]]) -> None:
+    """Each state to the part it belongs to: the next one behind its place, else the first before it. Clients
+    have been seen to move thinking to the front of the turn."""
+    for place, sealed in held:
+        order = (*range(place, len(parts)), *range(place))
+        for index in order:
+            if belongs(sealed, parts[index]) and getattr(parts[index], "signature", None) is None:
+                parts[index] = attach(sealed, parts[index])
+                break
 
 
 def signature_for_client(reasoning: Reasoning, context: Context) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any, assert_never
 from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
+from wireglot.dialects.envelope import Sealed
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.openai_chat.citations import render_citation
 from wireglot.dialects.openai_chat.extras import NAME, lose_cache
@@ -351,7 +352,7 @@ class PartWriter:
             if numbered:
                 out.append(self._chunks.chunk({FIELDS[0]: "", DETAILS: numbered}))
         else:
-            out.append(self._chunks.chunk(self._state(sink.part, signature)))
+            out.append(self._chunks.chunk(self._state(sink.part, signature, sink.length)))
 
     def _detailed(self, sink: _Sink, text: str, out: list[bytes]) -> None:
         """A fragment told in both fields, as OpenRouter does: its clients read the one or the other."""
@@ -374,10 +375,11 @@ class PartWriter:
         self._losses.append(Loss(f"$.content[{index}].signature", "reasoning.signature", "approximated", why))
         return details
 
-    def _state(self, part: Part, signature: Signature | None) -> dict[str, Any]:
+    def _state(self, part: Part, signature: Signature | None, letters: int = -1) -> dict[str, Any]:
         if signature is None:
             return {}
-        field = state_field(signature, holder_of(part), self._states, self._context.secret)
+        state = Sealed(signature, holder_of(part), letters)
+        field = state_field(state, self._states, self._context.secret)
         self._states += 1
         return {CARRIER: carrier_of(field)}
 

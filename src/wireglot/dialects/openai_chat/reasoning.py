@@ -27,6 +27,8 @@ _STATE = "state"
 _GOOGLE = ("google", "vertex")
 _CARRIED = frozenset({_OWN, *_GOOGLE})
 _THOUGHT = "thought_signature"
+_BETWEEN = "\n\n"
+"""Between thoughts that are told as one text."""
 _OPAQUE = ("signature", "data", "encrypted_content")
 _COVERS_TEXT = frozenset({"anthropic"})
 """Minters whose signature is void once the text beside it changed."""
@@ -113,7 +115,7 @@ def put_reasoning(out: dict[str, Any], parts: list[Reasoning], details: list[Any
     """One message's reasoning, in the spelling it came in."""
     if not parts and not details:
         return
-    text = "\n\n".join(part.text for part in parts if part.text)
+    text = _BETWEEN.join(part.text for part in parts if part.text)
     form = own_form(parts[0].extra, NAME) if parts else {}
     field = form.get("field", FIELDS[0])
     if field in FIELDS:
@@ -232,10 +234,10 @@ def holder_of(part: Part) -> Holder:
     return "media" if isinstance(part, Media) else "text"
 
 
-def state_field(signature: Signature, holder: Holder, ordinal: int, secret: bytes) -> dict[str, Any]:
+def state_field(state: Sealed, ordinal: int, secret: bytes) -> dict[str, Any]:
     """Never a list, never the same key twice: openai-python would refuse or concatenate them."""
     key = _STATE if ordinal == 0 else f"{_STATE}_{ordinal + 1}"
-    return {key: seal(signature, holder, secret)}
+    return {key: seal(state.signature, state.holder, secret, state.letters)}
 
 
 def carrier_of(states: dict[str, Any]) -> dict[str, Any]:
@@ -246,12 +248,10 @@ def attach_states(parts: list[Part], states: list[Sealed]) -> None:
     """Give each state back to the part that held it; a part that had nothing else is made anew.
 
     States stand in the order of their parts, so a redacted one belongs behind the part of the state before.
-    A message has one place for reasoning: where several thoughts became one text, a signature that covers its
-    text exactly fits none of it any more, and is not given back.
+    A message has one place for reasoning: where several thoughts became one text, it is cut again where they
+    ended. If that cannot be told, a signature that covers its text exactly fits none of it, and is left out.
     """
-    merged = sum(state.holder == "reasoning" for state in states) > 1 and any(
-        isinstance(part, Reasoning) and part.text for part in parts
-    )
+    merged = _cut_thoughts(parts, [state for state in states if state.holder == "reasoning"])
     place = 0
     for state in states:
         if merged and state.holder == "reasoning" and state.signature.origin.dialect in _COVERS_TEXT:
@@ -268,6 +268,28 @@ def attach_states(parts: list[Part], states: list[Sealed]) -> None:
                 _attach(parts, Media, state.signature, None)
             case "call" | "unsigned":
                 pass
+
+
+def _cut_thoughts(parts: list[Part], states: list[Sealed]) -> bool:
+    """Several thoughts in one text, each a part again; True where it stays one text of several."""
+    at = next((at for at, part in enumerate(parts) if isinstance(part, Reasoning) and part.text), -1)
+    if len(states) < 2 or at < 0:
+        return False
+    whole = parts[at]
+    assert isinstance(whole, Reasoning)
+    texts: list[str] = []
+    place = 0
+    for state in states:
+        if state.letters < 0:
+            return True
+        if state.letters and place and whole.text.startswith(_BETWEEN, place):
+            place += len(_BETWEEN)
+        texts.append(whole.text[place : place + state.letters])
+        place += state.letters
+    if place != len(whole.text):
+        return True
+    parts[at : at + 1] = [replace(whole, text=text) for text in texts]
+    return False
 
 
 def _attach(parts: list[Part], kind: type[Any], signature: Signature, anew: Part | None) -> int:

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import Holder
+from wireglot.dialects.envelope import Sealed
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.openai_chat.citations import render_citation
 from wireglot.dialects.openai_chat.extras import NAME, lose_cache
@@ -45,7 +45,7 @@ class Answer:
         self._losses = losses
         self._thoughts: list[Reasoning] = []
         self._details: list[Any] = []
-        self._states: list[tuple[int, Signature, Holder]] = []
+        self._states: list[tuple[int, Sealed]] = []
         self._google: dict[str, Any] = {}
         self._texts: list[Text] = []
         self._listed: list[Any] = []
@@ -188,14 +188,15 @@ class Answer:
             self._google = google_carrier(part, signature)
             return "google"
         rank = _REASONING if isinstance(part, Reasoning) else _TEXT if isinstance(part, Text) else _IMAGE
-        self._states.append((rank, signature, holder_of(part)))
+        letters = len(part.text) if isinstance(part, Reasoning) else -1
+        self._states.append((rank, Sealed(signature, holder_of(part), letters)))
         return "state"
 
     def _sealed(self) -> dict[str, Any]:
         """The states in the order in which their parts are read back."""
         states: dict[str, Any] = {}
-        for ordinal, (_, signature, holder) in enumerate(sorted(self._states, key=lambda state: state[0])):
-            states.update(state_field(signature, holder, ordinal, self._context.secret))
+        for ordinal, (_, state) in enumerate(sorted(self._states, key=lambda state: state[0])):
+            states.update(state_field(state, ordinal, self._context.secret))
         return states
 
     def _call(self, part: ToolCall, path: str) -> None:
