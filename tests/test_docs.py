@@ -262,7 +262,7 @@ def test_every_toml_example_is_toml(page):
 @pytest.mark.parametrize("page", WRITTEN)
 def test_models_named_with_their_provider_are_known_to_it(page):
     """`kimi/kimi-k3` in an example must be a model one can ask for."""
-    for name, model in re.findall(r"\b([a-z][a-z-]+)/((?!v\d)[a-z][\w.-]*\d[\w.-]*)", WRITTEN[page]):
+    for name, model in re.findall(r"(?<![\w/-])([a-z][a-z-]+)/((?!v\d)[a-z][\w.-]*\d[\w.-]*)", WRITTEN[page]):
         if name in names():
             entry = provider(name).model(model)
             assert entry is not None, f"{name}/{model}"

@@ -16,7 +16,15 @@ from wireglot.http.failures import _OUTCOMES
 ROOT = Path(__file__).parents[1]
 _MARK = "<!-- Written by tools/generate_docs.py (`make docs`). Do not edit. -->"
 _ROOMS: Final = ("gateway", "http", "dialects")
-_MAKERS: Final = {"RequestError": 2, "BadField": 2, "ApiError": 4}
+_MAKERS: Final = {
+    "RequestError": 2,
+    "BadField": 2,
+    "ApiError": 4,
+    "Malformed": 1,
+    "plain_refusal": 1,
+    "_refuse_plainly": 1,
+    "_apologise": 1,
+}
 """Who takes a code, and at which place if not by name."""
 
 CODES: Final[dict[str, tuple[str, str, str]]] = {
@@ -38,7 +46,18 @@ CODES: Final[dict[str, tuple[str, str, str]]] = {
     "array_above_max_length": ("400", "too many entries", "the message names the limit"),
     "object_above_max_properties": ("400", "too many keys", "the message names the limit"),
     "string_above_max_length": ("400", "a text is too long", "the message names the limit"),
-    "invalid_target": ("400", "the path holds an encoded slash", "write the path plainly"),
+    "invalid_request_line": ("400", "the first line is not one of HTTP/1.1", "speak HTTP/1.1"),
+    "invalid_header": ("400", "a header that HTTP does not allow", "the message says which rule"),
+    "duplicate_header": ("400", "a header twice that may stand there once", "send it once"),
+    "invalid_host": ("400", "no Host header, or one that is none", "send one"),
+    "invalid_content_length": ("400", "Content-Length is no number", "send the length of the body"),
+    "invalid_framing": ("400", "a body whose end cannot be told", "Content-Length, or chunks"),
+    "invalid_chunk": ("400", "a chunked body that is none", "see RFC 9112"),
+    "url_too_long": ("414", "a target longer than `limits.url`", "a shorter one"),
+    "expectation_failed": ("417", "an expectation other than 100-continue", "leave it out"),
+    "headers_too_large": ("431", "too many headers, or too large ones", "send less"),
+    "http_version_not_supported": ("505", "another version of HTTP", "HTTP/1.1"),
+    "invalid_target": ("400", "a path or query that is not accepted", "write it plainly"),
     "unsupported": (
         "400",
         "the target cannot say it, and it must not be dropped",
@@ -112,6 +131,7 @@ CODES: Final[dict[str, tuple[str, str, str]]] = {
     ),
     "insufficient_quota": ("429", "a budget of the key is spent", "`retry-after` says when it begins anew"),
     "price_unknown": ("403", "a budget in money, and the model has no price", "add the model to `[prices]`"),
+    "too_many_connections": ("503", "more connections than `limits.connections`", "wait for `retry-after`"),
     "server_is_overloaded": (
         "503, Anthropic 529",
         "the gateway is full or going down, or the provider is overloaded",
@@ -176,13 +196,12 @@ def found_codes() -> set[str]:
 
 def _codes_in(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
-        if (
-            not isinstance(node, ast.Call)
-            or not isinstance(node.func, ast.Name)
-            or node.func.id not in _MAKERS
-        ):
+        if not isinstance(node, ast.Call):
             continue
-        at = _MAKERS[node.func.id]
+        maker = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        at = _MAKERS.get(maker)
+        if at is None:
+            continue
         given = [keyword.value for keyword in node.keywords if keyword.arg == "code"] or node.args[
             at : at + 1
         ]
