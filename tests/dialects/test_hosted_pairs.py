@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -157,5 +158,33 @@ def test_a_deferred_tool_that_the_clients_search_found_is_loaded() -> None:
     sent = to_claude(asked).value["tools"]
     assert [one["name"] for one in sent] == ["tool_search", "archive"]
     assert "defer_loading" not in sent[1]
+    same = wireglot.translate_request(asked, source="openai-responses", target="openai-responses").value
+    assert same == asked
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "gemini"])
+def test_calls_that_openai_made_are_known_to_the_next_model(target: Any) -> None:
+    """[X17] What a server of tools answered was left out of the conversation."""
+    made = {
+        "type": "mcp_call",
+        "id": "mcp_1",
+        "server_label": "github",
+        "name": "list_issues",
+        "arguments": '{"state":"open"}',
+        "output": "three are open",
+        "status": "completed",
+    }
+    failed = {**made, "id": "mcp_2", "output": None, "error": {"type": "http_error", "code": 500}}
+    listed = {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "github", "tools": []}
+    words = {"type": "message", "role": "assistant", "content": "Three."}
+    more = {"type": "message", "role": "user", "content": "Which?"}
+    start = {"type": "message", "role": "user", "content": "How many?"}
+    asked = {**gpt([MCP]), "input": [start, listed, made, failed, words, more]}
+    out = wireglot.translate_request(asked, source="openai-responses", target=target, model="m")
+    sent = json.dumps(out.value)
+    assert "three are open" in sent
+    assert "http_error" in sent
+    assert "github__list_issues" in sent
+    assert "tool_result.pairing" not in {loss.feature for loss in out.losses}
     same = wireglot.translate_request(asked, source="openai-responses", target="openai-responses").value
     assert same == asked

@@ -1,16 +1,20 @@
 """Servers of tools that OpenAI connects to itself: the `mcp` tool.
 
 Source: the types of openai-python 3.49.0, read 2026-11-15. Calls need a person's approval unless it says that
-they do not.
+they do not. A call that was made is one item with its result; to everybody else it is a call and its result.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from wireglot.dialects.fields import Fields
+from wireglot.dialects.fields import Fields, own_form
+from wireglot.dialects.openai_responses.client_calls import VERBATIM
+from wireglot.dialects.openai_responses.spelling import NAME
+from wireglot.ir.content import Extra, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, is_blank
 from wireglot.ir.request import HostedTool, McpServer
+from wireglot.wire.json import encode_text
 
 _SAID = frozenset(
     {
@@ -79,3 +83,39 @@ def render_server(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str, 
     if server.deferred:
         value["defer_loading"] = True
     return value
+
+
+# --- calls in history
+
+_CALL_KEYS = frozenset({"type", "id", "status", "name", "server_label", "arguments", "output", "error"})
+_WITHIN = "within"
+"""Form key: the result stands in the item of its call."""
+
+
+def parse_made_call(item: Fields) -> tuple[ToolCall, ToolResult] | None:
+    """The call of an item and what came of it; None where it was not made, or only its vendor knows."""
+    value = item.value
+    identifier, name, label = (value.get(key) for key in ("id", "name", "server_label"))
+    output, error = value.get("output"), value.get("error")
+    if type(identifier) is not str or type(name) is not str or type(label) is not str:
+        return None
+    if type(output) is not str and error is None:
+        return None
+    said = value.get("arguments")
+    fields = {key: kept for key, kept in value.items() if key not in _CALL_KEYS and kept is not None}
+    call = ToolCall(
+        identifier,
+        name,
+        said if type(said) is str else "",
+        namespace=label,
+        extra=Extra(NAME, fields, {VERBATIM: value}),
+    )
+    told = output if type(output) is str else error if type(error) is str else encode_text(error)
+    failed = error is not None
+    return call, ToolResult(
+        identifier, (Text(told),), is_error=failed, extra=Extra(NAME, form={_WITHIN: True})
+    )
+
+
+def is_within(result: ToolResult) -> bool:
+    return _WITHIN in own_form(result.extra, NAME)

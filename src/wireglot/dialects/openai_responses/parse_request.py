@@ -25,6 +25,7 @@ from wireglot.dialects.openai_responses.items import (
     parse_reasoning,
     parse_result,
 )
+from wireglot.dialects.openai_responses.mcp import parse_made_call
 from wireglot.dialects.openai_responses.settings import parse_output, parse_thinking, parse_tier
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.dialects.openai_responses.tools import parse_tool_choice, parse_tools
@@ -265,6 +266,10 @@ class _Messages:
                     self.add(reasoning)
             case "image_generation_call":
                 self.add(parse_image_call(item))
+            case "mcp_call" if (made := parse_made_call(item)) is not None:
+                call, result = made
+                self.add(self.signed(call))
+                self.list.append(Message("user", (result,)))
             case _ if kind in CLIENT_CALLS and self.is_client_call(item.value):
                 self.calls += 1
                 self.add(self.signed(parse_client_call(item, self.context, str(self.calls))))

@@ -8,6 +8,7 @@ from wireglot.dialects.base import Context, Rendered, is_minted
 from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_responses.client_calls import brings_tools
 from wireglot.dialects.openai_responses.items import ITEM_TYPES
+from wireglot.dialects.openai_responses.mcp import is_within
 from wireglot.dialects.openai_responses.output import (
     same_message,
 )
@@ -277,6 +278,8 @@ class _Input:
         match part:
             case ToolCall():
                 return self.call(part, path)
+            case ToolResult() if is_within(part):
+                return None
             case ToolResult():
                 return render_result(part, path, self.losses, self.names.get(part.call_id))
             case Reasoning():
