@@ -188,7 +188,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("tool_result.pairing", "invented"): ("degraded", "The model reads a call or a result that nobody made."),
     ("unknown_field", "dropped"): ("degraded", "Nobody here knows what it would have changed."),
     ("usage.detail", "dropped"): ("harmless", "The sums are right; one of their parts is not told."),
-    ("usage.detail", "invented"): ("degraded", "The counts are estimated: the provider tells none."),
+    ("usage.detail", "invented"): ("harmless", "The counts are estimated: the provider tells none."),
     ("usage.detail", "approximated"): ("harmless", "The sums are right; one part is counted with another."),
     ("user", "dropped"): ("harmless", "The answer does not depend on it."),
     ("verbosity", "dropped"): ("degraded", "The answer is as long as the target has it by itself."),

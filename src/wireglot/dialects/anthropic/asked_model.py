@@ -6,6 +6,8 @@ are equal, and everywhere else in the bytes, nothing changes.
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from wireglot.wire.json import BadJson, encode
@@ -13,6 +15,7 @@ from wireglot.wire.splice import splice
 
 _DATA = b"data:"
 _START = b"message_start"
+_LINE_END = re.compile(rb"[\r\n]")
 
 
 class _Named(msgspec.Struct):
@@ -38,8 +41,8 @@ def in_opening(frames: bytes, asked: str) -> bytes:
     at = 0
     while (start := frames.find(_DATA, at)) >= 0:
         start += len(_DATA)
-        end = frames.find(b"\n", start)
-        at = end if end >= 0 else len(frames)
+        end = _LINE_END.search(frames, start)
+        at = end.start() if end is not None else len(frames)
         line = frames[start:at]
         if _START in line:
             return frames[:start] + _renamed(line, asked) + frames[at:]
