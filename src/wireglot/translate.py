@@ -230,7 +230,8 @@ class StreamTranslator:
     @property
     def losses(self) -> list[Loss]:
         """So far, at their places in the answer that the stream comes to."""
-        return list(answer_located(self._places, self._writer.losses))
+        told = self._watch.losses if self._watch is not None else []
+        return list(answer_located(self._places, told + self._writer.losses))
 
     def feed(self, data: bytes) -> bytes:
         if self._closed:

@@ -9,7 +9,7 @@ from wireglot.ir.leaked_calls import read_calls
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request, Tool
 from wireglot.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start, check, fold
-from wireglot.ir.verdict import NoAnswer, Watch, accept
+from wireglot.ir.verdict import RECOVERED, NoAnswer, Watch, accept
 
 ASKED = Request("m", (Message("user", (Text("weather?"),)),), (Tool("weather"),))
 PARIS = '{"city": "Paris"}'
@@ -47,6 +47,7 @@ def streamed(text: str, size: int, request: Request | None = ASKED) -> list[Even
     watch = Watch(request, leaves_out=True)
     passed = [each for event in events for each in watch.pass_on([event])]
     list(check(passed))
+    assert watch.losses in ([], [RECOVERED])
     at_once = Watch(request, leaves_out=True).pass_on(events)
     if type(passed[-1]) is not Failure:
         assert fold(at_once) == fold(passed)
@@ -58,6 +59,8 @@ def test_leaked_calls_are_calls() -> None:
     found = whole(Text("Let me see. " + KIMI))
     assert found.content == (Text("Let me see. "), *CALLS)
     assert found.stop.reason == "tool_calls"
+    leaked = Response("r", "m", (Text(KIMI),), Stop("end", "stop", "x"))
+    assert accept(leaked, ASKED).losses == (RECOVERED,)
     assert whole(Reasoning("hm" + KIMI)).content == (Reasoning("hm"), *CALLS)
 
 

@@ -127,7 +127,7 @@ class LeakFilter:
     """The same of a stream: text from a mark on waits for the end of its part. While `active` it must be told
     every event; otherwise only texts with a `<` in them, and by `note` where parts begin."""
 
-    __slots__ = ("_broken", "_held", "_leaked", "_places", "_recovered", "_spoken", "_started", "active")
+    __slots__ = ("_broken", "_held", "_leaked", "_places", "_spoken", "_started", "active", "recovered")
 
     def __init__(self) -> None:
         self._started = 0
@@ -135,7 +135,7 @@ class LeakFilter:
         self._held: dict[int, str] = {}  # ends of texts that may be the beginning of a mark
         self._leaked: dict[int, list[str]] = {}
         self._places: dict[int, int] = {}  # where parts stand, once calls were put between them
-        self._recovered = False
+        self.recovered = False
         self._broken = False
         self.active = False
 
@@ -156,11 +156,11 @@ class LeakFilter:
                     passed.append(self._placed(event))
                 case PartEnd():
                     self._end(event, passed)
-                case Finish() if self._recovered or self._broken:
+                case Finish() if self.recovered or self._broken:
                     passed.append(msgspec.structs.replace(event, stop=_stop(event.stop, broken=self._broken)))
                 case _:
                     passed.append(event)
-        self.active = bool(self._held or self._leaked or self._recovered or self._broken)
+        self.active = bool(self._held or self._leaked or self.recovered or self._broken)
         return passed
 
     def _placed(self, event: Delta | PartStart | PartEnd) -> Event:
@@ -201,7 +201,7 @@ class LeakFilter:
         if calls is None:
             self._broken = True
             return
-        self._recovered = True
+        self.recovered = True
         for call in calls:
             passed += (
                 PartStart(self._started, msgspec.structs.replace(call, arguments="")),

@@ -44,6 +44,10 @@ INTERRUPTIONS: Final = (CUT_BY_LIMIT, CUT_BY_FILTER)
 EMPTY: Final = ApiError("server", "the model ended its answer without one", status=502, code=_EMPTY)
 _LEFT_OUT: Final = "the answer reached its token limit inside the call"
 
+RECOVERED: Final = Loss(
+    "$.content", "tool_call.arguments", "approximated", "the server left its calls in the text: told as calls"
+)
+
 _look_over = msgspec.json.Decoder(msgspec.Raw).decode
 
 
@@ -85,7 +89,10 @@ def accept(response: Response, request: Request | None, *, may_be_empty: bool = 
 
     `request`: what was asked, where it is known. Without it an empty answer may be all there was to say.
     """
-    response = recovered(response, request)
+    losses: list[Loss] = []
+    came, response = response, recovered(response, request)
+    if response is not came:
+        losses.append(RECOVERED)
     stop = response.stop
     if stop.reason == "malformed_call":
         raise NoAnswer(malformed(stop), response.usage)
@@ -96,7 +103,6 @@ def accept(response: Response, request: Request | None, *, may_be_empty: bool = 
         cut.append(len(content) - 1)
     if cut and not interrupted:
         raise NoAnswer(CUT, response.usage)
-    losses: list[Loss] = []
     if cut:
         response = _without(response, cut)
         losses += [Loss(f"$.content[{index}]", "tool_call.arguments", "dropped", _LEFT_OUT) for index in cut]
@@ -107,7 +113,8 @@ def accept(response: Response, request: Request | None, *, may_be_empty: bool = 
             with_whole_calls(other, f"$.others[{number}]", losses)
             for number, other in enumerate(response.others)
         )
-        response = msgspec.structs.replace(response, others=others)
+        if others != response.others:
+            response = msgspec.structs.replace(response, others=others)
     return Accepted(response, tuple(losses))
 
 
@@ -191,13 +198,16 @@ class Watch:
     """
 
     __slots__ = (
-        "_arguments", "_held", "_leaks", "_leaves_out", "_request", "_said", "_thoughts", "usage", "verdict",
+        "_arguments", "_held", "_leaks", "_leaves_out", "_request", "_said", "_thoughts",
+        "losses", "usage", "verdict",
     )  # fmt: skip
 
     def __init__(
         self, request: Request | None, *, leaves_out: bool = False, may_be_empty: bool = False
     ) -> None:
         self.usage: Usage | None = None
+        self.losses: list[Loss] = []
+        """What is told otherwise than it came, beside what a writer cannot say."""
         self.verdict: ApiError | None = None
         """Why what came is no answer."""
         self._request = request
@@ -304,6 +314,8 @@ class Watch:
 
     def _last(self, finish: Finish) -> list[Event]:
         stop, request = finish.stop, self._request
+        if self._leaks is not None and self._leaks.recovered:
+            self.losses.append(RECOVERED)
         interrupted = _is_interrupted(stop, self.usage, request)
         if not interrupted and stop.raw:
             released: list[Event] = []

@@ -163,9 +163,10 @@ class Translation:
             usage, source = self._estimate, "estimated"
             record.lost([ESTIMATED])
         record.used(usage, source)
-        if self.writer.losses:
+        losses = self._watch.losses + self.writer.losses
+        if losses:
             places = dialect(self._exchange.job.dialect).places
-            record.lost(answer_located(places, self.writer.losses))
+            record.lost(answer_located(places, losses))
         if type(last) is Finish:
             record.stopped(last.stop.reason)
         elif type(last) is Failure:
