@@ -169,3 +169,45 @@ def test_an_unknown_policy_is_told(stage: Stage) -> None:
     status, _, answer = stage.post("/v1/chat/completions", sent_as("strict"), x_wireglot_loss_policy="as is")
     assert status == 400
     assert b"as-is" in answer
+
+
+SPOILED = (
+    b'event: message_start\ndata: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant",'
+    b'"model":"kimi-k3-0911","content":[],"stop_reason":null,"usage":{"input_tokens":1,"output_tokens":1}}}\n\n',
+    b'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use",'
+    b'"id":"t:0","name":"f","input":{"a":1}}}\n\n',
+    b'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n',
+    b'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"tool_use"},'
+    b'"usage":{"output_tokens":2}}\n\n',
+    b'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+)
+
+
+def test_an_answer_comes_back_as_it_is_too() -> None:
+    """[K9] What Kimi says wrongly is seen as it said it: no call is mended, no name of a model changed, and
+    an answer of leaked tokens is one."""
+    leaked = {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "kimi-k3",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "<|tool_calls_section_begin|>"},
+                "finish_reason": "stop",
+            }
+        ],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    }
+    events = (("content-type", "text/event-stream"),)
+    with ScriptedUpstream() as upstream, LiveGateway(CONFIG.format(url=upstream.url)) as gateway:
+        stage = Stage(gateway, upstream)
+        upstream.next(Behaviour(body=encode(leaked), headers=(("content-type", "application/json"),)))
+        _, _, answer = stage.post("/v1/chat/completions", sent_as("strict"), x_wireglot_loss_policy="as-is")
+        assert answer == encode(leaked)
+        upstream.next(Behaviour(pieces=SPOILED, headers=events))
+        body = encode({"model": "kimi-k3", "max_tokens": 9, "stream": True, "messages": [ASKED]})
+        _, _, answer = stage.post("/v1/messages", body, x_wireglot_loss_policy="as-is")
+        assert answer == b"".join(SPOILED)
+        assert len(upstream.requests) == 2

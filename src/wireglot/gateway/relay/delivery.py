@@ -76,7 +76,7 @@ class Delivery:
             if keeps:
                 await self._keep_raw(exchange, target, prepared, body)
             named = exchange.job.surface.client.asked_model
-            if named is not None:
+            if named is not None and not prepared.as_is:
                 body = named.in_answer(body, exchange.job.model)
             self._send_whole(exchange, body)
             return

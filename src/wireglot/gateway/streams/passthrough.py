@@ -215,7 +215,7 @@ class Passthrough:
         self._opening = None
         held, self._buffer = bytes(self._buffer), bytearray()
         job = self._exchange.job
-        if job.surface.client.asked_model is not None:
+        if job.surface.client.asked_model is not None and not self._prepared.as_is:
             held = job.surface.client.asked_model.in_opening(held, job.model)
         self._take(held)
 
