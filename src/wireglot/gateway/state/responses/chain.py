@@ -116,7 +116,8 @@ class Chain:
     def _own(self, exchange: Exchange, document: dict[str, Any]) -> Request:
         """The request without its history. It has been read already, unless there was something to put in."""
         job, request = exchange.job, exchange.request()
-        if document.get("input") is not exchange.document().get("input"):
+        items = document.get("input")
+        if items and items is not exchange.document().get("input"):
             request = told(lambda: dialect(job.dialect).parse_request(document, job.context))
         return stored_of(job).without_state(request)
 
