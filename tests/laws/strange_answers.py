@@ -93,6 +93,16 @@ def chat_call(arguments: str) -> dict[str, Any]:
     return {"tool_calls": [call]}
 
 
+_NO_CHOICE: Final = {"id": "chatcmpl-1", "created": 1, "model": "m1", "choices": []}
+_SPENT: Final = {"usage": {"prompt_tokens": 7, "completion_tokens": 0, "total_tokens": 7}}
+NO_CHOICE: Final = Strange(
+    "no choice",
+    "failed",
+    encode({**_NO_CHOICE, **_SPENT, "object": "chat.completion"}),
+    (*sse({**_NO_CHOICE, **_SPENT, "object": "chat.completion.chunk"}), b"data: [DONE]\n\n"),
+)
+
+
 # --- Messages
 
 _MESSAGE_ENDS: Final = {"end": "end_turn", "length": "max_tokens", "refused": "refusal", "calls": "tool_use"}
@@ -251,6 +261,7 @@ STRANGE: Final[dict[str, tuple[Strange, ...]]] = {
         chat("call that says stop", "answer", "end", chat_call(ARGUMENTS)),
         chat("nothing at all", "failed", "end", {}),
         chat("nothing, and no reason", "failed", None, {}),
+        NO_CHOICE,
         chat("calls without a call", "failed", "calls", {}),
         chat("nothing at the limit", "answer", "length", {}),
         chat("nothing, refused", "answer", "refused", {}),

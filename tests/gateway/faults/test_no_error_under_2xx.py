@@ -46,8 +46,9 @@ def stage() -> Iterator[Stage]:
             provider("google", first, "gemini", PATIENT)
             + provider("chat", first, "openai-chat", PATIENT)
             + provider("vendor", first, "openai-chat", PATIENT + "home = true\n")
+            + provider("flow", first, "openai-chat", PATIENT + 'streams = "only"\n')
             + provider("spare", second, "openai-chat", PATIENT)
-            + '[models]\nalone = "google/m1"\nempty = "chat/m1"\nown = "vendor/m1"\n'
+            + '[models]\nalone = "google/m1"\nempty = "chat/m1"\nown = "vendor/m1"\nflowing = "flow/m1"\n'
             + 'chained = ["google/m1", "spare/m1"]\n'
             + "[limits]\nping = 0.2\n"
         )
@@ -128,6 +129,19 @@ def test_an_empty_answer_to_a_user_is_none(stage: Stage, client: Client, stream:
     answered = ask(gateway, client, "empty", stream=stream)
     assert answered.status == 502
     assert "without one" in told(client, answered).message
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_stream_that_is_collected_is_judged_as_the_whole_answer_it_becomes(
+    stage: Stage, client: Client
+) -> None:
+    """[X6] Of a provider that only streams."""
+    gateway, upstream, _ = stage
+    upstream.next(*streamed(EMPTY, GOOD["openai-chat"]))
+    answered = ask(gateway, client, "flowing")
+    assert answered.status == 200
+    assert b"Hello there" in answered.body
+    assert len(upstream.requests) == 2
 
 
 TOOL_TURNS: list[dict[str, Any]] = [
