@@ -31,9 +31,10 @@ MODELS = {
 
 def _provider(name: str) -> Provider:
     provider = catalogued(name, f"key-of-{name}")
-    if name != "openai":
+    spoken = {"openai": "openai-responses", "kimi": "openai-chat"}.get(name)
+    if spoken is None:
         return provider
-    spec = msgspec.structs.replace(provider.spec, dialects=("openai-responses",))
+    spec = msgspec.structs.replace(provider.spec, dialects=(spoken,))
     return msgspec.structs.replace(provider, spec=spec)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -71,7 +71,7 @@ def read_history(messages: Sequence[Message]) -> History:
             content = message.content
             if end > index + 1:
                 content = tuple(part for each in messages[index:end] for part in each.content)
-            shown, said = visible(content), without_ids(content)
+            shown, said = _outlined(content)
             turns.append(Turn(index, end, content, shown=shown, said=said, prefix=chain.digest()))
             chain.update(b"a")
             chain.update(said)
@@ -83,23 +83,27 @@ def read_history(messages: Sequence[Message]) -> History:
 
 def visible(content: Iterable[Part]) -> bytes:
     """What any client shows of an answer, the same for all that show the same."""
-    return _outline(content, call_key)
+    return _outlined(content)[0]
 
 
 def without_ids(content: Iterable[Part]) -> bytes:
-    return _outline(content, _call_content)
+    return _outlined(content)[1]
 
 
-def _outline(content: Iterable[Part], key: Callable[[ToolCall], tuple[str, ...]]) -> bytes:
+def _outlined(content: Iterable[Part]) -> tuple[bytes, bytes]:
+    """With the ids of its calls, and without."""
     texts: list[str] = []
     refusals: list[str] = []
     calls: list[tuple[str, ...]] = []
+    ids: list[str] = []
     for part in content:
         if type(part) is Text:
             (refusals if part.refusal else texts).append(part.text)
         elif type(part) is ToolCall:
-            calls.append(key(part))
-    return encode(["".join(texts).strip(), "".join(refusals).strip(), calls])
+            calls.append(_call_content(part))
+            ids.append(_told_id(part))
+    said = encode(["".join(texts).strip(), "".join(refusals).strip(), calls])
+    return (said + encode(ids) if ids else said), said
 
 
 def call_key(call: ToolCall) -> tuple[str, ...]:
