@@ -19,6 +19,8 @@ on and knows them (the model's vendor before resellers).
 _NOTES = """\
 **home**: the dialect's own vendor; requests in it
 [go there as they are](../gateway.md#passed-through-or-translated).
+**read**, **named**: where its limits come from, and of which date: read for them, or the place where the
+provider documents such things.
 **counts**: dialects in which it counts tokens itself; for others
 [the gateway estimates](../gateway.md#counting-tokens).
 """
@@ -50,6 +52,7 @@ def _section(spec: ProviderSpec) -> Iterator[str]:
     if spec.streams != "both":
         yield f"- streams: {spec.streams}"
     yield from _gone(spec)
+    yield from _sources(spec)
     listed = [_row(entry) for entry in spec.models if entry.is_name and not entry.retired]
     if listed:
         heads = ("model", "title", "context", "output", "dialects")
@@ -57,6 +60,12 @@ def _section(spec: ProviderSpec) -> Iterator[str]:
     else:
         yield "- no models are known by name: ask for them as `" + spec.name + "/MODEL`"
     yield ""
+
+
+def _sources(spec: ProviderSpec) -> Iterator[str]:
+    for source in spec.sources:
+        limits = ", ".join(f"`{limit}`" for limit in source.limits)
+        yield f"- {source.status} {source.date}: <{source.url}> ({limits})"
 
 
 def _bases(spec: ProviderSpec) -> str:
