@@ -10,9 +10,11 @@ PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) \
 	$(BIN)/python -m pip install -q --disable-pip-version-check --root-user-action=ignore
 # Worker processes of pytest; two is what a small CI machine has.
 JOBS ?= 2
+# Recorded traffic: gzipped JSON lines, one exchange each.
+CORPUS ?= ../shared/corpus/dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test full newest pins servers test-fleet lint format types contracts docs docs-check bench bench-core soak lab mutants rolling clients clean
+.PHONY: help setup demo test full newest pins servers test-fleet lint format types contracts docs docs-check bench bench-core soak corpus lab mutants rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -102,6 +104,10 @@ bench-core: $(VENV)/.dev ## Measure translation against a plain msgspec round tr
 
 soak: $(VENV)/.dev ## Look for leaks under mixed traffic (ARGS="--minutes 60")
 	$(BIN)/python -m tools.bench.soak $(ARGS)
+
+# Recordings are no part of the project: figures come where there are some.
+corpus: $(VENV)/.dev ## Measure recorded traffic in all directions (CORPUS=folder, ARGS="--limit 150")
+	$(BIN)/python -m tools.fidelity.corpus $(CORPUS) $(ARGS)
 
 lab: $(VENV)/.dev ## Kill a loaded gateway 200 times, and look for values of one caller in another's answers
 	$(BIN)/python -m tools.lab.kill $(ARGS)

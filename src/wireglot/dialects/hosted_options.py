@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from wireglot.dialects.unknown_fields import is_hollow
 from wireglot.ir.content import Foreign
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import HostedTool
@@ -31,7 +30,7 @@ def hosted_tool(
         native,
         options={name: value for name, value in options.items() if value},
         untold=tuple(
-            sorted(key for key, value in given.items() if key not in known and not is_hollow(value))
+            sorted(key for key, value in given.items() if key not in known and value not in (None, [], {}))
         ),
     )
 

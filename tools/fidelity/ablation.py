@@ -1,0 +1,304 @@
+"""Field ablation: what nobody would miss was ignored in silence.
+
+A field of a request, an answer or a stream is taken away, and the document is translated again. If neither
+the output nor the losses change, the field was neither carried nor declared. Exceptions are named in
+`IGNORED`, each with its reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from typing import Any, Literal, NamedTuple
+
+from tools.fidelity.ignored import IGNORED, OPAQUE, Ignored
+from wireglot.dialects.registry import DialectName, dialect, dialect_name
+from wireglot.dialects.unknown_fields import is_hollow
+from wireglot.ir.errors import WireglotError
+from wireglot.ir.loss import Loss
+from wireglot.testing.fixtures import Case
+from wireglot.translate import StreamTranslator, translate_request, translate_response
+from wireglot.wire.json import BadJson, decode, encode
+
+Kind = Literal["requests", "responses", "streams"]
+Place = tuple[str | int, ...]
+Outcome = tuple[object, tuple[Loss, ...]]
+Known = set[tuple[str, str, str, str]]
+"""Fields that are known to be told: what is looked at once for each kind of value need not be again."""
+
+_FAILED: Outcome = ("failed", ())
+_WHOLE = frozenset(
+    {"audio", "document", "file_reference", "foreign_part", "image", "tool_result.media", "video"}
+)
+"""Features of losses that speak of a part as a whole."""
+_NO_TOOL = ("hosted_tool", "dropped")
+_FRAME_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_SAME_OBJECT = {"item": "output[]", "part": "content[]", "response": "", "message": ""}
+"""Names under which a stream repeats objects of the whole answer: taken away there and here at once."""
+
+
+class Silent(NamedTuple):
+    """A field that was ignored in silence: of which case, toward whom, where, and what it said."""
+
+    case: str
+    target: DialectName
+    path: str
+    value: str
+
+
+def silent_fields(
+    case: Case, kind: Kind, target: DialectName, known: Known | None = None
+) -> Iterator[Silent]:
+    """Every field of the case that `target` neither gets nor is told to miss."""
+    if kind == "streams":
+        yield from _silent_in_stream(case, target, known)
+        return
+    if kind == "responses" and dialect(case.dialect).parse_error(case.body) is not None:
+        return
+    translate = _request if kind == "requests" else _response
+    whole = translate(case, case.body, target)
+    if whole is _FAILED:
+        return
+    seen: set[tuple[str, str, str, str]] = set()
+    declared: list[Place] = []
+    for place, value in _fields(case.body, answers=kind == "responses"):
+        path = spelled(place)
+        if any(place[: len(outer)] == outer for outer in declared):
+            continue
+        if isinstance(place[-1], int):
+            if _is_declared(whole, translate(case, _without(case.body, place), target)):
+                declared.append(place)
+            continue
+        key = (case.dialect, target, path, _kind_of(value))
+        if key in seen:
+            continue
+        ignored = is_ignored(case.dialect, kind, path, value)
+        if ignored is not None:
+            if ignored.inside:
+                declared.append(place)
+            continue
+        if known is not None and key in known:
+            continue
+        seen.add(key)
+        outcome = translate(case, _without(case.body, place), target)
+        if outcome == whole:
+            declared.append(place)  # what is inside is ignored with it
+            if translate(case, _without_any(case.body, path), target) == whole:  # else told once for all
+                yield Silent(case.id, target, path, _short(value))
+        elif outcome[0] == whole[0]:
+            declared.append(place)
+        elif known is not None:
+            known.add(key)
+
+
+def _is_declared(whole: Outcome, without: Outcome) -> bool:
+    """Whether an element was told to be missing: the output is the same, or a note stands in its place."""
+    if without[0] == whole[0]:
+        return True
+    if without is _FAILED:
+        return False
+    told, left = (Counter((loss.feature, loss.action) for loss in outcome[1]) for outcome in (whole, without))
+    return any(feature in _WHOLE or (feature, action) == _NO_TOOL for feature, action in told - left)
+
+
+def is_ignored(name: str, kind: Kind, path: str, value: Any) -> Ignored | None:
+    for entry in IGNORED:
+        if (
+            entry.dialect in ("*", name)
+            and (entry.kind == "*" or (entry.kind == "requests") == (kind == "requests"))
+            and (not entry.values or value in entry.values)
+            and any(fnmatchcase(path, pattern) for pattern in entry.paths)
+        ):
+            return entry
+    return None
+
+
+def spelled(place: Place) -> str:
+    """The path of a field, the same for every element of a list."""
+    out = ""
+    for step in place:
+        out += "[]" if isinstance(step, int) else f".{step}" if out else step
+    return out
+
+
+def _fields(value: Any, place: Place = (), *, answers: bool) -> Iterator[tuple[Place, Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            # A null says nothing. In answers neither does any other blank: servers print their whole schema.
+            if item is None or (answers and is_hollow(item)):
+                continue
+            yield (*place, key), item
+            if key not in OPAQUE:
+                yield from _fields(item, (*place, key), answers=answers)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            if isinstance(item, dict):
+                yield (*place, index), item
+            yield from _fields(item, (*place, index), answers=answers)
+
+
+def _without(value: Any, place: Place) -> Any:
+    step, *rest = place
+    if isinstance(step, int):
+        if not rest:
+            return [item for index, item in enumerate(value) if index != step]
+        return [_without(item, tuple(rest)) if index == step else item for index, item in enumerate(value)]
+    if not rest:
+        return {key: item for key, item in value.items() if key != step}
+    return {key: _without(item, tuple(rest)) if key == step else item for key, item in value.items()}
+
+
+def _without_any(value: Any, path: str, place: str = "") -> Any:
+    if isinstance(value, list):
+        return [_without_any(item, path, f"{place}[]") for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: _without_any(item, path, inner)
+        for key, item in value.items()
+        if (inner := f"{place}.{key}" if place else key) != path
+    }
+
+
+def _request(case: Case, body: Any, target: DialectName) -> Outcome:
+    return _outcome(lambda: translate_request(body, source=dialect_name(case.dialect), target=target))
+
+
+def _response(case: Case, body: Any, target: DialectName) -> Outcome:
+    return _outcome(lambda: translate_response(body, source=dialect_name(case.dialect), target=target))
+
+
+def _outcome(translate: Callable[[], Any]) -> Outcome:
+    try:
+        rendered = translate()
+    except WireglotError:
+        return _FAILED
+    return encode(rendered.value), rendered.losses
+
+
+# --- streams
+
+
+def _silent_in_stream(case: Case, target: DialectName, known: Known | None) -> Iterator[Silent]:
+    frames = _frames(case.data)
+    if frames is None:
+        return
+    whole = _streamed(case, frames, target)
+    if whole is _FAILED:
+        return
+    told = " ".join(loss.detail for loss in whole[1])
+    places: dict[tuple[str, str], tuple[str, Any]] = {}
+    for frame in frames:
+        if isinstance(frame, dict):
+            for place, value in _fields(frame, answers=True):
+                if not isinstance(place[-1], int) and not _is_within_told(frame, place, told):
+                    places.setdefault(_field_of_any(place), (spelled(place), value))
+    declared: list[str] = []
+    for field, (path, value) in places.items():
+        if path.startswith(tuple(declared)):
+            continue
+        ignored = is_ignored(case.dialect, "streams", path, value)
+        if ignored is not None:
+            if ignored.inside:
+                declared += (f"{path}.", f"{path}[")
+            continue
+        key = (case.dialect, target, ".".join(field), _kind_of(value))
+        if known is not None and key in known:
+            continue
+        outcome = _streamed(case, [_thinned(frame, field) for frame in frames], target)
+        if outcome == whole:
+            yield Silent(case.id, target, path, _short(value))
+        elif known is not None and outcome[0] != whole[0]:
+            known.add(key)
+        if outcome[0] == whole[0]:
+            declared += (f"{path}.", f"{path}[")
+
+
+def _is_within_told(frame: dict[str, Any], place: Place, told: str) -> bool:
+    """Whether the field belongs to a block or an event that was declared by its name."""
+    value: Any = frame
+    for step in place[:-1]:
+        kind = value.get("type") if isinstance(value, dict) else None
+        if (isinstance(kind, str) and kind in told) or (isinstance(step, str) and f"{step} of" in told):
+            return True
+        value = value[step]
+    kind = value.get("type") if isinstance(value, dict) else None
+    return isinstance(kind, str) and kind in told
+
+
+def _field_of_any(place: Place) -> tuple[str, str]:
+    parent = spelled(place[:-1]).rpartition(".")[2]
+    return _SAME_OBJECT.get(parent, parent), str(place[-1])
+
+
+def _thinned(frame: Any, field: tuple[str, str], place: Place = ()) -> Any:
+    if isinstance(frame, dict):
+        return {
+            key: item if key in OPAQUE else _thinned(item, field, (*place, key))
+            for key, item in frame.items()
+            if _field_of_any((*place, key)) != field
+        }
+    if isinstance(frame, list):
+        return [_thinned(item, field, (*place, index)) for index, item in enumerate(frame)]
+    return frame
+
+
+def _frames(data: bytes) -> list[Any] | None:
+    """The documents of a stream, other lines as they are; None where it is none that can be read."""
+    if data.lstrip()[:1] in b"[{":
+        try:
+            value = decode(data)
+        except BadJson:
+            return None
+        return value if isinstance(value, list) else None
+    frames: list[Any] = []
+    for frame in _FRAME_END.split(data):
+        lines = frame.splitlines()
+        text = b"\n".join(line[5:].strip() for line in lines if line.startswith(b"data:"))
+        try:
+            value = decode(text) if text else None
+        except BadJson:
+            value = None
+        frames.append(value if isinstance(value, dict) else frame)
+    return frames
+
+
+def _streamed(case: Case, frames: list[Any], target: DialectName) -> Outcome:
+    array = case.data.lstrip()[:1] == b"["
+    if array:
+        data = encode(frames)
+    else:
+        data = b"".join(
+            (frame if isinstance(frame, bytes) else _event_line(case, frame) + b"data: " + encode(frame))
+            + b"\n\n"
+            for frame in frames
+        )
+    try:
+        translator = StreamTranslator(
+            source=dialect_name(case.dialect), target=target, framing="json-array" if array else "sse"
+        )
+        out = translator.feed(data) + translator.close()
+    except WireglotError:
+        return _FAILED
+    return _FAILED if translator.failed else (out, tuple(translator.losses))
+
+
+def _event_line(case: Case, frame: dict[str, Any]) -> bytes:
+    named = frame.get("type") if case.dialect in ("anthropic", "openai-responses") else None
+    return f"event: {named}\n".encode() if isinstance(named, str) else b""
+
+
+def _kind_of(value: Any) -> str:
+    """Switches and words of a list are told apart by their value, everything else by its type."""
+    if value is None or isinstance(value, bool | dict | list) or value in (0, ""):
+        return repr(value) if not isinstance(value, dict | list) else type(value).__name__
+    if isinstance(value, str) and len(value) <= 24 and " " not in value:
+        return value
+    return type(value).__name__
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

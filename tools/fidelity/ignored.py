@@ -1,0 +1,163 @@
+"""What may be ignored in silence, by name, and why. Everything else is carried or declared."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Ignored(NamedTuple):
+    """Fields by their paths, in which `*` stands for anything; `values` narrows them to what they say."""
+
+    reason: str
+    paths: tuple[str, ...]
+    dialect: str = "*"
+    kind: str = "*"
+    """"answers": whole or streamed."""
+    values: tuple[object, ...] = ()
+    inside: bool = True
+    """Whether what stands in it is ignored with it."""
+
+
+OPAQUE: Final = frozenset(
+    {
+        "_meta", "args", "arguments", "input_schema", "parameters", "parametersJsonSchema",
+        "parameters_json_schema", "responseJsonSchema", "responseSchema", "response_json_schema",
+        "response_schema", "schema",
+    }
+)  # fmt: skip
+"""Fields whose inside is not the dialect's: schemas, which have laws of their own, and values of tools."""
+
+_NOTHING: Final[tuple[object, ...]] = (False, 0, "", [], {}, "{}")
+_BYPASSES: Final = (
+    "skip_thought_signature_validator",
+    "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=",
+    "Y29udGV4dF9lbmdpbmVlcmluZ19pc190aGVfd2F5X3RvX2dv",
+)
+
+IGNORED: Final[tuple[Ignored, ...]] = (
+    Ignored(
+        "the tag of an object that its other fields or its place make plain",
+        ("*type", "object", "response.object", "*.role", "role", "tools[].name",
+            "*prompt_cache_breakpoint.mode"),
+    ),
+    Ignored(
+        "addresses of the transport, which every dialect has in its own place",
+        ("model", "stream", "stream_options", "responseId", "id", "model_id", "model_version", "store"),
+    ),
+    Ignored(
+        "an id, a name or a number that says again to what something belongs",
+        (
+            "*[].id", "item_id", "item.id", "*tool_call_id", "*functionResponse.id",
+            "*functionResponse.name",
+            "*function_response.id", "*function_response.name", "messages[].name", "*[].index", "index",
+            "*output_index", "*annotation_index", "sequence_number", "*.audio.id",
+        ),
+    ),
+    Ignored(
+        "times, which not every dialect tells",
+        ("created", "createTime", "*completed_at", "*created_at", "*audio.expires_at"),
+        kind="answers",
+    ),
+    Ignored("padding, and prices on keep-alives", ("*obfuscation", "p", "cost"), kind="answers"),
+    Ignored(
+        "sums and parts of counts that are told themselves",
+        (
+            "*total_tokens", "usageMetadata.totalTokenCount", "*usage.cache_creation*",
+            "*prompt_cache_*_tokens",
+            "*text_tokens", "*TokensDetails", "*usage.prompt_tokens", "*usage.completion_tokens",
+            "*cached_tokens",
+            "choices[].usage",
+        ),
+        kind="answers",
+    ),
+    Ignored(
+        "nothing, spelled out where everybody takes it for granted",
+        ("*is_error", "*strict", "*description", "*disable_parallel_tool_use", "*annotations", "*arguments",
+         "include", "instructions", "*.thought", "stop", "messages[].content", "*logprobs", "*summary",
+         "parallel_tool_calls", "systemInstruction.parts.text"),
+        kind="requests", values=_NOTHING,
+    ),
+    Ignored(
+        "the default, spelled out",
+        ("n", "*candidateCount", "parallel_tool_calls", "temperature", "*external_web_access",
+            "*includeThoughts",
+         "*json_schema.strict"),
+        kind="requests", values=(1, 1.0, True),
+    ),
+    Ignored("the default, spelled out", ("*responseModalities",), values=(["TEXT"], ["text"])),
+    Ignored("the default, spelled out", ("*tools[].format",), values=({"type": "text"},)),
+    Ignored("the default, spelled out", ("*caller",), values=({"type": "direct"},)),
+    Ignored("the default, spelled out", ("*ttl", "tool_choice", "*summary"), values=("5m", "auto",
+        "detailed")),
+    Ignored("a name that somebody had to give", ("*json_schema.name", "*format.name"),
+        values=("response",)),
+    Ignored(
+        "the default, spelled out",
+        ("*trafficType", "*inference_geo", "*service_tier", "*serviceTier", "*billing", "*output_format"),
+        kind="answers", values=("ON_DEMAND", "not_available", "standard", "default", "png",
+            {"payer": "developer"}),
+    ),
+    Ignored("whether an item was whole, which its content shows", ("*[].status", "item.status")),
+    Ignored("says that the answer is JSON, as its schema does", ("*responseMimeType",
+        "*response_mime_type")),
+    Ignored(
+        "why an answer ended, where what was said tells the same",
+        ("*stop_reason", "*finish_reason", "*finishReason", "status", "response.status",
+            "*incomplete_details",
+         "*finishMessage"),
+        kind="answers",
+    ),
+    Ignored(
+        "the echo of a request in its answer, for who asked for it",
+        (
+            "*reasoning", "*text", "*tools", "*tool_choice", "*top_p", "*temperature", "*truncation",
+            "*parallel_tool_calls", "*max_output_tokens", "*instructions", "metadata", "*prompt*",
+            "*previous_response_id",
+            "*conversation", "*safety_identifier", "*max_tool_calls", "output_text", "*user",
+            "*background", "*store",
+            "response.metadata",
+        ),
+        dialect="openai-responses", kind="answers",
+    ),
+    Ignored(
+        "the same words again, for clients that read either",
+        (
+            "*.reasoning", "*.reasoning_content", "*.reasoning_details", "arguments", "input", "annotation",
+            "name", "item.arguments", "item.input", "item.summary", "refusal", "command", "command_index",
+            "content_block.input", "part.annotations",
+        ),
+    ),
+    Ignored(
+        "the same things again, of which each field is looked at",
+        ("choices[].delta", "delta", "part", "response.output", "item"),
+        inside=False,
+    ),
+    Ignored(
+        "the default, spelled out",
+        ("tool_choice.mode", "truncation", "background", "*input_audio.format", "*input_schema", "*.env"),
+        kind="requests",
+        values=("auto", "disabled", False, "wav", {"type": "object", "properties": {}}, {}),
+    ),
+    Ignored(
+        "told with the set of tools that it belongs to",
+        ("mcp_servers", "input[].tools[]*.defer_loading"),
+        kind="requests",
+    ),
+    Ignored("measurements of the cloud between us and the model", ("amazon-bedrock-*",), kind="answers"),
+    Ignored("no arguments, as everybody says them", ("*arguments",), values=("{}", "null")),
+    Ignored("always asked for", ("include",), values=(["reasoning.encrypted_content"],)),
+    Ignored("spelling of a token that is told", ("*.bytes", "*logprobs.content[].id",
+        "*top_logprobs[].id"), kind="answers"),
+    Ignored(
+        "what a server's own tool was given, told with its block",
+        ("delta.partial_json", "delta.content", "delta.encrypted_content", "delta.more",
+         "*annotations[].file*"),
+        kind="answers",
+    ),
+    Ignored("no signature but Google's word for none", ("*thoughtSignature",), values=_BYPASSES),
+    Ignored(
+        "one of several sides of a citation that are told as one loss",
+        ("*startIndex", "*start_index", "*end_index", "*segment.text"),
+        kind="answers",
+    ),
+)  # fmt: skip
