@@ -31,7 +31,7 @@ Measured, not promised; in its own dialect every field is kept.
 | cell | meaning |
 |---|---|
 | mapped | the other side gets it |
-| bent | the other side gets something near, and a loss says so |
+| bent | the other side gets something near, and a loss says so, of it or of what it stands in |
 | declared | the other side has no place for it, and a loss says so, of it or of what it stands in |
 | refused | the caller gets an error that names it |
 | no effect | it changes nothing and has a reason, below |

@@ -7,12 +7,13 @@ import itertools
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from tools.sdk_fields.samples import embed, minimal, sample
+from tools.sdk_fields.samples import embed, minimal, sample, samples
 from tools.sdk_fields.shapes import Place, fields_of, places, required_of
 from tools.sdk_fields.stages import Document, Endpoint
 from wireglot.dialects.base import Rendered
 from wireglot.dialects.registry import DialectName, dialect_name
 from wireglot.ir.errors import WireglotError
+from wireglot.ir.loss import Action
 from wireglot.translate import translate_request, translate_response
 
 Verdict = Literal["mapped", "bent", "declared", "refused", "silent"]
@@ -54,25 +55,32 @@ def rows(endpoint: Endpoint) -> tuple[Row, ...]:
 def _rows(endpoint: Endpoint) -> Iterator[Row]:
     targets = [name for name in MAIN if name != endpoint.dialect]
     for structure, place in places(endpoint.root, endpoint.echoes).items():
-        around = {
-            target: [_outcome(endpoint, dialect_name(target), body) for body in _ladder(endpoint, place)]
-            for target in targets
-        }
+        ladder = _ladder(endpoint, place)
+        around = {target: [_outcome(endpoint, target, body) for body in ladder] for target in targets}
         for field, hint in fields_of(structure).items():
             if _names_the_kind(field, hint) or (not place and field in endpoint.echoes):
                 continue
-            present, absent = _pair(endpoint, structure, place, field)
-            if present == absent or _is_hollow(present, absent):
+            pairs = [
+                (present, absent)
+                for present, absent in _pairs(endpoint, structure, place, field)
+                if not _is_hollow(present, absent)
+            ]
+            if not pairs:
                 continue  # its own fields are asked for below
-            verdicts = {
-                target: _verdict(
-                    _outcome(endpoint, dialect_name(target), present),
-                    _outcome(endpoint, dialect_name(target), absent),
-                    around[target],
-                )
-                for target in targets
-            }
+            verdicts = {target: _judged(endpoint, target, pairs, around[target]) for target in targets}
             yield Row(structure.__name__, field, spelled(place), verdicts)
+
+
+def _judged(
+    endpoint: Endpoint, target: str, pairs: list[tuple[Document, Document]], ladder: list[Outcome]
+) -> Verdict:
+    """The first value that has an effect tells: another may be what holds anyway."""
+    verdict: Verdict = "silent"
+    for present, absent in pairs:
+        verdict = _verdict(_outcome(endpoint, target, present), _outcome(endpoint, target, absent), ladder)
+        if verdict not in ("silent", "refused"):
+            break
+    return verdict
 
 
 def _ladder(endpoint: Endpoint, place: Place) -> list[Document]:
@@ -110,17 +118,23 @@ def spelled(place: Place) -> str:
     return "$" + "".join(f".{step.field}" + "[]" * step.listed for step in place)
 
 
-def _pair(endpoint: Endpoint, structure: type, place: Place, field: str) -> tuple[Document, Document]:
-    """The same request with the field and without it, or, where it is demanded, with two values of it."""
+def _pairs(
+    endpoint: Endpoint, structure: type, place: Place, field: str
+) -> Iterator[tuple[Document, Document]]:
+    """The same document with the field and without it, or, where it is demanded, with two values of it."""
     hint = fields_of(structure)[field]
     companion = endpoint.companions.get(f"{structure.__name__}.{field}", {})
     base = {**_base(endpoint, structure), **companion}
-    present = {**base, field: sample(hint, field)}
     if field in required_of(structure):
-        absent = {**base, field: sample(hint, field, other=True)}
-    else:
-        absent = {name: value for name, value in base.items() if name != field}
-    return _request(endpoint, place, present), _request(endpoint, place, absent)
+        values = [sample(hint, field), sample(hint, field, other=True)]
+        yield (
+            _request(endpoint, place, {**base, field: values[0]}),
+            _request(endpoint, place, {**base, field: values[1]}),
+        )
+        return
+    absent = {name: value for name, value in base.items() if name != field}
+    for value in samples(hint, field):
+        yield _request(endpoint, place, {**base, field: value}), _request(endpoint, place, absent)
 
 
 def _request(endpoint: Endpoint, place: Place, leaf: Document) -> Document:
@@ -157,9 +171,11 @@ def _verdict(there: Outcome, gone: Outcome, ladder: list[Outcome]) -> Verdict:
     told = set(there.losses) - set(gone.losses)
     if there.value != gone.value:
         return "bent" if told else "mapped"
-    return "declared" if told or any(_was_told(there, without) for without in ladder) else "silent"
+    if told or any(_was_told(there, without, "dropped") for without in ladder):
+        return "declared"
+    return "bent" if any(_was_told(there, without, "approximated") for without in ladder) else "silent"
 
 
-def _was_told(there: Outcome, without: Outcome) -> bool:
-    """Whether a structure around the field is told as lost, and the field with it."""
-    return any(loss.action == "dropped" for loss in set(there.losses) - set(without.losses))
+def _was_told(there: Outcome, without: Outcome, action: Action) -> bool:
+    """Whether a structure around the field is told as lost or bent, and the field with it."""
+    return any(loss.action == action for loss in set(there.losses) - set(without.losses))

@@ -21,6 +21,8 @@ from tools.sdk_fields.shapes import (
 )
 
 _PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+_OPTIONS = 6
+"""Values of one field that are tried before it is called without effect."""
 _TEXTS: dict[str, str] = {
     "arguments": '{"a": 1}',
     "data": _PIXEL,
@@ -59,6 +61,23 @@ def sample(hint: Any, field: str = "", other: bool = False) -> Any:
     if inspect.isclass(hint):
         return _plain(hint, field, other)
     return {"a": 2 if other else 1}
+
+
+def samples(hint: Any, field: str) -> list[Any]:
+    """Values of a type that may mean different things: the first may be what holds anyway."""
+    hint = bare(hint)
+    if is_union(hint):
+        options = [option for option in map(bare, get_args(hint)) if option is not type(None)]
+        return [value for option in options[:_OPTIONS] for value in samples(option, field)]
+    if get_origin(hint) is typing.Literal:
+        return list(get_args(hint))[:_OPTIONS]
+    if inspect.isclass(hint) and issubclass(hint, enum.Enum):
+        return [each.value for each in hint if "UNSPECIFIED" not in str(each.value)][:_OPTIONS]
+    if is_list(hint):
+        return [[value] for value in samples(get_args(hint)[0], field)]
+    if hint is bool:
+        return [True, False]
+    return [sample(hint, field)]
 
 
 def _plain(kind: type, field: str, other: bool) -> Any:

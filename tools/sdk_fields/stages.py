@@ -102,6 +102,8 @@ def chat_stage(body: Document) -> Document:
             body["messages"] = [message, _ASK]
     if "tool_choice" in body and "tools" not in body:
         body["tools"] = [{"type": "function", "function": {"name": "look", "parameters": _SCHEMA}}]
+    if "function_call" in body and "functions" not in body:
+        body["functions"] = [{"name": "look", "parameters": _SCHEMA}]
     return body
 
 
@@ -241,6 +243,16 @@ _GEMINI_PARTS: dict[str, Document] = {
     "FileData": {"mimeType": "image/png", "fileUri": "https://example.org/a.png"},
     "Schema": {"type": "OBJECT"},
 }
+_GROUNDED: dict[str, Document] = {
+    "GroundingChunk": {"web": {"uri": "https://example.org", "title": "text"}},
+    "GroundingChunkWeb": {"uri": "https://example.org", "title": "text"},
+    "GroundingSupport": {"segment": {"endIndex": 4, "text": "said"}, "groundingChunkIndices": [0]},
+    "Segment": {"endIndex": 4, "text": "said"},
+    "GroundingMetadata.groundingSupports": {"groundingChunks": [{"web": {"uri": "https://example.org"}}]},
+    "GroundingMetadata.groundingChunks": {
+        "groundingSupports": [{"segment": {"endIndex": 4, "text": "said"}, "groundingChunkIndices": [0]}]
+    },
+}
 
 _ECHOES = frozenset(
     {
@@ -294,6 +306,11 @@ ENDPOINTS = (
         {**_GEMINI_PARTS, "Content": {"role": "user", "parts": [{"text": "text"}]}},
     ),
     Endpoint(
-        "gemini", "answer", "google-genai", google.GenerateContentResponse, gemini_answer, _GEMINI_PARTS
+        "gemini",
+        "answer",
+        "google-genai",
+        google.GenerateContentResponse,
+        gemini_answer,
+        {**_GEMINI_PARTS, **_GROUNDED},
     ),
 )
