@@ -1,16 +1,25 @@
-"""Every field of the vendors' SDKs has been judged: mapped, declared, refused."""
+"""Every field of the vendors' SDKs is mapped, declared or refused; what is new in an SDK is judged by somebody."""
 
 from pathlib import Path
 
 import pytest
 
-from tools.sdk_fields.page import judged
+from tools.sdk_fields.page import allowed, judged, silent
 from tools.sdk_fields.probe import rows
 from tools.sdk_fields.stages import ENDPOINTS, Endpoint
 
 FIELDS = Path(__file__).parents[1] / "docs" / "reference" / "fields"
 
 endpoints = pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: f"{each.dialect}-{each.kind}")
+
+
+@endpoints
+def test_no_field_of_an_sdk_goes_nowhere_without_a_word(endpoint: Endpoint):
+    """[D] [X11] Fields without effect are few, and each has its reason."""
+    found = set(silent(endpoint, rows(endpoint)))
+    named = {name for name in allowed() if name.startswith(f"{endpoint.name} ")}
+    assert sorted(found - named) == []
+    assert sorted(named - found) == [], "a reason for a field that has an effect now"
 
 
 @endpoints

@@ -17,7 +17,7 @@ from wireglot.ir.loss import Action
 from wireglot.translate import translate_request, translate_response
 
 Verdict = Literal["mapped", "bent", "declared", "refused", "silent"]
-MAIN = ("anthropic", "openai-chat", "openai-responses", "gemini")
+MAIN: tuple[DialectName, ...] = ("anthropic", "openai-chat", "openai-responses", "gemini")
 _VENDORS = {
     "anthropic": "anthropic",
     "openai-chat": "openai",
@@ -35,7 +35,7 @@ class Row(NamedTuple):
     structure: str
     field: str
     place: str
-    verdicts: dict[str, Verdict]
+    verdicts: dict[DialectName, Verdict]
     """By target."""
 
 
@@ -72,7 +72,7 @@ def _rows(endpoint: Endpoint) -> Iterator[Row]:
 
 
 def _judged(
-    endpoint: Endpoint, target: str, pairs: list[tuple[Document, Document]], ladder: list[Outcome]
+    endpoint: Endpoint, target: DialectName, pairs: list[tuple[Document, Document]], ladder: list[Outcome]
 ) -> Verdict:
     """The first value that has an effect tells: another may be what holds anyway."""
     verdict: Verdict = "silent"

@@ -100,7 +100,7 @@ def chat_stage(body: Document) -> Document:
             pass
         case _:
             body["messages"] = [message, _ASK]
-    if "tool_choice" in body and "tools" not in body:
+    if {"tool_choice", "parallel_tool_calls"} & body.keys() and "tools" not in body:
         body["tools"] = [{"type": "function", "function": {"name": "look", "parameters": _SCHEMA}}]
     if "function_call" in body and "functions" not in body:
         body["functions"] = [{"name": "look", "parameters": _SCHEMA}]
@@ -120,7 +120,7 @@ def responses_stage(body: Document) -> Document:
             body["input"] = [_ASK, item, answer]
         else:
             body["input"] = [_ASK, item, _ASK]
-    if "tool_choice" in body and "tools" not in body:
+    if {"tool_choice", "parallel_tool_calls"} & body.keys() and "tools" not in body:
         body["tools"] = [{"type": "function", "name": "look", "parameters": _SCHEMA, "strict": False}]
     return body
 
@@ -214,7 +214,8 @@ def responses_answer(answer: Document) -> Document:
         "status": "completed",
         "content": [said],
     }
-    return {**answer, "status": "completed", "output": [message, *(answer.get("output") or [])]}
+    status = "incomplete" if answer.get("incomplete_details") else "completed"
+    return {**answer, "status": status, "output": [message, *(answer.get("output") or [])]}
 
 
 def gemini_answer(answer: Document) -> Document:
