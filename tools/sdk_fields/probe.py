@@ -93,7 +93,8 @@ def _without(endpoint: Endpoint, place: Place) -> Document:
 
 
 def _base(endpoint: Endpoint, structure: type) -> Document:
-    return {**endpoint.companions.get(structure.__name__, {}), **minimal(structure)}
+    own = minimal(structure, root=structure is endpoint.root)
+    return {**own, **endpoint.companions.get(structure.__name__, {})}
 
 
 def _names_the_kind(field: str, hint: Any) -> bool:
@@ -126,21 +127,24 @@ def _pairs(
     companion = endpoint.companions.get(f"{structure.__name__}.{field}", {})
     base = {**_base(endpoint, structure), **companion}
     if field in required_of(structure):
-        values = [sample(hint, field), sample(hint, field, other=True)]
-        yield (
-            _request(endpoint, place, {**base, field: values[0]}),
-            _request(endpoint, place, {**base, field: values[1]}),
-        )
+        own = [base[field]] if base.get(field) else []
+        first, *others = [*own, *samples(hint, field), sample(hint, field, other=True)]
+        for other in others:
+            yield (
+                _request(endpoint, place, {**base, field: first}),
+                _request(endpoint, place, {**base, field: other}),
+            )
         return
     absent = {name: value for name, value in base.items() if name != field}
-    for value in samples(hint, field):
+    own = [base[field]] if field in base else []
+    for value in [*own, *samples(hint, field)]:
         yield _request(endpoint, place, {**base, field: value}), _request(endpoint, place, absent)
 
 
 def _request(endpoint: Endpoint, place: Place, leaf: Document) -> Document:
     if not place:
-        return endpoint.stage(copy.deepcopy({**minimal(endpoint.root), **leaf}))
-    root = minimal(endpoint.root)
+        return endpoint.stage(copy.deepcopy({**minimal(endpoint.root, root=True), **leaf}))
+    root = minimal(endpoint.root, root=True)
     inner = [
         {**_base(endpoint, step.into), **endpoint.companions.get(f"{step.into.__name__}.{after.field}", {})}
         for step, after in itertools.pairwise(place)
@@ -171,7 +175,9 @@ def _verdict(there: Outcome, gone: Outcome, ladder: list[Outcome]) -> Verdict:
     told = set(there.losses) - set(gone.losses)
     if there.value != gone.value:
         return "bent" if told else "mapped"
-    if told or any(_was_told(there, without, "dropped") for without in ladder):
+    if set(there.losses) != set(gone.losses) or any(
+        _was_told(there, without, "dropped") for without in ladder
+    ):
         return "declared"
     return "bent" if any(_was_told(there, without, "approximated") for without in ladder) else "silent"
 

@@ -18,6 +18,7 @@ from tools.sdk_fields.shapes import (
     is_structure,
     is_union,
     required_of,
+    structures_in,
 )
 
 _PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -100,14 +101,20 @@ def _plain(kind: type, field: str, other: bool) -> Any:
     return {"a": 2 if other else 1}
 
 
-def minimal(structure: type, without: str | None = None) -> dict[str, Any]:
-    """Only what the type demands."""
+def minimal(structure: type, root: bool = False) -> dict[str, Any]:
+    """Only what the type demands. Lists of structures are empty, but for those of the root."""
     hints = fields_of(structure)
+    required = required_of(structure)
     return {
-        name: sample(hints[name], name)
-        for name in hints
-        if name in required_of(structure) and name != without
+        name: [] if not root and _holds_structures(hint) else sample(hint, name)
+        for name, hint in hints.items()
+        if name in required
     }
+
+
+def _holds_structures(hint: Any) -> bool:
+    hint = bare(hint)
+    return is_list(hint) and any(listed for _, listed, _ in structures_in(hint))
 
 
 def embed(root: dict[str, Any], path: Place, leaf: dict[str, Any], inner: Iterable[dict[str, Any]]) -> None:

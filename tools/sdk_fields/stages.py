@@ -215,6 +215,8 @@ def responses_answer(answer: Document) -> Document:
         "content": [said],
     }
     status = "incomplete" if answer.get("incomplete_details") else "completed"
+    if answer.get("error"):
+        status = "failed"
     return {**answer, "status": status, "output": [message, *(answer.get("output") or [])]}
 
 
@@ -245,6 +247,7 @@ _GEMINI_PARTS: dict[str, Document] = {
     "Schema": {"type": "OBJECT"},
 }
 _GROUNDED: dict[str, Document] = {
+    "ModalityTokenCount": {"modality": "AUDIO", "tokenCount": 7},
     "GroundingChunk": {"web": {"uri": "https://example.org", "title": "text"}},
     "GroundingChunkWeb": {"uri": "https://example.org", "title": "text"},
     "GroundingSupport": {"segment": {"endIndex": 4, "text": "said"}, "groundingChunkIndices": [0]},
@@ -255,6 +258,7 @@ _GROUNDED: dict[str, Document] = {
     },
 }
 
+_SAID_ITEM: Document = {"content": [{"type": "output_text", "text": "said", "annotations": []}]}
 _ECHOES = frozenset(
     {
         "background",
@@ -288,7 +292,14 @@ ENDPOINTS = (
         "anthropic", "request", "anthropic", anthropic_params.MessageCreateParamsNonStreaming, anthropic_stage
     ),
     Endpoint("anthropic", "answer", "anthropic", BetaMessage, anthropic_answer),
-    Endpoint("openai-chat", "request", "openai", chat_params.CompletionCreateParamsNonStreaming, chat_stage),
+    Endpoint(
+        "openai-chat",
+        "request",
+        "openai",
+        chat_params.CompletionCreateParamsNonStreaming,
+        chat_stage,
+        {"ChatCompletionAssistantMessageParam": {"content": "text"}},
+    ),
     Endpoint("openai-chat", "answer", "openai", ChatCompletion, chat_answer),
     Endpoint(
         "openai-responses",
@@ -296,8 +307,17 @@ ENDPOINTS = (
         "openai",
         responses_params.ResponseCreateParamsNonStreaming,
         responses_stage,
+        {"ResponseOutputMessageParam": _SAID_ITEM},
     ),
-    Endpoint("openai-responses", "answer", "openai", Response, responses_answer, echoes=_ECHOES),
+    Endpoint(
+        "openai-responses",
+        "answer",
+        "openai",
+        Response,
+        responses_answer,
+        {"ResponseOutputMessage": _SAID_ITEM},
+        _ECHOES,
+    ),
     Endpoint(
         "gemini",
         "request",

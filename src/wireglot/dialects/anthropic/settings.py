@@ -152,7 +152,10 @@ def config_rest(body: Fields, output: OutputFormat | None) -> dict[str, Any]:
 
 
 def render_format(output: OutputFormat | None, losses: list[Loss]) -> dict[str, Any] | None:
-    if output is None or output.kind == "text":
+    if output is None:
+        return None
+    if output.kind == "text":
+        losses_of_extra(output.extra, NAME, "$.output", losses, "output_format")
         return None
     if output.kind == "json":
         losses.append(
