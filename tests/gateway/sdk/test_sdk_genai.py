@@ -123,7 +123,8 @@ def test_tokens_are_counted(stage: Stage) -> None:
 
 
 def test_models_are_described(stage: Stage) -> None:
-    assert [model.name for model in stage.gemini.models.list()] == [f"models/{NAMED}"]
+    found = [model.name for model in stage.gemini.models.list()]
+    assert (found[0], "models/mine/demo" in found) == (f"models/{NAMED}", True)
     assert stage.gemini.models.get(model=MODEL).name == f"models/{MODEL}"
     with pytest.raises(errors.ClientError) as caught:
         stage.gemini.models.get(model=UNLISTED)
