@@ -240,6 +240,19 @@ def _contents(tool: str, call_id: str, city: str) -> list[Body]:
 _TURNS = {"anthropic": _messages, "openai-chat": _chat, "openai-responses": _items, "gemini": _contents}
 
 
+def test_an_empty_list_is_spelled_alike_whatever_lists_follow() -> None:
+    """[prefix] Mistral's clients write `content: []` beside calls, and a list of texts in a later turn."""
+    call, result = _chat("look", "call_1", "Ulm")
+    turns = [
+        {"role": "user", "content": "Look."},
+        {**call, "content": []},
+        result,
+        {"role": "assistant", "content": [{"type": "text", "text": "Rain."}]},
+        {"role": "user", "content": "And now?"},
+    ]
+    holds_everywhere(Case("lists", "openai-chat", body={"model": "m", "messages": turns}))
+
+
 @pytest.mark.parametrize("name", MAIN)
 def test_old_turns_of_recorded_conversations_stay_as_they_were(name: str) -> None:
     """[prefix]"""

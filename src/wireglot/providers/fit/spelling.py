@@ -82,7 +82,7 @@ def _is_list(content: tuple[Part, ...], extra: Extra | None) -> bool:
     texts = sum(type(part) is Text for part in content)
     if any(type(part) is Media or type(part) is Foreign for part in content):
         return False
-    return texts > 1 or (texts == 1 and own_form(extra, _CHAT).get("content") == "parts")
+    return texts > 1 or own_form(extra, _CHAT).get("content") == "parts"  # an empty one is a list, too
 
 
 def _is_developer(message: Message) -> bool:
