@@ -208,3 +208,19 @@ def test_two_fields_without_a_place_are_two_losses(target):
     told = " ".join(f"{loss.path} {loss.detail}" for loss in losses if loss.feature == "response.extra")
     assert "x_one" in told
     assert "x_two" in told
+
+
+@pytest.mark.parametrize("named", [{}, {"document_name": "a.pdf"}], ids=["bare", "named"])
+@pytest.mark.parametrize(
+    ("target", "where"), [("anthropic", "source"), ("openai-responses", "file_url"), ("gemini", "fileData")]
+)
+def test_documents_by_address_of_mistral_are_documents(target, where, named):
+    """[X17] `document_url` is carried where documents have addresses, and comes back as it was."""
+    part = {"type": "document_url", "document_url": "https://example.org/a.pdf", **named}
+    messages = [{"role": "user", "content": [part, {"type": "text", "text": "?"}]}]
+    body, _ = sent("openai-chat", target, messages=messages)
+    assert where in str(body)
+    assert "https://example.org/a.pdf" in str(body)
+    same, losses = sent("openai-chat", "openai-chat", messages=messages)
+    assert same["messages"] == messages
+    assert losses == []

@@ -54,6 +54,8 @@ def parse_part(item: Any, path: str, fault: type[Any]) -> Text | Media | Reasoni
             return _parse_audio(part)
         case "file":
             return _parse_file(part)
+        case "document_url" if type(item.get("document_url")) is str:
+            return _parse_document_url(part)
         case "thinking":
             return _parse_thinking(item)
         case kind:
@@ -111,6 +113,17 @@ def _parse_audio(part: Fields) -> Media:
     )
     mime = _AUDIO_MIMES.get(spoken or "wav", f"audio/{spoken or 'wav'}")
     return Media("audio", mime, audio.text("data"), cache=mark, extra=extra)
+
+
+def _parse_document_url(part: Fields) -> Media:
+    """Mistral's documents: an address, or data in one."""
+    item = part.value
+    form: dict[str, Any] = {"part": "document_url"}
+    mime, data, url = split_url(part.text("document_url"), form)
+    name = part.text_or("document_name")
+    mark = parse_cache(item)
+    taken = {"type", "document_url", cache_key(mark)} | ({"document_name"} if name else set())
+    return Media("document", mime, data, None, url, name=name, cache=mark, extra=keep(item, taken, form))
 
 
 def _parse_file(part: Fields) -> Media | Foreign:
@@ -297,6 +310,10 @@ def _document(part: Media, path: str, losses: list[Loss]) -> dict[str, Any]:
     _lose_detail(part, path, losses)
     native = part.extra is not None and part.extra.dialect == NAME
     form = own_form(part.extra, NAME)
+    if form.get("part") == "document_url":
+        inline = f"{form.get('head', f'data:{part.mime};base64')},{part.data}"
+        address = {"type": "document_url", "document_url": part.url if part.data is None else inline}
+        return {**address, "document_name": part.name} if part.name else address
     if part.data is None:
         if native:  # OpenRouter reads an address in file_data
             return {"type": "file", "file": _named({"file_data": part.url or ""}, part)}
