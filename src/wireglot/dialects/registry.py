@@ -18,7 +18,7 @@ _HOMES: Final[dict[str, str]] = {
 """Name -> module with a `DIALECT`. A new dialect of our own is one package and one line here."""
 
 OwnDialect = NewType("OwnDialect", str)
-"""The name of a dialect that somebody has registered: `OwnDialect("acme")`."""
+"""The name of a dialect that somebody has registered: `OwnDialect("my-dialect")`."""
 
 _Ours = Literal["anthropic", "openai-chat", "openai-responses", "gemini", "code-assist", "gemini-simple"]
 

@@ -124,7 +124,8 @@ def test_tokens_are_counted(stage: Stage) -> None:
 
 def test_models_are_described(stage: Stage) -> None:
     found = [model.name for model in stage.gemini.models.list()]
-    assert (found[0], "models/mine/demo" in found) == (f"models/{NAMED}", True)
+    listed = stage.dialect != "code-assist"  # which has no lists
+    assert (found[0], "models/mine/demo" in found) == (f"models/{NAMED}", listed)
     assert stage.gemini.models.get(model=MODEL).name == f"models/{MODEL}"
     with pytest.raises(errors.ClientError) as caught:
         stage.gemini.models.get(model=UNLISTED)

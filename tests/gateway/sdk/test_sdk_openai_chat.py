@@ -263,7 +263,8 @@ def test_a_refusal_is_an_answer_and_a_filter_a_broken_one(stage: Stage) -> None:
 
 def test_models_are_described(stage: Stage) -> None:
     found = [model.id for model in stage.gpt.models.list()]
-    assert (found[0], "mine/demo" in found) == (NAMED, True)
+    listed = stage.dialect != "code-assist"  # which has no lists
+    assert (found[0], "mine/demo" in found) == (NAMED, listed)
     assert stage.gpt.models.retrieve(MODEL).id == MODEL
     with pytest.raises(openai.NotFoundError):
         stage.gpt.models.retrieve(UNLISTED)
