@@ -17,7 +17,7 @@ from wireglot.ir.request import (
 )
 from wireglot.ir.stream import Delta, PartEnd, PartStart
 from wireglot.providers.aliases import EventRestorer
-from wireglot.providers.limits import Limits
+from wireglot.providers.limits import Limits, ThinkingStyle
 from wireglot.providers.spec import limits_for
 
 
@@ -155,6 +155,30 @@ def test_a_forced_choice_is_weakened_while_the_model_thinks(
     outcome = fitted(wanted, Limits(tool_choices_thinking=("auto", "none"), thinks_by_default=True))
     assert outcome.request.tool_choice == expected
     assert bool(outcome.losses) == (choice != expected)
+
+
+@pytest.mark.parametrize(
+    ("thinking", "stopped"), [("toggle", True), ("budget", True), ("effort", False), ("fixed", False)]
+)
+def test_thinking_gives_way_to_a_forced_choice_where_that_is_wished_and_possible(
+    thinking: ThinkingStyle, stopped: bool
+) -> None:
+    """[D] R-DB-08: selectable; a model that always thinks is asked with a weaker choice."""
+    wanted = request(tools=(Tool("f"),), tool_choice=ToolChoice("required"))
+    limits = Limits(
+        tool_choices_thinking=("auto", "none"),
+        thinks_by_default=True,
+        thinking=thinking,
+        forced_choice="stop_thinking",
+    )
+    outcome = fitted(wanted, limits)
+    if stopped:
+        assert outcome.request.thinking == Thinking("off")
+        assert outcome.request.tool_choice == ToolChoice("required")
+        assert features(outcome) == [("thinking.mode", "approximated")]
+    else:
+        assert outcome.request.tool_choice == ToolChoice("auto")
+        assert ("tool_choice", "approximated") in features(outcome)
 
 
 def test_the_only_tool_may_be_forced_where_naming_it_is_refused() -> None:

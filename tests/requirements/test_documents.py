@@ -50,10 +50,28 @@ def test_the_architecture_is_drawn():
         assert word in told
 
 
-@pytest.mark.parametrize("subject", ["Invariants", "retr", "stderr", "MOONSHOT_API_KEY"])
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "## Retries",
+        "stderr",
+        "MOONSHOT_API_KEY",
+        "**Environment**",
+        "**Determinism**",
+        "**Accepted**",
+        "**done**",
+    ],
+)
 def test_the_adapters_contract_is_written_down(subject):
-    """R-L-09"""
-    assert subject.lower() in (DOCS / "kimi.md").read_text(encoding="utf-8").lower()
+    """[D] R-L-09: environment, retries, log, determinism, what is accepted and when it is done."""
+    assert subject in (DOCS / "kimi.md").read_text(encoding="utf-8")
+
+
+def test_every_invariant_of_the_contract_is_told_under_its_number():
+    """[D] R-L-09: as many as have tests."""
+    told = re.findall(r"^\| I(\d+) \|", section("kimi.md", "The contract"), flags=re.MULTILINE)
+    source = (DOCS.parent / "tests" / "kimi" / "test_invariants.py").read_text(encoding="utf-8")
+    assert told == re.findall(r"def test_I(\d+)_", source)
 
 
 def test_the_round_of_a_conversation_is_shown():

@@ -86,6 +86,9 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     )
     tool_choices_thinking: tuple[Literal["auto", "none", "required", "named", "subset"], ...] | None = None
     """The choices while the model thinks, where that narrows them."""
+    forced_choice: Literal["weaken", "stop_thinking"] = "weaken"
+    """A forced choice that the model refuses while it thinks: the choice gives way, or the thinking of this
+    turn, where it can be switched off."""
     midway_tools: bool = False
     """Whether a message may declare tools (Kimi K3); else they join all others."""
     parallel_switch: bool = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -11,7 +11,7 @@ from wireglot.dialects.client_tools import declare_native
 from wireglot.dialects.schema import SchemaTarget, project
 from wireglot.ir.content import Extra, Message, Part, ToolCall, ToolResult
 from wireglot.ir.loss import Feature, Loss
-from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChoice
+from wireglot.ir.request import AnyTool, HostedTool, Request, Thinking, Tool, ToolChoice
 from wireglot.ir.trail import Trail
 from wireglot.providers.aliases import INPUT, Aliases, freeform_arguments, legal_name
 from wireglot.providers.fit.output import told_notes
@@ -315,6 +315,10 @@ def _unspelled(part: _P) -> _P:
     return msgspec.structs.replace(part, extra=kept)
 
 
+_SWITCHED: Final = ("toggle", "budget")
+"""How models think that can be told not to."""
+
+
 def fit_tool_choice(request: Request, limits: Limits, losses: list[Loss], thinks: bool) -> Request:
     """The choice in a form the endpoint takes; without tools there is nothing to choose."""
     choice, parallel = request.tool_choice, request.parallel_tools
@@ -335,6 +339,12 @@ def fit_tool_choice(request: Request, limits: Limits, losses: list[Loss], thinks
     allowed = limits.tool_choices
     if limits.tool_choices_thinking is not None and thinks:
         allowed = limits.tool_choices_thinking
+        if limits.forced_choice == "stop_thinking" and limits.thinking_off and limits.thinking in _SWITCHED:
+            calm = _weaken(choice, limits.tool_choices, request)
+            if calm == choice and _weaken(choice, allowed, request) != choice:
+                detail = "switched off for this turn: the model takes no forced choice while it thinks"
+                losses.append(Loss("$.thinking.mode", "thinking.mode", "approximated", detail))
+                return msgspec.structs.replace(request, thinking=Thinking("off"))
     fitted = _weaken(choice, allowed, request)
     if fitted == choice:
         return request
