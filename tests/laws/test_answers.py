@@ -79,7 +79,7 @@ def holds(client: str, source: str, strange: Strange, understood: Understood | N
 def test_2xx_means_that_the_vendors_sdk_finds_an_answer(
     stage: Stage, client: str, source: str, stream: bool
 ) -> None:
-    """[X6] Or a legal reason why there is none; everything else is an error, in its status or its stream."""
+    """[X6] R-DA-13 Or a legal reason why there is none; everything else is an error, in its status or its stream."""
     gateway, upstream = stage
     broken: list[str] = []
     for strange in STRANGE[source]:

@@ -279,3 +279,30 @@ def test_ids_that_are_missing_are_made() -> None:
     out = to_kimi({"messages": [ASKED, turn, {"role": "tool", "content": "Sunny."}]})
     _, asked, answered = out.value["messages"]
     assert answered["tool_call_id"] == asked["tool_calls"][0]["id"] != ""
+
+
+@pytest.mark.parametrize(
+    ("form", "model", "said", "sent"),
+    [
+        ("openai-chat", "kimi-k3", {"thinkingBudget": 2048}, {"reasoning_effort": "high"}),
+        ("openai-chat", "kimi-k3", {"thinkingBudget": 0}, {"reasoning_effort": "low"}),
+        ("anthropic", "kimi-k3", {"thinkingBudget": 2048}, {"output_config": {"effort": "high"}}),
+        ("openai-chat", "kimi-k2.7-code", {"thinkingBudget": 0}, {}),
+        ("anthropic", "kimi-k2.7-code", {"thinkingBudget": 0}, {}),
+        ("openai-chat", "kimi-k2.6", {"thinkingBudget": 0}, {"thinking": {"type": "disabled"}}),
+        ("anthropic", "kimi-k2.6", {"thinkingBudget": 2048}, {"thinking": {"type": "enabled"}}),
+    ],
+)
+def test_each_model_gets_the_thinking_setting_that_it_takes(
+    form: DialectName, model: str, said: dict[str, Any], sent: dict[str, Any]
+) -> None:
+    """[D] R-DA-17: K3 no `thinking`, K2.7 nothing but what holds anyway, K2.6 a switch."""
+    body = {
+        "contents": [{"role": "user", "parts": [{"text": "go"}]}],
+        "generationConfig": {"thinkingConfig": said},
+    }
+    out = translate_request(body, source="gemini", target=form, model=model, provider="kimi")
+    told = {
+        key: out.value[key] for key in ("thinking", "reasoning_effort", "output_config") if key in out.value
+    }
+    assert told == sent

@@ -1,6 +1,7 @@
 """Groups Y, Z, AC and AI, about tools: definitions in, the choice, calls out, results in."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -19,7 +20,10 @@ from tests.requirements.wire import (
     streamed,
     told,
 )
-from wireglot.dialects.registry import dialect_name
+from wireglot import translate_request
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import DialectName, dialect, dialect_name
+from wireglot.ir.request import Tool
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 NESTED = {"type": "function", "function": {"name": "look", "description": "d", "parameters": SCHEMA}}
@@ -192,3 +196,40 @@ def test_no_tools_means_no_tools_and_no_choice(target):
     """C18"""
     body = asked({**ASKS["anthropic"], "tools": [], "tool_choice": {"type": "any"}}, "anthropic", target)
     assert not {"tools", "tool_choice", "toolConfig"} & set(body)
+
+
+LEGAL = {
+    "anthropic": r"[a-zA-Z0-9_-]{1,128}",
+    "openai-chat": r"[a-zA-Z0-9_-]{1,64}",
+    "openai-responses": r"[a-zA-Z0-9_-]{1,64}",
+    "gemini": r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}",
+}
+VENDORS = {
+    "anthropic": "anthropic",
+    "openai-chat": "openai",
+    "openai-responses": "openai",
+    "gemini": "gemini",
+}
+ODD = ["mcp__files__read", "mcp__" + "long" * 30, "9lives", "dotted.name", "a b", "ümlaut", "a_b", "a.b"]
+
+
+@pytest.mark.parametrize("target", sorted(LEGAL))
+def test_every_target_gets_names_that_it_takes_and_the_client_its_own(target: DialectName) -> None:
+    """[D] R-DB-12: by the catalog's own rules, reversible, without collisions; names of MCP stay as they are."""
+    source: DialectName = "gemini" if target != "gemini" else "openai-chat"
+    schema = {"type": "object", "properties": {}}
+    body: dict[str, Any]
+    if source == "gemini":
+        declared = [
+            {"functionDeclarations": [{"name": name, "parametersJsonSchema": schema} for name in ODD]}
+        ]
+        body = {"contents": [{"role": "user", "parts": [{"text": "go"}]}], "tools": declared}
+    else:
+        functions = [{"type": "function", "function": {"name": name, "parameters": schema}} for name in ODD]
+        body = {"model": "m", "messages": [{"role": "user", "content": "go"}], "tools": functions}
+    sent = translate_request(body, source=source, target=target, model="m", provider=VENDORS[target])
+    tools = dialect(target).parse_request(sent.value, Context()).tools
+    names = [tool.name for tool in tools if isinstance(tool, Tool)]
+    assert len(set(names)) == len(ODD)
+    assert [name for name in names if not re.fullmatch(LEGAL[target], name)] == []
+    assert names[0] == ODD[0]
