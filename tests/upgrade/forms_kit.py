@@ -18,6 +18,12 @@ _LATER = {"losses"}
 """Kinds that the oldest versions did not write. They leave them alone, and their sweep ends them in time."""
 _SIGNS = {"beat"}
 """Random bytes."""
+_LATER_FIELDS = re.compile(
+    r'\\*"(frequency_penalty|presence_penalty|prompt_cache_retention|service_tier)\\*":(0\.0|null|\\*"default\\*"),'
+    r'|,\\*"description\\*":null,\\*"strict\\*":null'
+)
+"""What Response objects have had since Open Responses asks for it, with its defaults, in JSON or within a text of
+it. Older versions keep such objects as they come and show them so."""
 _HEX = re.compile(r"[0-9a-f]{16,}")
 _TIMES = re.compile(r"\b[12]\d{9}(\d{3})?\b")
 MACHINE = re.compile(r"[\w.-]+-\d+-[0-9a-f]{8}\b")
@@ -52,13 +58,13 @@ def documents(folder: Path) -> list[str]:
     return lines(found)
 
 
-def vault(folder: Path) -> list[str]:
+def vault(folder: Path) -> dict[tuple[str, str], bytes]:
     """Names too: they are made of what was said, and must be found again by others."""
     secret = secret_of(folder)
-    return sorted(
-        f"{row['tenant']} {row['name']} {open_sealed(secret, row['tenant'], 'vault', row['name'], row['body'])!r}"
+    return {
+        (row["tenant"], row["name"]): open_sealed(secret, row["tenant"], "vault", row["name"], row["body"])
         for row in _table(folder, "vault")
-    )
+    }
 
 
 def usage(folder: Path) -> list[str]:
@@ -80,8 +86,9 @@ def lines(rows: Iterable[Any]) -> list[str]:
 
 def _timeless(row: dict[str, Any]) -> dict[str, Any]:
     """Milliseconds until the first byte may be 0, which a journal does not write down. Fields are read by
-    their names, so their order says nothing."""
-    return {name: row[name] for name in sorted(row) if name != "first_byte"}
+    their names, so their order says nothing. Which losses a request had is up to the translation of the day."""
+    row = {name: row[name] for name in sorted(row) if name != "first_byte"}
+    return {**row, "losses": f"some {type(row['losses']).__name__}"} if row.get("losses") else row
 
 
 def _table(folder: Path, name: str) -> list[dict[str, Any]]:
@@ -109,5 +116,9 @@ def _masked(value: Any, name: str = "") -> Any:
     return value
 
 
+def without_later_fields(text: str) -> str:
+    return _LATER_FIELDS.sub("", text)
+
+
 def _plain(text: str) -> str:
-    return MACHINE.sub("a-machine", _TIMES.sub("0", _HEX.sub("hex", text)))
+    return MACHINE.sub("a-machine", _TIMES.sub("0", _HEX.sub("hex", without_later_fields(text))))

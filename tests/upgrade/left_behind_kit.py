@@ -17,6 +17,7 @@ from typing import Any
 import apsw
 import msgspec
 
+from tests.upgrade.forms_kit import without_later_fields
 from tools.lab.leave_behind import WORKERS, leave_behind, pack, unpack
 from tools.lab.link import Link, Reply
 from tools.lab.scenario import sent
@@ -30,6 +31,8 @@ RELEASED = sorted(path.name for path in FIXTURES.iterdir() if path.is_dir())
 THIS_TREE = "this tree"
 
 _MADE_UP = re.compile(r"\b(resp|msg|rs|fc|cmp|req|gen)_(wg)?[0-9a-f]{20,}")
+_TIER = re.compile(r',"(service_tier|serviceTier)":"(default|standard)"(?=})')
+_ASKED_MODEL = re.compile(r'("role":"assistant","model":")[\w-]+/')
 _TIME = re.compile(r'"(created|created_at|completed_at)":\d+')
 
 
@@ -114,5 +117,7 @@ def _spend_today(database: Path, caller: str) -> None:
 
 
 def plain(text: str) -> str:
-    """An answer without what is made up anew for each."""
-    return _TIME.sub(r'"\1":0', _MADE_UP.sub(r"\1_", text))
+    """An answer without what is made up anew for each, and without what newer versions tell besides: how fast
+    it was served, and in which words Anthropic's clients asked for the model."""
+    text = without_later_fields(_TIER.sub("", text))
+    return _TIME.sub(r'"\1":0', _MADE_UP.sub(r"\1_", _ASKED_MODEL.sub(r"\1", text)))

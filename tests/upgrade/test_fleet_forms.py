@@ -16,6 +16,7 @@ from tests.upgrade.left_behind_kit import FIXTURES, RELEASED
 from tools.lab.fleet_forms import FleetForms
 from tools.lab.leave_behind import FLEET, leave_in_fleet
 
+_VAULT = "wireglot:v:"
 pytestmark = [needs_own_postgres, needs_own_redis]
 
 
@@ -33,9 +34,10 @@ def test_the_tables_in_postgresql_are_the_same(new: FleetForms, version: str) ->
 
 @pytest.mark.parametrize("version", RELEASED)
 def test_the_keys_in_redis_are_the_same(new: FleetForms, version: str) -> None:
+    """The vault has more names than it had: those that older versions look under are among them."""
     before = _read(version).redis
     assert {line.split(":")[1] for line in before} == {"budget", "cooling", "places", "rate", "v"}
-    assert new.redis == before
+    assert [line for line in new.redis if line in before or not line.startswith(_VAULT)] == before
 
 
 def _read(version: str) -> FleetForms:

@@ -51,9 +51,11 @@ def test_callers_documents_are_sealed_and_written_alike(old: Left, new: Left) ->
 
 
 def test_the_vault_has_the_same_names_for_the_same_turns(old: Left, new: Left) -> None:
-    before = forms_kit.vault(old.folder)
+    """What an older version looks for is there, and says the same; newer ones keep more turns, and find them in
+    more ways."""
+    before, after = (forms_kit.vault(left.folder) for left in (old, new))
     assert len(before) > 5
-    assert forms_kit.vault(new.folder) == before
+    assert {name: after.get(name) for name in before} == before
 
 
 def test_usage_in_the_store_is_written_alike(old: Left, new: Left) -> None:
@@ -71,9 +73,12 @@ def test_keys_are_written_alike(old: Left, new: Left) -> None:
 
 
 def test_envelopes_in_clients_histories_are_the_same_to_the_letter(old: Left, new: Left) -> None:
+    """Where a newer version seals what older ones did not, it says how long the text was: behind all that those
+    read."""
     before, after = (_envelopes(left.told) for left in (old, new))
     assert len(before) > 5
-    assert after == before
+    assert after >= before
+    assert all(len(open_envelope(envelope) or ()) == 8 for envelope in after - before)
     opened = [open_envelope(envelope) for envelope in before]
     assert all(each is not None and len(each) == 7 for each in opened)
     assert {each[0] for each in opened if each is not None} >= {"reasoning", "text", "unsigned"}

@@ -4,7 +4,7 @@ Clients echo a few opaque fields untouched (Anthropic `thinking.signature`, Resp
 Gemini `thoughtSignature`). A foreign signature travels there as
 
     base64( b"WG\x31" | 16-byte HMAC-SHA256 | msgpack )
-    msgpack: [holder, dialect, provider, model, account, id, data, letters]
+    msgpack: [holder, dialect, provider, model, account, id, data], and letters where they are told
 
 Pure base64, because Gemini's SDK decodes and re-encodes the field. The tag tells corruption and forgery from
 our own; the payload is opaque to begin with and is not encrypted again.
@@ -65,18 +65,17 @@ _DECODER = msgspec.msgpack.Decoder(_Payload)
 
 def seal(signature: Signature, holder: Holder, secret: bytes, letters: int = -1) -> str:
     origin = signature.origin
-    payload = _ENCODER.encode(
-        _Payload(
-            holder=holder,
-            dialect=origin.dialect,
-            provider=origin.provider,
-            model=origin.model,
-            account=origin.account,
-            id=signature.id,
-            data=signature.data,
-            letters=letters,
-        )
+    fields = (
+        holder,
+        origin.dialect,
+        origin.provider,
+        origin.model,
+        origin.account,
+        signature.id,
+        signature.data,
     )
+    # Without a length it is the form of every version, to the letter; older ones pass over what comes behind.
+    payload = _ENCODER.encode(fields if letters < 0 else (*fields, letters))
     return base64.b64encode(_MAGIC + _tag(secret, payload) + payload).decode()
 
 

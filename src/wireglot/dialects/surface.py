@@ -16,7 +16,7 @@ from wireglot.dialects.body import BadField, Body, RequestGlance
 from wireglot.dialects.capabilities import Assist, Stored
 from wireglot.dialects.context import Context, Framing, Rendered
 from wireglot.dialects.listed_model import ListedModel, Query
-from wireglot.ir.content import Extra, Part
+from wireglot.ir.content import Extra, Part, Reasoning
 from wireglot.ir.errors import ApiError, ErrorKind
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
@@ -310,8 +310,8 @@ class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """State may come behind the text that it signs."""
     hosts: tuple[str, ...] = ()
     """Dialects whose vendors serve their models in this one too, with a place for what they sign."""
-    takes_unsigned: bool = False
-    """Reasoning that nobody signed goes back to who wrote it, as it came."""
+    takes_unsigned: Callable[[Reasoning], bool] | None = None
+    """Whether reasoning that nobody signed goes back to who wrote it, as it came."""
     takes_bypass: bool = False
     """A call whose signature is missing may be sent with a bypass in its place."""
     thinks_only_with_state: bool = False

@@ -185,6 +185,31 @@ def test_the_same_call_id_in_two_conversations_is_two_turns() -> None:
     assert not other.rewritten
 
 
+def test_what_a_client_brings_is_not_exchanged_for_what_another_model_left_at_the_same_words() -> None:
+    """Two models asked the same may answer the same, and the vault has one name for both: the last one's."""
+    words, said = "What is the weather?", Text("It will rain in Ulm today and tomorrow.")
+    memory = Memory()
+    asked = {"role": "user", "parts": [{"text": words}]}
+    another = Reasoning("Ulm, then.", signed("b3RoZXI=", "openai-responses", "openai"))
+    memory.answer(memory.ask({"contents": [asked]}, "gemini", MODELS["openai"]), another, said)
+    thought = {"text": "It is Ulm.", "thought": True, "thoughtSignature": "b3du"}
+    told = {"role": "model", "parts": [thought, {"text": said.text}]}
+    job = memory.ask({"contents": [asked, told, asked]}, "gemini", MODELS["anthropic"])
+    brought, _ = last_answer(job.request().messages)
+    assert type(brought) is Reasoning
+    assert brought.signature is not None
+    assert (brought.text, brought.signature.data) == ("It is Ulm.", "b3du")
+
+
+def test_a_summary_that_nobody_signed_is_not_kept() -> None:
+    """Its minter would refuse it, and that it could not be given back would be told as a loss."""
+    memory = Memory()
+    summary = Reasoning("Ulm, then.", extra=Extra("openai-responses", form={"source": "summary"}))
+    made = memory.ask(chat(ASKED), model=MODELS["openai"])
+    memory.answer(made, summary, Text("It will rain in Ulm today and tomorrow."))
+    assert memory.vault.kept == []
+
+
 def test_the_same_id_twice_in_one_conversation_is_two_turns() -> None:
     """Kimi K3 begins its ids anew in every answer."""
     memory = Memory()

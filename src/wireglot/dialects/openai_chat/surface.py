@@ -102,7 +102,11 @@ SURFACE: Final = Surface(
     # Chat has no field for reasoning; the one for Gemini's signatures does not say who minted them, and
     # another model or account would be asked with them, in vain.
     reasoning=ReasoningState(
-        returns="own", drops_thoughts=True, bare_signatures=True, hosts=("gemini",), takes_unsigned=True
+        returns="own",
+        drops_thoughts=True,
+        bare_signatures=True,
+        hosts=("gemini",),
+        takes_unsigned=lambda _: True,
     ),
     models=MODELS,
     check_usage=_USAGE.problems,

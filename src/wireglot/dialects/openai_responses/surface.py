@@ -7,6 +7,7 @@ from typing import Final
 
 from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, one_answer, whole_number
 from wireglot.dialects.envelope import BODY_MARK
+from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_models import MODELS
 from wireglot.dialects.openai_responses.counts import COUNTS
 from wireglot.dialects.openai_responses.failed_search import failed_search
@@ -18,7 +19,7 @@ from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.statuses import plain_status
 from wireglot.dialects.surface import ClientSide, ReasoningState, Route, Surface, UpstreamSide
 from wireglot.dialects.usage_checks import UsageFields
-from wireglot.ir.content import Extra
+from wireglot.ir.content import Extra, Reasoning
 from wireglot.ir.errors import ApiError
 
 _UNSIGNED: Final = b'"rs_wg'
@@ -58,6 +59,11 @@ def asked_output(body: Body) -> int:
 
 def is_refusal(error: ApiError) -> bool:
     return error.code == "invalid_encrypted_content" or _STATE_REFUSED.search(error.message) is not None
+
+
+def is_raw(reasoning: Reasoning) -> bool:
+    """Open-weight models show all of their reasoning. A summary that nobody signed is of use to nobody."""
+    return own_form(reasoning.extra, NAME).get("source") == "content"
 
 
 def without_ids(extra: Extra) -> Extra:
@@ -123,7 +129,7 @@ SURFACE: Final = Surface(
     tap=ResponsesTap,
     glance=glance,
     reasoning=ReasoningState(
-        returns="own", takes_unsigned=True, is_refusal=is_refusal, without_state=without_ids
+        returns="own", takes_unsigned=is_raw, is_refusal=is_refusal, without_state=without_ids
     ),
     models=MODELS,
     counts=COUNTS,

@@ -5,7 +5,8 @@ texts, calls with their arguments, and that there were results. System texts and
 clients rewrite the former and drop the latter. Ids tell one turn from another that says the same, where the
 client sends them back; some leave them out or change them, and then content and place are all there is.
 Names are keyed with the gateway's secret, so that a look into the store does not tell whether somebody said a
-certain thing.
+certain thing. Older versions look under exact and loose names, and left there what they kept: how those are
+made stays as it is, and another way to find a turn is another name.
 """
 
 from __future__ import annotations
@@ -45,25 +46,48 @@ class Turn(msgspec.Struct, frozen=True):
     said: bytes
     """The same without the ids of its calls."""
     prefix: bytes
-    """Of all that was said before it, without ids."""
+    """Of all that was said before it."""
+    place: bytes
+    """The same without ids."""
 
 
 class History(msgspec.Struct, frozen=True):
     turns: tuple[Turn, ...]
     prefix: bytes
     """Of all of it: what the next answer is said behind."""
+    place: bytes
+    """The same without ids."""
+
+
+class _Chain:
+    """Digests of what was said so far, with ids and without: one for both until the first id comes."""
+
+    def __init__(self) -> None:
+        self._with_ids = hashlib.blake2b(digest_size=_PREFIX_BYTES)
+        self._without = self._with_ids
+
+    def add(self, shown: bytes, said: bytes) -> None:
+        if shown != said and self._without is self._with_ids:
+            self._without = self._with_ids.copy()
+        self._with_ids.update(shown)
+        if self._without is not self._with_ids:
+            self._without.update(said)
+
+    def digests(self) -> tuple[bytes, bytes]:
+        prefix = self._with_ids.digest()
+        return prefix, prefix if self._without is self._with_ids else self._without.digest()
 
 
 def read_history(messages: Sequence[Message]) -> History:
     """Neighbouring messages of the model are one turn: clients cut answers in their own ways."""
-    chain = hashlib.blake2b(digest_size=_PREFIX_BYTES)
+    chain = _Chain()
     turns: list[Turn] = []
     index = 0
     while index < len(messages):
         message = messages[index]
         if message.role == "user":
-            for word in _said(message.content):
-                chain.update(word)
+            for shown, said in _words(message.content):
+                chain.add(shown, said)
         elif message.role == "assistant":
             end = index + 1
             while end < len(messages) and messages[end].role == "assistant":
@@ -72,13 +96,14 @@ def read_history(messages: Sequence[Message]) -> History:
             if end > index + 1:
                 content = tuple(part for each in messages[index:end] for part in each.content)
             shown, said = _outlined(content)
-            turns.append(Turn(index, end, content, shown=shown, said=said, prefix=chain.digest()))
-            chain.update(b"a")
-            chain.update(said)
+            prefix, place = chain.digests()
+            turns.append(Turn(index, end, content, shown=shown, said=said, prefix=prefix, place=place))
+            chain.add(b"a", b"a")
+            chain.add(shown, said)
             index = end
             continue
         index += 1
-    return History(tuple(turns), chain.digest())
+    return History(tuple(turns), *chain.digests())
 
 
 def visible(content: Iterable[Part]) -> bytes:
@@ -95,15 +120,14 @@ def _outlined(content: Iterable[Part]) -> tuple[bytes, bytes]:
     texts: list[str] = []
     refusals: list[str] = []
     calls: list[tuple[str, ...]] = []
-    ids: list[str] = []
     for part in content:
         if type(part) is Text:
             (refusals if part.refusal else texts).append(part.text)
         elif type(part) is ToolCall:
-            calls.append(_call_content(part))
-            ids.append(_told_id(part))
-    said = encode(["".join(texts).strip(), "".join(refusals).strip(), calls])
-    return (said + encode(ids) if ids else said), said
+            calls.append(call_key(part))
+    words = ["".join(texts).strip(), "".join(refusals).strip()]
+    shown = encode([*words, calls])
+    return shown, encode([*words, [call[1:] for call in calls]]) if calls else shown
 
 
 def call_key(call: ToolCall) -> tuple[str, ...]:
@@ -154,19 +178,23 @@ def _plain_numbers(value: Any) -> Any:
     return value
 
 
-def _said(content: Iterable[Part]) -> Iterator[bytes]:
+def _words(content: Iterable[Part]) -> Iterator[tuple[bytes, bytes]]:
+    """With ids, and without."""
     for part in content:
         if type(part) is Text:
             text = part.text.strip()
             if text:
-                yield encode(["t", text])
+                word = encode(["t", text])
+                yield word, word
         elif type(part) is ToolResult:
-            yield b"r"
+            yield encode(["r", part.call_id]), b"r"
         elif type(part) is Media:
             held = part.data or part.text or part.url or part.file_id or ""
-            yield encode(["m", part.kind, len(held), held[-_TAIL_LETTERS:]])
+            word = encode(["m", part.kind, len(held), held[-_TAIL_LETTERS:]])
+            yield word, word
         elif type(part) is Foreign:
-            yield encode(["f", part.type])
+            word = encode(["f", part.type])
+            yield word, word
 
 
 class Namer:
@@ -181,10 +209,10 @@ class Namer:
         """The turn behind this very conversation."""
         return self._name(b"turn", prefix, shown)
 
-    def placed(self, prefix: bytes, said: bytes) -> str:
+    def placed(self, place: bytes, said: bytes) -> str:
         """The same by content and place alone, for clients that do not send ids back as they came. Two of
         one caller's conversations may be equal so far: a session that the client names tells them apart."""
-        return self._name(b"place", self._session.encode("utf-8", "replace"), prefix, said)
+        return self._name(b"place", self._session.encode("utf-8", "replace"), place, said)
 
     def loose(self, content: Iterable[Part]) -> list[str]:
         """The turn wherever it stands: by each of its calls, or by its text. For clients that edit or shorten

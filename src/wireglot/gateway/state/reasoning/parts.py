@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -74,19 +74,19 @@ def is_whole(content: Iterable[Part], by_name: bool) -> bool:
     return signed
 
 
-def worth_keeping(content: tuple[Part, ...], text_counts: bool, minter: Origin | None) -> tuple[Part, ...]:
-    """What the minter takes back: reasoning that nobody signed only where anybody's text is taken, or where
-    its `minter` takes it from nobody else."""
-    if text_counts:
-        return content
-    if minter is None:
-        return tuple(part for part in content if type(part) is not Reasoning or part.signature is not None)
-    return tuple(
-        msgspec.structs.replace(part, minter=minter)
-        if type(part) is Reasoning and part.signature is None
-        else part
-        for part in content
-    )
+def worth_keeping(
+    content: tuple[Part, ...], minter_of: Callable[[Reasoning], Origin | None]
+) -> tuple[Part, ...]:
+    """What goes back to who minted it: reasoning that nobody signed only where its minter takes it."""
+    worth: list[Part] = []
+    for part in content:
+        if type(part) is Reasoning and part.signature is None:
+            minter = minter_of(part)
+            if minter is not None:
+                worth.append(msgspec.structs.replace(part, minter=minter))
+        else:
+            worth.append(part)
+    return tuple(worth)
 
 
 class Restored(msgspec.Struct, frozen=True):
@@ -98,6 +98,8 @@ class Restored(msgspec.Struct, frozen=True):
 def restored(turn: Turn, kept: tuple[Part, ...], by_name: bool) -> Restored | None:
     """A turn as a client sent it, with what is kept of it; None where that brings nothing."""
     content = turn.content
+    if _brings_anothers(content, kept):
+        return None
     if turn.said != without_ids(kept) or not _same_calls(content, kept):
         partly = _in_part(content, kept)
         return Restored(partly) if partly is not None else None
@@ -107,6 +109,14 @@ def restored(turn: Turn, kept: tuple[Part, ...], by_name: bool) -> Restored | No
         sent.id: own.id for sent, own in zip(_calls(content), _calls(kept), strict=True) if sent.id != own.id
     }
     return Restored(_whole(content, kept), renamed)
+
+
+def _brings_anothers(content: Iterable[Part], kept: Iterable[Part]) -> bool:
+    """Whether a turn brings state that the kept one never had: another model said the same words here."""
+    brought = {signature.data for part in content if (signature := signature_of(part)) is not None}
+    if not brought:
+        return False
+    return not brought <= {signature.data for part in kept if (signature := signature_of(part)) is not None}
 
 
 def _calls(content: Iterable[Part]) -> list[ToolCall]:

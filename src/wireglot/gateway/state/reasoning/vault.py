@@ -7,6 +7,7 @@ holds it, and loose ones, which hold only the exact name. See docs/reasoning.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -16,7 +17,7 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.state.reasoning.names import Namer, Turn, read_history, visible, without_ids
+from wireglot.gateway.state.reasoning.names import History, Namer, Turn, read_history, visible, without_ids
 from wireglot.gateway.state.reasoning.parts import (
     GIVEN_UP,
     is_signed,
@@ -66,7 +67,7 @@ class ReasoningVault:
             history = read_history(exchange.request().messages)
         except RequestError:
             return  # only its own vendor can read it
-        keeper = _KeepsReasoning(self, exchange, history.prefix)
+        keeper = _KeepsReasoning(self, exchange, history)
         exchange.ending.keep_with(keeper)
         by_name = _carries_bare(job.surface, targets)
         # Who drops thoughts may have dropped one of several: what is left does not tell.
@@ -81,13 +82,14 @@ class ReasoningVault:
             return
         keeper.put_back = _put_back(exchange, found, by_name)
 
-    async def keep(self, exchange: Exchange, prefix: bytes, content: tuple[Part, ...]) -> None:
+    async def keep(self, exchange: Exchange, history: History, content: tuple[Part, ...]) -> None:
+        """An answer that was said behind this history."""
         body = pack(content)
         if body is None:
             return
         namer = self._namers(exchange.job)[0]
-        exact = namer.exact(prefix, visible(content))
-        entries = {exact: body, namer.placed(prefix, without_ids(content)): exact.encode()}
+        exact = namer.exact(history.prefix, visible(content))
+        entries = {exact: body, namer.placed(history.place, without_ids(content)): exact.encode()}
         entries.update((name, exact.encode()) for name in namer.loose(content))
         await self._write(exchange, entries)
 
@@ -114,7 +116,7 @@ class ReasoningVault:
             [
                 name
                 for namer in namers
-                for name in (*namer.loose(turn.content), namer.placed(turn.prefix, turn.said))
+                for name in (*namer.loose(turn.content), namer.placed(turn.place, turn.said))
             ]
             for turn in turns
         ]
@@ -146,10 +148,10 @@ class ReasoningVault:
 class _KeepsReasoning:
     """Implements `Keeper`: one answer, if there is anything in it that its client will not send back."""
 
-    def __init__(self, vault: ReasoningVault, exchange: Exchange, prefix: bytes) -> None:
+    def __init__(self, vault: ReasoningVault, exchange: Exchange, history: History) -> None:
         self._vault = vault
         self._exchange = exchange
-        self._prefix = prefix
+        self._history = history
         self.put_back: list[Turn] = []
 
     def needs(self, target: Target) -> bool:
@@ -174,9 +176,11 @@ class _KeepsReasoning:
             targets[0],
         )
         for content in (response.content, *(other.content for other in response.others)):
-            worth = worth_keeping(content, answered.limits.reasoning == "text", _minter(answered))
+            worth = content
+            if answered.limits.reasoning != "text":
+                worth = worth_keeping(content, partial(_minter, answered))
             if is_signed(worth) or any(type(part) is Reasoning for part in worth):
-                await self._vault.keep(exchange, self._prefix, worth)
+                await self._vault.keep(exchange, self._history, worth)
 
 
 class Recalled:
@@ -206,10 +210,11 @@ def _needs(client: Surface, target: Target) -> bool:
     )
 
 
-def _minter(target: Target) -> Origin | None:
+def _minter(target: Target, reasoning: Reasoning) -> Origin | None:
     """Whose reasoning it is where nobody signed it, if that one takes it back."""
     surface = target.surface
-    if target.limits.reasoning == "drop" or not surface.reasoning.takes_unsigned:
+    takes = surface.reasoning.takes_unsigned
+    if target.limits.reasoning == "drop" or takes is None or not takes(reasoning):
         return None
     return Origin(surface.family, target.provider.name, target.model)
 
