@@ -111,6 +111,9 @@ def test_every_decision_is_listed_under_its_own_title():
 # Endpoints.
 
 
+QUOTES = "docs/reference/requirements.md"
+
+
 def endpoints(text):
     return set(re.findall(r"`(GET|HEAD|POST) (/[^`?]*)`", text))
 
@@ -145,7 +148,10 @@ def test_every_endpoint_there_is_stands_on_the_page():
 
 @pages
 def test_endpoints_elsewhere_exist_too(page):
+    """The page of requirements quotes what was asked, which has a shorthand of its own: `[/{model}]`, `a|b`."""
     for method, path in endpoints(PAGES[page]):
+        if page == QUOTES and set(path) & set("[|"):
+            continue
         ROUTES.match(head(method, re.sub(r"\{\w+\}", "m", path)))
 
 

@@ -225,6 +225,8 @@ _INTERRUPTED = """
 import asyncio, os, signal, sys
 from wireglot import kimi
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs in the background inherits that it is ignored
+
 async def transport(method, url, headers, body):
     os.kill(os.getpid(), signal.SIGINT)
     try:
