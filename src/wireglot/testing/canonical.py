@@ -255,11 +255,15 @@ def _result(part: ToolResult, names: dict[str, str]) -> ToolResult:
                 content.append(_media(item))
             case Foreign():
                 content.append(item)
+    mark = part.cache
+    if mark is None and content and isinstance(last := content[-1], Text | Media) and last.cache is not None:
+        # A mark behind the last part of a result stands behind the result.
+        mark, content[-1] = last.cache, replace(last, cache=None)
     return replace(
         part,
         content=tuple(content),
         name="" if names.get(part.call_id) == part.name else part.name,
-        cache=_cache(part.cache),
+        cache=_cache(mark),
         extra=canonical_extra(part.extra),
     )
 

@@ -500,3 +500,26 @@ def test_a_conversation_that_openai_holds_can_be_recognised():
     for reference in ({"type": "item_reference", "id": "msg_1"}, {"id": "msg_1"}):
         (message,) = comes_back({"model": "m", "input": [reference]}).messages
         assert message.content == (Foreign("openai-responses", "item_reference", reference),)
+
+
+@pytest.mark.parametrize("kind", ["function", "custom"])
+def test_a_cache_marker_behind_a_result_is_a_breakpoint_on_its_last_part(kind):
+    """[X17] Outputs take breakpoints on their parts (openai 3.49): nothing of a marked result is lost."""
+    call = Message("assistant", (ToolCall("call_1", "f", "{}", kind),))
+    result = ToolResult("call_1", (Text("a"), Text("b")), kind=kind, cache=CacheMark("long"))
+    request = Request("m", (USER, call, Message("user", (result,))))
+    body = render(request)
+    assert losses(request) == []
+    assert body["input"][-1]["output"] == [
+        {"type": "input_text", "text": "a"},
+        {"type": "input_text", "text": "b", "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"}},
+    ]
+    assert comes_back(body).messages[-1].content[0].cache == CacheMark("long")
+
+
+def test_a_marked_result_without_content_tells_that_its_marker_is_lost():
+    """[X17] There is no part to mark."""
+    call = Message("assistant", (ToolCall("call_1", "f", "{}"),))
+    result = ToolResult("call_1", (), cache=CacheMark())
+    request = Request("m", (USER, call, Message("user", (result,))))
+    assert losses(request) == [("$.messages[2].content[0].cache", "cache_marker", "dropped")]

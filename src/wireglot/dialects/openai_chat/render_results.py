@@ -85,9 +85,6 @@ def _entries(part: ToolResult, path: str, losses: list[Loss]) -> tuple[list[Any]
                 if not item.text and not listed:
                     continue
                 lose_of_text(item, place, losses)
-                if item.cache is not None and index == len(part.content) - 1 and part.cache is None:
-                    why = "it stands behind the whole result"
-                    losses.append(Loss(f"{place}.cache", "cache_marker", "approximated", why))
                 entries.append(text_part(item, place, losses))
                 plain = plain and is_plain(item) and not item.refusal
             case Media():

@@ -252,6 +252,7 @@ def parse_call(item: Fields, context: Context, *material: str) -> ToolCall:
 def parse_result(item: Fields) -> ToolResult:
     form = item_form(item)
     content: tuple[ResultPart, ...]
+    mark = None
     output = item.value.get("output")
     if type(output) is str:
         content = (Text(output),)
@@ -262,6 +263,10 @@ def parse_result(item: Fields) -> ToolResult:
             parse_part(Fields(part, f"{path}[{number}]", item.fault), "input_text")
             for number, part in enumerate(output)
         )
+        if content and isinstance(last := content[-1], Text | Media) and last.cache is not None:
+            # Outputs have breakpoints on parts only: one on the last part is one behind the whole result.
+            mark = last.cache
+            content = (*content[:-1], replace(last, cache=None))
     elif output is None and "output" in item.value:
         content = ()
     else:
@@ -272,6 +277,7 @@ def parse_result(item: Fields) -> ToolResult:
         content,
         name=item.text_or("name"),
         kind="custom" if custom else "function",
+        cache=mark,
         extra=keep(item.value, _RESULT_KEYS, {"native": True, **form}),
     )
 

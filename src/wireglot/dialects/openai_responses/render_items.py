@@ -14,10 +14,12 @@ from wireglot.dialects.openai_responses.output import (
     phase_said,
 )
 from wireglot.dialects.openai_responses.parts import is_plain, render_text
-from wireglot.dialects.openai_responses.spelling import NAME, put_back
+from wireglot.dialects.openai_responses.spelling import NAME, put_back, render_cache
+from wireglot.dialects.openai_values import BREAKPOINT
 from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import (
     PHASE,
+    CacheMark,
     Foreign,
     Media,
     Message,
@@ -31,6 +33,8 @@ from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.wire.json import BadJson, decode
 
 ERROR_PREFIX = "Error: "
+_MARKABLE = frozenset({"input_text", "input_image", "input_file"})
+"""Content parts that take a breakpoint."""
 
 
 def render_reasoning(part: Reasoning, identifier: str | None, encrypted: str | None) -> dict[str, Any]:
@@ -174,9 +178,21 @@ def _render_output(
         if value is not None:
             out.append(value)
     if mark is not None:
-        losses_of_extra(mark.extra, NAME, f"{path}.cache", losses)
-        losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "a tool output takes no breakpoint"))
+        _mark_last(out, mark, path, losses)
     return out
+
+
+def _mark_last(out: list[Any], mark: CacheMark, path: str, losses: list[Loss]) -> None:
+    """A breakpoint behind the whole output stands on its last part."""
+    last = out[-1] if out else {}
+    if last.get("type") not in _MARKABLE:
+        losses.append(
+            Loss(f"{path}.cache", "cache_marker", "dropped", "this tool output has no part to mark")
+        )
+    elif BREAKPOINT in last:
+        losses.append(Loss(f"{path}.cache", "cache_marker", "approximated", "one with that of its last part"))
+    else:
+        last[BREAKPOINT] = render_cache(mark, path, losses)
 
 
 def render_foreign(part: Foreign, path: str, losses: list[Loss]) -> dict[str, Any] | None:
