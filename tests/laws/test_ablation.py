@@ -3,7 +3,7 @@
 import pytest
 
 from tests.laws.cases import DEEP, MAIN, of_kind, recorded
-from tools.fidelity.ablation import Kind, Known, silent_fields
+from tools.fidelity.ablation import Kind, silent_fields
 from tools.fidelity.corpus import main
 from tools.fidelity.ignored import IGNORED
 from wireglot.dialects.registry import dialect_name
@@ -16,14 +16,13 @@ ALLOWED = 0.001
 
 
 def silent(cases: list[Case], kind: Kind) -> tuple[int, list[str]]:
-    known: Known = set()
     found: list[str] = []
     crossings = 0
     for case in cases:
         for target in MAIN:
             if target != case.dialect:
                 crossings += 1
-                fields = [str(one) for one in silent_fields(case, kind, dialect_name(target), known)]
+                fields = [str(one) for one in silent_fields(case, kind, dialect_name(target))]
                 found += fields[:1]
     return crossings, found
 

@@ -1,8 +1,9 @@
 """Field ablation: what nobody would miss was ignored in silence.
 
 A field of a request, an answer or a stream is taken away, and the document is translated again. If neither
-the output nor the losses change, the field was neither carried nor declared. Exceptions are named in
-`IGNORED`, each with its reason.
+the output nor the losses change, the field was neither carried nor declared. A number is changed too, before
+it is called ignored: what can be reckoned from others is not missed. An object or a list of objects says
+what its fields say, and an empty one nothing. Exceptions are named in `IGNORED`, each with its reason.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from wireglot.wire.json import BadJson, decode, encode
 Kind = Literal["requests", "responses", "streams"]
 Place = tuple[str | int, ...]
 Outcome = tuple[object, tuple[Loss, ...]]
-Known = set[tuple[str, str, str, str]]
-"""Fields that are known to be told: what is looked at once for each kind of value need not be again."""
+Change = Callable[[Any], Any]
 
 _FAILED: Outcome = ("failed", ())
+_GONE = object()
 _WHOLE = frozenset(
     {"audio", "document", "file_reference", "foreign_part", "image", "tool_result.media", "video"}
 )
@@ -48,12 +49,10 @@ class Silent(NamedTuple):
     value: str
 
 
-def silent_fields(
-    case: Case, kind: Kind, target: DialectName, known: Known | None = None
-) -> Iterator[Silent]:
+def silent_fields(case: Case, kind: Kind, target: DialectName) -> Iterator[Silent]:
     """Every field of the case that `target` neither gets nor is told to miss."""
     if kind == "streams":
-        yield from _silent_in_stream(case, target, known)
+        yield from _silent_in_stream(case, target)
         return
     if kind == "responses" and dialect(case.dialect).parse_error(case.body) is not None:
         return
@@ -61,7 +60,7 @@ def silent_fields(
     whole = translate(case, case.body, target)
     if whole is _FAILED:
         return
-    seen: set[tuple[str, str, str, str]] = set()
+    seen: dict[tuple[str, str], bool] = {}  # a field with such a value -> whether it was told to be missing
     declared: list[Place] = []
     for place, value in _fields(case.body, answers=kind == "responses"):
         path = spelled(place)
@@ -71,26 +70,54 @@ def silent_fields(
             if _is_declared(whole, translate(case, _without(case.body, place), target)):
                 declared.append(place)
             continue
-        key = (case.dialect, target, path, _kind_of(value))
+        key = (path, _kind_of(value))
         if key in seen:
+            if seen[key]:
+                declared.append(place)
             continue
         ignored = is_ignored(case.dialect, kind, path, value)
         if ignored is not None:
             if ignored.inside:
                 declared.append(place)
             continue
-        if known is not None and key in known:
-            continue
-        seen.add(key)
         outcome = translate(case, _without(case.body, place), target)
-        if outcome == whole:
-            declared.append(place)  # what is inside is ignored with it
-            if translate(case, _without_any(case.body, path), target) == whole:  # else told once for all
-                yield Silent(case.id, target, path, _short(value))
-        elif outcome[0] == whole[0]:
+        seen[key] = outcome[0] == whole[0] and outcome != whole
+        if seen[key]:
             declared.append(place)
-        elif known is not None:
-            known.add(key)
+        elif outcome == whole and not _has_fields(place, value):
+            declared.append(place)
+            if _says_something(value) and all(  # else told once for all
+                translate(case, _changed_any(case.body, path, change), target) == whole
+                for change in _changes(value)
+            ):
+                yield Silent(case.id, target, path, _short(value))
+
+
+def _has_fields(place: Place, value: Any) -> bool:
+    """Whether its fields are looked at themselves."""
+    if place[-1] in OPAQUE or not isinstance(value, dict | list):
+        return False
+    return isinstance(value, dict) or any(isinstance(item, dict) for item in value)
+
+
+def _says_something(value: Any) -> bool:
+    """Whether it is more than an empty list, an empty object, or the schema of no arguments."""
+    if isinstance(value, dict):
+        return any(item not in ({}, []) for key, item in value.items() if (key, item) != ("type", "object"))
+    return not isinstance(value, list) or bool(value)
+
+
+def _changes(value: Any) -> tuple[Change, ...]:
+    """What is done to every field of its path: if nobody notices, it is ignored."""
+    return (_drop, _increase) if type(value) in (int, float) else (_drop,)
+
+
+def _drop(_value: Any) -> Any:
+    return _GONE
+
+
+def _increase(value: Any) -> Any:
+    return value + 1 if type(value) in (int, float) else value
 
 
 def _is_declared(whole: Outcome, without: Outcome) -> bool:
@@ -107,7 +134,7 @@ def is_ignored(name: str, kind: Kind, path: str, value: Any) -> Ignored | None:
     for entry in IGNORED:
         if (
             entry.dialect in ("*", name)
-            and (entry.kind == "*" or (entry.kind == "requests") == (kind == "requests"))
+            and (entry.kind in ("*", kind) or (entry.kind == "answers" and kind != "requests"))
             and (not entry.values or value in entry.values)
             and any(fnmatchcase(path, pattern) for pattern in entry.paths)
         ):
@@ -150,16 +177,18 @@ def _without(value: Any, place: Place) -> Any:
     return {key: _without(item, tuple(rest)) if key == step else item for key, item in value.items()}
 
 
-def _without_any(value: Any, path: str, place: str = "") -> Any:
+def _changed_any(value: Any, path: str, change: Change, place: str = "") -> Any:
     if isinstance(value, list):
-        return [_without_any(item, path, f"{place}[]") for item in value]
+        return [_changed_any(item, path, change, f"{place}[]") for item in value]
     if not isinstance(value, dict):
         return value
-    return {
-        key: _without_any(item, path, inner)
-        for key, item in value.items()
-        if (inner := f"{place}.{key}" if place else key) != path
-    }
+    out = {}
+    for key, item in value.items():
+        inner = f"{place}.{key}" if place else key
+        new = change(item) if inner == path else _changed_any(item, path, change, inner)
+        if new is not _GONE:
+            out[key] = new
+    return out
 
 
 def _request(case: Case, body: Any, target: DialectName) -> Outcome:
@@ -181,7 +210,7 @@ def _outcome(translate: Callable[[], Any]) -> Outcome:
 # --- streams
 
 
-def _silent_in_stream(case: Case, target: DialectName, known: Known | None) -> Iterator[Silent]:
+def _silent_in_stream(case: Case, target: DialectName) -> Iterator[Silent]:
     frames = _frames(case.data)
     if frames is None:
         return
@@ -189,14 +218,15 @@ def _silent_in_stream(case: Case, target: DialectName, known: Known | None) -> I
     if whole is _FAILED:
         return
     told = " ".join(loss.detail for loss in whole[1])
-    places: dict[tuple[str, str], tuple[str, Any]] = {}
+    places: dict[tuple[str, str], tuple[Place, Any]] = {}
     for frame in frames:
         if isinstance(frame, dict):
             for place, value in _fields(frame, answers=True):
                 if not isinstance(place[-1], int) and not _is_within_told(frame, place, told):
-                    places.setdefault(_field_of_any(place), (spelled(place), value))
+                    places.setdefault(_field_of_any(place), (place, value))
     declared: list[str] = []
-    for field, (path, value) in places.items():
+    for field, (place, value) in places.items():
+        path = spelled(place)
         if path.startswith(tuple(declared)):
             continue
         ignored = is_ignored(case.dialect, "streams", path, value)
@@ -204,14 +234,14 @@ def _silent_in_stream(case: Case, target: DialectName, known: Known | None) -> I
             if ignored.inside:
                 declared += (f"{path}.", f"{path}[")
             continue
-        key = (case.dialect, target, ".".join(field), _kind_of(value))
-        if known is not None and key in known:
+        outcome = _streamed(case, [_thinned(frame, field, _drop) for frame in frames], target)
+        if outcome == whole and _has_fields(place, value):
             continue
-        outcome = _streamed(case, [_thinned(frame, field) for frame in frames], target)
-        if outcome == whole:
+        if outcome == whole and all(
+            _streamed(case, [_thinned(frame, field, change) for frame in frames], target) == whole
+            for change in _changes(value)[1:]
+        ):
             yield Silent(case.id, target, path, _short(value))
-        elif known is not None and outcome[0] != whole[0]:
-            known.add(key)
         if outcome[0] == whole[0]:
             declared += (f"{path}.", f"{path}[")
 
@@ -233,15 +263,19 @@ def _field_of_any(place: Place) -> tuple[str, str]:
     return _SAME_OBJECT.get(parent, parent), str(place[-1])
 
 
-def _thinned(frame: Any, field: tuple[str, str], place: Place = ()) -> Any:
+def _thinned(frame: Any, field: tuple[str, str], change: Change, place: Place = ()) -> Any:
     if isinstance(frame, dict):
-        return {
-            key: item if key in OPAQUE else _thinned(item, field, (*place, key))
-            for key, item in frame.items()
-            if _field_of_any((*place, key)) != field
-        }
+        out = {}
+        for key, item in frame.items():
+            if _field_of_any((*place, key)) == field:
+                new = change(item)
+            else:
+                new = item if key in OPAQUE else _thinned(item, field, change, (*place, key))
+            if new is not _GONE:
+                out[key] = new
+        return out
     if isinstance(frame, list):
-        return [_thinned(item, field, (*place, index)) for index, item in enumerate(frame)]
+        return [_thinned(item, field, change, (*place, index)) for index, item in enumerate(frame)]
     return frame
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tools.fidelity.ablation import Kind, Known, Silent, silent_fields
+from tools.fidelity.ablation import Kind, Silent, silent_fields
 from tools.fidelity.matrix import DIRECTIONS, grade_request, said_back, title
 from tools.fidelity.request_probes import REQUESTS
 from wireglot.dialects.base import Context
@@ -77,7 +77,6 @@ def _case(record: dict[str, Any], name: str, kind: Kind) -> Iterator[Case]:
 
 def measure(folder: Path, limit: int = 0) -> Figures:
     kept = _kept()
-    known: Known = set()
     silent: list[Silent] = []
     avoidable: Counter[str] = Counter()
     crossings = imperfect = 0
@@ -87,7 +86,7 @@ def measure(folder: Path, limit: int = 0) -> Figures:
                 if target == case.dialect:
                     continue
                 crossings += 1
-                found = list(silent_fields(case, kind, dialect_name(target), known))
+                found = list(silent_fields(case, kind, dialect_name(target)))
                 silent += found[:1]
                 spared = _avoidable(case, kind, dialect_name(target), kept)
                 avoidable.update(f"{title(case.dialect, target)} {name}" for name in spared)

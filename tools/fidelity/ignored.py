@@ -12,7 +12,7 @@ class Ignored(NamedTuple):
     paths: tuple[str, ...]
     dialect: str = "*"
     kind: str = "*"
-    """"answers": whole or streamed."""
+    """ "requests", "responses", "streams"; "answers" are the last two."""
     values: tuple[object, ...] = ()
     inside: bool = True
     """Whether what stands in it is ignored with it."""
@@ -126,6 +126,11 @@ IGNORED: Final[tuple[Ignored, ...]] = (
             "name", "item.arguments", "item.input", "item.summary", "refusal", "command", "command_index",
             "content_block.input", "part.annotations",
         ),
+    ),
+    Ignored(
+        "the same words again, as Perplexity and Together add them to each delta",
+        ("choices[].message", "choices[].text"),
+        dialect="openai-chat", kind="streams",
     ),
     Ignored(
         "the same things again, of which each field is looked at",
