@@ -515,7 +515,8 @@ def test_a_cache_marker_behind_a_result_is_a_breakpoint_on_its_last_part(kind):
         {"type": "input_text", "text": "b", "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"}},
     ]
     back = comes_back(body).messages[-1].content[0]
-    assert isinstance(back, ToolResult) and back.cache == CacheMark("long")
+    assert isinstance(back, ToolResult)
+    assert back.cache == CacheMark("long")
 
 
 def test_a_marked_result_without_content_tells_that_its_marker_is_lost():
