@@ -46,7 +46,7 @@ def test_a_good_file_is_summed_up(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "wireglot.toml: no problems" in said
     lines = [line.split() for line in said.splitlines()]
-    kimi = ["openai-chat,", "openai-responses", "https://api.moonshot.ai/v1", "env:TEST_KEY"]
+    kimi = ["openai-chat,", "openai-responses,", "anthropic", "https://api.moonshot.ai/v1", "env:TEST_KEY"]
     assert ["kimi", *kimi] in lines
     assert ["mine", "openai-chat", "http://127.0.0.1:9001/v1", "config,", "file:key"] in lines
     assert ["claude-*", "->", "kimi/kimi-k3"] in lines

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
-from tools.lab.link import Link
+from tools.lab.link import Link, Reply
 from tools.lab.rolling_fleet import Machine, RollingFleet, is_refused, until
 from tools.lab.scenario_config import ADMIN, CHAT, CLAUDE, GEMINI, GPT
 
@@ -194,17 +194,25 @@ async def _used(machine: Machine, key: str, tokens: int) -> bool:
 
 async def concurrency(fleet: RollingFleet, one: Machine, other: Machine) -> None:
     _, key = await fleet.new_key(one, concurrent=1)
-    link = Link(one.served.port, key)
-    hanging = asyncio.create_task(
-        link.ask("POST", "/v1/chat/completions", _chat("demo", _user("[[demo:hang]]")))
-    )
     ask = _chat("demo", _user("hi"))
+    hanging = [asyncio.create_task(_hang(one, key))]
+
+    async def refused() -> bool:
+        if hanging[-1].done():  # the other one's question had the only place when it came
+            hanging.append(asyncio.create_task(_hang(one, key)))
+        return await _has_status(other, key, ask, 429)
+
     try:
-        await until(lambda: _has_status(other, key, ask, 429))
+        await until(refused)
     finally:
-        hanging.cancel()
-        await asyncio.gather(hanging, return_exceptions=True)
+        hanging[-1].cancel()
+        await asyncio.gather(*hanging, return_exceptions=True)
     await until(lambda: _has_status(other, key, ask, 200))
+
+
+def _hang(machine: Machine, key: str) -> Coroutine[Any, Any, Reply]:
+    ask = _chat("demo", _user("[[demo:hang]]"))
+    return Link(machine.served.port, key).ask("POST", "/v1/chat/completions", ask)
 
 
 async def cool_downs(fleet: RollingFleet, one: Machine, other: Machine) -> None:
