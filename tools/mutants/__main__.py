@@ -1,6 +1,9 @@
 """Make deliberate defects and count those that the tests of their room notice.
 
 `python -m tools.mutants --count 25 --only vault,ledger --seed 1`
+
+With `--keep FOLDER` what the tests run is measured once and read from there the next time; take another
+folder when lines or tests have moved. `--at FILE:LINE` tries all defects of these lines and no others.
 """
 
 from __future__ import annotations
@@ -8,12 +11,13 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -21,39 +25,40 @@ from typing import NamedTuple
 from tools.mutants.changes import Change, changes
 from tools.mutants.rooms import ROOMS, ROOT, SOURCES, Room
 
-_FEW = 60
-"""Tests that are tried first: most defects are noticed by any of those that run the line."""
-_MOST = 600
-_FEW_SECONDS, _MOST_SECONDS = 120, 300
+_BATCHES_SECONDS = (3.0, 20.0, 60.0)
+"""Tests are tried in growing batches: most defects are noticed by any few that run the line."""
+_START_SECONDS = 60.0
+"""For loading tests and sources, on a busy machine."""
+_SLOWER = 4.0
 
 
 class Mutant(NamedTuple):
     file: str
     change: Change
 
-
-class Result(NamedTuple):
-    mutant: Mutant
-    outcome: str
+    def __str__(self) -> str:
+        return f"{self.file}:{self.change.line} {' '.join(self.change.what.split())}"
 
 
 def main() -> int:
     options = _options()
-    chosen = [room for room in ROOMS if not options.only or room.name in options.only.split(",")]
     work = Path(tempfile.mkdtemp(prefix="mutants-"))
-    killed = made = 0
+    kept = Path(options.keep) if options.keep else work / "reach"
+    kept.mkdir(parents=True, exist_ok=True)
+    bench = _Bench(work, kept, options.seed)
+    noticed = made = 0
     try:
-        for room in chosen:
-            results = _room(room, options.count, options.seed, work)
-            good = sum(result.outcome != "survived" for result in results)
-            killed, made = killed + good, made + len(results)
-            print(f"{room.name}: {good} of {len(results)} noticed", flush=True)
-            for result in results:
-                if result.outcome == "survived":
-                    print(f"  {result.mutant.file}:{result.mutant.change.line} {result.mutant.change.what}")
+        for room in ROOMS:
+            if options.only and room.name not in options.only.split(","):
+                continue
+            survivors, tried = bench.room(room, options.count, options.at)
+            noticed, made = noticed + tried - len(survivors), made + tried
+            print(f"{room.name}: {tried - len(survivors)} of {tried} noticed", flush=True)
+            for mutant in survivors:
+                print(f"  survived: {mutant}", flush=True)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    print(f"{killed} of {made} noticed: {100 * killed / max(made, 1):.1f} %")
+    print(f"{noticed} of {made} noticed: {100 * noticed / max(made, 1):.1f} %")
     return 0
 
 
@@ -62,59 +67,144 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=30, help="defects for each room")
     parser.add_argument("--only", default="", help="names of rooms, by commas")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", default="", help="a folder for what the tests run")
+    parser.add_argument("--at", action="append", default=[], help="FILE:LINE below src/wireglot")
     return parser.parse_args()
 
 
-def _room(room: Room, count: int, seed: int, work: Path) -> list[Result]:
-    data = work / f"{room.name}.coverage"
-    if _forked(partial(_measure, room, data), seconds=3600) != 0:
-        sys.exit(f"{room.name}: its tests fail without any defect")
-    from tools.mutants.reach import reach
+class _Bench:
+    """A copy of the sources in which one defect at a time is made."""
 
-    reached = reach(room, data)
-    overlay = work / room.name
-    shutil.copytree(SOURCES, overlay, ignore=shutil.ignore_patterns("__pycache__"))
-    chance = random.Random(seed)
-    candidates = [
-        Mutant(file, change)
-        for file in reached
-        if reached[file][0]
-        for change in changes((SOURCES / file).read_text(encoding="utf-8"))
-    ]
-    sample = chance.sample(candidates, min(count, len(candidates)))
-    return [_tried(mutant, reached[mutant.file], overlay, chance) for mutant in sample]
+    def __init__(self, work: Path, kept: Path, seed: int) -> None:
+        self._sources = work / "src"
+        self._verdict = work / "verdict"
+        self._kept = kept
+        self._seed = seed
+        shutil.copytree(SOURCES, self._sources, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def room(self, room: Room, count: int, places: Sequence[str]) -> tuple[list[Mutant], int]:
+        from tools.mutants.reach import read
+
+        reach = read([self._measured(tests) for tests in room.tests])
+        # One's own for each room: the sample is the same whichever rooms are tried together.
+        chance = random.Random(f"{self._seed} {room.name}")
+        candidates = [
+            Mutant(file, change)
+            for file in room.files()
+            for change in changes((self._sources / file).read_text(encoding="utf-8"))
+        ]
+        if places:
+            wanted = {f"wireglot/{place}" for place in places}
+            sample = [each for each in candidates if f"{each.file}:{each.change.line}" in wanted]
+        else:
+            sample = chance.sample(candidates, min(count, len(candidates)))
+        survivors = []
+        for number, mutant in enumerate(sample, start=1):
+            text = (self._sources / mutant.file).read_text(encoding="utf-8")
+            tests = _tests_of(mutant.change, text, reach.lines.get(mutant.file, {}))
+            chance.shuffle(tests)
+            began = time.monotonic()
+            by = self._tried(mutant, tests, reach.seconds)
+            if by is None:
+                survivors.append(mutant)
+            print(
+                f"  {room.name} {number}/{len(sample)} {mutant}: {by or 'SURVIVED'}"
+                f" ({len(tests)} tests, {time.monotonic() - began:.0f} s)",
+                flush=True,
+            )
+        return survivors, len(sample)
+
+    def _measured(self, tests: str) -> Path:
+        kept = self._kept / (re.sub(r"\W", "-", tests) + ".json")
+        if not kept.exists():
+            began = time.monotonic()
+            if _forked(partial(self._measure, tests, kept), seconds=3600) != 0:
+                sys.exit(f"{tests}: cannot be measured")
+            print(f"  measured {tests} in {time.monotonic() - began:.0f} s", flush=True)
+        return kept
+
+    def _measure(self, tests: str, kept: Path) -> int:
+        from tools.mutants.reach import measure
+
+        self._use_copy()
+        return measure(tests, self._sources, kept.absolute())
+
+    def _tried(self, mutant: Mutant, tests: list[str], seconds: dict[str, float]) -> str | None:
+        """The test that notices the defect, or None."""
+        target = self._sources / mutant.file
+        original, times = target.read_text(encoding="utf-8"), target.stat()
+        target.write_text(mutant.change.of(original), encoding="utf-8")
+        try:
+            for batch in _batches(tests, seconds):
+                self._verdict.unlink(missing_ok=True)
+                bound = _START_SECONDS + _SLOWER * sum(seconds[name] for name in batch)
+                outcome = _forked(partial(self._run, batch), bound)
+                if outcome != 0:
+                    found = self._verdict.read_text(encoding="utf-8") if self._verdict.exists() else ""
+                    return found or ("too slow" if outcome < 0 else f"pytest ended with {outcome}")
+        finally:
+            target.write_text(original, encoding="utf-8")
+            os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))
+        return None
+
+    def _run(self, tests: list[str]) -> int:
+        import pytest
+
+        from tools.mutants.reach import QUIET
+
+        self._use_copy()
+        # What was compiled from a defect must not outlive it.
+        sys.dont_write_bytecode = True
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        files = sorted({name.partition("::")[0] for name in tests})
+        outcome = int(pytest.main([*QUIET, "-x", *files], plugins=[_Only(frozenset(tests), self._verdict)]))
+        return 0 if outcome == pytest.ExitCode.NO_TESTS_COLLECTED else outcome
+
+    def _use_copy(self) -> None:
+        os.environ["PYTHONPATH"] = str(self._sources)
+        sys.path.insert(0, str(self._sources))
 
 
-def _measure(room: Room, data: Path) -> int:
-    from tools.mutants.reach import measure
+class _Only:
+    """Runs the named tests of the files; a defect may well change which there are."""
 
-    return measure(room, data)
+    def __init__(self, names: frozenset[str], verdict: Path) -> None:
+        self._names = names
+        self._verdict = verdict
 
+    def pytest_collection_modifyitems(self, items: list[object]) -> None:
+        items[:] = [item for item in items if getattr(item, "nodeid", "") in self._names]
 
-def _tried(mutant: Mutant, lines: dict[int, list[str]], overlay: Path, chance: random.Random) -> Result:
-    # A table at the top of a file is run by its import; what uses it is elsewhere in the file.
-    tests = lines.get(mutant.change.line) or lines[0]
-    tests = chance.sample(tests, min(len(tests), _MOST))
-    target = overlay / mutant.file
-    original = target.read_text(encoding="utf-8")
-    target.write_text(mutant.change.of(original), encoding="utf-8")
-    try:
-        for batch, seconds in ((tests[:_FEW], _FEW_SECONDS), (tests[_FEW:], _MOST_SECONDS)):
-            if batch and _forked(partial(_run, batch, overlay), seconds) != 0:
-                return Result(mutant, "noticed")
-    finally:
-        target.write_text(original, encoding="utf-8")
-    return Result(mutant, "survived")
+    def pytest_runtest_logreport(self, report: object) -> None:
+        if getattr(report, "failed", False):
+            self._verdict.write_text(str(getattr(report, "nodeid", "")), encoding="utf-8")
 
 
-def _run(tests: list[str], overlay: Path) -> int:
-    import pytest
+def _tests_of(change: Change, text: str, lines: dict[int, list[str]]) -> list[str]:
+    """The tests that run a line; of a table that the import runs, those that run the lines with its name."""
+    near = max((line for line in lines if line <= change.line), default=0)
+    tests = set(lines.get(near, ()))
+    if not tests and change.name:
+        named = re.compile(rf"\b{re.escape(change.name)}\b")
+        for number, line in enumerate(text.splitlines(), start=1):
+            if named.search(line):
+                tests.update(lines.get(number, ()))
+    if not tests:
+        tests.update(name for names in lines.values() for name in names)
+    return sorted(tests)
 
-    os.environ["PYTHONPATH"] = str(overlay)
-    sys.path.insert(0, str(overlay))
-    sys.dont_write_bytecode = True
-    options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=no", "-p", "no:xdist"]
-    return int(pytest.main([*options, *tests]))
+
+def _batches(tests: list[str], seconds: dict[str, float]) -> Iterator[list[str]]:
+    # Quick ones first; those of equal haste in the order of chance.
+    left = sorted(tests, key=lambda name: seconds[name] > 0.5)
+    for bound in _BATCHES_SECONDS:
+        batch: list[str] = []
+        spent = 0.0
+        while left and (not batch or spent + seconds[left[0]] <= bound):
+            spent += seconds[left[0]]
+            batch.append(left.pop(0))
+        if batch:
+            yield batch
 
 
 def _forked(work: Callable[[], int], seconds: float) -> int:

@@ -23,8 +23,13 @@ _ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.Sub: ast.Add,
     ast.Mult: ast.Add,
 }
-_TOLD = frozenset({"Loss", "detail", "message", "fail", "debug", "info", "warning", "error"})
+_TOLD = frozenset(
+    {"Loss", "detail", "message", "fail", "debug", "info", "warning", "error", "exception", "help"}
+)
 """Calls and keywords whose texts are for people: their wording is not what tests are for."""
+_TYPED = frozenset({"cast", "TypeVar", "NewType", "ParamSpec", "getLogger", "lru_cache"})
+"""Calls that only type checkers, logs and the clock notice."""
+_NO_TABLES = frozenset({"__slots__", "__all__", "__match_args__"})
 
 
 class Change(NamedTuple):
@@ -36,6 +41,8 @@ class Change(NamedTuple):
     """Offsets into the file's text."""
     new: str
     what: str
+    name: str = ""
+    """Of the table at the top of the file in which this is."""
 
     def of(self, text: str) -> str:
         return text[: self.start] + self.new + text[self.end :]
@@ -45,11 +52,21 @@ def changes(text: str) -> Iterator[Change]:
     """Every change that this module knows, in the order of the file."""
     starts = _line_starts(text)
     tree = ast.parse(text)
-    for node, new, what in _Finder().found(tree):
-        start = _offset(text, starts, node.lineno, node.col_offset)
-        end = _offset(text, starts, node.end_lineno or node.lineno, node.end_col_offset or 0)
-        if text[start:end] != new:
-            yield Change(node.lineno, start, end, new, f"{what}: {text[start:end]!s} -> {new}")
+    for statement in tree.body:
+        for node, new, what in _Finder().found(statement):
+            start = _offset(text, starts, node.lineno, node.col_offset)
+            end = _offset(text, starts, node.end_lineno or node.lineno, node.end_col_offset or 0)
+            if text[start:end] != new:
+                what = f"{what}: {text[start:end]!s} -> {new}"
+                yield Change(node.lineno, start, end, new, what, _name(statement))
+
+
+def _name(statement: ast.stmt) -> str:
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name
+        case _:
+            return ""
 
 
 def _line_starts(text: str) -> list[int]:
@@ -69,8 +86,8 @@ _Found = tuple[ast.expr | ast.stmt, str, str]
 
 
 class _Finder:
-    def found(self, tree: ast.Module) -> Iterator[_Found]:
-        for statement in tree.body:
+    def found(self, statement: ast.stmt) -> Iterator[_Found]:
+        if not _is_type(statement):
             yield from self._statement(statement)
 
     def _statement(self, node: ast.stmt) -> Iterator[_Found]:
@@ -79,9 +96,19 @@ class _Finder:
                 return
             case ast.If(test=ast.Name(id="TYPE_CHECKING")):
                 return
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            case ast.ClassDef():
+                for inner in node.body:
+                    # Defaults of fields are part of the type.
+                    if not isinstance(inner, ast.AnnAssign):
+                        yield from self._statement(inner)
+                return
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
                 for inner in node.body:
                     yield from self._statement(inner)
+                return
+            case ast.Assign(targets=[ast.Name(id=name)]) if name in _NO_TABLES:
+                return
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name))) if name in _TOLD:
                 return
             case ast.Expr(value=ast.Constant()):
                 return
@@ -135,6 +162,8 @@ class _Finder:
         if isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             # The last words of a loss, and all of an error or a log line, are wording.
+            if name in _TYPED:
+                return
             yield from node.args[:3] if name == "Loss" else [] if name in _TOLD else node.args
             yield from (each.value for each in node.keywords if each.arg not in _TOLD)
             return
@@ -143,6 +172,15 @@ class _Finder:
                 yield child
             elif isinstance(child, ast.comprehension):
                 yield from (child.iter, *child.ifs)
+
+
+def _is_type(node: ast.stmt) -> bool:
+    """Whether a statement at the top of a file names a type, as `Path = tuple[str, ...]` does."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Subscript() | ast.BinOp(op=ast.BitOr())):
+            return not name.isupper()
+        case _:
+            return False
 
 
 def _is_text(node: ast.BinOp) -> bool:

@@ -1,52 +1,85 @@
-"""Which tests run which lines, found by running them once."""
+"""Which tests run which lines, and how long they take, found by running them once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import coverage
 import pytest
 
-from tools.mutants.rooms import SOURCES, Room
+from tools.mutants.rooms import LEFT_OUT, ROOMS
 
-Reach = dict[str, dict[int, list[str]]]
-"""File below src -> line -> tests; line 0 has all tests that run anything of the file."""
+QUIET = ("-q", "-p", "no:cacheprovider", "--no-header", "--tb=no", "-p", "no:xdist")
+
+
+class Reach(NamedTuple):
+    """What some tests run; those that fail without any defect are not in it."""
+
+    lines: dict[str, dict[int, list[str]]]
+    """File below the sources -> line -> tests. A line that only its import runs has none."""
+    seconds: dict[str, float]
 
 
 class _Watch:
-    """Tells the tracer which test is running."""
+    """Tells the tracer which test is running, and keeps how it ended."""
 
     def __init__(self, tracer: coverage.Coverage) -> None:
         self._tracer = tracer
+        self.seconds: dict[str, float] = {}
+        self.failed: set[str] = set()
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         self._tracer.switch_context(item.nodeid)
+        began = time.monotonic()
         yield
+        self.seconds[item.nodeid] = time.monotonic() - began
         self._tracer.switch_context("")
 
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.outcome != "passed":
+            self.failed.add(report.nodeid)
 
-def measure(room: Room, data: Path) -> int:
-    """Run the tests of a room, unchanged; their outcome must be good."""
-    tracer = coverage.Coverage(data_file=str(data), source=[str(SOURCES / "wireglot")])
+
+def measure(tests: str, sources: Path, kept: Path) -> int:
+    """Run some tests against unchanged sources and write what they run into a file."""
+    files = sorted({file for room in ROOMS for file in room.files()})
+    tracer = coverage.Coverage(
+        data_file=None, include=[str(sources / file) for file in files], config_file=False
+    )
+    watch = _Watch(tracer)
+    left_out = [f"--deselect={name}" for name in LEFT_OUT]
     tracer.start()
-    outcome = pytest.main([*_OPTIONS, *room.tests], plugins=[_Watch(tracer)])
+    pytest.main([*QUIET, *left_out, tests], plugins=[watch])
     tracer.stop()
-    tracer.save()
-    return int(outcome)
+    data = tracer.get_data()
+    good = [name for name in watch.seconds if name not in watch.failed]
+    numbers = {name: number for number, name in enumerate(good)}
+    lines = {
+        file: {
+            line: sorted(numbers[name] for name in names if name in numbers)
+            for line, names in data.contexts_by_lineno(str(sources / file)).items()
+        }
+        for file in files
+    }
+    found = {"tests": good, "seconds": [watch.seconds[name] for name in good], "lines": lines}
+    kept.write_text(json.dumps(found), encoding="utf-8")
+    return 0
 
 
-def reach(room: Room, data: Path) -> Reach:
-    store = coverage.CoverageData(basename=str(data))
-    store.read()
-    found: Reach = {}
-    for path in room.files():
-        lines = store.contexts_by_lineno(str(path))
-        tests = {line: sorted(filter(None, names)) for line, names in lines.items()}
-        everything = sorted({name for names in tests.values() for name in names})
-        found[path.relative_to(SOURCES).as_posix()] = {**tests, 0: everything}
-    return found
-
-
-_OPTIONS = ("-q", "-p", "no:cacheprovider", "--no-header", "--tb=no", "-p", "no:randomly", "-p", "no:xdist")
+def read(kept: Sequence[Path]) -> Reach:
+    lines: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+    seconds: dict[str, float] = {}
+    for path in kept:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        tests = found["tests"]
+        seconds.update(zip(tests, found["seconds"], strict=True))
+        for file, reached in found["lines"].items():
+            for line, numbers in reached.items():
+                lines[file][int(line)].extend(tests[number] for number in numbers)
+    return Reach({file: dict(reached) for file, reached in lines.items()}, seconds)
