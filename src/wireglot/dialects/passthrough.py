@@ -62,7 +62,7 @@ _THOUGHTS: Final = re.compile(rb'"thought"\s*:\s*true|"(?:summary|reasoning)_tex
 _ARGUMENTS: Final = re.compile(rb'"arguments"\s*:\s*("(?:[^"\\]|\\.)*")')
 _BROKEN: Final = re.compile(rb"MALFORMED_|UNEXPECTED_TOOL_CALL|TOO_MANY_TOOL_CALLS|MISSING_THOUGHT_SIGNATURE")
 
-_LEAKED: Final = re.compile(
+LEAKED: Final = re.compile(
     rb"(?:<|\\u003[cC])(?:\||%b|\\u[fF][fF]5[cC])tool(?:_|%b|\\u2581)call" % ("｜".encode(), "▁".encode())
 )
 """Calls that a server left in the text (`ir/leaked_calls.py`), however JSON spells their letters."""
@@ -73,7 +73,7 @@ _decode_text = msgspec.json.Decoder(str).decode
 def is_doubtful(body: bytes) -> bool:
     """Whether a whole answer, in any of the dialects here, must be read before anybody can say that it is
     one. Most need not be: they have words, and arguments that are whole."""
-    if any(odd.search(body) is not None for odd in (_BROKEN, _THOUGHTS, _LEAKED)):
+    if any(odd.search(body) is not None for odd in (_BROKEN, _THOUGHTS, LEAKED)):
         return True
     is_answer = _SPOKEN.search(body) is not None
     for found in _ARGUMENTS.finditer(body):

@@ -218,6 +218,11 @@ class Watch:
         self._said = may_be_empty
         self._leaks = LeakFilter() if can_leak(request) else None
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether something was said, and nothing of it is open that could still turn out to be cut."""
+        return self._said and not self._arguments and not self._held
+
     def pass_on(self, events: list[Event]) -> list[Event]:
         """The same list where nothing is wrong with it; a Finish may have become a Failure."""
         leaks, arguments = self._leaks, self._arguments

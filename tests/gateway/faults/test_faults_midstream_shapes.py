@@ -211,10 +211,7 @@ def test_arguments_that_were_cut_are_never_mended(stage: Stage, client: Client, 
     assert b"Paris" not in answered.body
     for valid in (b'{"city":"Par"}', b'{"city": "Par"}', b'{\\"city\\": \\"Par\\"}', b'"args":{"city"'):
         assert valid not in answered.body
-    if client.dialect == "anthropic":
-        asked = b'"model":"%b"' % model_at("anthropic").encode()
-        assert answered.body.replace(asked, b'"model":"m1"') == b"".join(tool_stream(stop))
-    elif client.family in "RG" and stop == "max_tokens":
+    if client.family in "RG" and stop == "max_tokens":
         assert is_complete(client, answered)
     else:  # where all of it came at once, the upstream was asked again
         assert b'city\\": \\"Par' not in answered.body or not is_complete(client, answered)

@@ -8,18 +8,20 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.base import Mender, StreamReader, Surface, Tap
+from wireglot.dialects.base import Mender, StreamReader, Surface, Tap, answer_located
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.streams.feeder import asked, begins, signed, usage_source
+from wireglot.gateway.streams.late_verdict import LateVerdict
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
+from wireglot.ir.content import Text
 from wireglot.ir.errors import ApiError
 from wireglot.ir.leaked_calls import leaks, may_begin
 from wireglot.ir.outcome import Response
-from wireglot.ir.stream import Delta, Event, Failure, Finish, Folding, StreamFailed, fold
-from wireglot.ir.verdict import accept
+from wireglot.ir.stream import Delta, Event, Failure, Finish, Folding, PartStart, StreamFailed, fold
+from wireglot.ir.verdict import INTERRUPTIONS, NoAnswer, accept
 
 _TRUNCATED: Final = ApiError(
     "server", "the upstream stream ended before it was complete", status=502, code="upstream_error"
@@ -50,6 +52,7 @@ class Passthrough:
         self._buffer = bytearray()
         """What has come and may not go out yet: half a frame, or an opening that is no answer so far."""
         self._sent = 0
+        self._told = False
         self._prepared = prepared
         self._keeps = keeps
         self._judged = judged
@@ -57,6 +60,7 @@ class Passthrough:
         self._tap: Tap = job.surface.tap(job.settings.limits.event)
         mender = job.surface.mender if not prepared.as_is else None
         self._mender = mender() if mender is not None else None
+        self._late = self._late_verdict() if judged and self._framed else None
         self._hide = _hidden_usage(job.surface) if prepared.own_usage else None
         self._opening: StreamReader | None = dialect(job.dialect).stream_reader(prepared.context)
         self._opening_events: list[Event] = []
@@ -100,6 +104,11 @@ class Passthrough:
         if self._tap.complete and (self._framed or self._is_whole_array()):
             if self._buffer:
                 self._write(bytes(self._buffer))
+            if self._late is not None:
+                data = self._late.end()
+                if self.failure is not None or self._is_none(self._late):
+                    return
+                self._send(data)
             self._close()
         else:
             self.fail(_TRUNCATED)
@@ -156,15 +165,48 @@ class Passthrough:
         self._client.write(bytes(self._last), last=True)
         self._client.end()
 
+    def _late_verdict(self) -> LateVerdict:
+        job, context = self._exchange.job, self._prepared.context
+        spoken = dialect(job.dialect)
+        return LateVerdict(
+            lambda: spoken.stream_reader(context),
+            lambda: spoken.stream_writer(context, asked(self._exchange)),
+            lambda: asked(self._exchange),
+        )
+
     def _write(self, data: bytes) -> None:
+        if self._late is not None:
+            data = self._late.pass_on(data, complete=self._tap.complete)
+            if self._is_none(self._late):
+                return
         if self._mender is not None:
             data = self._mended(self._mender, data)
+        self._send(data)
+
+    def _send(self, data: bytes) -> None:
+        self._told = True
         if self._hide is not None:
             data = self._hide(data)
         if self._beside is not None and self._tap.complete:
             self._last += data
         else:
             self._client.write(data, last=self._tap.ended)
+
+    def _is_none(self, late: LateVerdict) -> bool:
+        """Whether what has begun as an answer has turned out to be none; the client has been told. Raises
+        NoAnswer where nothing has gone out."""
+        if late.losses:
+            places = dialect(self._exchange.job.dialect).places
+            self._exchange.record.lost(answer_located(places, late.losses))
+            late.losses = []
+        if late.verdict is None:
+            return False
+        if not self._told and late.verdict not in INTERRUPTIONS:
+            raise NoAnswer(late.verdict, self._tap.usage)
+        self.ended = True
+        self._settle()
+        self._tell(late.verdict)
+        return True
 
     def _mended(self, mender: Mender, data: bytes) -> bytes:
         data = mender.mend(data)
@@ -211,6 +253,8 @@ class Passthrough:
         if self._judged and leaks(_words(self._opening_events)):
             self._hand_over()
             return
+        if self._late is not None:
+            self._late.said = _says(self._opening_events)
         self._opening_events = []
         self._opening = None
         held, self._buffer = bytes(self._buffer), bytearray()
@@ -300,6 +344,12 @@ class Passthrough:
 
 def _words(events: list[Event]) -> str:
     return "".join(event.text for event in events if type(event) is Delta)
+
+
+def _says(events: list[Event]) -> bool:
+    """Whether there are words in it. Thoughts are none, and calls are judged when they end."""
+    others = {event.index for event in events if type(event) is PartStart and type(event.part) is not Text}
+    return any(type(event) is Delta and event.text and event.index not in others for event in events)
 
 
 def _frame_by_frame(data: bytes) -> Iterator[bytes]:

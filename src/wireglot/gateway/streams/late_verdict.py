@@ -1,0 +1,123 @@
+"""Whether a stream that passes through ends as an answer does, once it has begun.
+
+Most of a stream cannot go wrong and is not read: words, and thoughts before them. Read is where calls come,
+where something else than thoughts comes before a word, and where a server left its calls in the text. What
+is no answer then ends in the client's own error event; calls from the text are told as calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from wireglot.dialects.base import LEAKED, StreamReader, StreamWriter
+from wireglot.ir.errors import ApiError
+from wireglot.ir.leaked_calls import can_leak
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import Request
+from wireglot.ir.stream import Event, Failure, ForeignEvent
+from wireglot.ir.verdict import EMPTY, Watch
+
+_CALLS: Final = re.compile(
+    rb'"tool_calls"\s*:\s*\[\s*\{|"tool_use"|"function_call"|"functionCall"'
+    rb"|MALFORMED_|UNEXPECTED_TOOL_CALL|TOO_MANY_TOOL_CALLS|MISSING_THOUGHT_SIGNATURE"
+)
+_THOUGHT: Final = re.compile(
+    rb'"thinking_delta"|"(?:reasoning_content|reasoning)"\s*:\s*"[^"]|"thought"\s*:\s*true'
+    rb'|"response\.reasoning_(?:summary_)?text\.delta"'
+)
+_MORE: Final = re.compile(
+    rb'"(?:finish_reason|finishReason|stop_reason)"\s*:\s*"|\[DONE\]|"(?:text|content)"\s*:\s*"[^"]'
+    rb'|"response\.(?:output|completed|incomplete|failed)'
+)
+"""What thoughts do not have beside them, unless they are the last ones."""
+_BLOCK: Final = b"content_block_st"
+"""Of the frames that say where a block of Messages begins and ends: without them no later one can be read."""
+
+
+class LateVerdict:
+    def __init__(
+        self,
+        reader: Callable[[], StreamReader],
+        writer: Callable[[], StreamWriter],
+        asked: Callable[[], Request | None],
+    ) -> None:
+        """`asked`: what was asked. It may not have been read so far, and most answers do not need it."""
+        self.verdict: ApiError | None = None
+        """Why what came is no answer."""
+        self.losses: list[Loss] = []
+        self._new_reader = reader
+        self._new_writer = writer
+        self._asked = asked
+        self._opened: bytes | None = None
+        """The first frames, and others that must be known to read on."""
+        self.said = False
+        """Whether there is something in it that is no thought."""
+        self._over = self._unknown = False
+        self._reader: StreamReader | None = None
+        self._writer: StreamWriter | None = None
+        self._watch = Watch(None)
+
+    def pass_on(self, frames: bytes, *, complete: bool) -> bytes:
+        """Whole frames: what of them goes out. After a `verdict` nothing does. `complete`: the end of the
+        answer is among them, or was before."""
+        if self._over:
+            return frames
+        leaked = self._writer is None and LEAKED.search(frames) is not None and can_leak(self._asked())
+        if self._reader is None:
+            if not leaked and not self._is_read(frames):
+                if self._opened is None or _BLOCK in frames:
+                    self._opened = (self._opened or b"") + frames
+                return frames
+            self._begin(leaked)
+        self._over = complete and self._writer is None
+        return self._read(frames)
+
+    def end(self) -> bytes:
+        """The upstream says no more."""
+        return self._judged(self._reader.end()) if self._reader is not None else b""
+
+    def _is_read(self, frames: bytes) -> bool:
+        if self.said:
+            return _CALLS.search(frames) is not None
+        return _THOUGHT.search(frames) is None or _MORE.search(frames) is not None
+
+    def _begin(self, leaked: bool) -> None:
+        self._reader = self._new_reader()
+        self._watch = Watch(self._asked(), may_be_empty=self.said)
+        before = self._watch.pass_on(self._reader.read(self._opened)) if self._opened is not None else []
+        if leaked:
+            self._writer = self._new_writer()
+            self._writer.write(before)
+
+    def _read(self, frames: bytes) -> bytes:
+        assert self._reader is not None
+        events = self._reader.read(frames)
+        if self._over:  # some streams have no last event: they end
+            events = [*events, *self._reader.end()]
+        written = self._judged(events)
+        if self.verdict is not None:
+            return b""
+        if self._writer is not None:
+            return written
+        if self._opened is None or _BLOCK in frames:
+            self._opened = (self._opened or b"") + frames
+        if self._watch.is_clear:
+            self.said, self._reader = True, None
+        return frames
+
+    def _judged(self, events: list[Event]) -> bytes:
+        passed = self._watch.pass_on(events)
+        self._unknown = self._unknown or any(type(event) is ForeignEvent for event in events)
+        verdict = self._watch.verdict
+        if verdict is not EMPTY or not self._unknown:  # what we do not know may be an answer
+            self.verdict = verdict
+        if self._writer is None or self.verdict is not None:
+            return b""
+        if passed and type(passed[-1]) is Failure:
+            self.verdict = passed[-1].error
+            return b""
+        self.losses += self._watch.losses
+        self._watch.losses = []
+        return self._writer.write(passed)
