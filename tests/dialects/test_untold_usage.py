@@ -65,3 +65,18 @@ def test_what_says_a_count_again_is_no_loss(source, key, counts, more):
     """[X11] A warning on every answer is a warning nobody reads."""
     for target in {"anthropic", "openai-chat", "openai-responses", "gemini"} - {source}:
         assert losses(source, key, counts | more, dialect_name(target)) == []
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-responses", "gemini"])
+def test_counts_of_the_same_name_are_told_apart(target):
+    """[X11] Audio of the question and of the answer are two accounts: neither loss stands for the other."""
+    usage = {
+        "prompt_tokens": 9,
+        "completion_tokens": 10,
+        "prompt_tokens_details": {"audio_tokens": 2},
+        "completion_tokens_details": {"audio_tokens": 4},
+    }
+    assert losses("openai-chat", "usage", usage, target) == [
+        "prompt_tokens_details.audio_tokens: openai-chat only",
+        "completion_tokens_details.audio_tokens: openai-chat only",
+    ]

@@ -58,13 +58,14 @@ def silent_fields(case: Case, kind: Kind, target: DialectName) -> Iterator[Silen
         return
     translate = _request if kind == "requests" else _response
     whole = translate(case, case.body, target)
-    if whole is _FAILED:
+    if whole is _FAILED or (kind == "responses" and _is_error(whole, target)):
         return
+    told = _told_whole(whole)
     seen: dict[tuple[str, str], bool] = {}  # a field with such a value -> whether it was told to be missing
     declared: list[Place] = []
     for place, value in _fields(case.body, answers=kind == "responses"):
         path = spelled(place)
-        if any(place[: len(outer)] == outer for outer in declared):
+        if any(place[: len(outer)] == outer for outer in declared) or not told.isdisjoint(place[:-1]):
             continue
         if isinstance(place[-1], int):
             if _is_declared(whole, translate(case, _without(case.body, place), target)):
@@ -91,6 +92,21 @@ def silent_fields(case: Case, kind: Kind, target: DialectName) -> Iterator[Silen
                 for change in _changes(value)
             ):
                 yield Silent(case.id, target, path, _short(value))
+
+
+def _is_error(outcome: Outcome, target: DialectName) -> bool:
+    """Whether the answer could not be told at all: the client is told so instead."""
+    return isinstance(outcome[0], bytes) and dialect(target).parse_error(decode(outcome[0])) is not None
+
+
+def _told_whole(outcome: Outcome) -> set[str]:
+    """Names of fields that were told to be missing with all that is in them."""
+    told = set()
+    for loss in outcome[1]:
+        if loss.action == "dropped" and loss.detail.endswith(" only"):
+            name, colon, _ = loss.detail.partition(":")
+            told.add(name if colon else loss.path.rpartition(".")[2])
+    return told
 
 
 def _has_fields(place: Place, value: Any) -> bool:
@@ -218,6 +234,7 @@ def _silent_in_stream(case: Case, target: DialectName) -> Iterator[Silent]:
     if whole is _FAILED:
         return
     told = " ".join(loss.detail for loss in whole[1])
+    told_whole = _told_whole(whole)
     places: dict[tuple[str, str], tuple[Place, Any]] = {}
     for frame in frames:
         if isinstance(frame, dict):
@@ -227,7 +244,7 @@ def _silent_in_stream(case: Case, target: DialectName) -> Iterator[Silent]:
     declared: list[str] = []
     for field, (place, value) in places.items():
         path = spelled(place)
-        if path.startswith(tuple(declared)):
+        if path.startswith(tuple(declared)) or not told_whole.isdisjoint(place[:-1]):
             continue
         ignored = is_ignored(case.dialect, "streams", path, value)
         if ignored is not None:

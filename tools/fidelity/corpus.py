@@ -8,44 +8,36 @@ from __future__ import annotations
 import argparse
 import gzip
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
 from tools.fidelity.ablation import Kind, Silent, silent_fields
-from tools.fidelity.matrix import DIRECTIONS, grade_request, said_back, title
+from tools.fidelity.matrix import DIRECTIONS, grade_request, title
+from tools.fidelity.necessary import why_needed
 from tools.fidelity.request_probes import REQUESTS
-from wireglot.dialects.base import Context
-from wireglot.dialects.registry import DialectName, dialect, dialect_name
-from wireglot.ir.content import Message, Text, ToolCall, ToolResult
+from tools.fidelity.round_trips import Kept, RoundTrips, kept_answers, round_trips
+from wireglot.dialects.registry import DialectName, dialect_name
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.loss import Feature, Loss
-from wireglot.ir.request import Request
-from wireglot.testing.canonical import canonical_request
 from wireglot.testing.fixtures import Case
-from wireglot.testing.laws import differences
 from wireglot.testing.strategies.samples import MAIN
-from wireglot.translate import translate_request, translate_response
+from wireglot.translate import StreamTranslator, translate_request, translate_response
 from wireglot.wire.json import decode, encode
 
 KINDS: tuple[Kind, ...] = ("requests", "responses", "streams")
-_CONTEXT = Context()
 _SHOWN = 12
-_NEEDED: frozenset[Feature] = frozenset({"tool.schema", "output_format.schema", "max_tokens", "model"})
-"""Losses that depend on what a schema holds, or on what the target demands."""
 
 
 class Figures(NamedTuple):
     crossings: int
-    silent: list[Silent]
+    silent: list[list[Silent]]
+    """Of each crossing that has any."""
     avoidable: Counter[str]
     imperfect: int
-    trips: int
-    same: int
-    told: int
-    unsaid: list[str]
+    alone: RoundTrips
+    remembered: RoundTrips
 
 
 def cases(folder: Path, kind: Kind, limit: int) -> Iterator[Case]:
@@ -76,8 +68,8 @@ def _case(record: dict[str, Any], name: str, kind: Kind) -> Iterator[Case]:
 
 
 def measure(folder: Path, limit: int = 0) -> Figures:
-    kept = _kept()
-    silent: list[Silent] = []
+    kept_in_requests, kept_in_answers = kept_requests(), kept_answers()
+    silent: list[list[Silent]] = []
     avoidable: Counter[str] = Counter()
     crossings = imperfect = 0
     for kind in KINDS:
@@ -87,17 +79,23 @@ def measure(folder: Path, limit: int = 0) -> Figures:
                     continue
                 crossings += 1
                 found = list(silent_fields(case, kind, dialect_name(target)))
-                silent += found[:1]
-                spared = _avoidable(case, kind, dialect_name(target), kept)
-                avoidable.update(f"{title(case.dialect, target)} {name}" for name in spared)
+                if found:
+                    silent.append(found)
+                if kind == "requests":
+                    direction, kept = title(case.dialect, target), kept_in_requests
+                else:  # told by the client, as in the matrix
+                    direction, kept = title(target, case.dialect), kept_in_answers
+                spared = avoidable_losses(_losses(case, kind, dialect_name(target)), kept[direction])
+                avoidable.update(f"{direction} {kind} {name}" for name in spared)
                 imperfect += bool(found or spared)
-    trips, same, told, unsaid = _round_trips(folder, limit)
-    return Figures(crossings, silent, avoidable, imperfect, trips, same, told, unsaid)
+    answers = list(cases(folder, "responses", limit))
+    alone, remembered = (round_trips(answers, kept_in_answers, keeps) for keeps in (False, True))
+    return Figures(crossings, silent, avoidable, imperfect, alone, remembered)
 
 
-def _kept() -> dict[str, set[Feature]]:
+def kept_requests() -> Kept:
     """Direction -> features whose every probe of the fidelity matrix is kept: a loss was not necessary."""
-    kept: dict[str, set[Feature]] = {}
+    kept: Kept = {}
     for client, upstream in DIRECTIONS:
         grades: dict[Feature, set[str]] = {}
         for probe in REQUESTS:
@@ -108,88 +106,31 @@ def _kept() -> dict[str, set[Feature]]:
     return kept
 
 
-def _avoidable(case: Case, kind: Kind, target: DialectName, kept: dict[str, set[Feature]]) -> list[str]:
+def avoidable_losses(losses: Iterable[Loss], places: set[Feature]) -> list[str]:
     """Features that were lost although this direction has a place for them."""
-    if kind != "requests":
-        return []
-    try:
-        losses = translate_request(case.body, source=dialect_name(case.dialect), target=target).losses
-    except WireglotError:
-        return []
-    places = kept.get(title(case.dialect, target), set())
     return sorted(
-        {loss.feature for loss in losses if loss.action == "dropped" and loss.feature in places} - _NEEDED
+        {
+            loss.feature
+            for loss in losses
+            if loss.action == "dropped" and loss.feature in places and not why_needed(loss)
+        }
     )
 
 
-def _round_trips(folder: Path, limit: int) -> tuple[int, int, int, list[str]]:
-    trips = same = told = 0
-    unsaid: list[str] = []
-    for case in cases(folder, "responses", limit):
-        for client in MAIN:
-            if client == case.dialect:
-                continue
-            outcome = _round_trip(case, dialect_name(client))
-            if outcome is None:
-                continue
-            different, losses = outcome
-            trips += 1
-            if not different:
-                same += 1
-            elif losses:
-                told += 1
-            else:
-                unsaid.append(f"{case.id} by {client}: {different[0][:160]}")
-    return trips, same, told, unsaid
-
-
-def _round_trip(case: Case, client: DialectName) -> tuple[list[str], tuple[Loss, ...]] | None:
-    """How the turn that comes back to its upstream by a client of another dialect differs from the one a
-    client of its own would send, and what was declared on the way. None: there is nothing to send back."""
-    upstream = dialect_name(case.dialect)
-    codec = dialect(upstream)
+def _losses(case: Case, kind: Kind, target: DialectName) -> tuple[Loss, ...]:
+    source = dialect_name(case.dialect)
     try:
-        if codec.parse_error(case.body) is not None:
-            return None
-        content = codec.parse_response(case.body, _CONTEXT).content
-        calls = [part for part in content if isinstance(part, ToolCall)]
-        if not content:
-            return None
-        results = tuple(ToolResult(call.id, (Text("21"),), name=call.name, kind=call.kind) for call in calls)
-        turns = (
-            Message("user", (Text("?"),)),
-            Message("assistant", (Text("-"),)),
-            Message("user", results or (Text("!"),)),
-        )
-        question = Request("model", turns, max_tokens=100)
-        if upstream == "gemini":  # some hosts leave the role out, and no client does
-            case.body["candidates"][0]["content"].setdefault("role", "model")
-        native = said_back(upstream, codec.render_request(question, _CONTEXT).value, case.body)
-        there = translate_response(case.body, source=upstream, target=client)
-        asked = dialect(client).render_request(question, _CONTEXT).value
-        back = translate_request(said_back(client, asked, there.value), source=client, target=upstream)
-        before, after = (_turn(codec.parse_request(body, _CONTEXT)) for body in (native, back.value))
-    except (WireglotError, KeyError, IndexError):
-        return None
-    return differences(before, after), (*there.losses, *back.losses)
-
-
-def _turn(request: Request) -> Any:
-    """What the model said, with ids of calls by their order: another dialect may have to rename them."""
-    said = [message for message in canonical_request(request).messages if message.role == "assistant"]
-    names: dict[str, str] = {}
-    out = []
-    for message in said:
-        parts = []
-        for part in message.content:
-            if isinstance(part, ToolCall):
-                identifier = names.setdefault(part.id, f"call_{len(names)}")
-                part = msgspec.structs.replace(part, id=identifier)
-            elif isinstance(part, Text):
-                part = msgspec.structs.replace(part, logprobs=())  # no history holds them
-            parts.append(part)
-        out.append(Message(message.role, tuple(parts)))
-    return out
+        if kind == "requests":
+            return translate_request(case.body, source=source, target=target).losses
+        if kind == "responses":
+            return translate_response(case.body, source=source, target=target).losses
+        array = case.data.lstrip()[:1] == b"["
+        translator = StreamTranslator(source=source, target=target, framing="json-array" if array else "sse")
+        translator.feed(case.data)
+        translator.close()
+    except WireglotError:
+        return ()
+    return tuple(translator.losses)
 
 
 def _share(part: int, whole: int) -> str:
@@ -206,17 +147,27 @@ def main() -> None:
         return
     found = measure(options.folder, options.limit)
     quiet, perfect = found.crossings - len(found.silent), found.crossings - found.imperfect
-    well = found.same + found.told
     print(f"without silent loss:      {_share(quiet, found.crossings)}")
     print(f"perfect where possible:   {_share(perfect, found.crossings)}")
-    print(f"two-turn round trips:     {_share(well, found.trips)}: {found.same} the same, {found.told} told")
-    print(f"                          {len(found.unsaid)} silent")
-    for path, count in Counter(f"{one.path} > {one.target}" for one in found.silent).most_common(_SHOWN):
-        print(f"  silent    {count:5} {path}")
+    _print_trips("two-turn round trips:", found.remembered)
+    _print_trips("... by the client alone:", found.alone)
+    fields = {(one.case, one.path, one.target) for one in chain.from_iterable(found.silent)}
+    for (path, target), count in Counter((path, target) for _, path, target in fields).most_common(_SHOWN):
+        print(f"  silent    {count:5} {path} > {target}")
     for name, count in found.avoidable.most_common(_SHOWN):
         print(f"  avoidable {count:5} {name}")
-    for line in found.unsaid[:_SHOWN]:
+    for name, count in found.remembered.avoidable.most_common(_SHOWN):
+        print(f"  trip      {count:5} {name}")
+    for line in found.remembered.unsaid[:_SHOWN]:
         print(f"  trip      {line}")
+
+
+def _print_trips(name: str, found: RoundTrips) -> None:
+    print(
+        f"{name:25} {_share(found.same + found.needed, found.trips)}: {found.same} the same, "
+        f"{found.needed} told and necessary, {sum(found.avoidable.values())} told and not, "
+        f"{len(found.unsaid)} silent"
+    )
 
 
 if __name__ == "__main__":

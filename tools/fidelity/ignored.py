@@ -86,6 +86,7 @@ IGNORED: Final[tuple[Ignored, ...]] = (
     ),
     Ignored("the default, spelled out", ("*responseModalities",), values=(["TEXT"], ["text"])),
     Ignored("the default, spelled out", ("*tools[].format",), values=({"type": "text"},)),
+    Ignored("the default, spelled out", ("*.detail",), kind="requests", values=("auto",)),
     Ignored("the default, spelled out", ("*caller",), values=({"type": "direct"},)),
     Ignored("the default, spelled out", ("*ttl", "tool_choice", "*summary"), values=("5m", "auto",
         "detailed")),

@@ -342,6 +342,7 @@ def _candidates(name: str, names: Names) -> list[str]:
     return out
 
 
+_USAGE = "$.usage."
 _MANY: frozenset[Feature] = frozenset({"unknown_field", "usage.detail"})
 
 
@@ -351,7 +352,9 @@ def _moved(loss: Loss, path: str, document: Document = "request") -> Loss:
     detail = loss.detail
     if loss.feature in _MANY or (document == "response" and loss.action == "dropped"):
         # Many counts and one place for them all; or what the document does not have, since it was lost.
-        name = loss.path.rpartition(".")[2]
+        # Audio tokens of a question are others than those of its answer, so counts keep their whole name.
+        counted = loss.path.startswith(_USAGE)
+        name = loss.path[len(_USAGE) :] if counted else loss.path.rpartition(".")[2]
         if name != "$" and "[" not in name and not path.endswith(name):
             detail = f"{name}: {detail}" if detail else name
     return Loss(path, loss.feature, loss.action, detail, document)

@@ -232,6 +232,7 @@ def _media(part: Media) -> Media:
             part = replace(part, text=b64decode(part.data, validate=True).decode(), data=None)
     return replace(
         part,
+        detail="" if part.detail == "auto" else part.detail,
         signature=_signature(part.signature),
         cache=_cache(part.cache),
         extra=canonical_extra(part.extra),

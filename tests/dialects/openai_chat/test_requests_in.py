@@ -5,6 +5,7 @@ import copy
 import pytest
 
 from tests.dialects.openai_chat.support import CONTEXT, asked, parsed, sent
+from wireglot import translate_request
 from wireglot.dialects.base import is_minted
 from wireglot.dialects.envelope import seal
 from wireglot.dialects.openai_chat import DIALECT
@@ -395,3 +396,58 @@ def test_nonsense_is_the_clients_fault_and_says_where(body, path):
     with pytest.raises(ClientFault) as fault:
         parsed(body)
     assert fault.value.path == path
+
+
+@pytest.mark.parametrize("numbered", [{}, {"index": 0}])
+def test_pictures_of_an_answer_come_back_as_its_parts(numbered):
+    """[X11] They stood beside the content, where nobody but this dialect would have missed them."""
+    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}, **numbered}
+    body = {"model": "m", "messages": [USER, {"role": "assistant", "content": None, "images": [image]}, USER]}
+    assert_comes_back(body)
+    (part,) = parsed(body).messages[1].content
+    assert isinstance(part, Media)
+    assert (part.kind, part.data) == ("image", PNG)
+    assert translate_request(body, source="openai-chat", target="gemini").value["contents"][1]["parts"] == [
+        {"inlineData": {"mimeType": "image/png", "data": PNG}}
+    ]
+
+
+def test_audio_of_which_nothing_is_told_is_no_part():
+    """[X11] Servers print their whole schema, and clients send it back."""
+    hollow = {"id": "", "data": "", "expires_at": 0, "transcript": ""}
+    body = {"model": "m", "messages": [USER, {"role": "assistant", "content": "Hi", "audio": hollow}, USER]}
+    assert_comes_back(body)
+    assert parsed(body).messages[1].content == (Text("Hi"),)
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ({"role": "system", "content": "Be brief."}, Text),
+        ({"role": "user", "content": "Hello"}, Text),
+        ({"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, Text),
+        ({"role": "assistant", "content": "Hi"}, Text),
+        ({"role": "assistant", "content": None, "tool_calls": [CALL]}, ToolCall),
+        ({"role": "tool", "tool_call_id": "call_1", "content": "ok"}, ToolResult),
+    ],
+)
+def test_a_marker_of_a_message_stands_behind_its_last_part(message, kind):
+    """[X17] Clients of routers mark whole messages; whoever has a place for it gets the marker there."""
+    before = [USER, {"role": "assistant", "content": None, "tool_calls": [CALL]}]
+    body = {"model": "m", "messages": [*before, {**message, "cache_control": {"type": "ephemeral"}}]}
+    assert_comes_back(body)
+    part = parsed(body).messages[-1].content[-1]
+    assert isinstance(part, kind)
+    assert part.cache is not None
+
+
+def test_a_marker_of_a_message_reaches_anthropic():
+    """[X17] ... as the marker of its last block."""
+    message = {"role": "user", "content": "Hello", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    crossed = translate_request(
+        {"model": "m", "messages": [message], "max_tokens": 9}, source="openai-chat", target="anthropic"
+    )
+    assert crossed.value["messages"][0]["content"] == [
+        {"type": "text", "text": "Hello", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    ]
+    assert crossed.losses == ()

@@ -404,3 +404,9 @@ def test_any_cutting_gives_the_same_events():
         reader = DIALECT.stream_reader(CONTEXT)
         events = [event for piece in pieces for event in reader.read(piece)]
         assert events + reader.end() == expected
+
+
+def test_a_tier_beside_the_usage_is_the_tier_of_the_answer():
+    """[X11] Groq tells it in its last chunk, which has no choices."""
+    last = frame({"id": "c1", "choices": [], "usage": {"prompt_tokens": 3}, "service_tier": "on_demand"})
+    assert folded(chunk({"content": "Hi"}), STOP, last, DONE).service_tier == "on_demand"

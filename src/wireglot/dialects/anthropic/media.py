@@ -101,7 +101,7 @@ def render_media(media: Media, path: str, losses: list[Loss], native: bool) -> d
             block["title"] = media.name
         else:
             losses.append(Loss(f"{path}.name", feature, "approximated", "images have no name"))
-    if media.detail:
+    if media.detail and media.detail != "auto":  # OpenAI's word for the default
         losses.append(Loss(f"{path}.detail", "image.detail", "dropped", "no detail setting"))
     if media.signature is not None:
         losses.append(Loss(f"{path}.signature", "reasoning.signature", "dropped", "media carry no signature"))

@@ -142,7 +142,7 @@ def render_media(media: Media, path: str, out: list[Loss]) -> dict[str, Any] | N
     else:
         out.append(Loss(path, "file_reference", "dropped", "a file id of another provider"))
         return None
-    if media.detail:
+    if media.detail and media.detail != "auto":  # OpenAI's word for the default
         level = _LEVELS.get(media.detail)
         if level is not None:
             part["mediaResolution"] = {"level": level}

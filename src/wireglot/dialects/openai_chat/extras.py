@@ -33,6 +33,24 @@ def parse_cache(part: dict[str, Any]) -> CacheMark | None:
     return None
 
 
+def parse_message_cache(message: dict[str, Any]) -> CacheMark | None:
+    """A marker of a whole message, which clients of routers write: it stands behind the last part."""
+    raw = message.get("cache_control")
+    if type(raw) is not dict or not raw:
+        return None
+    return CacheMark(_ttl(raw), Extra(NAME, {}, {"key": "cache_control", "raw": raw, "message": True}))
+
+
+def is_of_message(mark: CacheMark | None) -> bool:
+    """Whether it goes back to the message that its part stands in."""
+    return mark is not None and bool(own_form(mark.extra, NAME).get("message"))
+
+
+def put_message_cache(out: dict[str, Any], mark: CacheMark | None) -> None:
+    if mark is not None and is_of_message(mark):
+        out["cache_control"] = dict(own_form(mark.extra, NAME)["raw"])
+
+
 def cache_key(mark: CacheMark | None) -> str:
     """The field a mark was read from: the one that must not be kept as unknown too."""
     if mark is None:
@@ -41,7 +59,7 @@ def cache_key(mark: CacheMark | None) -> str:
 
 
 def put_cache(out: dict[str, Any], mark: CacheMark | None, path: str, losses: list[Loss]) -> None:
-    if mark is None:
+    if mark is None or is_of_message(mark):
         return
     losses_of_extra(mark.extra, NAME, f"{path}.cache", losses)
     form = own_form(mark.extra, NAME)

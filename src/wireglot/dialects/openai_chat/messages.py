@@ -8,10 +8,11 @@ import msgspec
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, describe
-from wireglot.dialects.openai_chat.extras import NAME, keep
+from wireglot.dialects.openai_chat.extras import NAME, keep, parse_message_cache
 from wireglot.dialects.openai_chat.parts import parse_part
 from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoning, parse_states, sign_text
 from wireglot.dialects.openai_chat.tools import is_legacy, parse_call, parse_function_call, parse_tool
+from wireglot.dialects.unknown_fields import is_hollow
 from wireglot.ir.content import (
     Extra,
     Foreign,
@@ -19,6 +20,7 @@ from wireglot.ir.content import (
     Message,
     Origin,
     Part,
+    Reasoning,
     ResultPart,
     Text,
     ToolCall,
@@ -86,6 +88,7 @@ class Conversation:
         if role == "system" and value.get("tools"):
             taken.add("tools")
             content.append(self._declaration(message))
+        _mark_last(value, content, taken)
         name = self._name(message, taken)
         self._messages.append(Message(role, tuple(content), name, keep(value, taken, form)))
 
@@ -136,8 +139,9 @@ class Conversation:
         if refusal:
             taken.add("refusal")
             parts.append(Text(refusal, refusal=True))
+        parts += self._images(message, taken)
         audio = value.get("audio")
-        if type(audio) is dict and audio:
+        if type(audio) is dict and not all(map(is_hollow, audio.values())):  # else a server's empty schema
             taken.add("audio")
             parts.append(Foreign(NAME, "audio", audio))
         sign_text(value, parts, taken, Origin("gemini"))
@@ -157,10 +161,29 @@ class Conversation:
             if only is not None:
                 taken.add("function_call")
                 self._call(only, parts)
+        _mark_last(value, parts, taken)
         name = self._name(message, taken)
         extra = keep(value, taken, form)
         self._prefill = next((key for key in _PREFILLS if value.get(key) is True), "")
         self._messages.append(Message("assistant", tuple(parts), name, extra))
+
+    def _images(self, message: Fields, taken: set[str]) -> list[Part]:
+        """Pictures that the model made, as OpenRouter's clients send them back."""
+        images = message.value.get("images")
+        if type(images) is not list or not images:
+            return []
+        parts: list[Part] = []
+        for number, item in enumerate(images):
+            numbered = type(item) is dict and item.get("index") == number
+            plain = {key: value for key, value in item.items() if key != "index"} if numbered else item
+            part = parse_part(plain, f"{message.path}.images[{number}]", message.fault)
+            if not isinstance(part, Media):
+                return []
+            fields, form = (part.extra.fields, part.extra.form) if part.extra is not None else ({}, {})
+            extra = Extra(NAME, fields, {**form, "images": "numbered" if numbered else "plain"})
+            parts.append(msgspec.structs.replace(part, extra=extra))
+        taken.add("images")
+        return parts
 
     def _mint(self, name: str) -> str:
         return self._context.lasting_id(self._context.call_prefix, str(self._ordinal), name)
@@ -210,6 +233,10 @@ class Conversation:
             # Chat has cache marks on parts only: one on the last part is one behind the whole result.
             mark = last.cache
             content[-1] = Text(last.text, last.refusal, extra=last.extra)
+        if mark is None and "cache_control" in message.value:
+            mark = parse_message_cache(message.value)
+            if mark is not None:
+                taken.add("cache_control")
         self._open.pop(identifier, None)
         call = self._calls.get(identifier)
         result = ToolResult(
@@ -221,3 +248,14 @@ class Conversation:
             extra=keep(message.value, taken, form),
         )
         self._messages.append(Message("user", (result,)))
+
+
+def _mark_last(message: dict[str, Any], parts: list[Part], taken: set[str]) -> None:
+    """The marker of the message, on its last part."""
+    if "cache_control" not in message or not parts:
+        return
+    last, mark = parts[-1], parse_message_cache(message)
+    if mark is None or isinstance(last, Foreign | Reasoning) or last.cache is not None:
+        return
+    taken.add("cache_control")
+    parts[-1] = msgspec.structs.replace(last, cache=mark)

@@ -8,6 +8,7 @@ from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.openai_chat.extras import (
     NAME,
     cache_key,
+    is_of_message,
     keep,
     lose_cache,
     parse_cache,
@@ -220,7 +221,7 @@ def lose_of_text(part: Text, path: str, losses: list[Loss]) -> None:
 
 def is_plain(part: Text) -> bool:
     """Whether the text can stand as a bare string without losing anything."""
-    return part.cache is None and not own_fields(part.extra, NAME)
+    return (part.cache is None or is_of_message(part.cache)) and not own_fields(part.extra, NAME)
 
 
 def media_part(part: Media, path: str, losses: list[Loss]) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.openai_chat.extras import NAME, put_back
+from wireglot.dialects.openai_chat.extras import NAME, put_back, put_message_cache
 from wireglot.dialects.openai_chat.parts import (
     foreign_part,
     is_plain,
@@ -187,6 +187,8 @@ class _Renderer:
             return
         if message.name:
             out["name"] = message.name
+        if entries:
+            put_message_cache(out, getattr(entries[-1][1], "cache", None))
         put_back(out, message.extra)
         self._out.append(out)
 
@@ -269,6 +271,8 @@ class _Renderer:
                     out["audio"] = part.value
                 case Foreign():
                     entries.append((path, part))
+                case Media() if own_form(part.extra, NAME).get("images"):
+                    self._image(part, path, out)
                 case Media():
                     losses.append(Loss(path, part.kind, "dropped", "assistant messages hold no media"))
                 case ToolResult():
@@ -281,7 +285,7 @@ class _Renderer:
             out["content"] = content
         elif "content" not in known and form.get("content") != "absent":
             # A call alone has null; an answer of nothing but reasoning still needs a string.
-            if not calls and "refusal" not in out and "audio" not in out and "function_call" not in out:
+            if not calls and out.keys().isdisjoint(("refusal", "audio", "images", "function_call")):
                 if not thoughts and not details:
                     return
                 out["content"] = ""
@@ -292,10 +296,21 @@ class _Renderer:
             out["tool_calls"] = calls
         if message.name:
             out["name"] = message.name
+        if placed:
+            put_message_cache(out, getattr(placed[-1][1], "cache", None))
         if "prefill" in form:
             out[form["prefill"]] = True
         put_back(out, message.extra)
         self._out.append(out)
+
+    def _image(self, part: Media, path: str, out: dict[str, Any]) -> None:
+        """One that came in this dialect, in the field beside the content."""
+        entry = media_part(part, path, self._losses)
+        if entry is not None:
+            images = out.setdefault("images", [])
+            if own_form(part.extra, NAME)["images"] == "numbered":
+                entry["index"] = len(images)
+            images.append(entry)
 
     def _check_order(self, part: Part, rank: int, path: str, thought: bool) -> int:
         """A message here is reasoning, then text, then calls. What stands otherwise is moved, and said."""

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from wireglot.dialects.fields import own_fields, own_form
-from wireglot.dialects.openai_chat.extras import NAME, lose_cache, put_back, put_cache
+from wireglot.dialects.openai_chat.extras import (
+    NAME,
+    is_of_message,
+    lose_cache,
+    put_back,
+    put_cache,
+    put_message_cache,
+)
 from wireglot.dialects.openai_chat.parts import (
     foreign_part,
     is_plain,
@@ -44,7 +51,9 @@ def render_result(
     if part.is_error:
         losses.append(Loss(f"{path}.is_error", "tool_result.error", "approximated", "told in the text"))
         entries = _as_error(entries)
-    if part.cache is not None:
+    if is_of_message(part.cache):
+        put_message_cache(out, part.cache)
+    elif part.cache is not None:
         if entries and type(entries[-1]) is dict and "text" in entries[-1]:
             put_cache(entries[-1], part.cache, path, losses)
             plain = False

@@ -152,6 +152,9 @@ class ChatReader(AnswerReader):
             self._note(chunk, _CHUNK, "")
         elif unknown and event not in ("", "message") and self._started:
             out.append(ForeignEvent(NAME, event, chunk))
+        tier = chunk.get("service_tier")  # Groq tells it beside the usage
+        if tier is not None and type(tier) is str:
+            self._tier = parse_tier(tier)
         usage = chunk.get("usage")
         if usage is not None:
             self._use(usage, out)

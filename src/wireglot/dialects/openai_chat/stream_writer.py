@@ -59,6 +59,7 @@ class ChatWriter:
         self._usage: Usage | None = None
         self._start_extra: Extra | None = None
         self._answers = 0  # beside the first
+        self._tier = ""
         self._ended = False
 
     def write(self, events: Iterable[Event]) -> bytes:
@@ -119,6 +120,7 @@ class ChatWriter:
         )
         self._parts = PartWriter(self._context, self._chunks, self.losses, None if native else self._custom)
         top = {key: value for key, value in own_fields(extra, NAME).items() if "." not in key}
+        self._tier = event.service_tier
         if event.service_tier:
             tier = render_tier(event.service_tier, native, "$.service_tier", self.losses)
             if tier is not None:
@@ -169,7 +171,8 @@ class ChatWriter:
                 top[key] = value
         if event.service_tier:
             native = stop.dialect == NAME
-            tier = render_tier(event.service_tier, native, "$.service_tier", [])
+            losses = [] if event.service_tier == self._tier else self.losses  # else told at the start
+            tier = render_tier(event.service_tier, native, "$.service_tier", losses)
             if tier is not None:
                 top["service_tier"] = tier
         finish = render_stop(stop, self._parts.calls > 0, self._parts.refusal, self.losses)

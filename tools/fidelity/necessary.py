@@ -1,0 +1,73 @@
+"""Losses of features that a direction does carry, and that could not be helped: by name, and why.
+
+Everything else that is dropped although its direction has a place for it counts as avoidable.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Final, NamedTuple
+
+from wireglot.ir.loss import Feature, Loss
+
+
+class Necessary(NamedTuple):
+    """Losses by their feature and by what they say, in which `*` stands for anything."""
+
+    reason: str
+    features: tuple[Feature, ...]
+    details: tuple[str, ...] = ("*",)
+
+
+NECESSARY: Final[tuple[Necessary, ...]] = (
+    Necessary(
+        "what a schema holds decides, or the upstream demands it",
+        ("tool.schema", "output_format.schema", "max_tokens", "model"),
+    ),
+    Necessary(
+        "OpenAI marks parts of what is said to the model: no tools, no calls, no answers (openai 3.49)",
+        ("cache_marker",),
+        (
+            "tools take no breakpoint",
+            "calls take no breakpoint",
+            "answers take no breakpoint",
+            "Chat marks content parts only",
+        ),
+    ),
+    Necessary("the catalog knows that this model takes none", ("cache_marker",), ("none are taken",)),
+    Necessary("all tools to choose from were lost, and told", ("tool_choice",), ("no tools are offered",)),
+    Necessary("VALIDATED: auto, which is sent, and Gemini's own check", ("tool_choice",), ("gemini only",)),
+    Necessary(
+        "the catalog knows that this model refuses it",
+        ("sampling.temperature", "sampling.top_p", "sampling.seed", "logprobs", "user", "tool.strict"),
+        (
+            "this model fixes or refuses it",
+            "not taken by this provider",
+            "this provider does not enforce schemas",
+        ),
+    ),
+    Necessary("the call is held by the upstream that was asked before", ("tool_result.pairing",)),
+    Necessary("outside of what OpenAI enforces, and refused", ("tool.strict",), ("the schema is *",)),
+    Necessary("a tier that only its vendor sells", ("service_tier",), ("no tier *",)),
+    Necessary("there are no calls that could be parallel", ("parallel_tools",), ("no tool may be called *",)),
+    Necessary("Gemini has one resolution for a whole result", ("image.detail",), ("media in a result *",)),
+    Necessary(
+        "the upstream reads back only what it has signed: a bare summary is for people",
+        ("reasoning.text",),
+        ("not signed by this provider",),
+    ),
+    Necessary(
+        "a call that its token limit has cut is nothing to run",
+        ("tool_call.arguments", "tool_result.pairing"),
+        ("the answer reached its token limit *",),
+    ),
+    Necessary("details of accounts that only their vendor keeps", ("usage.detail",), ("*: * only",)),
+)  # fmt: skip
+
+
+def why_needed(loss: Loss) -> str:
+    """Why the loss could not be helped; empty where it could."""
+    for entry in NECESSARY:
+        if loss.feature in entry.features and any(fnmatchcase(loss.detail, one) for one in entry.details):
+            return entry.reason
+    return ""
