@@ -119,6 +119,28 @@ def test_among_other_tools_a_search_is_a_serious_loss(stage: tuple[ScriptedUpstr
     assert "web_search" not in json.dumps(upstream.requests[-1].json.get("tools"))
 
 
+def test_a_search_that_is_demanded_is_no_call_of_another_tool(
+    stage: tuple[ScriptedUpstream, LiveGateway],
+) -> None:
+    """[L8] Whatever else is offered: the client wants results, and gets the error of a search."""
+    upstream, gateway = stage
+    before = len(upstream.requests)
+    message = claude(gateway).messages.create(
+        model="m1",
+        max_tokens=100,
+        messages=[{"role": "user", "content": ASKED}],
+        tools=[SEARCH, CLOCK],
+        tool_choice={"type": "tool", "name": "web_search"},
+    )
+    assert [block.type for block in message.content][:2] == ["server_tool_use", "web_search_tool_result"]
+    tools: Any = [{"type": "web_search"}, {"type": "function", "name": "clock", "parameters": {}}]
+    client = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="wg", max_retries=0)
+    choice: Any = {"type": "web_search"}
+    answer = client.responses.create(model="m1", input=ASKED, tools=tools, tool_choice=choice)
+    assert answer.output[0].type == "web_search_call"
+    assert len(upstream.requests) == before
+
+
 def test_who_does_not_care_for_losses_is_answered_without_a_search(
     stage: tuple[ScriptedUpstream, LiveGateway],
 ) -> None:

@@ -18,7 +18,7 @@ from wireglot.http.failures import AttemptFailed
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.request import HostedTool, Request
+from wireglot.ir.request import AnyTool, HostedTool, Request, ToolChoice
 from wireglot.ir.stream import unfold
 from wireglot.wire.json import encode
 
@@ -27,14 +27,14 @@ _SEARCHES: Final = frozenset({"web_search", "web_fetch"})
 
 
 def refuse_search(request: Request, target: Target, losses: Iterable[Loss]) -> None:
-    """Raise where all tools of a request are searches and none of them reaches the target."""
+    """Raise where all tools that a request wants used are searches and none of them reaches the target."""
     tools, choice = request.tools, request.tool_choice
     if not tools or (choice is not None and choice.mode == "none"):
         return
-    if not all(isinstance(tool, HostedTool) and tool.kind in _SEARCHES for tool in tools):
+    if not all(isinstance(tool, HostedTool) and tool.kind in _SEARCHES for tool in _chosen(tools, choice)):
         return
     dropped = sum(loss.feature == "hosted_tool" and loss.action == "dropped" for loss in losses)
-    if dropped < len(tools):
+    if dropped < sum(isinstance(tool, HostedTool) for tool in tools):
         return
     message = (
         f"{target.provider.name} cannot search the web, and this request has no other tool: "
@@ -42,6 +42,23 @@ def refuse_search(request: Request, target: Target, losses: Iterable[Loss]) -> N
     )
     # The upstream was not asked; another one may be able to.
     raise AttemptFailed(ApiError("invalid_request", message, status=400, code=UNSEARCHED), "gateway")
+
+
+def _chosen(tools: tuple[AnyTool, ...], choice: ToolChoice | None) -> tuple[AnyTool, ...]:
+    """The tools that the model must choose from: all of them, unless one is named."""
+    if choice is None or choice.mode != "required":
+        return tools
+    wanted = set(choice.only)
+    if not wanted and choice.extra is not None:
+        wanted.add(str(choice.extra.fields.get("type", "")))
+    named = tuple(tool for tool in tools if not wanted.isdisjoint(_names(tool)))
+    return named or tools
+
+
+def _names(tool: AnyTool) -> tuple[str, ...]:
+    if isinstance(tool, HostedTool):
+        return tool.native.type, str(tool.native.value.get("name", ""))
+    return (tool.name,)
 
 
 def answer_unsearched(exchange: Exchange, failed: AttemptFailed) -> bool:

@@ -39,12 +39,33 @@ def fit_tools(
     if choice is not None and choice.only and disguise.upstream:
         only = tuple(disguise.chosen(name) for name in choice.only)
         choice = ToolChoice(choice.mode, only, choice.extra)
+    if choice is not None and len(tools) < len(request.tools):
+        choice = _offered_choice(choice, tools, losses)
     if tools == request.tools and messages is request.messages and choice is request.tool_choice:
         return request, disguise.aliases()
     return (
         msgspec.structs.replace(request, tools=tools, messages=messages, tool_choice=choice),
         disguise.aliases(),
     )
+
+
+def _offered_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[Loss]) -> ToolChoice:
+    """A choice among tools of which some are not offered: nobody can be made to call those, and nobody is
+    made to call another in their place."""
+    names = {tool.name for tool in tools if type(tool) is Tool}
+    left = tuple(name for name in choice.only if name in names)
+    hosted = (
+        choice.extra is not None and not choice.only and not choice.extra.fields.keys().isdisjoint(_HOSTED)
+    )
+    if choice.mode == "none" or not tools or (left == choice.only and not hosted):
+        return choice
+    detail = "the chosen tool is not offered here" if not left else f"only {', '.join(left)} of those chosen"
+    losses.append(Loss("$.tool_choice", "tool_choice", "approximated", detail))
+    return ToolChoice(choice.mode, left) if left else ToolChoice("auto")
+
+
+_HOSTED: Final = ("type", "tools")
+"""In what a choice says beyond names of functions: a kind of hosted tool, or several."""
 
 
 class _Undisguised(msgspec.Struct, frozen=True):
