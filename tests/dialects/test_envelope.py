@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import wireglot
 from wireglot.dialects.base import Context, is_minted
-from wireglot.dialects.envelope import Holder, is_sealed, seal, unseal, unseal_all
+from wireglot.dialects.envelope import PREFIX, Holder, is_sealed, seal, unseal, unseal_all
 from wireglot.dialects.registry import NAMES, DialectName
 from wireglot.ir.content import Origin, Signature
 
@@ -38,6 +38,18 @@ def test_envelopes_that_a_client_put_together_are_told_apart() -> None:
     assert [state.holder for state in unseal_all(joined, _SECRET)] == [*holders]
     assert unseal_all(joined[:-3], _SECRET) == []
     assert unseal_all(joined, b"another") == []
+
+
+def test_the_letters_an_envelope_begins_with_may_stand_inside_of_one() -> None:
+    """[L7] Whatever the place of those letters, two envelopes put together are two, and none is cut in it."""
+    inside = 0
+    for shift in range(3):  # one of three places falls together with the letters of base64
+        signature = Signature("x" * shift + "WG1WG1", _SIGNATURE.origin, "rs_1")
+        sealed = seal(signature, "reasoning", _SECRET)
+        inside += sealed.count(PREFIX) > 1
+        opened = unseal_all(sealed + seal(_SIGNATURE, "call", _SECRET), _SECRET)
+        assert [state.signature for state in opened] == [signature, _SIGNATURE]
+    assert inside == 1
 
 
 def test_the_envelope_survives_a_client_that_decodes_and_re_encodes_it() -> None:

@@ -25,9 +25,11 @@ from typing import NamedTuple
 from tools.mutants.changes import Change, changes
 from tools.mutants.rooms import ROOMS, ROOT, SOURCES, Room
 
-_BATCHES_SECONDS = (3.0, 20.0, 60.0)
+_FIRST_FILES, _OF_A_FILE = 4, 12
+_BATCHES_SECONDS = (20.0, 60.0)
 """Tests are tried in growing batches: most defects are noticed by any few that run the line."""
-_START_SECONDS = 60.0
+_QUICK_SECONDS = 0.5
+_START_SECONDS = 25.0
 """For loading tests and sources, on a busy machine."""
 _SLOWER = 4.0
 
@@ -156,7 +158,7 @@ class _Bench:
         # What was compiled from a defect must not outlive it.
         sys.dont_write_bytecode = True
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-        files = sorted({name.partition("::")[0] for name in tests})
+        files = sorted({_file(name) for name in tests})
         outcome = int(pytest.main([*QUIET, "-x", *files], plugins=[_Only(frozenset(tests), self._verdict)]))
         return 0 if outcome == pytest.ExitCode.NO_TESTS_COLLECTED else outcome
 
@@ -195,8 +197,16 @@ def _tests_of(change: Change, text: str, lines: dict[int, list[str]]) -> list[st
 
 
 def _batches(tests: list[str], seconds: dict[str, float]) -> Iterator[list[str]]:
-    # Quick ones first; those of equal haste in the order of chance.
-    left = sorted(tests, key=lambda name: seconds[name] > 0.5)
+    quick = [name for name in tests if seconds[name] <= _QUICK_SECONDS]
+    # Loading a file of tests takes longer than most of them: begin with some of a few files.
+    files = list(dict.fromkeys(_file(name) for name in quick))[:_FIRST_FILES]
+    first = [name for file in files for name in [each for each in quick if _file(each) == file][:_OF_A_FILE]]
+    if first:
+        yield first
+    taken = set(first)
+    left = sorted(
+        (name for name in tests if name not in taken), key=lambda name: seconds[name] > _QUICK_SECONDS
+    )
     for bound in _BATCHES_SECONDS:
         batch: list[str] = []
         spent = 0.0
@@ -205,6 +215,10 @@ def _batches(tests: list[str], seconds: dict[str, float]) -> Iterator[list[str]]
             batch.append(left.pop(0))
         if batch:
             yield batch
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
 
 
 def _forked(work: Callable[[], int], seconds: float) -> int:
