@@ -17,7 +17,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -53,7 +53,7 @@ def main() -> int:
         for room in ROOMS:
             if options.only and room.name not in options.only.split(","):
                 continue
-            survivors, tried = bench.room(room, options.count, options.at)
+            survivors, tried = bench.room(room, options)
             noticed, made = noticed + tried - len(survivors), made + tried
             print(f"{room.name}: {tried - len(survivors)} of {tried} noticed", flush=True)
             for mutant in survivors:
@@ -69,6 +69,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=30, help="defects for each room")
     parser.add_argument("--only", default="", help="names of rooms, by commas")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--begin", type=int, default=0, help="leave out so many of each sample: tried before")
     parser.add_argument("--keep", default="", help="a folder for what the tests run")
     parser.add_argument("--at", action="append", default=[], help="FILE:LINE below src/wireglot")
     return parser.parse_args()
@@ -84,7 +85,7 @@ class _Bench:
         self._seed = seed
         shutil.copytree(SOURCES, self._sources, ignore=shutil.ignore_patterns("__pycache__"))
 
-    def room(self, room: Room, count: int, places: Sequence[str]) -> tuple[list[Mutant], int]:
+    def room(self, room: Room, options: argparse.Namespace) -> tuple[list[Mutant], int]:
         from tools.mutants.reach import read
 
         reach = read([self._measured(tests) for tests in room.tests])
@@ -95,11 +96,11 @@ class _Bench:
             for file in room.files()
             for change in changes((self._sources / file).read_text(encoding="utf-8"))
         ]
-        if places:
-            wanted = {f"wireglot/{place}" for place in places}
+        if options.at:
+            wanted = {f"wireglot/{place}" for place in options.at}
             sample = [each for each in candidates if f"{each.file}:{each.change.line}" in wanted]
         else:
-            sample = chance.sample(candidates, min(count, len(candidates)))
+            sample = chance.sample(candidates, min(options.count, len(candidates)))[options.begin :]
         survivors = []
         for number, mutant in enumerate(sample, start=1):
             text = (self._sources / mutant.file).read_text(encoding="utf-8")
