@@ -94,6 +94,24 @@ def test_nothing_is_left_behind_by_a_process_that_ends_with_all_applied(tmp_path
     assert not (tmp_path / "one").exists()
 
 
+def test_the_folder_is_made_with_all_above_it_and_is_nobody_elses_to_read(tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "journal"
+    before = os.umask(0)
+
+    async def work() -> None:
+        journal = Journal(folder, "one", limit=64 * 1024, segment=32 * 1024)
+        await journal.start()
+        await until(lambda: len(files(folder)) > 0)
+        assert {path.stat().st_mode & 0o777 for path in (folder, folder / "one")} == {0o700}
+        assert {path.stat().st_mode & 0o777 for path in folder.rglob("*") if path.is_file()} == {0o600}
+        await journal.close()
+
+    try:
+        within(work)
+    finally:
+        os.umask(before)
+
+
 def test_what_was_not_applied_is_found_by_the_next_process(tmp_path: Path) -> None:
     async def work() -> None:
         journal = Journal(tmp_path, "one", limit=64 * 1024)
