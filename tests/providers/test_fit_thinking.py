@@ -226,3 +226,14 @@ def test_nothing_is_left_of_a_wish_that_was_taken_out(wish: dict[str, Any]) -> N
 def test_a_model_that_always_thinks_loses_nothing_when_it_is_asked_to() -> None:
     outcome = fitted(request(thinking=Thinking("on")), Limits(thinking="fixed"))
     assert (outcome.request.thinking, outcome.losses) == (Thinking(), ())
+
+
+def test_who_wants_to_see_thoughts_asks_a_claude_to_think():
+    """[X11] Gemini thinks of itself: `includeThoughts` alone shows it, and must not be lost on the way."""
+    body = {
+        "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+        "generationConfig": {"maxOutputTokens": 9000, "thinkingConfig": {"includeThoughts": True}},
+    }
+    crossed = translate_request(body, source="gemini", target="anthropic", model="claude-opus-4-6")
+    assert crossed.value["thinking"] == {"type": "adaptive", "display": "summarized"}
+    assert [(loss.feature, loss.action) for loss in crossed.losses] == [("thinking.mode", "invented")]

@@ -115,7 +115,7 @@ IGNORED: Final[tuple[Ignored, ...]] = (
             "*parallel_tool_calls", "*max_output_tokens", "*instructions", "metadata", "*prompt*",
             "*previous_response_id",
             "*conversation", "*safety_identifier", "*max_tool_calls", "output_text", "*user",
-            "*background", "*store",
+            "*background", "*store", "*_penalty",
             "response.metadata",
         ),
         dialect="openai-responses", kind="answers",
@@ -152,7 +152,7 @@ IGNORED: Final[tuple[Ignored, ...]] = (
     Ignored("measurements of the cloud between us and the model", ("amazon-bedrock-*",), kind="answers"),
     Ignored("no arguments, as everybody says them", ("*arguments",), values=("{}", "null")),
     Ignored("always asked for", ("include",), values=(["reasoning.encrypted_content"],)),
-    Ignored("spelling of a token that is told", ("*.bytes", "*logprobs.content[].id",
+    Ignored("spelling of a token that is told", ("*.bytes", "*.tokenId", "*logprobs.content[].id",
         "*top_logprobs[].id"), kind="answers"),
     Ignored(
         "what a server's own tool was given, told with its block",

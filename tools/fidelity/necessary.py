@@ -59,9 +59,19 @@ NECESSARY: Final[tuple[Necessary, ...]] = (
     Necessary(
         "a call that its token limit has cut is nothing to run",
         ("tool_call.arguments", "tool_result.pairing"),
-        ("the answer reached its token limit *",),
+        ("the answer reached its token limit *", "the limit was reached inside the call"),
     ),
-    Necessary("details of accounts that only their vendor keeps", ("usage.detail",), ("*: * only",)),
+    Necessary("details of accounts that only their vendor keeps", ("usage.detail",), ("* only",)),
+    Necessary(
+        "citations of OpenAI and Gemini name web pages, and OpenAI's do not quote: their offsets do",
+        ("citations",),
+        ("quote: *", "only web sources *", "*names no address", "* only", "a file of *"),
+    ),
+    Necessary(
+        "the text that it signs has been sent by then, and nothing else may carry it: gateways remember it",
+        ("reasoning.signature",),
+        ("signature: there is no text to carry it", "signature: it came after *"),
+    ),
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.dialects.openai_chat.support import CONTEXT, answer, understood
+from wireglot import translate_response
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.openai_chat import DIALECT
 from wireglot.ir.content import (
@@ -441,3 +442,12 @@ def test_stream_options_go_and_come_with_the_stream():
     plain = DIALECT.parse_request({"model": "m", "messages": [{"role": "user", "content": "?"}]}, Context())
     streamed = msgspec.structs.replace(plain, stream=True)
     assert DIALECT.render_request(streamed, Context()).value["stream_options"] == {"include_usage": True}
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-responses", "gemini"])
+def test_the_id_of_a_spoken_answer_without_its_sound_is_told_to_be_lost(target):
+    """[X11] The transcript is the text; what a later turn would name the recording by has no place."""
+    audio = {"id": "audio_1", "data": "", "transcript": "Hi there!", "expires_at": 1}
+    body = answer({"role": "assistant", "content": None, "audio": audio})
+    losses = translate_response(body, source="openai-chat", target=target).losses
+    assert [loss.detail for loss in losses if "id:" in loss.detail] == ["id: openai-chat only"]

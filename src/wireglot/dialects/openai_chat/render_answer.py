@@ -72,7 +72,10 @@ class Answer:
     def message(self, parts: tuple[Part, ...], path: str) -> dict[str, Any]:
         spoken = any(isinstance(part, Media) and part.kind == "audio" and part.data for part in parts)
         listed = self._form.get("content") == "parts" or any(
-            isinstance(part, Text) and own_fields(part.extra, NAME) for part in parts
+            isinstance(part, Text)
+            and own_fields(part.extra, NAME)
+            and own_form(part.extra, NAME).get("field") != "audio"
+            for part in parts
         )
         for index, part in enumerate(parts):
             self._add(part, f"{path}.content[{index}]", listed, spoken)

@@ -245,7 +245,9 @@ class _ChoiceReader:
                 "field": "audio",
                 "audio": {key: item for key, item in audio.items() if key != "transcript"},
             }
-            parts.append(Text(str(transcript), extra=Extra(NAME, {}, form)))
+            # Without its sound, the id is all that a later turn could name it by.
+            fields = {"audio.id": audio.get("id")} if not data else {}
+            parts.append(Text(str(transcript), extra=Extra(NAME, fields, form)))
         if type(data) is str and data:
             taken.add("audio")
             rest = {

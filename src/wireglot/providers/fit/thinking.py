@@ -56,9 +56,11 @@ def fit_thinking(
     if not foreign and _may_stay(thinking, limits):
         return request
     fitted = _FITTERS[limits.thinking](thinking, limits, losses)
-    if limits.thinking == "adaptive" and foreign and thinking.mode is None and fitted.effort is not None:
-        # Elsewhere an effort alone makes a model think, and show it.
-        detail = "an effort alone does not make this model think: thinking with a summary was asked for"
+    wants = fitted.effort is not None or fitted.display == "summary"
+    if limits.thinking == "adaptive" and foreign and thinking.mode is None and wants:
+        # Elsewhere models think of themselves: an effort, or the wish to see it, is all that is said.
+        said = "an effort alone does" if fitted.effort is not None else "the wish to see thoughts does"
+        detail = f"{said} not make this model think: thinking with a summary was asked for"
         losses.append(Loss("$.thinking.mode", "thinking.mode", "invented", detail))
         fitted = msgspec.structs.replace(fitted, mode="auto", display=fitted.display or "summary")
     if fitted.budget is not None:
