@@ -306,3 +306,26 @@ def test_each_model_gets_the_thinking_setting_that_it_takes(
         key: out.value[key] for key in ("thinking", "reasoning_effort", "output_config") if key in out.value
     }
     assert told == sent
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai-responses"])
+def test_results_that_name_no_call_answer_those_before_them(dialect: DialectName) -> None:
+    """[K7] In order, whatever dialect left the ids empty: a result that is there is never called lost."""
+    if dialect == "anthropic":
+        uses = [{"type": "tool_use", "id": "", "name": name, "input": {}} for name in ("one", "two")]
+        results = [{"type": "tool_result", "tool_use_id": "", "content": word} for word in ("1", "2")]
+        turns = [{"role": "assistant", "content": uses}, {"role": "user", "content": results}]
+        body: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": [ASKED, *turns]}
+    else:
+        calls = [
+            {"type": "function_call", "call_id": "", "name": name, "arguments": "{}"}
+            for name in ("one", "two")
+        ]
+        outputs = [{"type": "function_call_output", "call_id": "", "output": word} for word in ("1", "2")]
+        body = {"model": "m", "input": [{"type": "message", **ASKED}, *calls, *outputs]}
+    out = translate_request(body, source=dialect, target="openai-chat", provider="kimi", model="kimi-k3")
+    _, asked, *answered = out.value["messages"]
+    ids = [call["id"] for call in asked["tool_calls"]]
+    assert len(set(ids)) == 2
+    assert [(each["tool_call_id"], each["content"]) for each in answered] == [(ids[0], "1"), (ids[1], "2")]
+    assert all(loss.grade == "harmless" for loss in out.losses)

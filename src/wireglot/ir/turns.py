@@ -155,7 +155,7 @@ class _Repair:
             if type(part) is not ToolCall:
                 content.append(part)
                 continue
-            found = self._take(part.id, index)
+            found = self._take(part.id, index) or self._take_nameless(index)
             call = part
             if part.id in self.seen:
                 call = msgspec.structs.replace(part, id=self.unique_id(part.id, self.ordinal))
@@ -218,6 +218,21 @@ class _Repair:
                     "a misplaced result was moved behind its call",
                 )
             )
+        return result
+
+    def _take_nameless(self, call_index: int) -> ToolResult | None:
+        """A result that names no call answers the first of the turn before it that nothing else answers."""
+        queue = self.results.get("")
+        if not queue:
+            return None
+        index, result = queue[0]
+        if index < call_index or any(
+            message.role == "assistant" for message in self.messages[call_index + 1 : index]
+        ):
+            return None
+        queue.popleft()
+        detail = "a result without an id was given that of its call"
+        self.losses.append(Loss(self.trail.of(result), "tool_call.id", "approximated", detail))
         return result
 
     def _report_leftovers(self) -> None:
