@@ -312,7 +312,9 @@ def test_each_model_gets_the_thinking_setting_that_it_takes(
 def test_results_that_name_no_call_answer_those_before_them(dialect: DialectName) -> None:
     """[K7] In order, whatever dialect left the ids empty: a result that is there is never called lost."""
     if dialect == "anthropic":
-        uses = [{"type": "tool_use", "id": "", "name": name, "input": {}} for name in ("one", "two")]
+        uses: list[Any] = [
+            {"type": "tool_use", "id": "", "name": name, "input": {}} for name in ("one", "two")
+        ]
         results = [{"type": "tool_result", "tool_use_id": "", "content": word} for word in ("1", "2")]
         turns = [{"role": "assistant", "content": uses}, {"role": "user", "content": results}]
         body: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": [ASKED, *turns]}

@@ -221,7 +221,11 @@ class Watch:
     @property
     def is_clear(self) -> bool:
         """Whether something was said, and nothing of it is open that could still turn out to be cut."""
-        return self._said and not self._arguments and not self._held
+        return self._said and not self.has_open_calls
+
+    @property
+    def has_open_calls(self) -> bool:
+        return bool(self._arguments or self._held)
 
     def pass_on(self, events: list[Event]) -> list[Event]:
         """The same list where nothing is wrong with it; a Finish may have become a Failure."""

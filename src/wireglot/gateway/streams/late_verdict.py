@@ -12,12 +12,14 @@ from collections.abc import Callable
 from typing import Final
 
 from wireglot.dialects.base import LEAKED, StreamReader, StreamWriter
+from wireglot.ir.content import Text
 from wireglot.ir.errors import ApiError
 from wireglot.ir.leaked_calls import can_leak
 from wireglot.ir.loss import Loss
+from wireglot.ir.outcome import Stop
 from wireglot.ir.request import Request
-from wireglot.ir.stream import Event, Failure, ForeignEvent
-from wireglot.ir.verdict import EMPTY, Watch
+from wireglot.ir.stream import Delta, Event, Failure, ForeignEvent, PartEnd, PartStart
+from wireglot.ir.verdict import EMPTY, Watch, malformed
 
 _CALLS: Final = re.compile(
     rb'"tool_calls"\s*:\s*\[\s*\{|"tool_use"|"function_call"|"functionCall"'
@@ -32,6 +34,7 @@ _MORE: Final = re.compile(
     rb'|"response\.(?:output|completed|incomplete|failed)'
 )
 """What thoughts do not have beside them, unless they are the last ones."""
+_START: Final = re.compile(rb'"(?:message_start|response\.created)"')
 _BLOCK: Final = b"content_block_st"
 """Of the frames that say where a block of Messages begins and ends: without them no later one can be read."""
 
@@ -42,19 +45,25 @@ class LateVerdict:
         reader: Callable[[], StreamReader],
         writer: Callable[[], StreamWriter],
         asked: Callable[[], Request | None],
+        *,
+        retells: bool,
     ) -> None:
-        """`asked`: what was asked. It may not have been read so far, and most answers do not need it."""
+        """`asked`: what was asked. It may not have been read so far, and most answers do not need it.
+        `retells`: the last event repeats the answer, of which only a part was read."""
         self.verdict: ApiError | None = None
         """Why what came is no answer."""
         self.losses: list[Loss] = []
         self._new_reader = reader
         self._new_writer = writer
         self._asked = asked
+        self._retells = retells
         self._opened: bytes | None = None
         """The first frames, and others that must be known to read on."""
         self.said = False
         """Whether there is something in it that is no thought."""
         self._over = self._unknown = False
+        self._twice = False
+        """Two beginnings came: of one answer, which is nothing, or of two."""
         self._reader: StreamReader | None = None
         self._writer: StreamWriter | None = None
         self._watch = Watch(None)
@@ -65,8 +74,15 @@ class LateVerdict:
         if self._over:
             return frames
         leaked = self._writer is None and LEAKED.search(frames) is not None and can_leak(self._asked())
+        if len(_START.findall(frames)) + (self._opened is not None) > 1:
+            self._twice = True
+        if leaked and (self._retells or self._watch.has_open_calls) and self._opened is not None:
+            self.verdict = malformed(Stop("malformed_call", "leaked tool tokens"))
+            return b""
+        if leaked:
+            self._reader = None  # from here on it is written anew
         if self._reader is None:
-            if not leaked and not self._is_read(frames):
+            if not leaked and not self._twice and not self._is_read(frames):
                 if self._opened is None or _BLOCK in frames:
                     self._opened = (self._opened or b"") + frames
                 return frames
@@ -89,7 +105,7 @@ class LateVerdict:
         before = self._watch.pass_on(self._reader.read(self._opened)) if self._opened is not None else []
         if leaked:
             self._writer = self._new_writer()
-            self._writer.write(before)
+            self._writer.write([*before, *_begun(before)])  # the client has it already
 
     def _read(self, frames: bytes) -> bytes:
         assert self._reader is not None
@@ -113,11 +129,21 @@ class LateVerdict:
         verdict = self._watch.verdict
         if verdict is not EMPTY or not self._unknown:  # what we do not know may be an answer
             self.verdict = verdict
-        if self._writer is None or self.verdict is not None:
-            return b""
-        if passed and type(passed[-1]) is Failure:
+        if passed and type(passed[-1]) is Failure and (self._writer is not None or self._twice):
             self.verdict = passed[-1].error
+        if self._writer is None or self.verdict is not None:
+            self._twice = False
             return b""
         self.losses += self._watch.losses
         self._watch.losses = []
         return self._writer.write(passed)
+
+
+def _begun(events: list[Event]) -> list[Event]:
+    """A letter for each text that is open: a writer begins with a text when it has a word of it."""
+    ended = {event.index for event in events if type(event) is PartEnd}
+    return [
+        Delta(event.index, "-")
+        for event in events
+        if type(event) is PartStart and type(event.part) is Text and event.index not in ended
+    ]

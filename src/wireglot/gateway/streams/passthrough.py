@@ -172,6 +172,7 @@ class Passthrough:
             lambda: spoken.stream_reader(context),
             lambda: spoken.stream_writer(context, asked(self._exchange)),
             lambda: asked(self._exchange),
+            retells=job.surface.client.leaves_out_calls,
         )
 
     def _write(self, data: bytes) -> None:

@@ -1,0 +1,89 @@
+"""Streams of Messages that pass through from a server that is not Anthropic, and go wrong after their beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import anthropic
+import pytest
+
+from tests.dialects.anthropic.support import sse
+from wireglot.testing.live_gateway import LiveGateway
+from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+
+Stage = tuple[ScriptedUpstream, LiveGateway]
+TOKENS = (
+    "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>"
+    '{"a": 1}<|tool_call_end|><|tool_calls_section_end|>'
+)
+SSE = (("content-type", "text/event-stream"),)
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    with ScriptedUpstream() as upstream, LiveGateway.before(upstream, "anthropic") as gateway:
+        yield upstream, gateway
+
+
+def start(id: str = "msg_1") -> dict[str, Any]:
+    message = {"id": id, "type": "message", "role": "assistant", "model": "m", "content": []}
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    return {
+        "type": "message_start",
+        "message": {**message, "stop_reason": None, "stop_sequence": None, "usage": usage},
+    }
+
+
+def block(index: int, kind: str, field: str, *pieces: str) -> list[dict[str, Any]]:
+    """A block of text or of thoughts."""
+    delta = {"type": f"{kind}_delta"}
+    return [
+        {"type": "content_block_start", "index": index, "content_block": {"type": kind, field: ""}},
+        *(
+            {"type": "content_block_delta", "index": index, "delta": {**delta, field: piece}}
+            for piece in pieces
+        ),
+        {"type": "content_block_stop", "index": index},
+    ]
+
+
+END: list[dict[str, Any]] = [
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": 5}},
+    {"type": "message_stop"},
+]  # fmt: skip
+
+
+def answered(stage: Stage, *events: dict[str, Any]) -> anthropic.types.Message:
+    upstream, gateway = stage
+    upstream.next(Behaviour(pieces=tuple(sse(event) for event in events), headers=SSE, gap=0.001))
+    client = anthropic.Anthropic(base_url=gateway.url, api_key="x", max_retries=0)
+    with client.messages.stream(
+        model="m",
+        max_tokens=100,
+        messages=[{"role": "user", "content": "hi"}],
+        tools=[{"name": "f", "input_schema": {"type": "object"}}],
+    ) as stream:
+        return stream.get_final_message()
+
+
+@pytest.mark.parametrize("pieces", [["Let me see. " + TOKENS], ["Let me ", "see. ", *TOKENS.partition("{")]])
+def test_calls_left_in_the_text_are_calls_behind_thoughts_and_words(stage: Stage, pieces: list[str]) -> None:
+    """[K5] What has gone out stays, and the call is told as the next block."""
+    thoughts, words = block(0, "thinking", "thinking", "Hm."), block(1, "text", "text", *pieces)
+    message = answered(stage, start(), *thoughts, *words, *END)
+    assert [part.type for part in message.content] == ["thinking", "text", "tool_use"]
+    told, call = message.content[1:]
+    assert told.type == "text"
+    assert told.text.strip() == "Let me see."
+    assert call.type == "tool_use"
+    assert (call.name, call.input) == ("f", {"a": 1})
+    assert message.stop_reason == "tool_use"
+
+
+def test_a_second_message_inside_the_first_is_an_error(stage: Stage) -> None:
+    """[X8] Also where the stream passes through: half of one answer and half of another are none."""
+    words = block(0, "text", "text", "Well")
+    with pytest.raises(anthropic.APIStatusError, match="second message"):
+        answered(stage, start(), *words, start("msg_2"), *words, *END)
+    assert answered(stage, start(), start(), *words, *END).content[0].type == "text"
