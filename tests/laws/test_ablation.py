@@ -4,9 +4,11 @@ import pytest
 
 from tests.laws.cases import DEEP, MAIN, of_kind, recorded
 from tools.fidelity.ablation import Kind, silent_fields
-from tools.fidelity.corpus import main
+from tools.fidelity.corpus import avoidable_losses, main
 from tools.fidelity.ignored import IGNORED
+from tools.fidelity.necessary import NECESSARY
 from wireglot.dialects.registry import dialect_name
+from wireglot.ir.loss import Loss
 from wireglot.testing.fixtures import Case
 
 KINDS: tuple[Kind, ...] = ("requests", "responses", "streams")
@@ -49,6 +51,15 @@ def test_what_may_be_ignored_is_a_short_list_with_reasons():
     """[X11] allow list by name, short."""
     assert len(IGNORED) <= 32
     assert all(entry.reason for entry in IGNORED)
+
+
+def test_what_could_not_be_helped_is_a_short_list_with_reasons():
+    """[X11] A loss of what its direction has a place for is avoidable unless a reason is named."""
+    assert len(NECESSARY) <= 20
+    assert all(entry.reason for entry in NECESSARY)
+    lost = Loss("$.messages[0].content[0].cache", "cache_marker", "dropped", "forgotten")
+    assert avoidable_losses([lost], {"cache_marker"}) == ["cache_marker"]
+    assert avoidable_losses([lost], set()) == []
 
 
 def test_without_recordings_the_figures_say_so(tmp_path, monkeypatch, capsys):

@@ -76,7 +76,7 @@ def silent_fields(case: Case, kind: Kind, target: DialectName) -> Iterator[Silen
             if seen[key]:
                 declared.append(place)
             continue
-        ignored = is_ignored(case.dialect, kind, path, value)
+        ignored = is_ignored(case.dialect, kind, path, value, target)
         if ignored is not None:
             if ignored.inside:
                 declared.append(place)
@@ -146,10 +146,11 @@ def _is_declared(whole: Outcome, without: Outcome) -> bool:
     return any(feature in _WHOLE or (feature, action) == _NO_TOOL for feature, action in told - left)
 
 
-def is_ignored(name: str, kind: Kind, path: str, value: Any) -> Ignored | None:
+def is_ignored(name: str, kind: Kind, path: str, value: Any, target: str) -> Ignored | None:
     for entry in IGNORED:
         if (
             entry.dialect in ("*", name)
+            and entry.target in ("*", target)
             and (entry.kind in ("*", kind) or (entry.kind == "answers" and kind != "requests"))
             and (not entry.values or value in entry.values)
             and any(fnmatchcase(path, pattern) for pattern in entry.paths)
@@ -246,7 +247,7 @@ def _silent_in_stream(case: Case, target: DialectName) -> Iterator[Silent]:
         path = spelled(place)
         if path.startswith(tuple(declared)) or not told_whole.isdisjoint(place[:-1]):
             continue
-        ignored = is_ignored(case.dialect, "streams", path, value)
+        ignored = is_ignored(case.dialect, "streams", path, value, target)
         if ignored is not None:
             if ignored.inside:
                 declared += (f"{path}.", f"{path}[")

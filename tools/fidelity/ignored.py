@@ -11,6 +11,7 @@ class Ignored(NamedTuple):
     reason: str
     paths: tuple[str, ...]
     dialect: str = "*"
+    target: str = "*"
     kind: str = "*"
     """ "requests", "responses", "streams"; "answers" are the last two."""
     values: tuple[object, ...] = ()
@@ -74,22 +75,25 @@ IGNORED: Final[tuple[Ignored, ...]] = (
         "nothing, spelled out where everybody takes it for granted",
         ("*is_error", "*strict", "*description", "*disable_parallel_tool_use", "*annotations", "*arguments",
          "include", "instructions", "*.thought", "stop", "messages[].content", "*logprobs", "*summary",
-         "parallel_tool_calls", "systemInstruction.parts.text"),
+         "parallel_tool_calls", "systemInstruction.parts.text", "*includeThoughts", "*include_thoughts",
+         "reasoning.exclude"),
         kind="requests", values=_NOTHING,
     ),
     Ignored(
         "the default, spelled out",
-        ("n", "*candidateCount", "parallel_tool_calls", "temperature", "*external_web_access",
-            "*includeThoughts",
-         "*json_schema.strict"),
+        ("n", "*candidateCount", "parallel_tool_calls", "temperature", "*external_web_access"),
         kind="requests", values=(1, 1.0, True),
     ),
-    Ignored("the default, spelled out", ("*responseModalities",), values=(["TEXT"], ["text"])),
-    Ignored("the default, spelled out", ("*tools[].format",), values=({"type": "text"},)),
+    Ignored("the default, spelled out", ("*responseModalities", "*tools[].format", "*caller"),
+        values=(["TEXT"], ["text"], {"type": "text"}, {"type": "direct"})),
+    Ignored("says again what its effort does", ("reasoning.enabled",), kind="requests", values=(True,)),
+    Ignored(
+        "a summary, which an effort alone asks for there already",
+        ("reasoning.summary", "*includeThoughts"),
+        target="anthropic", kind="requests", values=("detailed", True),
+    ),
     Ignored("the default, spelled out", ("*.detail",), kind="requests", values=("auto",)),
-    Ignored("the default, spelled out", ("*caller",), values=({"type": "direct"},)),
-    Ignored("the default, spelled out", ("*ttl", "tool_choice", "*summary"), values=("5m", "auto",
-        "detailed")),
+    Ignored("the default, spelled out", ("*ttl", "tool_choice", "*summary"), values=("5m", "auto")),
     Ignored("a name that somebody had to give", ("*json_schema.name", "*format.name"),
         values=("response",)),
     Ignored(

@@ -187,10 +187,15 @@ class _Renderer:
             return
         if message.name:
             out["name"] = message.name
-        if entries:
-            put_message_cache(out, getattr(entries[-1][1], "cache", None))
+        self._mark(out, entries)
         put_back(out, message.extra)
         self._out.append(out)
+
+    def _mark(self, out: dict[str, Any], entries: list[Placed]) -> None:
+        """The marker that came with the whole message, wherever the part that holds it stands by now."""
+        for _, part in entries:
+            if not isinstance(part, Foreign | Reasoning) and part.cache is not None:
+                put_message_cache(out, part.cache)
 
     def _content(self, entries: list[Placed], message: Message) -> str | list[Any] | None:
         """A string where that says it all, else a list; None for nothing."""
@@ -296,8 +301,7 @@ class _Renderer:
             out["tool_calls"] = calls
         if message.name:
             out["name"] = message.name
-        if placed:
-            put_message_cache(out, getattr(placed[-1][1], "cache", None))
+        self._mark(out, placed)
         if "prefill" in form:
             out[form["prefill"]] = True
         put_back(out, message.extra)
