@@ -178,6 +178,18 @@ def test_requests_that_end_badly_are_completed_with_what_is_known(tmp_path: Path
     asyncio.run(work())
 
 
+@pytest.mark.parametrize(
+    ("outcome", "status", "told"),
+    [("ok", 0, 200), ("client_abort", 0, 200), ("gateway_abort", 0, 0), ("gateway_abort", 503, 503)],
+)
+def test_a_status_is_told_only_where_one_was_or_will_be_sent(outcome: Any, status: int, told: int) -> None:
+    """A stream is completed before its status is noted; what the gateway gave up itself has none."""
+    job = job_of(1, ledger_settings(None), outcome=outcome, status=status, started=1.0)
+    begun = UsageRow("req_1", "alice", 1_800_000_000_000, "one", "generate", "anthropic")
+    row = completed(begun, job.record, price=None, flags=(), first_byte=None, now=2.0)
+    assert (row.status, row.first_byte) == (told, 0)
+
+
 def test_a_request_that_never_came_to_an_upstream_has_no_row(tmp_path: Path) -> None:
     async def work() -> None:
         settings, ledger = ledger_settings(tmp_path), Ledger()
