@@ -398,6 +398,8 @@ def test_one_row_that_no_store_can_take_does_not_hold_up_the_others(tmp_path: Pa
     async def work() -> None:
         settings, ledger, notes = ledger_settings(tmp_path), Picky(), Notes()
         kept = usage_ledger(ledger, settings, notes=notes)
+        metrics = Metrics()
+        kept.publish(metrics)
         await kept.start()
         for number in range(6):
             job = job_of(number, settings)
@@ -406,6 +408,7 @@ def test_one_row_that_no_store_can_take_does_not_hold_up_the_others(tmp_path: Pa
         await kept.flush(DEADLINE_SECONDS)
         assert sorted(ledger.rows) == ["req_0", "req_1", "req_2", "req_4", "req_5"]
         assert notes.events() == ["usage refused"]
+        assert "wireglot_usage_dropped_total 1\n" in metrics.render().decode()
         await kept.close()
 
     asyncio.run(work())
