@@ -103,8 +103,7 @@ class _Bench:
             sample = chance.sample(candidates, min(options.count, len(candidates)))[options.begin :]
         survivors = []
         for number, mutant in enumerate(sample, start=1):
-            text = (self._sources / mutant.file).read_text(encoding="utf-8")
-            tests = _tests_of(mutant.change, text, reach.lines.get(mutant.file, {}))
+            tests = self._tests_of(mutant, reach.lines)
             began = time.monotonic()
             by = self._tried(mutant, tests, reach.seconds)
             if by is None:
@@ -115,6 +114,31 @@ class _Bench:
                 flush=True,
             )
         return survivors, len(sample)
+
+    def _tests_of(self, mutant: Mutant, reached: dict[str, dict[int, list[str]]]) -> list[str]:
+        """The tests that run a line. A table at the top of a file is run by whoever imports it first: there,
+        those that run a line with its name, in any file. Those that are likeliest to notice come first."""
+        lines = reached.get(mutant.file, {})
+        name, tests = mutant.change.name, set[str]()
+        if name:
+            named = re.compile(rf"\b{re.escape(name)}\b")
+            for file, others in reached.items():
+                text = (self._sources / file).read_text(encoding="utf-8")
+                for number, line in enumerate(text.splitlines(), start=1) if name in text else ():
+                    if named.search(line):
+                        tests.update(others.get(number, ()))
+        else:
+            near = max((line for line in lines if line <= mutant.change.line), default=0)
+            tests.update(lines.get(near, ()))
+        if not tests:
+            tests.update(test for names in lines.values() for test in names)
+        # Who runs what few others run knows the file best.
+        worth = dict.fromkeys(sorted(tests), 0.0)
+        for names in lines.values():
+            for test in names:
+                if test in worth:
+                    worth[test] += 1 / len(names)
+        return sorted(worth, key=worth.__getitem__, reverse=True)
 
     def _measured(self, tests: str) -> Path:
         kept = self._kept / (re.sub(r"\W", "-", tests) + ".json")
@@ -180,27 +204,6 @@ class _Only:
     def pytest_runtest_logreport(self, report: object) -> None:
         if getattr(report, "failed", False):
             self._verdict.write_text(str(getattr(report, "nodeid", "")), encoding="utf-8")
-
-
-def _tests_of(change: Change, text: str, lines: dict[int, list[str]]) -> list[str]:
-    """The tests that run a line; of a table that the import runs, those that run the lines with its name.
-    Those that are likeliest to notice come first."""
-    near = max((line for line in lines if line <= change.line), default=0)
-    tests = set(lines.get(near, ()))
-    if not tests and change.name:
-        named = re.compile(rf"\b{re.escape(change.name)}\b")
-        for number, line in enumerate(text.splitlines(), start=1):
-            if named.search(line):
-                tests.update(lines.get(number, ()))
-    if not tests:
-        tests.update(name for names in lines.values() for name in names)
-    # Who runs what few others run knows the file best.
-    worth = dict.fromkeys(sorted(tests), 0.0)
-    for names in lines.values():
-        for name in names:
-            if name in worth:
-                worth[name] += 1 / len(names)
-    return sorted(worth, key=worth.__getitem__, reverse=True)
 
 
 def _batches(tests: list[str], seconds: dict[str, float]) -> Iterator[list[str]]:

@@ -30,14 +30,7 @@ class Room(NamedTuple):
                 yield path.relative_to(SOURCES).as_posix()
 
 
-_LAWS = (
-    "tests/laws/test_identity.py",
-    "tests/laws/test_pair_goldens.py",
-    "tests/laws/test_sdk.py",
-    "tests/laws/test_fold.py",
-    "tests/laws/test_silence.py",
-)
-"""Those that look at the most of a codec in the least time."""
+_LAWS = ("tests/laws",)
 _WIRE = ("tests/dialects/test_surfaces.py", "tests/dialects/test_taps.py", *_LAWS)
 
 ROOMS = (

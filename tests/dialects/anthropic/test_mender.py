@@ -134,7 +134,7 @@ def test_calls_that_interleave_and_calls_without_a_stop_are_mended_each() -> Non
         block_delta(1, "input_json_delta", partial_json='{"path":"b.py",'),
         {"type": "ping"},
         block_delta(0, "input_json_delta", partial_json='{"path":"a.py"}'),
-        block_delta(1, "input_json_delta", partial_json='"line":1}'),
+        block_delta(1, "input_json_delta", partial_json='"line":1,}'),
         block_stop(1),
         message_delta("tool_use"),
         MESSAGE_STOP,

@@ -10,7 +10,7 @@ import pytest
 from tests.dialects.anthropic.support import CONTEXT, ask, blocks, features, parse, read, write
 from wireglot.dialects.anthropic import DIALECT
 from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import UNREADABLE, unseal
+from wireglot.dialects.envelope import UNREADABLE, seal, unseal
 from wireglot.ir.content import Message, Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request
@@ -210,3 +210,17 @@ def test_thoughts_that_a_client_made_one_of_are_told_apart() -> None:
     one = {**thought, "signature": thought["signature"] + carrier["signature"]}
     content = parse(ask(messages=[{"role": "assistant", "content": [one, used]}])).messages[0].content
     assert content == (Reasoning("hm", OPENAI), call)
+
+
+def test_the_signature_of_a_picture_comes_back_to_the_picture() -> None:
+    """Gemini signs what it draws; a call behind it is not what was signed."""
+    envelope = {"type": "thinking", "thinking": "", "signature": seal(GEMINI, "media", CONTEXT.secret)}
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+    call = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
+
+    def signatures(*content: Any) -> list[Signature | None]:
+        (message,) = parse(ask(messages=[{"role": "assistant", "content": [*content]}])).messages
+        return [getattr(part, "signature", None) for part in message.content]
+
+    assert signatures(envelope, picture) == [GEMINI]
+    assert GEMINI not in signatures(envelope, call)[-1:]
