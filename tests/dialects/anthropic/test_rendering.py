@@ -308,19 +308,19 @@ def test_settings_without_a_place_are_declared_one_by_one():
         service_tier="flex",
         output=OutputFormat("json"),
     )
-    assert [feature for _, feature, _ in losses] == [
-        "sampling.temperature",
-        "sampling.frequency_penalty",
-        "sampling.presence_penalty",
-        "sampling.seed",
-        "candidates",
-        "logprobs",
-        "logprobs",
-        "output_format",
-        "service_tier",
-        "metadata",
-        "cache_key",
-        "verbosity",
+    assert [(path, feature) for path, feature, _ in losses] == [
+        ("$.sampling.temperature", "sampling.temperature"),
+        ("$.sampling.frequency_penalty", "sampling.frequency_penalty"),
+        ("$.sampling.presence_penalty", "sampling.presence_penalty"),
+        ("$.sampling.seed", "sampling.seed"),
+        ("$.sampling.candidates", "candidates"),
+        ("$.sampling.logprobs", "logprobs"),
+        ("$.sampling.top_logprobs", "logprobs"),
+        ("$.output", "output_format"),
+        ("$.service_tier", "service_tier"),
+        ("$.metadata.a", "metadata"),
+        ("$.cache_key", "cache_key"),
+        ("$.verbosity", "verbosity"),
     ]
 
 

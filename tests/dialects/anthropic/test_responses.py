@@ -83,7 +83,14 @@ def test_missing_fields_stay_missing():
 
 
 @pytest.mark.parametrize(
-    "body", [{"input_tokens": 5}, {"type": "error", "error": {}}, {"content": 5}, {"content": [1]}]
+    "body",
+    [
+        {"input_tokens": 5},
+        {"type": "error", "error": {}},
+        {"type": "error", "error": {}, "content": [], "stop_reason": None},
+        {"content": 5},
+        {"content": [1]},
+    ],
 )
 def test_what_is_no_message_is_the_upstreams_fault(body):
     with pytest.raises(UpstreamFault):
