@@ -15,6 +15,8 @@ KINDS: tuple[Kind, ...] = ("requests", "responses", "streams")
 SAMPLE = 400 if DEEP else 25
 ALLOWED = 0.001
 """Of recorded crossings: what is left are single oddities of single servers, told by `make corpus`."""
+ONE_ODDITY = 3 if DEEP else 0
+"""One recording, in three directions. The small sample has none."""
 
 
 def silent(cases: list[Case], kind: Kind) -> tuple[int, list[str]]:
@@ -44,7 +46,7 @@ def test_every_field_of_a_fixture_is_carried_or_declared(name, kind):
 def test_fields_of_recordings_are_carried_or_declared(name, kind):
     """[X11] ... over recorded traffic, where it is at hand."""
     crossings, found = silent(list(recorded(name, kind, SAMPLE)), kind)
-    assert len(found) <= max(ALLOWED * crossings, 1), "\n".join(found[:10])
+    assert len(found) <= max(ALLOWED * crossings, ONE_ODDITY), "\n".join(found[:10])
 
 
 def test_what_may_be_ignored_is_a_short_list_with_reasons():

@@ -167,7 +167,7 @@ IGNORED: Final[tuple[Ignored, ...]] = (
     Ignored("no signature but Google's word for none", ("*thoughtSignature",), values=_BYPASSES),
     Ignored(
         "one of several sides of a citation that are told as one loss",
-        ("*startIndex", "*start_index", "*end_index", "*segment.text"),
+        ("*startIndex", "*start_index", "*end_index", "*segment.text", "*publicationDate"),
         kind="answers",
     ),
 )  # fmt: skip
