@@ -187,3 +187,46 @@ def test_losses_of_any_request_are_at_places_of_its_body(name, request):
     for target in NAMES:
         if target != name:
             request_losses_resolve(case, target)
+
+
+_HELLO = [{"role": "user", "content": "Hello"}]
+_SET: dict[DialectName, dict[str, Any]] = {
+    "anthropic": {"max_tokens": 9, "messages": _HELLO, "temperature": 0.25, "top_p": 0.5, "top_k": 3},
+    "openai-chat": {
+        "messages": _HELLO,
+        "temperature": 0.25,
+        "top_p": 0.5,
+        "top_k": 3,
+        "frequency_penalty": 0.75,
+        "presence_penalty": 0.125,
+        "seed": 4,
+    },
+    "openai-responses": {"input": "Hello", "temperature": 0.25, "top_p": 0.5},
+    "gemini": {
+        "contents": [{"role": "user", "parts": [{"text": "Hello"}]}],
+        "generationConfig": {
+            "temperature": 0.25,
+            "topP": 0.5,
+            "topK": 3,
+            "frequencyPenalty": 0.75,
+            "presencePenalty": 0.125,
+            "seed": 4,
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("name", _SET)
+def test_a_sampling_setting_is_found_where_its_client_wrote_it(name: DialectName) -> None:
+    """[X25] Whichever of them an upstream does not know: the path leads to the value that was lost."""
+    spoken, body = dialect(name), {"model": "m", **_SET[name]}
+    request = spoken.parse_request(body, CONTEXT)
+    assert spoken.places is not None
+    places = RequestPlaces(spoken.places, body, request)
+    names = ("temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty", "seed")
+    asked = {each: getattr(request.sampling, each) for each in names}
+    told = {each: value for each, value in asked.items() if value is not None}
+    assert len(told) >= 2
+    for each, value in told.items():
+        (loss,) = places.located([Loss(f"$.sampling.{each}", "unknown_field", "dropped")])
+        assert find(body, loss.path) == value

@@ -31,7 +31,12 @@ class Room(NamedTuple):
 
 
 _LAWS = ("tests/laws",)
-_WIRE = ("tests/dialects/test_surfaces.py", "tests/dialects/test_taps.py", *_LAWS)
+_WIRE = (
+    "tests/dialects/test_surfaces.py",
+    "tests/dialects/test_taps.py",
+    "tests/gateway/state/test_usage_checks.py",
+    *_LAWS,
+)
 
 ROOMS = (
     Room(

@@ -168,7 +168,12 @@ def test_a_toolset_is_one_function_for_each_member_and_its_calls_say_so_again() 
     toolset = {"type": "computer_toolset_20260801", "configs": {"zoom": {"enabled": False}}}
     asked = ask([toolset])
     sent = wireglot.translate_request(asked, source="anthropic", target="openai-chat", model="m").value
-    names = list(functions(sent, "openai-chat"))
+    found = functions(sent, "openai-chat")
+    names = list(found)
+    drag = found["computer__left_click_drag"]
+    assert list(drag["properties"]) == ["start_coordinate", "coordinate", "text"]
+    assert drag["required"] == ["start_coordinate", "coordinate"]
+    assert all(set(each.get("required", ())) <= each["properties"].keys() for each in found.values())
     assert "computer__left_click" in names
     assert "computer__zoom" not in names
     assert len(names) == 16

@@ -331,3 +331,9 @@ def test_a_schema_becomes_the_output_format():
     assert losses == [("$.output.name", "output_format", "approximated")]
     _, losses = render(output=OutputFormat("schema", {"type": "object"}))
     assert losses == [("$.output.strict", "output_format.strict", "approximated")]
+
+
+def test_the_namespace_of_a_call_is_declared():
+    call = Message("assistant", (ToolCall("c1", "look", "{}", namespace="ns"),))
+    _, losses = render(HELLO, call, Message("user", (ToolResult("c1", (Text("1"),)),)))
+    assert losses == [("$.messages[1].content[0].namespace", "tool.namespace", "dropped")]

@@ -233,6 +233,14 @@ def test_tools_keep_their_schema_untouched_and_nest_their_grammar():
     }
 
 
+def test_what_a_custom_tool_cannot_have_is_declared():
+    tool = Tool("p", schema={"type": "object"}, strict=True, kind="custom")
+    assert losses_of(foreign(HELLO, tools=(tool,))) == [
+        ("$.tools[0].schema", "tool.schema"),
+        ("$.tools[0].strict", "tool.strict"),
+    ]
+
+
 def test_hosted_search_is_approximated_and_other_hosted_tools_are_never_functions():
     """R-DB-17"""
     search = HostedTool("web_search", Foreign("anthropic", "web_search_20250305", {"max_uses": 3}))
