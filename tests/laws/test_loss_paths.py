@@ -200,6 +200,9 @@ _SET: dict[DialectName, dict[str, Any]] = {
         "frequency_penalty": 0.75,
         "presence_penalty": 0.125,
         "seed": 4,
+        "n": 2,
+        "logprobs": True,
+        "top_logprobs": 5,
     },
     "openai-responses": {"input": "Hello", "temperature": 0.25, "top_p": 0.5},
     "gemini": {
@@ -211,6 +214,9 @@ _SET: dict[DialectName, dict[str, Any]] = {
             "frequencyPenalty": 0.75,
             "presencePenalty": 0.125,
             "seed": 4,
+            "candidateCount": 2,
+            "responseLogprobs": True,
+            "logprobs": 5,
         },
     },
 }
@@ -223,9 +229,8 @@ def test_a_sampling_setting_is_found_where_its_client_wrote_it(name: DialectName
     request = spoken.parse_request(body, CONTEXT)
     assert spoken.places is not None
     places = RequestPlaces(spoken.places, body, request)
-    names = ("temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty", "seed")
-    asked = {each: getattr(request.sampling, each) for each in names}
-    told = {each: value for each, value in asked.items() if value is not None}
+    asked = {each: getattr(request.sampling, each) for each in request.sampling.__struct_fields__}
+    told = {each: value for each, value in asked.items() if type(value) in (bool, int, float)}
     assert len(told) >= 2
     for each, value in told.items():
         (loss,) = places.located([Loss(f"$.sampling.{each}", "unknown_field", "dropped")])

@@ -451,3 +451,23 @@ def test_a_marker_of_a_message_reaches_anthropic():
         {"type": "text", "text": "Hello", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
     ]
     assert crossed.losses == ()
+
+
+def test_an_effort_alone_inside_of_thinking_is_one():
+    hello = {"role": "user", "content": "Hello"}
+    assert asked(hello, thinking={"effort": "high"}).thinking.effort == "high"
+    assert asked(hello, thinking={"effort": "of nobody"}).thinking.effort is None
+
+
+def test_a_budget_inside_of_thinking_is_one_and_nothing_unknown():
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 9000}
+    body["thinking"] = {"type": "enabled", "budget_tokens": 2048}
+    assert parsed(body).thinking.budget == 2048
+    out = translate_request(body, source="openai-chat", target="gemini", model="m")
+    assert [loss for loss in out.losses if loss.feature == "unknown_field"] == []
+
+
+def test_what_is_unknown_inside_of_a_sound_comes_back_in_it():
+    sound = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav", "x_new": 1}}
+    message = {"role": "user", "content": [sound]}
+    assert sent(asked(message))["messages"] == [message]

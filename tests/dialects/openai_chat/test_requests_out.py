@@ -296,3 +296,9 @@ def test_rendering_twice_gives_the_same():
     request = foreign(HELLO, CALLS, Message("user", (ToolResult("c1", (IMAGE,)),)))
     assert sent(request) == sent(request)
     assert CONTEXT.seed == ""
+
+
+def test_what_only_another_dialect_says_of_a_picture_is_declared():
+    picture = Media("image", "image/png", "iVBO", extra=Extra("anthropic", {"x_new": 1}))
+    told = losses_of(foreign(Message("user", (picture,))))
+    assert told == [("$.messages[0].content[0].x_new", "unknown_field")]

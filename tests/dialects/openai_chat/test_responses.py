@@ -186,6 +186,14 @@ def test_annotations_are_citations_of_the_text():
     assert second.native == Foreign("openai-chat", "file", {"type": "file", "file": {}})
 
 
+def test_logprobs_of_a_refusal_stand_apart_from_those_of_the_text():
+    said = Text("No.", refusal=True, logprobs=(TokenLogprob("No.", -0.5),))
+    rendered = DIALECT.render_response(Response("r", "m", (said,), Stop("end")), CONTEXT)
+    told = rendered.value["choices"][0]["logprobs"]
+    assert told["content"] is None
+    assert [token["token"] for token in told["refusal"]] == ["No."]
+
+
 def test_logprobs_belong_to_the_text():
     """R-AD-12"""
     body = answer({"content": "Hi"})
