@@ -2,6 +2,7 @@
 
 import pytest
 
+import wireglot
 from tests.dialects.gemini.requests import HELLO, asked, comes_back, features, parse, render
 from wireglot.ir.content import (
     Extra,
@@ -350,3 +351,15 @@ def test_of_reasoning_that_shows_nothing_only_the_signature_is_lost():
 def test_a_content_without_parts_keeps_its_place():
     """gemini-2.5 answers so when the limit cut it before its first word, and SDKs put it into the history."""
     comes_back({**asked(), "contents": [*asked()["contents"], {"role": "model"}, *asked()["contents"]]})
+
+
+def test_an_instruction_that_is_a_bare_part_is_read_and_comes_back():
+    body = {
+        "systemInstruction": {"text": "Be brief."},
+        "contents": [{"role": "user", "parts": [{"text": "Hello"}]}],
+    }
+    out = wireglot.translate_request(body, source="gemini", target="openai-chat", model="m")
+    assert out.value["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert out.losses == ()
+    again = wireglot.translate_request(body, source="gemini", target="gemini", model="m").value
+    assert again["systemInstruction"] == body["systemInstruction"]
