@@ -363,3 +363,12 @@ def test_an_instruction_that_is_a_bare_part_is_read_and_comes_back():
     assert out.losses == ()
     again = wireglot.translate_request(body, source="gemini", target="gemini", model="m").value
     assert again["systemInstruction"] == body["systemInstruction"]
+
+
+@pytest.mark.parametrize(("data", "standard"), [("ab_c", "ab/c"), ("ab-c", "ab+c"), ("ab-_", "ab+/")])
+def test_data_in_the_alphabet_of_addresses_reach_others_in_the_standard_one(data, standard):
+    part = {"inlineData": {"mimeType": "image/png", "data": data}}
+    body = {"contents": [{"role": "user", "parts": [part]}]}
+    out = wireglot.translate_request(body, source="gemini", target="openai-chat", model="m")
+    (sent,) = out.value["messages"][0]["content"]
+    assert sent["image_url"]["url"] == f"data:image/png;base64,{standard}"

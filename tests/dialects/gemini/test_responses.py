@@ -2,6 +2,7 @@
 
 import pytest
 
+import wireglot
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.gemini import DIALECT
 from wireglot.ir.content import Citation, Foreign, Media, Reasoning, Text, TokenLogprob, ToolCall
@@ -379,3 +380,10 @@ def test_arguments_that_had_to_be_wrapped_are_declared():
         ("$.content[0].arguments", "tool_call.arguments", "emulated")
     ]
     assert parse(rendered.value).content[0].arguments == call.arguments
+
+
+@pytest.mark.parametrize("reason", ["SAFETY", "BLOCKLIST", "SPII", "IMAGE_RECITATION", "MODEL_ARMOR"])
+def test_a_filter_of_theirs_is_a_refusal_for_others(reason):
+    body = {"candidates": [{"content": {"role": "model", "parts": []}, "finishReason": reason}]}
+    out = wireglot.translate_response(body, source="gemini", target="openai-chat")
+    assert out.value["choices"][0]["finish_reason"] == "content_filter"
