@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,9 @@ import anthropic
 import pytest
 
 from tests.dialects.anthropic.support import sse
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect
+from wireglot.gateway.streams.late_verdict import LateVerdict
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
@@ -87,3 +91,41 @@ def test_a_second_message_inside_the_first_is_an_error(stage: Stage) -> None:
     with pytest.raises(anthropic.APIStatusError, match="second message"):
         answered(stage, start(), *words, start("msg_2"), *words, *END)
     assert answered(stage, start(), start(), *words, *END).content[0].type == "text"
+
+
+def _frame(kind: str, **fields: Any) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
+
+
+def test_a_call_that_was_read_is_whole_however_its_frames_were_cut_over_reads():
+    """[X7] What is read again behind it (another call, the reason for the end) finds all of its arguments."""
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "content": [], "model": "m"}
+    call = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+    frames = [
+        _frame("message_start", message=message),
+        _frame("content_block_start", index=0, content_block={"type": "text", "text": ""}),
+        _frame("content_block_delta", index=0, delta={"type": "text_delta", "text": "Let me."}),
+        _frame("content_block_stop", index=0),
+        _frame("content_block_start", index=1, content_block=call),
+        _frame("content_block_delta", index=1, delta={"type": "input_json_delta", "partial_json": '{"a": '}),
+        _frame("content_block_delta", index=1, delta={"type": "input_json_delta", "partial_json": "1}"}),
+        _frame("content_block_stop", index=1),
+        _frame("message_delta", delta={"stop_reason": "tool_use"}, usage={"output_tokens": 1}),
+        _frame("message_stop"),
+    ]
+    spoken = dialect("anthropic")
+    for cuts in range(2 ** (len(frames) - 1)):
+        late = LateVerdict(
+            lambda: spoken.stream_reader(Context()),
+            lambda: spoken.stream_writer(Context(), None),
+            lambda: None,
+            retells=False,
+        )
+        read, passed = b"", b""
+        for number, frame in enumerate(frames):
+            read += frame
+            if cuts >> number & 1 or number == len(frames) - 1:
+                passed += late.pass_on(read, complete=number == len(frames) - 1)
+                read = b""
+        passed += late.end()
+        assert (late.verdict, passed) == (None, b"".join(frames)), bin(cuts)

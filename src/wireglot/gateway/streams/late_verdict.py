@@ -38,6 +38,8 @@ _START: Final = re.compile(rb'"(?:message_start|response\.created)"')
 _BLOCK: Final = b"content_block_st"
 """Of the frames that say where a block of Messages begins and ends: without them no later one can be read."""
 
+_STARTS_AND_STOPS: Final = b"_st"
+
 
 class LateVerdict:
     def __init__(
@@ -57,8 +59,10 @@ class LateVerdict:
         self._new_writer = writer
         self._asked = asked
         self._retells = retells
-        self._opened: bytes | None = None
+        self._opened: bytearray | None = None
         """The first frames, and others that must be known to read on."""
+        self._in_blocks = False
+        """Whether parts are blocks that frames begin and end, as in Messages."""
         self.said = False
         """Whether there is something in it that is no thought."""
         self._telling: tuple[bytes, ...] = ()
@@ -89,6 +93,7 @@ class LateVerdict:
             self._twice = True
         if self._opened is None:
             self._telling = _telling(frames)
+            self._in_blocks = _STARTS_AND_STOPS in self._telling
         if leaked and (self._retells or self._watch.has_open_calls) and self._opened is not None:
             self.verdict = malformed(Stop("malformed_call", "leaked tool tokens"))
             return b""
@@ -97,7 +102,7 @@ class LateVerdict:
         if self._reader is None:
             if not leaked and not self._twice and not self._is_read(frames):
                 if self._opened is None or _BLOCK in frames:
-                    self._opened = (self._opened or b"") + frames
+                    self._remember(frames)
                 return frames
             self._begin(leaked)
         self._over = complete and self._writer is None
@@ -115,7 +120,9 @@ class LateVerdict:
     def _begin(self, leaked: bool) -> None:
         self._reader = self._new_reader()
         self._watch = Watch(self._asked(), may_be_empty=self.said)
-        before = self._watch.pass_on(self._reader.read(self._opened)) if self._opened is not None else []
+        before = (
+            self._watch.pass_on(self._reader.read(bytes(self._opened))) if self._opened is not None else []
+        )
         if leaked:
             self._writer = self._new_writer()
             self._writer.write([*before, *_begun(before)])  # the client has it already
@@ -130,11 +137,17 @@ class LateVerdict:
             return b""
         if self._writer is not None:
             return written
-        if self._opened is None or _BLOCK in frames:
-            self._opened = (self._opened or b"") + frames
+        # All of a block: with a part of its arguments it would look cut off when it is read again.
+        if self._opened is None or self._in_blocks:
+            self._remember(frames)
         if self._watch.is_clear:
             self.said, self._reader = True, None
         return frames
+
+    def _remember(self, frames: bytes) -> None:
+        if self._opened is None:
+            self._opened = bytearray()
+        self._opened += frames
 
     def _judged(self, events: list[Event]) -> bytes:
         passed = self._watch.pass_on(events)
@@ -156,7 +169,7 @@ def _telling(opening: bytes) -> tuple[bytes, ...]:
     """What no frame lacks that must be looked at, in the dialect of the opening: looking for these words is
     all that most frames cost."""
     if b'"message_start"' in opening:
-        return b"tool", b"_st"
+        return b"tool", _STARTS_AND_STOPS
     if b'"response.created"' in opening:
         return b"tool", b"unction_", b"se.created"
     if b'"candidates"' in opening:
