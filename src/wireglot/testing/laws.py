@@ -15,9 +15,11 @@ from wireglot.dialects.base import Context, Dialect, Rendered
 from wireglot.dialects.envelope import Holder, unseal
 from wireglot.dialects.registry import dialect as registered
 from wireglot.ir.content import Media, Part, Reasoning, Signature, Text, ToolCall
+from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Event, Failure, Finish, check
+from wireglot.ir.verdict import NoAnswer, accept
 from wireglot.translate import plan
 
 _HOLDERS: dict[type[Part], Holder] = {Text: "text", ToolCall: "call", Media: "media"}
@@ -59,7 +61,16 @@ def crossed_response(body: dict[str, Any], source: str, target: str) -> Rendered
     error = registered(source).parse_error(body)
     if error is not None:
         return registered(target).render_error(error, context)
-    return registered(target).render_response(registered(source).parse_response(body, context), context)
+    response = registered(source).parse_response(body, context)
+    judged: tuple[Loss, ...] = ()
+    if source != target and response.stop.reason != "malformed_call":
+        try:
+            accepted = accept(response, None, may_be_empty=True)
+        except NoAnswer as failed:
+            return registered(target).render_error(failed.error, context)
+        response, judged = accepted.response, accepted.losses
+    rendered = registered(target).render_response(response, context)
+    return Rendered(rendered.value, judged + rendered.losses)
 
 
 def ending(events: list[Event]) -> type[Event]:
