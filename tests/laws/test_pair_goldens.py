@@ -1,4 +1,4 @@
-"""Pinned translations: one rich request and one answer of each dialect, as every other dialect gets them.
+"""Pinned translations: every fixture, as every other dialect gets it.
 
 The laws say what must hold; these files show what it looks like, and make every change of it visible in a
 review. `WIREGLOT_UPDATE=1 pytest tests/laws/test_pair_goldens.py` writes them anew.
@@ -6,71 +6,110 @@ review. `WIREGLOT_UPDATE=1 pytest tests/laws/test_pair_goldens.py` writes them a
 
 import json
 import os
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.laws.cases import FIXTURES, MAIN, MAIN_PAIRS
-from wireglot import Rendered, StreamTranslator, translate_request, translate_response
-from wireglot.testing.fixtures import fixtures
+from tests.laws.cases import FIXTURES, of_kind
+from wireglot import StreamTranslator, translate_request, translate_response
+from wireglot.dialects.registry import NAMES, DialectName, dialect_name
+from wireglot.ir.errors import Unsupported
+from wireglot.ir.loss import Loss
+from wireglot.testing.fixtures import Case, fixtures
 
 GOLDENS = FIXTURES / "pairs"
 UPDATE = bool(os.environ.get("WIREGLOT_UPDATE"))
-REQUEST = "agent_turn.json"
-ANSWERS = {
-    "anthropic": "thinking_and_tools",
-    "openai-chat": "tools",
-    "openai-responses": "tools",
-    "gemini": "tools",
-}
-MODELS = {
+MODELS: dict[DialectName, str] = {
     "anthropic": "claude-sonnet-4-5",
     "openai-chat": "gpt-4.1",
     "openai-responses": "gpt-5",
     "gemini": "gemini-2.5-pro",
+    "code-assist": "gemini-2.5-pro",
+    "gemini-simple": "gemini-2.5-pro",
 }
 
-pairs = pytest.mark.parametrize(("source", "target"), MAIN_PAIRS)
+Told = tuple[list[str], Iterable[Loss]]
+"""The lines of a translation, and what it lost."""
 
 
-def pinned(name: str, text: str) -> None:
-    path = GOLDENS / name
+def pinned(case: Case, translated: Callable[[DialectName], Told]) -> None:
+    lines: list[str] = []
+    for target in NAMES:
+        if target != case.dialect:
+            lines += [f"# {target}", *_section(partial(translated, target)), ""]
+    path = golden(case)
+    text = "\n".join(lines)
     if UPDATE:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     assert path.read_text(encoding="utf-8") == text
 
 
-def told(rendered: Rendered[dict[str, Any]]) -> str:
-    losses = [f"{loss.path} {loss.feature} {loss.action}: {loss.detail}" for loss in rendered.losses]
-    return json.dumps({"body": rendered.value, "losses": losses}, ensure_ascii=False, indent=2) + "\n"
+def golden(case: Case) -> Path:
+    path = GOLDENS / case.id
+    return path.with_name(f"{path.name}.txt")
 
 
-@pairs
-def test_an_agents_turn_reaches_the_upstream_like_this(source, target):
-    [case] = [case for case in fixtures(FIXTURES, source, "requests") if case.id.endswith(f"/{REQUEST}")]
-    rendered = translate_request(case.body, source=source, target=target, model=MODELS[target])
-    pinned(f"request.{source}-to-{target}.json", told(rendered))
+def _section(translated: Callable[[], Told]) -> list[str]:
+    try:
+        lines, losses = translated()
+    except Unsupported as refused:
+        return [f"refused: {refused}"]
+    return [*(f"- {loss.path} {loss.feature} {loss.action}: {loss.detail}" for loss in losses), *lines]
 
 
-@pairs
-def test_an_answer_with_calls_reaches_the_client_like_this(source, target):
-    name = f"/{ANSWERS[source]}.json"
-    [case] = [case for case in fixtures(FIXTURES, source, "responses") if case.id.endswith(name)]
-    pinned(
-        f"response.{source}-to-{target}.json",
-        told(translate_response(case.body, source=source, target=target)),
-    )
+def by_field(body: dict[str, Any]) -> list[str]:
+    """A document with a line for each field, and for each element of a list in it."""
+    lines = []
+    for name, value in body.items():
+        if isinstance(value, list) and value:
+            lines += [f"{name}[{index}] = {_json(each)}" for index, each in enumerate(value)]
+        else:
+            lines.append(f"{name} = {_json(value)}")
+    return lines
 
 
-@pairs
-def test_a_stream_with_calls_reaches_the_client_like_this(source, target):
-    name = f"/{ANSWERS[source]}.sse"
-    [case] = [case for case in fixtures(FIXTURES, source, "streams") if case.id.endswith(name)]
-    translator = StreamTranslator(source=source, target=target)
-    data = translator.feed(case.data) + translator.close()
-    pinned(f"stream.{source}-to-{target}.sse", data.decode().replace("\r\n", "\n"))
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
-def test_every_main_dialect_is_pinned():
-    assert set(ANSWERS) == set(MAIN)
+@pytest.mark.parametrize("case", of_kind("requests"))
+def test_a_request_reaches_the_upstreams_like_this(case):
+    def translated(target: DialectName) -> Told:
+        rendered = translate_request(
+            case.body, source=dialect_name(case.dialect), target=target, model=MODELS[target]
+        )
+        return by_field(rendered.value), rendered.losses
+
+    pinned(case, translated)
+
+
+@pytest.mark.parametrize("case", [*of_kind("responses"), *of_kind("errors")])
+def test_an_answer_reaches_the_clients_like_this(case):
+    def translated(target: DialectName) -> Told:
+        status = case.status if case.status != 200 else 0
+        rendered = translate_response(
+            case.body, source=dialect_name(case.dialect), target=target, status=status
+        )
+        return by_field(rendered.value), rendered.losses
+
+    pinned(case, translated)
+
+
+@pytest.mark.parametrize("case", of_kind("streams"))
+def test_a_stream_reaches_the_clients_like_this(case):
+    def translated(target: DialectName) -> Told:
+        translator = StreamTranslator(source=dialect_name(case.dialect), target=target)
+        data = translator.feed(case.data) + translator.close()
+        return data.decode().replace("\r\n", "\n").splitlines(), translator.losses
+
+    pinned(case, translated)
+
+
+def test_nothing_is_pinned_that_is_not_translated():
+    kinds = ("requests", "responses", "errors", "streams")
+    cases = {golden(case) for name in NAMES for kind in kinds for case in fixtures(FIXTURES, name, kind)}
+    assert set(GOLDENS.rglob("*.*")) == cases
