@@ -14,7 +14,7 @@ JOBS ?= 2
 CORPUS ?= ../shared/corpus/dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test full newest pins servers test-fleet lint format types contracts docs docs-check bench bench-core soak corpus lab mutants rolling clients clean
+.PHONY: help setup demo test full newest pins servers test-fleet lock wheel sbom lint format types contracts docs docs-check bench bench-core soak corpus lab mutants rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -46,7 +46,7 @@ test: $(VENV)/.dev ## Run all tests
 # Hours of a machine and real clients: run before a larger change is called done.
 full: servers lint types contracts docs-check ## Everything: all checks, all tests, every client, kills and foreign values
 	WIREGLOT_FLEET=1 $(MAKE) test
-	$(MAKE) demo lab clients
+	$(MAKE) demo wheel sbom lab clients
 
 newest: ## Run all tests with the newest versions of everything, in .venv-newest
 	rm -rf .venv-newest
@@ -65,6 +65,25 @@ pins: ## Write constraints.txt anew with the newest versions (PYTHON=python3.11)
 $(VENV)/.pins: $(VENV)/.dev
 	$(PIP) hatchling editables
 	$(BIN)/python -m pip freeze --exclude-editable --exclude setuptools | LC_ALL=C sort -f > $@
+
+lock: $(BIN)/python ## Write requirements.lock anew: what runs, each file by its hash, at the versions of constraints.txt
+	$(PIP) uv
+	@sed '/^[^#]/,$$d' requirements.lock > .lock.new
+	$(BIN)/uv pip compile -q pyproject.toml --extra fleet -c constraints.txt --universal --python-version 3.11 \
+		--generate-hashes --no-annotate --no-header >> .lock.new
+	mv .lock.new requirements.lock
+
+wheel: $(VENV)/.dev ## Build the wheel twice and compare: dist/
+	$(BIN)/python -m tools.release.wheel
+
+# An environment with the locked packages, the wheel and nothing else is what the bill describes.
+sbom: wheel ## Write a bill of materials (CycloneDX) of what the lock installs: dist/wireglot.cdx.json
+	rm -rf .venv-sbom && $(PYTHON) -m venv .venv-sbom
+	.venv-sbom/bin/python -m pip install -q --disable-pip-version-check --require-hashes --only-binary :all: -r requirements.lock
+	.venv-sbom/bin/python -m pip install -q --disable-pip-version-check --no-deps dist/*.whl
+	$(PIP) cyclonedx-bom
+	$(BIN)/python -m tools.release.sbom --python .venv-sbom/bin/python
+	rm -rf .venv-sbom
 
 # The tests start private servers of their own; this only sees to it that there is something to start.
 servers: ## Install PostgreSQL and Redis where they are missing (on Debian, as root)
@@ -125,5 +144,5 @@ clients: $(VENV)/.package ## Run Claude Code, Codex, Gemini CLI and others throu
 	$(BIN)/python -m clients.run $(ARGS)
 
 clean: ## Remove the environment, caches and build output
-	rm -rf $(VENV) .venv-newest .venv-pins build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-newest .venv-pins .venv-sbom build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""`wireglot serve`: without the standard descriptors, and with models on its command line."""
+"""`wireglot serve`: without the standard descriptors, with models on its command line, with few rights."""
 
 import os
 import re
@@ -40,12 +40,41 @@ def port_of(process: subprocess.Popen[bytes]) -> int | None:
     return int(listening[0].rpartition(":")[2], 16) if listening else None
 
 
+RIGHTS = (
+    "import ctypes, os, resource, sys\n"
+    "from wireglot.cli.serve import privileges\n"
+    "os.umask(0o022)\n"
+    "privileges.give_up()\n"
+    "prctl = ctypes.CDLL(None).prctl\n"
+    "print(oct(os.umask(0)), prctl(39, 0, 0, 0, 0), prctl(3, 0, 0, 0, 0), resource.getrlimit(resource.RLIMIT_CORE)[0])\n"
+)
+"""Asks the system: PR_GET_NO_NEW_PRIVS is 39, PR_GET_DUMPABLE 3."""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux")
+def test_it_gives_up_what_it_does_not_need() -> None:
+    """[T26] Files for their owner alone, no new privileges, no dump, nobody attaches."""
+    told = subprocess.run(
+        [sys.executable, "-c", RIGHTS], env=PLAIN, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.split() == ["0o77", "1", "0", "0"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux")
+def test_a_profiler_may_look_where_the_operator_says_so() -> None:
+    environ = {**PLAIN, "WIREGLOT_DEBUGGABLE": "1"}
+    told = subprocess.run(
+        [sys.executable, "-c", RIGHTS], env=environ, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.split()[:3] == ["0o77", "1", "1"]
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
 @pytest.mark.parametrize("closed", ["<&- >&- 2>&-", ">&-", "2>&-", "later"])
 def test_it_serves_without_standard_descriptors(closed: str, tmp_path: Path) -> None:
     command = f"exec {shlex.join(COMMAND)} serve --port 0 {closed}"
     arguments = [sys.executable, "-c", CLOSED_LATER] if closed == "later" else ["sh", "-c", command]
-    environ = {**PLAIN, "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+    environ = {**PLAIN, "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "WIREGLOT_DEBUGGABLE": "1"}
     with subprocess.Popen(arguments, env=environ, cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
         try:
 
@@ -56,6 +85,9 @@ def test_it_serves_without_standard_descriptors(closed: str, tmp_path: Path) -> 
             address = f"http://127.0.0.1:{wait_until(port, 'it does not listen')}"
             with urllib.request.urlopen(f"{address}/healthz", timeout=60) as answer:
                 assert answer.status == 200
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            assert "NoNewPrivs:\t1" in status
+            assert "Umask:\t0077" in status
             held = {os.readlink(f"/proc/{process.pid}/fd/{number}") for number in (0, 1, 2)}
             assert not any(place.startswith("socket:") for place in held)
             process.send_signal(signal.SIGTERM)

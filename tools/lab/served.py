@@ -30,7 +30,7 @@ class Tree(msgspec.Struct, frozen=True):
 
     def environ(self, home: Path, more: dict[str, str] | None = None) -> dict[str, str]:
         """`home`: where its data lies."""
-        place = {"XDG_DATA_HOME": str(home), "HOME": str(home)}
+        place = {"XDG_DATA_HOME": str(home), "HOME": str(home), "WIREGLOT_DEBUGGABLE": "1"}
         if self.checkout is not None:
             place["PYTHONPATH"] = str(self.checkout / "src")
         return {**os.environ, **place, **(more or {})}

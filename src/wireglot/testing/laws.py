@@ -55,22 +55,27 @@ def crossed_request(
     return Rendered(rendered.value, planned.losses + planned.retraced(rendered.losses))
 
 
-def crossed_response(body: dict[str, Any], source: str, target: str) -> Rendered[dict[str, Any]]:
-    """An answer in another dialect; its losses stay at their neutral places."""
+def crossed_response(
+    body: dict[str, Any], source: str, target: str, *, judged: bool = False
+) -> Rendered[dict[str, Any]]:
+    """An answer in another dialect; its losses stay at their neutral places.
+
+    `judged`: as by those who pass it on, without calls that a limit has cut off.
+    """
     context = Context(call_prefix=registered(target).surface.client.call_prefix or Context().call_prefix)
     error = registered(source).parse_error(body)
     if error is not None:
         return registered(target).render_error(error, context)
     response = registered(source).parse_response(body, context)
-    judged: tuple[Loss, ...] = ()
-    if source != target and response.stop.reason != "malformed_call":
+    losses: tuple[Loss, ...] = ()
+    if judged and source != target and response.stop.reason != "malformed_call":
         try:
             accepted = accept(response, None, may_be_empty=True)
         except NoAnswer as failed:
             return registered(target).render_error(failed.error, context)
-        response, judged = accepted.response, accepted.losses
+        response, losses = accepted.response, accepted.losses
     rendered = registered(target).render_response(response, context)
-    return Rendered(rendered.value, judged + rendered.losses)
+    return Rendered(rendered.value, losses + rendered.losses)
 
 
 def ending(events: list[Event]) -> type[Event]:
