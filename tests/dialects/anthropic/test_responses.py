@@ -268,3 +268,13 @@ def test_more_thinking_than_output_was_counted_beside_it() -> None:
     usage = parse_usage(raw)
     assert (usage.output, usage.reasoning, usage.total_output) == (18, 137, 155)
     assert render_usage(usage, "$.usage", []) == raw
+
+
+def test_citations_of_a_text_that_is_not_there_are_told_as_lost():
+    """As in a stream: no empty text block is told, so nothing is left that they could support."""
+    answer = Response("r", "m", (Text("", citations=(Citation("https://example.org"),)),), Stop("end"))
+    rendered = DIALECT.render_response(answer, Context(), None)
+    assert rendered.value["content"] == []
+    assert [(loss.path, loss.feature, loss.action) for loss in rendered.losses] == [
+        ("$.content[0].citations", "citations", "dropped")
+    ]

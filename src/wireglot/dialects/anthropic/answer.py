@@ -80,6 +80,10 @@ class AnswerBlocks:
                         f"{path}.signature", "reasoning.signature", "dropped", "there is no text to carry it"
                     )
                 )
+            if part.citations:
+                self.losses.append(
+                    Loss(f"{path}.citations", "citations", "dropped", "there is no text they support")
+                )
             return
         if part.signature is not None:
             blocks.append(carrier(part.signature, "text", self._context))

@@ -115,11 +115,13 @@ def _move(
     item: Media, call_id: str, path: str, entries: list[Any], moved: list[Any], losses: list[Loss]
 ) -> None:
     """Results are text only: show the rest in a user message behind all results of the step."""
-    seen = media_part(item, path, [])
+    bent: list[Loss] = []
+    seen = media_part(item, path, bent)
     if seen is None:
         losses.append(Loss(path, "tool_result.media", "dropped", f"Chat cannot show this {item.kind}"))
         return
     losses.append(Loss(path, "tool_result.media", "approximated", "moved into a user message"))
+    losses += bent
     if not moved:
         moved.append({"type": "text", "text": f"Attached to the result of {call_id}:"})
     moved.append(seen)
