@@ -120,7 +120,10 @@ ROWS: dict[int, tuple[str, str]] = {
     88: ("a wrong key, none, one in the query", "auth"),
     89: ("guessing", "rate after `auth_failures` a minute and address"),
     90: ("a key taken back while it streams", "the stream ends well, the next request is auth"),
-    91: ("a new configuration that is broken", "the old one stays; told in log and metrics"),
+    91: (
+        "a new configuration that is broken, empty or has lost its keys",
+        "the old one stays, no door opens; told in log, metrics and readiness",
+    ),
     92: ("a provider removed while it streams", "streams end well; not found for new requests"),
     # The store
     93: (

@@ -64,6 +64,8 @@ class Gateway:
         self.observer = observer
         self.health = Health()
         self.draining = False
+        self.config_refused = False
+        """Whether a newer configuration was refused, so that `settings` are not what the file says."""
         self.siblings: Siblings | None = None
         self._state = state
         self._routes = Routes(surfaces())
@@ -235,7 +237,8 @@ class Gateway:
 
     def _condition(self) -> Condition:
         ledger = self._state.ledger
-        return Condition(self.draining, self._state.trouble or ledger.trouble, ledger.full)
+        trouble = self._state.trouble or ledger.trouble
+        return Condition(self.draining, trouble, ledger.full, self.config_refused)
 
     async def _scrape(self) -> bytes:
         """The metrics of this process, with those of its sibling workers where there are any."""

@@ -18,6 +18,9 @@ from wireglot import __version__
 from wireglot.demo.transport import DemoTransport
 from wireglot.gateway.app import Gateway
 from wireglot.gateway.config import ConfigError, Watcher
+from wireglot.gateway.config.handed_down import HandedDown
+from wireglot.gateway.config.reload import check_reload
+from wireglot.gateway.config.watch import SETTLE_SECONDS
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.workers import Siblings
 from wireglot.gateway.settings import Settings
@@ -41,6 +44,11 @@ class Place(msgspec.Struct, frozen=True):
     """A descriptor that ends with the process that started the worker."""
     again: bool = False
     """It replaces one that died, perhaps long after the configuration was read that it is given."""
+    handed_down: HandedDown | None = None
+    """The settings that its siblings have taken up since."""
+
+    def inherited(self) -> Settings | None:
+        return self.handed_down.read() if self.again and self.handed_down is not None else None
 
 
 def run_loop(work: Coroutine[Any, Any, T]) -> T:
@@ -77,14 +85,17 @@ class Process:
         place: Place | None = None,
         log_fd: int = 2,
         pace: Pace | None = None,
+        settle: float = SETTLE_SECONDS,
     ) -> None:
+        """`settle`: seconds for which a configuration must stand still that is asked for by a signal."""
         self._path = path
         self._overrides = overrides
         self._environ = environ
         self._place = place
         self._log_fd = log_fd
         self._pace = pace
-        self._settings = settings
+        self._settle = settle
+        self._settings = (place is not None and place.inherited()) or settings
         self._stopping = asyncio.Event()
         self._drains: list[asyncio.Task[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -117,7 +128,12 @@ class Process:
         server = settings.server
         self.address = await self.server.listen(server.host, server.port, reuse_port=self._place is not None)
         self._watcher = Watcher(
-            self._path, self._changed, self._refused, environ=self._environ, overrides=self._overrides
+            self._path,
+            self._changed,
+            self._refused,
+            environ=self._environ,
+            overrides=self._overrides,
+            settle=self._settle,
         )
         self._tasks.append(asyncio.create_task(self._watcher.run()))
 
@@ -185,21 +201,34 @@ class Process:
         self.observer.close()
 
     def _changed(self, settings: Settings) -> None:
+        """Raises ConfigError where the new settings would open a door that is shut."""
+        check_reload(self.gateway.settings, settings, self.server.bound)
         server = self.gateway.settings.server
         if (settings.server.host, settings.server.port) != (server.host, server.port):
             self.observer.note("warn", "reload", detail="server.host and server.port need a restart")
         # What seals reasoning state must not change under running conversations.
-        kept = msgspec.structs.replace(settings.server, secret=server.secret, old_secrets=server.old_secrets)
+        kept = msgspec.structs.replace(
+            settings.server,
+            host=server.host,
+            port=server.port,
+            secret=server.secret,
+            old_secrets=server.old_secrets,
+        )
         store = self.gateway.settings.store
         if (settings.store.url, settings.store.shared) != (store.url, store.shared):
             self.observer.note("warn", "reload", detail="store.url and store.shared need a restart")
         stays = msgspec.structs.replace(
             settings.store, url=store.url, shared=store.shared, folder=store.folder, journal=store.journal
         )
-        self.gateway.adopt(msgspec.structs.replace(settings, server=kept, store=stays))
+        adopted = msgspec.structs.replace(settings, server=kept, store=stays)
+        if self._place is not None and self._place.handed_down is not None:
+            self._place.handed_down.write(adopted)
+        self.gateway.adopt(adopted)
+        self.gateway.config_refused = False
         self.observer.note("info", "reloaded", providers=list(settings.providers))
 
     def _refused(self, error: ConfigError) -> None:
+        self.gateway.config_refused = True
         self.observer.metrics.reload_failures.add()
         for problem in error.problems:
             self.observer.note(
@@ -241,6 +270,11 @@ class Process:
                 ("idle",): self._http.idle_connections,
             },
             ("state",),
+        )
+        read(
+            "config_refused",
+            "1 while the configuration that is there was refused, and the one before it holds.",
+            lambda: {(): int(self.gateway.config_refused)},
         )
         started = time.time()
         read("start_time_seconds", "When the process started.", lambda: {(): started})

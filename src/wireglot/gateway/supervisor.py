@@ -14,6 +14,7 @@ from types import FrameType
 
 import msgspec
 
+from wireglot.gateway.config.handed_down import HandedDown
 from wireglot.gateway.observe.workers import shared_directory
 from wireglot.gateway.run import Place
 from wireglot.gateway.settings import ServerSettings, Settings
@@ -43,6 +44,7 @@ class Supervisor:
         self._signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         reserved, self._settings = _reserve(self._settings)
         self._directory = shared_directory()
+        self._handed_down = HandedDown()
         # Nothing is ever written to it. Its end, however this process dies, is what the workers see.
         self._lifeline, self._life = os.pipe()
         for name in self._signals:
@@ -55,6 +57,7 @@ class Supervisor:
             reserved.close()
             os.close(self._lifeline)
             os.close(self._life)
+            self._handed_down.close()
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def _start(self, index: int, *, again: bool = False) -> None:
@@ -75,7 +78,8 @@ class Supervisor:
         signal.pthread_sigmask(signal.SIG_SETMASK, {*before, signal.SIGHUP})
         status = 1
         try:
-            status = self._work(self._settings, Place(index, self._directory, self._lifeline, again))
+            place = Place(index, self._directory, self._lifeline, again, self._handed_down)
+            status = self._work(self._settings, place)
         finally:
             # Neither the parent's cleanup nor its exit handlers are this child's to run.
             sys.stderr.flush()

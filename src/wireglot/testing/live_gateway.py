@@ -42,6 +42,8 @@ BASES: Final = {
 _OVERRIDES: Final = {"server": {"port": 0, "log": "json"}}
 _CALL_SECONDS: Final = 60
 _POLL_SECONDS: Final = 0.01
+_SETTLE_SECONDS: Final = 0.01
+"""`reconfigure` asks for a file only when it is written."""
 
 
 class LiveGateway:
@@ -163,6 +165,7 @@ class LiveGateway:
             environ=self._environ,
             log_fd=self._log_fd,
             pace=self._pace,
+            settle=_SETTLE_SECONDS,
         )
         await self.process.start()
 

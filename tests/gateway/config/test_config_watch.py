@@ -9,7 +9,7 @@ import pytest
 
 from tests.gateway.config.config_files import QUIET, written
 from tests.waiting import until
-from wireglot.gateway.config import ConfigError, Watcher, load
+from wireglot.gateway.config import ConfigError, ConfigProblem, Watcher, load
 from wireglot.gateway.settings import Settings
 
 
@@ -19,7 +19,9 @@ class Seen:
     def __init__(self, path: Path | None) -> None:
         self.changes: list[Settings] = []
         self.errors: list[ConfigError] = []
-        self.watcher = Watcher(path, self.changes.append, self.errors.append, environ=QUIET, interval=0.001)
+        self.watcher = Watcher(
+            path, self.changes.append, self.errors.append, environ=QUIET, interval=0.001, settle=0.001
+        )
 
     def look(self, times: int = 1) -> "Seen":
         for _ in range(times):
@@ -84,8 +86,68 @@ def test_a_changed_secret_file_is_a_change(tmp_path: Path) -> None:
     assert seen.changes[0].providers["openai"].credentials[0].secret.value == "two"
 
 
+@pytest.mark.parametrize("half", ["", "[providers.demo]\n", "[prov"])
+def test_asked_for_in_the_middle_of_a_write_it_is_loaded_when_it_is_whole(tmp_path: Path, half: str) -> None:
+    """[A1] SIGHUP too waits for two looks that agree, however short before the last look was."""
+    seen = Seen(written(tmp_path, "[providers.demo]\n[server]\nport = 1\n"))
+    written(tmp_path, half)
+    seen.look()
+    seen.watcher.step(asked=True)
+    written(tmp_path, "[providers.demo]\n[server]\nport = 2\n")
+    seen.watcher.step()
+    assert seen.counts == (0, 0)
+    assert seen.look().counts == (1, 0)
+    assert seen.changes[0].server.port == 2
+    assert seen.look(3).counts == (1, 0)
+
+
+def test_asked_for_again_and_again_it_is_loaded_all_the_same(tmp_path: Path) -> None:
+    """[A1] A storm of signals does not put a reload off."""
+    seen = Seen(written(tmp_path, "[providers.demo]\n"))
+    for _ in range(4):
+        seen.watcher.step(asked=True)
+    assert seen.counts == (2, 0)
+
+
+@pytest.mark.parametrize("empty", ["", "\n", "# nothing is set\n"])
+@pytest.mark.parametrize("asked", [True, False])
+def test_an_emptied_file_is_refused(tmp_path: Path, empty: str, asked: bool) -> None:
+    """[A1]"""
+    seen = Seen(written(tmp_path, "[providers.demo]\n"))
+    written(tmp_path, empty)
+    seen.watcher.step(asked)
+    assert seen.look(4).counts == (0, 1)
+    assert seen.errors[0].problems[0].found == "an empty file"
+
+
+def test_what_was_looked_at_is_loaded_and_not_what_stands_there_a_moment_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[A1] A writer may empty the file between the second look and the loading."""
+    path = written(tmp_path, "[providers.demo]\n")
+    seen = Seen(path)
+    looked_at = b"[providers.demo]\n[server]\nport = 3\n"
+    monkeypatch.setattr("wireglot.gateway.config.watch._content", lambda file: looked_at)
+    assert seen.look(2).counts == (1, 0)
+    assert seen.changes[0].server.port == 3
+
+
+def test_settings_that_whoever_takes_them_refuses_are_told(tmp_path: Path) -> None:
+    """[A1]"""
+    path = written(tmp_path, "[providers.demo]\n")
+    errors: list[ConfigError] = []
+
+    def refuse(settings: Settings) -> None:
+        raise ConfigError([ConfigProblem("keys", "a key", "none")])
+
+    watcher = Watcher(path, refuse, errors.append, environ=QUIET)
+    for asked in (True, False):
+        watcher.step(asked)
+    assert [problem.path for error in errors for problem in error.problems] == ["keys"]
+
+
 @pytest.mark.parametrize("with_file", [True, False])
-def test_now_loads_at_once_and_unchanged(tmp_path: Path, with_file: bool) -> None:
+def test_now_loads_soon_and_unchanged(tmp_path: Path, with_file: bool) -> None:
     seen = Seen(written(tmp_path, "[providers.demo]\n") if with_file else None)
 
     async def ask() -> None:
@@ -135,7 +197,7 @@ def test_settings_that_cannot_be_taken_up_are_told_without_their_content_and_the
             raise LookupError("sk-secret")
 
     async def ask() -> None:
-        watcher = Watcher(path, take, errors.append, environ=QUIET, interval=60)
+        watcher = Watcher(path, take, errors.append, environ=QUIET, interval=60, settle=0.001)
         running = asyncio.create_task(watcher.run())
         for count in (1, 2):
             watcher.now()

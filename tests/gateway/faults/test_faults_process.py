@@ -68,8 +68,8 @@ class Served:
 
 
 @contextmanager
-def serving(upstream: ScriptedUpstream, folder: Path, *arguments: str) -> Iterator[Served]:
-    (folder / "wireglot.toml").write_text(every_dialect(upstream))
+def serving(upstream: ScriptedUpstream, folder: Path, *arguments: str, more: str = "") -> Iterator[Served]:
+    (folder / "wireglot.toml").write_text(every_dialect(upstream) + more)
     log = folder / "log"
     environ = {**os.environ, "XDG_DATA_HOME": str(folder), "HOME": str(folder)}
     command = [sys.executable, "-m", "wireglot.cli", "serve", "--config", str(folder / "wireglot.toml")]

@@ -37,14 +37,16 @@ def load(
     environ: Mapping[str, str] = os.environ,
     overrides: Mapping[str, Any] | None = None,
     create_secret: bool = True,
+    content: bytes | None = None,
 ) -> Settings:
     """The settings of a file (or of none), the environment laid over it and `overrides` over both.
 
-    `create_secret` off leaves no trace on the disk: for looking only. Providers may speak the dialects of
-    installed packages; BadPlugin where one of those cannot be had.
+    `create_secret` off leaves no trace on the disk: for looking only. `content`: what the file holds, where
+    it was read already. Providers may speak the dialects of installed packages; BadPlugin where one of those
+    cannot be had.
     """
     load_dialects()
-    document = read.document(path) if path is not None else {}
+    document = _document(path, content) if path is not None else {}
     source = str(path) if path is not None else ""
     problems = Problems()
     notes: list[str] = []
@@ -84,6 +86,10 @@ def load(
         references.warn_if_open(path, path.stat().st_mode)
     problems.raise_any(source)
     return msgspec.structs.replace(settings, notes=tuple(dict.fromkeys(notes)))
+
+
+def _document(path: Path, content: bytes | None) -> dict[str, Any]:
+    return read.document(path) if content is None else read.parse(content, str(path))
 
 
 def _with_places(providers: dict[str, Provider], path: Path) -> dict[str, Provider]:

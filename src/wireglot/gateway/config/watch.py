@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from wireglot.gateway.config import read
 from wireglot.gateway.config.build import load
@@ -16,13 +16,16 @@ from wireglot.gateway.config.problems import ConfigError, ConfigProblem
 from wireglot.gateway.settings import Settings
 
 Print = tuple[bytes, ...]
+SETTLE_SECONDS: Final = 0.25
+"""Between two looks after SIGHUP: who sends it has written the file, or is about to end writing it."""
 
 
 class Watcher:
     """Polls the file and the secret files it names; `now` is for SIGHUP.
 
-    A change is loaded when two looks in a row agree on it: an editor that empties a file before it fills it
-    leaves moments in which half a configuration is valid TOML.
+    What is there is loaded when two looks in a row agree on it, also after SIGHUP: an editor that empties a
+    file before it fills it leaves moments in which half a configuration is valid TOML. `on_change` may refuse
+    settings with a ConfigError.
     """
 
     def __init__(
@@ -34,6 +37,7 @@ class Watcher:
         environ: Mapping[str, str] = os.environ,
         overrides: Mapping[str, Any] | None = None,
         interval: float = 1.0,
+        settle: float = SETTLE_SECONDS,
     ) -> None:
         self.path = path
         self.on_change = on_change
@@ -41,25 +45,33 @@ class Watcher:
         self.environ = environ
         self.overrides = overrides
         self.interval = interval
+        self._settle = settle
         self._files: tuple[Path, ...] = ()
+        self._content: bytes | None = None
         self._seen: Print = ()
         self._tried: Print = ()
         self._wake = asyncio.Event()
         self._asked = False
+        self._due = False
+        """Whether it was asked for, and the file is to stand still first."""
         self._look()
         self._tried = self._seen
 
     def now(self) -> None:
-        """Load at once, changed or not: the environment is not looked at by itself."""
+        """Load as soon as the file stands still, changed or not: the environment is not looked at by
+        itself."""
         self._asked = True
         self._wake.set()
 
     async def run(self) -> None:
         """Until it is cancelled. Without a file there is nothing to look at, and `now` still works."""
         while True:
-            timeout = self.interval if self.path is not None else None
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), timeout)
+            if self._due:  # more signals on the way must not put it off
+                await asyncio.sleep(self._settle)
+            else:
+                timeout = self.interval if self.path is not None else None
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), timeout)
             self._wake.clear()
             asked, self._asked = self._asked, False
             try:
@@ -77,23 +89,41 @@ class Watcher:
     def step(self, asked: bool = False) -> None:
         """One look."""
         settled = not self._look()
-        if asked or (settled and self._seen != self._tried):
-            self._tried = self._seen
-            self._load()
+        if asked and not self._due and self.path is not None:
+            # The look before may have been a moment ago, and both have met the same half of a file.
+            self._due = True
+            return
+        if asked or self._due or self._seen != self._tried:
+            self._due = not settled and (asked or self._due)
+            if settled:
+                self._tried = self._seen
+                self._load()
 
     def _load(self) -> None:
+        """What was looked at, not what stands there a moment later."""
         try:
-            settings = load(self.path, environ=self.environ, overrides=self.overrides)
+            if self.path is not None and not self._checked(self.path):
+                return
+            settings = load(self.path, environ=self.environ, overrides=self.overrides, content=self._content)
+            self.on_change(settings)
         except ConfigError as error:
             self.on_error(error)
-        else:
-            self.on_change(settings)
+
+    def _checked(self, path: Path) -> bool:
+        """Whether there is a file to load. One in which nothing is set nobody means for a gateway that runs:
+        it was emptied to be written anew, or by mistake."""
+        if self._content is None:
+            read.document(path)  # says why it cannot be read
+            return False  # or it is back by now, and the next looks will agree on it
+        if not read.parse(self._content, str(path)):
+            raise ConfigError([ConfigProblem(str(path), "settings", "an empty file")], str(path))
+        return True
 
     def _look(self) -> bool:
         """Whether the files differ from the last look. They are small, and a time stamp can miss a change."""
         if self.path is None:
             return False
-        content = _content(self.path)
+        content = self._content = _content(self.path)
         digest = _digest(content)
         if self._seen[:1] != (digest,):
             self._files = _referred(self.path, content, self._files)

@@ -23,7 +23,14 @@ from wireglot.gateway.observe.metrics import number_text
 TIMEOUT_SECONDS: Final = 1.0
 _ANSWER_BYTES_MOST: Final = 16 * 1024 * 1024
 _END: Final = b"# END\n"
-_LARGEST: Final = frozenset({"wireglot_start_time_seconds", "wireglot_breaker_open", "wireglot_build_info"})
+_LARGEST: Final = frozenset(
+    {
+        "wireglot_start_time_seconds",
+        "wireglot_breaker_open",
+        "wireglot_build_info",
+        "wireglot_config_refused",
+    }
+)
 """A breaker is open if it is open anywhere; two workers of version 1 are not version 2."""
 
 

@@ -28,6 +28,7 @@ class Condition(msgspec.Struct, frozen=True):
     trouble: str = ""
     """Why some things are not remembered, or "". Told in the log, not to strangers."""
     ledger_full: bool = False
+    config_refused: bool = False
 
 
 class HealthPages:
@@ -61,6 +62,8 @@ class HealthPages:
         now = self._condition()
         status = "draining" if now.draining else "degraded" if now.trouble else "ready"
         told = {"status": status} | ({"store": "down"} if now.trouble else {})
+        if now.config_refused:  # the settings of before serve as well as ever
+            told["config"] = "refused"
         reply.send(503 if now.draining or now.ledger_full else 200, [JSON], encode(told))
 
 

@@ -57,6 +57,12 @@ class HttpServer:
         address = listener.sockets[0].getsockname()
         return str(address[0]), int(address[1])
 
+    @property
+    def bound(self) -> tuple[str, ...]:
+        """The addresses it listens on: a name may stand for several."""
+        sockets = (socket for listener in self._listeners for socket in listener.sockets)
+        return tuple(str(socket.getsockname()[0]) for socket in sockets)
+
     async def drain(self, seconds: float) -> None:
         """Accept nothing more, let requests finish for so long, cancel the others, close everything.
 
