@@ -55,6 +55,8 @@ def parse_blob(part: Fields, blob: Fields, signature: Signature | None) -> Media
         data += "=" * (-len(data) % 4)
     if blob.value.get("displayName") is not None:
         form["displayName"] = "stated"
+    if blob.value.get("mimeType") is None:
+        form["mimeType"] = "absent"
     detail, known = _detail(part, "inlineData")
     extra = nested_rest(part, known, "inlineData", blob, inner_known=_BLOB_KNOWN, form=form)
     name = blob.text_or("displayName")
@@ -136,9 +138,8 @@ def render_media(media: Media, path: str, out: list[Loss]) -> dict[str, Any] | N
         out.append(Loss(path, "document", "approximated", "a plain-text document becomes a text part"))
         return {"text": f"{media.name}\n\n{media.text}" if media.name else media.text}
     elif media.url is not None:
-        mime = {} if form.get("mimeType") == "absent" and not media.mime else _mime(media, path, out)
         uri = {"fileUri": media.url} if media.url else {}
-        part = {"fileData": {**mime, **uri, **_name(media, path, form, out)}}
+        part = {"fileData": {**_mime(media, path, out), **uri, **_name(media, path, form, out)}}
     else:
         out.append(Loss(path, "file_reference", "dropped", "a file id of another provider"))
         return None
@@ -160,7 +161,7 @@ def _mime(media: Media, path: str, out: list[Loss]) -> dict[str, str]:
                 Loss(f"{path}.kind", media.kind, "approximated", f"Gemini goes by the type {media.mime}")
             )
         return {"mimeType": media.mime}
-    if media.kind == "document" and not media.url and own_form(media.extra, OWN):
+    if own_form(media.extra, OWN).get("mimeType") == "absent":
         return {}
     suffix = (media.url or media.name).partition("?")[0].rpartition(".")[2].lower()
     guess = _BY_SUFFIX.get(suffix, "")

@@ -42,8 +42,9 @@ FIRST = "candidates[0]."
 
 _TAKEN = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
 SOURCES = frozenset({"groundingMetadata", "citationMetadata"})
-_SPELLED = SOURCES | {"logprobsResult"}
-_CANDIDATE = frozenset({"content", "finishReason", "finishMessage"}) | _SPELLED
+_SPELLED = ("groundingMetadata", "citationMetadata", "logprobsResult")
+"""In this order: a set has another in every process."""
+_CANDIDATE = frozenset({"content", "finishReason", "finishMessage", *_SPELLED})
 
 
 def parse_response(body: dict[str, Any], context: Context, fallback_id: str = "") -> Response:
