@@ -89,7 +89,8 @@ ROWS: dict[int, tuple[str, str]] = {
     59: ("429", "another key or provider, a short wait, else rate with 1 to 120 s"),
     60: (
         "500, 502, 503, 529",
-        "two more attempts within the retry budget, then told; final only after a minute of them",
+        "up to two more attempts within the retry budget, then told; a 500 in the same words twice is the "
+        "request's; final only after a minute of them",
     ),
     61: ("200 with HTML, nothing, half a document", "upstream bad"),
     62: ("a stream that begins with an error", "its true status; another may be asked"),

@@ -12,6 +12,7 @@ from wireglot.ir.verdict import VERDICTS
 
 Blame = Literal[
     "request",
+    "refused",
     "credential",
     "quota",
     "rate",
@@ -23,6 +24,7 @@ Blame = Literal[
     "gateway",
 ]
 """Who is to blame decides what comes next: nothing helps a bad request, another key helps a rejected one.
+`refused`: this upstream cannot do what the request asks for, and another may.
 `answer`: it came whole and was none, though it was paid for."""
 
 _BLAME: Final[dict[ErrorKind, Blame]] = {

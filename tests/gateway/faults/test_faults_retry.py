@@ -59,8 +59,10 @@ def test_two_more_attempts_and_then_the_client_may_try_itself(client: Client) ->
                 is_of(kind, client, answered)
             assert "x-should-retry" not in answered.headers
             assert ("retry-after" in answered.headers) == (answered.status in (503, 529))
-            assert len(upstream.requests) == 3
-            assert logged(gateway, answered)["attempts"] == 3
+            # [A2] A 500 in the same words twice may be about the request: it is not tried a third time.
+            attempts = 2 if status == 500 else 3
+            assert len(upstream.requests) == attempts
+            assert logged(gateway, answered)["attempts"] == attempts
 
 
 @pytest.mark.parametrize(("status", "times"), [(500, 6), (529, 4)])
@@ -78,7 +80,7 @@ def test_an_agent_that_tries_again_survives_an_outage_as_it_does_without_us(stat
             assert answered.status in (status, 503), "its own status, or the rest that our breaker gives it"
             if answered.status != 500:
                 assert 1 <= int(answered.headers["retry-after"]) <= 5
-            wait_until(lambda: breaker.wait(_now(gateway)) == 0)
+            wait_until(lambda: breaker.wait(_now(gateway), "local") == 0)
         assert ask(gateway, A, "mine/m1").status == 200
         assert times < len(upstream.requests) <= times + 2
 
@@ -118,12 +120,12 @@ def test_the_longer_an_upstream_is_overloaded_the_longer_a_client_is_told_to_wai
     breaker, policy = Breaker(), BreakerPolicy(consecutive=1000)
     told = []
     for now in (100.0, 101.0, 103.0, 107.0, 115.0, 200.0):
-        breaker.failed(policy, now)
+        breaker.failed(policy, now, "ada")
         told.append(breaker.advice(now, chance=0.0))
     assert told == [1.0, 1.0, 3.0, 7.0, 15.0, 30.0]
     assert breaker.advice(107.0, chance=0.99) < 7.0 * 1.5
-    breaker.succeeded(policy, 201.0)
-    breaker.failed(policy, 300.0)
+    breaker.succeeded(policy, 201.0, "ada")
+    breaker.failed(policy, 300.0, "ada")
     assert breaker.advice(300.0, chance=0.0) == 1.0
 
 
@@ -191,11 +193,11 @@ def test_a_breaker_opens_answers_at_once_and_closes_after_a_good_probe() -> None
         assert 1 <= int(answered.headers["retry-after"]) <= 120
         assert len(upstream.requests) == 3
         breaker = gateway.process.gateway.health.breaker("mine/m1")
-        wait_until(lambda: breaker.wait(_now(gateway)) == 0)
+        wait_until(lambda: breaker.wait(_now(gateway), "local") == 0)
         assert ask(gateway, A, "mine/m1").status == 500  # the probe: still broken
         is_of("upstream_down", A, ask(gateway, A, "mine/m1"))
         upstream.otherwise = Behaviour()
-        wait_until(lambda: breaker.wait(_now(gateway)) == 0)
+        wait_until(lambda: breaker.wait(_now(gateway), "local") == 0)
         assert ask(gateway, A, "mine/m1").status == 200
         wait_until(lambda: not breaker.is_open)
 
@@ -219,7 +221,7 @@ def test_our_own_lack_of_descriptors_is_told_as_such_and_held_against_no_provide
                 assert logged(gateway, answered)["attempts"] == 1
             assert (health.open_breakers(), upstream.requests) == ([], [])
             gateway.call(_fail(breaker))
-            wait_until(lambda: breaker.wait(_now(gateway)) == 0)
+            wait_until(lambda: breaker.wait(_now(gateway), "local") == 0)
             is_of("shed", A, ask(gateway, A, "mine/m1"))
             assert health.open_breakers() == ["mine/m1"], "a probe that was not sent closes nothing"
         assert ask(gateway, A, "mine/m1").status == 200
@@ -227,7 +229,8 @@ def test_our_own_lack_of_descriptors_is_told_as_such_and_held_against_no_provide
 
 
 async def _fail(breaker: Breaker) -> None:
-    breaker.failed(BreakerPolicy(consecutive=1, probe_after=0.01), asyncio.get_running_loop().time())
+    policy = BreakerPolicy(consecutive=1, probe_after=0.01)
+    breaker.failed(policy, asyncio.get_running_loop().time(), "local")
 
 
 def _now(gateway: LiveGateway) -> float:
@@ -241,12 +244,12 @@ def test_a_probe_whose_client_leaves_leaves_room_for_the_next() -> None:
         upstream.next(Behaviour(error=500), Behaviour(fault="stall"))
         ask(gateway, A, "mine/m1")
         breaker = gateway.process.gateway.health.breaker("mine/m1")
-        wait_until(lambda: breaker.wait(_now(gateway)) == 0)
+        wait_until(lambda: breaker.wait(_now(gateway), "local") == 0)
         probe = start(gateway, A, "mine/m1")
         upstream.wait_for(2)
         assert ask(gateway, A, "mine/m1").status == 503, "one probe at a time"
         probe.leave()
-        wait_until(lambda: breaker.wait(_now(gateway)) == 0)
+        wait_until(lambda: breaker.wait(_now(gateway), "local") == 0)
         assert ask(gateway, A, "mine/m1").status == 200
 
 
@@ -330,6 +333,7 @@ def test_a_deadline_in_the_body_holds_in_every_dialect(patient: Stage, client: C
     upstream.reset()
     upstream.next(Behaviour(fault="stall"))
     is_of("upstream_timeout", client, ask(gateway, client, model_at(source), timeout=0.05))
+    upstream.reset()  # on a busy machine the time may be over before it was asked
     answered = ask(gateway, client, model_at(source), timeout=20)
     assert answered.status == 200
     assert "x-wireglot-losses" not in answered.headers

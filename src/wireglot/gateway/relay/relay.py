@@ -13,6 +13,7 @@ import msgspec
 from wireglot.dialects.registry import dialect, surfaces
 from wireglot.gateway.entry.gates import Gate
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.relay import refusals
 from wireglot.gateway.relay.after import after
 from wireglot.gateway.relay.attempt import policy_of
 from wireglot.gateway.relay.best_dialect import prepare_best
@@ -41,7 +42,7 @@ _RETURNED_BY_MANY: Final = "x-ratelimit-"
 _MOONSHOT_REQUEST_ID: Final = "msh-request-id"
 """In whatever dialect Kimi's servers are asked."""
 
-_ABOUT_REQUEST: Final = frozenset({"request", "model", "upstream", "answer"})
+_ABOUT_REQUEST: Final = frozenset({"request", "refused", "model", "upstream", "answer"})
 """Refusals of a request come as 400, as 404 (an item that is not stored), in streams without a status, and as
 the reason why an answer stopped."""
 
@@ -125,7 +126,6 @@ class Relay:
         """Try the keys of one target, and again where that can help."""
         provider, health = target.provider, self._health
         breaker, budget = health.breaker(target.name), health.budget(provider.name)
-        budget.request()
         gate = await self._enter(exchange, target, is_last)
         try:
             await self._try(exchange, target, breaker, budget, is_last=is_last)
@@ -154,51 +154,64 @@ class Relay:
         self, exchange: Exchange, target: Target, breaker: Breaker, budget: RetryBudget, *, is_last: bool
     ) -> None:
         provider, loop = target.provider, asyncio.get_running_loop()
+        policy, caller = provider.breaker, exchange.job.caller.name
         tried = unanswered = 0
+        earlier: AttemptFailed | None = None
+        probe = False
         exchange.stripped = False  # what one upstream refuses may be another's own
-        while True:
-            closed_for = breaker.wait(loop.time())
-            if closed_for > 0:
-                raise _resting(target.name, closed_for)
-            credential = await self.credential(exchange, target, is_last=is_last)
-            breaker.begin(loop.time())
-            tried += 1
-            try:
-                whole = await self._attempt(exchange, target, credential)
-            except AttemptFailed as failed:
-                self._count_error(provider.name, failed.error.kind)
-                exchange.record.attempt_failed()
-                unanswered += failed.blame == "answer"
-                if not exchange.stripped and _goes_on_without_state(exchange, target, failed):
-                    # Another account's, or forgotten: the conversation goes on without it, once.
-                    breaker.succeeded(provider.breaker, loop.time())
-                    exchange.stripped = True
-                    exchange.record.noted("reasoning state refused: left out")
-                    continue
-                now = loop.time()
-                if failed.blame == "gateway":
-                    breaker.release()  # the upstream was not asked
-                elif failed.blame in failures.COUNTED:
-                    breaker.failed(provider.breaker, now)
+        try:
+            while True:
+                closed_for = 0.0 if probe else breaker.wait(loop.time(), caller)
+                if closed_for > 0:
+                    raise _resting(target.name, closed_for)
+                credential = await self.credential(exchange, target, is_last=is_last)
+                probe = probe or breaker.begin(loop.time(), caller)
+                if not tried:
+                    budget.request()
+                tried += 1
+                try:
+                    whole = await self._attempt(exchange, target, credential)
+                except AttemptFailed as failed:
+                    self._count_error(provider.name, failed.error.kind)
+                    exchange.record.attempt_failed()
+                    unanswered += failed.blame == "answer"
+                    if not exchange.stripped and _goes_on_without_state(exchange, target, failed):
+                        # Another account's, or forgotten: the conversation goes on without it, once.
+                        breaker.succeeded(policy, loop.time(), caller)
+                        probe, earlier = False, None
+                        exchange.stripped = True
+                        exchange.record.noted("reasoning state refused: left out")
+                        continue
+                    now = loop.time()
+                    again = refusals.is_same(earlier, failed)
+                    account = credential.account if credential is not None else ""
+                    wait = self._after(failed, target, account, now, tried=tried, unanswered=unanswered)
+                    if again or (
+                        probe and failed.blame in failures.COUNTED and not refusals.is_internal(failed)
+                    ):
+                        wait = None  # a probe asks a second time only to find out whose fault it is
+                    if wait is None or (failed.blame not in _UNBUDGETED and not budget.spend()):
+                        if _says_nothing(exchange, target, failed) or again:
+                            pass
+                        elif failed.blame in failures.COUNTED:
+                            breaker.failed(policy, now, caller, probe=probe)
+                            if failed.told_wait is None and failed.is_outage:
+                                failed.told_wait = breaker.advice(now, chance=random.random())
+                        else:
+                            breaker.succeeded(policy, now, caller)
+                        raise
+                    earlier = failed
+                    if wait > 0:
+                        await asyncio.sleep(wait)
                 else:
-                    breaker.succeeded(provider.breaker, now)
-                account = credential.account if credential is not None else ""
-                wait = self._after(failed, target, account, now, tried=tried, unanswered=unanswered)
-                if wait is None or (failed.blame not in _UNBUDGETED and not budget.spend()):
-                    if failed.told_wait is None and failed.blame in failures.COUNTED and failed.is_outage:
-                        failed.told_wait = breaker.advice(now, chance=random.random())
-                    raise
-                if wait > 0:
-                    await asyncio.sleep(wait)
-            except BaseException:
+                    if whole:
+                        breaker.succeeded(policy, loop.time(), caller)
+                    else:
+                        breaker.failed(policy, loop.time(), caller, probe=probe)
+                    return
+        finally:
+            if probe:
                 breaker.release()
-                raise
-            else:
-                if whole:
-                    breaker.succeeded(provider.breaker, loop.time())
-                else:
-                    breaker.failed(provider.breaker, loop.time())
-                return
 
     def _after(
         self,
@@ -310,7 +323,7 @@ class Relay:
         except TransportFault as fault:
             raise failures.of_transport(fault) from None
         except StreamRefused as refused:
-            raise failures.of_stream(refused.error) from None
+            raise refusals.judged(failures.of_stream(refused.error)) from None
         except NoAnswer as nothing:
             answer.abort()  # it may still be on its way
             record.answered_nothing(nothing.error, nothing.usage)
@@ -346,7 +359,7 @@ class Relay:
         readable = not isinstance(document, bytes)
         wait = advised_wait(answer.headers, time.time())
         own = readable and target.dialect == exchange.job.dialect
-        return failures.of_error(error, status, wait, body if own else None)
+        return refusals.judged(failures.of_error(error, status, wait, body if own else None))
 
 
 def _resting(route: str, seconds: float) -> AttemptFailed:
@@ -360,6 +373,17 @@ def _resting(route: str, seconds: float) -> AttemptFailed:
         ),
         "timeout",
         wait=seconds,
+    )
+
+
+def _says_nothing(exchange: Exchange, target: Target, failed: AttemptFailed) -> bool:
+    """Whether a failure is none of the upstream's: it was not asked, or had only the time that its caller
+    gives it."""
+    if failed.blame == "gateway":
+        return True
+    given = exchange.job.timeout
+    return (
+        given is not None and failed.error.kind == "timeout" and given < target.provider.timeouts.first_byte
     )
 
 

@@ -43,7 +43,7 @@ def is_final(problem: Exception, record: Record) -> bool:
         return problem.final
     if not isinstance(problem, AttemptFailed):
         return False
-    if problem.blame in ("credential", "quota"):
+    if problem.blame in ("credential", "quota", "refused"):
         return True
     since = record.failing_since
     return since is not None and time.monotonic() - since > OWN_TRIES_LAST_SECONDS

@@ -6,7 +6,7 @@ The clock is handed in; nothing here waits or does I/O.
 from __future__ import annotations
 
 import hashlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -23,13 +23,20 @@ _RECENT_MOST: Final = 1000
 
 
 class Breaker:
-    """Closed until failures pile up; then open, with one probe at a time at growing intervals."""
+    """Closed until requests fail; then open, with one probe at a time at growing intervals.
+
+    It opens for whoever's requests fail. What one caller asks for may be what fails, so for all it opens only
+    where the requests of several do: nobody takes a model from the others.
+    """
 
     def __init__(self) -> None:
-        self._recent: deque[tuple[float, bool]] = deque()
-        self._in_a_row = 0
+        self._recent: deque[tuple[float, str, bool]] = deque()
+        self._row: dict[str, int] = {}
+        """Failures since the last success, by caller."""
         self._failing_since = 0.0
         self._open_until: float | None = None
+        self._only: str | None = None
+        """The one caller that it is open for; None: for all."""
         self._pause = 0.0
         self._probing = False
 
@@ -37,9 +44,9 @@ class Breaker:
     def is_open(self) -> bool:
         return self._open_until is not None
 
-    def wait(self, now: float) -> float:
+    def wait(self, now: float, caller: str) -> float:
         """Seconds until a request may go through; 0: it may now."""
-        if self._open_until is None:
+        if self._open_until is None or not self._concerns(caller):
             return 0.0
         left = self._open_until - now
         if left > 0:
@@ -49,51 +56,81 @@ class Breaker:
     def advice(self, now: float, *, chance: float) -> float:
         """Seconds a client should wait after a failure: about as long as it has gone on. Agents that obey
         `retry-after` wait exactly that and try so many times: a constant would end them in a short outage."""
-        failing = now - self._failing_since if self._in_a_row else 0.0
+        failing = now - self._failing_since if self._row else 0.0
         wait = min(_ADVICE_MOST_SECONDS, max(_ADVICE_LEAST_SECONDS, failing))
         return wait * (1 + _ADVICE_JITTER * chance)
 
-    def begin(self, now: float) -> None:
-        if self._open_until is not None and now >= self._open_until:
-            self._probing = True
+    def begin(self, now: float, caller: str) -> bool:
+        """Whether this request is a probe: how it ends decides, and it must end in one of the three below."""
+        if self._open_until is None or now < self._open_until or not self._concerns(caller):
+            return False
+        self._probing = True
+        return True
 
     def release(self) -> None:
-        """The request ended without telling anything (its client left)."""
+        """A probe ended without telling anything (its client left, or it was to blame itself)."""
         self._probing = False
 
-    def succeeded(self, policy: BreakerPolicy, now: float) -> None:
+    def succeeded(self, policy: BreakerPolicy, now: float, caller: str) -> None:
         self._probing = False
-        self._in_a_row = 0
-        self._open_until = None
+        if self._row:
+            self._row.clear()
+        self._open_until = self._only = None
         self._pause = 0.0
         if self._recent:
-            self._note(policy, now, True)
+            self._note(policy, now, caller, True)
 
-    def failed(self, policy: BreakerPolicy, now: float) -> None:
-        if not self._in_a_row:
+    def failed(self, policy: BreakerPolicy, now: float, caller: str, *, probe: bool = False) -> None:
+        """A whole request failed, whatever number of attempts it took."""
+        if not self._row:
             self._failing_since = now
-        self._in_a_row += 1
-        self._note(policy, now, False)
-        if self._open_until is not None:
-            if not self._probing:
-                return  # it was on its way when the breaker opened: no news
+        self._row[caller] = self._row.get(caller, 0) + 1
+        self._note(policy, now, caller, False)
+        if self._open_until is None:
+            for_all = self._fails_for_all(policy)
+            if for_all or self._fails_for(policy, caller):
+                self._only = None if for_all else caller
+                self._pause = policy.probe_after
+                self._open_until = now + self._pause
+            return
+        if probe:
             self._probing = False
             self._pause = min(policy.probe_cap, self._pause * 2)
             self._open_until = now + self._pause
-        elif self._in_a_row >= policy.consecutive or self._too_many(policy):
-            self._pause = policy.probe_after
-            self._open_until = now + self._pause
+        # Else it was on its way when the breaker opened, or is another caller's.
+        if self._only is not None and self._fails_for_all(policy):
+            self._only = None
+            self._open_until = max(self._open_until, now + self._pause)
 
-    def _note(self, policy: BreakerPolicy, now: float, ok: bool) -> None:
+    def _concerns(self, caller: str) -> bool:
+        return self._only is None or self._only == caller
+
+    def _note(self, policy: BreakerPolicy, now: float, caller: str, ok: bool) -> None:
         recent = self._recent
-        recent.append((now, ok))
+        recent.append((now, caller, ok))
         while recent and (recent[0][0] < now - policy.window or len(recent) > _RECENT_MOST):
             recent.popleft()
 
-    def _too_many(self, policy: BreakerPolicy) -> bool:
-        total = len(self._recent)
-        bad = sum(1 for _, ok in self._recent if not ok)
-        return total >= policy.minimum and bad >= policy.ratio * total
+    def _fails_for_all(self, policy: BreakerPolicy) -> bool:
+        row = self._row
+        if len(row) > 1:
+            most_of_one = (policy.consecutive + 1) // 2
+            if sum(min(times, most_of_one) for times in row.values()) >= policy.consecutive:
+                return True
+        if len(self._recent) < policy.minimum:
+            return False
+        bad = Counter(caller for _, caller, ok in self._recent if not ok)
+        if len(bad) < 2 or bad.total() < policy.ratio * len(self._recent):
+            return False
+        (worst, _), *_ = bad.most_common(1)
+        others = [ok for _, caller, ok in self._recent if caller != worst]
+        return len(others) * 2 >= policy.minimum and others.count(False) >= policy.ratio * len(others)
+
+    def _fails_for(self, policy: BreakerPolicy, caller: str) -> bool:
+        if self._row[caller] >= policy.consecutive:
+            return True
+        own = [ok for _, name, ok in self._recent if name == caller]
+        return len(own) >= policy.minimum and own.count(False) >= policy.ratio * len(own)
 
 
 class Health:

@@ -1,0 +1,69 @@
+"""Answers of 500 that are about the request and not about the server.
+
+Servers of open models (llama.cpp, vLLM, SGLang) answer what they cannot do with 500: an image to a model that
+has no eyes, a template that takes no such role, a grammar. Taken for an outage, two such requests close the
+model to everybody. Some say so; of others it is known once the same body was refused the same way twice.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from wireglot.http.failures import AttemptFailed
+from wireglot.ir.errors import ApiError
+
+_INTERNAL: Final = frozenset({500, 501})
+"""Any other 5xx is by its meaning about a server, or about one behind it."""
+
+_SAYS_SO: Final = re.compile(
+    r"\b(?:not|isn't|aren't) (?:yet |currently )?(?:supported|implemented|allowed)\b|\bunsupported\b"
+    r"|\b(?:do|does)(?:n't| not) (?:yet |currently )?support\b"
+    r"|\bnot a (?:multi-?modal|vision|embedding|chat) model\b"
+    r"|\bfailed to (?:parse|decode|load) (?:the )?"
+    r"(?:image|audio|video|grammar|messages?|tools?|input|request|json|schema)"
+    r"|\binvalid (?:request|arguments?|parameters?|value|input|type|format|schema|json|role|messages?|content"
+    r"|tools?|field|body|grammar|images?|audio|base64)\b",
+    re.IGNORECASE,
+)
+_PASSES: Final = re.compile(
+    r"try again|temporar|time[ds]?[ -]?out|overload|unavailable|connection|upstream|backend", re.IGNORECASE
+)
+"""What is over by and by, whatever else it says."""
+
+
+def judged(failed: AttemptFailed) -> AttemptFailed:
+    """The same failure, or the refusal of a request where its words say that it is one."""
+    if not is_internal(failed):
+        return failed
+    error = failed.error
+    if _SAYS_SO.search(error.message) is None or _PASSES.search(error.message) is not None:
+        return failed
+    told = msgspec.structs.replace(error, kind="invalid_request", status=400, code="unsupported", extra=None)
+    # In its own dialect it goes on as it came.
+    return AttemptFailed(told, "refused", body=failed.body, status=failed.status)
+
+
+def is_internal(failed: AttemptFailed) -> bool:
+    """Whether it may be about the request: a 500 that came with no wait."""
+    error = failed.error
+    return (
+        failed.blame == "upstream"
+        and error.kind == "server"
+        and error.status in _INTERNAL
+        and failed.wait is None
+    )
+
+
+def is_same(earlier: AttemptFailed | None, failed: AttemptFailed) -> bool:
+    """Whether the same body was refused the same way twice. Providers that are down tend to name each request
+    in their words, and to answer with another status."""
+    if earlier is None or not is_internal(earlier) or not is_internal(failed):
+        return False
+    return _words(earlier.error) == _words(failed.error)
+
+
+def _words(error: ApiError) -> tuple[int, str, str, str]:
+    return error.status, error.type, error.code, error.message
