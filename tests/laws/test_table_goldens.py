@@ -1,0 +1,375 @@
+"""Pinned: the tables of each dialect. What it is over HTTP, how it lists models, how it reads errors, stop
+reasons and accounts of every spelling that was seen in the wild.
+
+`WIREGLOT_UPDATE=1 pytest tests/laws/test_table_goldens.py` writes the files anew.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import msgspec
+
+from tests.laws.cases import FIXTURES, every_dialect
+from tests.laws.test_pair_goldens import UPDATE, by_field
+from wireglot.dialects.base import Context, ListedModel
+from wireglot.dialects.registry import dialect, surface
+from wireglot.ir.content import Extra
+from wireglot.ir.errors import ApiError, ErrorKind, WireglotError
+
+GOLDENS = FIXTURES / "tables"
+CONTEXT = Context(now=1700000001)
+
+
+def pinned(name: str, kind: str, lines: list[str]) -> None:
+    path = GOLDENS / kind / f"{name}.txt"
+    text = "\n".join([*lines, ""])
+    if UPDATE:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text
+
+
+# What it is over HTTP
+
+
+def declared(value: Any, path: str) -> Iterator[str]:
+    """One line for each thing that is said; what is a function or a class only by its being there."""
+    match value:
+        case None | str() | int() | float():
+            yield f"{path} = {value!r}"
+        case bytes():
+            yield f"{path} = {value.decode()!r}"
+        case re.Pattern():
+            yield f"{path} = /{value.pattern}/"
+        case tuple() | list() if not any(isinstance(each, msgspec.Struct | tuple) for each in value):
+            yield f"{path} = {', '.join(map(str, value))}"
+        case tuple() | list():
+            for number, each in enumerate(value):
+                yield from declared(each, f"{path}[{number}]")
+        case frozenset() | set():
+            yield f"{path} = {', '.join(sorted(map(str, value)))}"
+        case dict():
+            for key, each in value.items():
+                yield from declared(each, f"{path}[{key}]")
+        case msgspec.Struct():
+            for key in value.__struct_fields__:
+                yield from declared(getattr(value, key), f"{path}.{key}".removeprefix("."))
+        case _:
+            yield f"{path}: there"
+
+
+@every_dialect
+def test_a_dialect_is_this_over_http(name):
+    lines = [line for line in declared(surface(name), "") if not line.endswith(("= None", "= ''", "= "))]
+    pinned(name, "surfaces", lines)
+
+
+MODELS = (
+    ListedModel("bare", "p"),
+    ListedModel(
+        "all", "p", "All of it", 200000, 64000, ("anthropic", "gemini"), "adaptive",
+        ("low", "medium", "high", "xhigh", "max"), True, True, ("image", "document", "audio", "video"),
+        ("json", "schema"),
+    ),
+    ListedModel("budgets", "anthropic", "", 1000, 0, ("anthropic",), "budget", (), False),
+    ListedModel("efforts", "openai", "", 0, 500, ("openai-responses",), "effort", ("low", "high"), hosted_tools=True),
+    ListedModel("levels", "google", "", 1, 1, ("gemini",), "level", ("minimal",), media=("image",)),
+    ListedModel("fixed", "kimi", "", 1, 1, ("openai-chat",), "fixed", output_formats=("json",)),
+    ListedModel("org/with:odd name", "p", media=("document",), output_formats=("schema",)),
+)  # fmt: skip
+QUERIES: tuple[dict[str, list[str]], ...] = (
+    {},
+    {"limit": ["2"], "pageSize": ["2"]},
+    {"after_id": ["all"], "limit": ["2"], "pageToken": ["2"]},
+    {"before_id": ["fixed"], "limit": ["2"]},
+    {"before_id": ["budgets"]},
+    {"before_id": ["bare"]},
+    {"after_id": ["org/with:odd name"]},
+    {"after_id": ["fixed"], "limit": ["1"]},
+    {"after_id": ["levels"], "limit": ["2"]},
+    {"limit": ["many"], "pageSize": ["many"]},
+)
+
+
+@every_dialect
+def test_models_are_listed_like_this(name):
+    lines: list[str] = []
+    models = surface(name).models
+    for model in MODELS:
+        lines += [f"# {model.id}", *by_field(models.render_model(model)), ""]
+    for query in QUERIES:
+        lines.append(f"# {json.dumps(query)}")
+        try:
+            page = models.render_list(MODELS, query)
+        except WireglotError as refused:
+            lines += [f"refused: {refused}", ""]
+            continue
+        names = [
+            [each.get("id") or each["name"] for each in listed]
+            for listed in page.values()
+            if type(listed) is list
+        ]
+        rest = {key: value for key, value in page.items() if type(value) is not list}
+        lines += [*(", ".join(each) for each in names), *by_field(rest), ""]
+    pinned(name, "models", lines)
+
+
+# Errors
+
+WORDS = (
+    "invalid_request_error", "authentication_error", "billing_error", "permission_error", "not_found_error",
+    "conflict_error", "request_too_large", "rate_limit_error", "overloaded_error", "api_error", "timeout_error",
+    "gateway_timeout_error", "invalid_authentication_error", "exceeded_current_quota_error", "insufficient_quota",
+    "permission_denied_error", "access_terminated_error", "resource_not_found_error", "rate_limit_reached_error",
+    "engine_overloaded_error", "server_error", "content_filter", "context_length_exceeded",
+    "billing_hard_limit_reached", "rate_limit_exceeded", "slow_down", "invalid_api_key", "model_not_found",
+    "previous_response_not_found", "content_policy_violation", "INVALID_ARGUMENT", "UNAUTHENTICATED",
+    "PERMISSION_DENIED", "NOT_FOUND", "ALREADY_EXISTS", "RESOURCE_EXHAUSTED", "UNAVAILABLE", "INTERNAL",
+    "DEADLINE_EXCEEDED", "FAILED_PRECONDITION", "CANCELLED", "never_heard_of",
+)  # fmt: skip
+_SAID = "It went wrong."
+BODIES: tuple[Any, ...] = (
+    None,
+    "",
+    "plain words",
+    b"bytes \xff",
+    "<html><title>502 Bad Gateway</title></html>",
+    [],
+    [{"error": {"message": _SAID, "type": "api_error"}}],
+    [{"error": {"message": _SAID}}, {"error": {"message": "Another."}}],
+    ["odd"],
+    {},
+    7,
+    {"type": "error"},
+    {"type": "error", "error": {}},
+    {"type": "error", "error": {"type": 7, "message": 7}, "request_id": 7},
+    {"type": "error", "error": {"type": "overloaded_error", "message": _SAID}, "request_id": "req_1"},
+    {"type": "error", "message": _SAID},
+    {
+        "type": "error",
+        "error": {"type": "x", "message": _SAID, "details": {"error_code": "insufficient_quota"}},
+    },
+    {"type": "error", "error": {"type": "x", "message": _SAID, "details": 7, "code": "insufficient_quota"}},
+    {"type": "error", "error": {"type": "x", "message": _SAID, "code": "insufficient_quota"}},
+    {"type": "error", "error": _SAID},
+    {"type": "message", "content": []},
+    {"type": "message", "content": [], "error": None},
+    {"error": {"message": _SAID, "code": 503, "status": "UNAVAILABLE"}},
+    {"error": {"message": _SAID, "code": "503"}},
+    {"error": {"message": _SAID, "status": 404}},
+    {"error": {"message": _SAID, "status_code": 429}},
+    {"error": {"message": _SAID, "code": 399}},
+    {"error": {"message": _SAID, "code": 600}},
+    {"error": {"message": _SAID, "param": "messages", "code": None}},
+    {"error": {"message": _SAID, "param": 7, "type": 7}},
+    {"error": {"message": _SAID, "retry_after": 12}},
+    {"error": {"message": _SAID, "resets_in_seconds": 3.5}},
+    {"error": {"message": "Try again in 20s."}},
+    {"error": {"message": "Please retry after 7 seconds."}},
+    {"error": {"message": "This model's maximum context length is 8192 tokens, however you requested 9000."}},
+    {"error": {"message": "Your credit balance is too low."}},
+    {"error": {"msg": _SAID}},
+    {"error": {"metadata": {"raw": _SAID}}},
+    {"error": _SAID},
+    {"error": _SAID, "message": "Beside it."},
+    {"error": ""},
+    {"error": {}},
+    {"error": 7},
+    {"error": [_SAID]},
+    {"error": True},
+    {"errors": [{"message": _SAID}]},
+    {"errors": [_SAID]},
+    {"errors": []},
+    {"object": "error", "message": _SAID, "code": 40303},
+    {"message": _SAID},
+    {"message": _SAID, "id": "x"},
+    {"detail": _SAID},
+    {"detail": [{"loc": ["body", "model"], "msg": "field required"}]},
+    {"request_id": "req_1", "error": {"message": _SAID}},
+    {"request_id": 7, "error": {"message": _SAID}},
+    {"choices": []},
+    {"choices": [], "error": {"message": _SAID}},
+    {"choices": [{"finish_reason": "error"}]},
+    {"choices": [{"finish_reason": "stop", "error": {"message": _SAID, "code": 429}}]},
+    {"choices": [{"finish_reason": "stop", "error": {}}]},
+    {"choices": ["odd"]},
+    {"choices": 7},
+    {"candidates": [], "error": {"message": _SAID}},
+    {"response": {"error": {"message": _SAID, "code": 401}}},
+)
+
+
+def _in_short(error: ApiError | None) -> str:
+    if error is None:
+        return "none"
+    told = msgspec.to_builtins(error)
+    told.pop("extra", None)
+    told.pop("status", None)
+    kept = "" if error.extra is None else ", kept"
+    return f"{json.dumps(told, ensure_ascii=False)}{kept}"
+
+
+@every_dialect
+def test_errors_are_read_like_this(name):
+    read = dialect(name).parse_error
+    lines: list[str] = []
+    for body in BODIES:
+        lines.append(f"# {body!r}")
+        by_error: dict[str, list[str]] = {}
+        for status in (0, 400, 409):
+            by_error.setdefault(_in_short(read(body, status)), []).append(str(status))
+        lines += [f"{', '.join(statuses)}: {told}" for told, statuses in by_error.items()]
+    for word in WORDS:
+        kinds = []
+        for error in ({"type": word}, {"code": word}, {"status": word}, {"details": {"error_code": word}}):
+            found = read({"type": "error", "error": {"message": _SAID, **error}}, 400)
+            kinds.append(found.kind if found is not None else "none")
+        lines.append(f"{word}: {', '.join(kinds)}")
+    for status in (400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529, 599):
+        found = read({"error": {"message": _SAID}}, status)
+        lines.append(f"{status}: {found.kind if found is not None else 'none'}")
+    pinned(name, "errors", lines)
+
+
+@every_dialect
+def test_errors_have_these_statuses(name):
+
+    lines = []
+    for kind in get_args(ErrorKind):
+        told = [surface(name).status(ApiError(kind, "x", status)) for status in (0, 400, 418, 502, 529)]
+        own = surface(name).status(ApiError(kind, "x", 502, code="upstream_auth_failed"))
+        lines.append(f"{kind}: {', '.join(map(str, told))}, of the upstream's key {own}")
+    refusals = (
+        "messages.1.content.0: Invalid `signature` in `thinking` block",
+        "Invalid `data` in `redacted_thinking` block",
+        "`thinking` blocks in the latest assistant message cannot be modified",
+        "the thinking block is bound to a different conversation",
+        "bound to a different organization",
+        "Expected `thinking` or `redacted_thinking`, but found `text`",
+        "content cannot contain `redacted_thinking`",
+        "messages.1.content.0.thinking.signature: Field required",
+        "redacted_thinking.data: wrong",
+        "Thought signature is not valid",
+        "Function call is missing a thought_signature",
+        "The encrypted content could not be verified",
+        "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+        "some other words about thinking",
+    )
+    state = surface(name).reasoning
+    refused = getattr(state, "is_refusal", None)
+    if refused is not None:
+        lines += [f"{words!r}: {refused(ApiError('invalid_request', words))}" for words in refusals]
+        for code in ("invalid_thinking_signature", "invalid_encrypted_content", "other"):
+            lines.append(f"{code}: {refused(ApiError('invalid_request', 'x', code=code))}")
+    pinned(name, "statuses", lines)
+
+
+# Stops and accounts
+
+STOPS = (
+    "end_turn", "stop_sequence", "max_tokens", "model_context_window_exceeded", "tool_use", "refusal", "pause_turn",
+    "stop", "length", "tool_calls", "content_filter", "function_call", "eos", "eos_token", "model_length",
+    "tool_call", "safety", "error", "", None, 7, "never_heard_of",
+)  # fmt: skip
+
+
+def _chat(**said: Any) -> dict[str, Any]:
+    message = {"role": "assistant", **said.pop("message", {"content": "Hi."})}
+    choice = {"index": 0, "message": message, "finish_reason": said.pop("finish_reason", "stop")}
+    return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], **said}
+
+
+def _message(**said: Any) -> dict[str, Any]:
+    body = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_sequence": None}
+    return {**body, "content": [{"type": "text", "text": "Hi."}], "stop_reason": "end_turn", **said}
+
+
+_CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+_USE = {"type": "tool_use", "id": "c1", "name": "f", "input": {}}
+
+
+def test_stop_reasons_are_read_like_this():
+    lines = []
+    for raw in STOPS:
+        whole = (
+            dialect("anthropic").parse_response(_message(stop_reason=raw), CONTEXT),
+            dialect("anthropic").parse_response(_message(stop_reason=raw, content=[_USE]), CONTEXT),
+        )
+        chats = (
+            dialect("openai-chat").parse_response(_chat(finish_reason=raw), CONTEXT),
+            dialect("openai-chat").parse_response(
+                _chat(finish_reason=raw, message={"tool_calls": [_CALL]}), CONTEXT
+            ),
+            dialect("openai-chat").parse_response(
+                _chat(finish_reason=raw, message={"refusal": "No."}), CONTEXT
+            ),
+        )
+        read = [answer.stop.reason for answer in (*whole, *chats)]
+        lines.append(
+            f"{raw!r}: message {read[0]}, calling {read[1]}; chat {read[2]}, calling {read[3]}, refusing {read[4]}"
+        )
+    pinned("stops", "outcomes", lines)
+
+
+ACCOUNTS: dict[str, tuple[dict[str, Any], ...]] = {
+    "anthropic": (
+        {"input_tokens": 1, "output_tokens": 2},
+        {"input_tokens": 1.0, "output_tokens": -2},
+        {"input_tokens": 1.5, "output_tokens": "2"},
+        {"input_tokens": -1.0, "output_tokens": None},
+        {"input_tokens": 5, "output_tokens": 9, "output_tokens_details": {"thinking_tokens": 4}},
+        {"input_tokens": 5, "output_tokens": 9, "output_tokens_details": {"thinking_tokens": 10}},
+        {"output_tokens": 9, "output_tokens_details": {"thinking_tokens": 0, "told": 1}},
+        {"output_tokens": 9, "output_tokens_details": 7},
+        {"cache_read_input_tokens": 8, "cache_creation_input_tokens": 6},
+        {"cache_creation_input_tokens": 6, "cache_creation": {"ephemeral_5m_input_tokens": 2, "ephemeral_1h_input_tokens": 4}},
+        {"cache_creation_input_tokens": 6, "cache_creation": {"ephemeral_5m_input_tokens": 2, "ephemeral_1h_input_tokens": 9}},
+        {"cache_creation_input_tokens": 6, "cache_creation": {"ephemeral_5m_input_tokens": 2, "ephemeral_1h_input_tokens": 5}},
+        {"cache_creation": {"ephemeral_5m_input_tokens": 2, "ephemeral_1h_input_tokens": 4}},
+        {"cache_creation": {"ephemeral_1h_input_tokens": 4, "other": 1}},
+        {"input_tokens": 5, "inference_geo": "not_available", "server_tool_use": {"web_search_requests": 1}},
+        {"input_tokens": 5, "inference_geo": "eu", "prompt_tokens": 5, "completion_tokens": 1, "cached_tokens": 0, "total_tokens": 6},
+        {"input_tokens": 5, "output_tokens": 1, "service_tier": "priority"},
+    ),
+    "openai-chat": (
+        {"prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 14},
+        {"prompt_tokens": 10.0, "completion_tokens": "4", "total_tokens": None},
+        {"prompt_tokens": -1, "completion_tokens": 10**10},
+        {"prompt_tokens": 10, "cached_tokens": 3},
+        {"prompt_tokens": 10, "prompt_cache_hit_tokens": 3, "prompt_cache_miss_tokens": 7},
+        {"prompt_tokens": 10, "cached_tokens": 30},
+        {"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 2, "text_tokens": 9, "audio_tokens": 1}},
+        {"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 20}},
+        {"prompt_tokens": 10, "prompt_tokens_details": 7, "completion_tokens_details": 7},
+        {"prompt_tokens": 1, "completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 4, "text_tokens": 5}},
+        {"prompt_tokens": 1, "completion_tokens": 9, "reasoning_tokens": 4, "cost": 0.25},
+        {"prompt_tokens": 1, "completion_tokens": 9, "total_tokens": 14, "completion_tokens_details": {"reasoning_tokens": 4}},
+        {"prompt_tokens": 1, "completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 10}},
+        {"prompt_tokens": 1, "completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 0}},
+        {"prompt_tokens": 1, "completion_tokens": 9, "total_tokens": 11},
+        {"prompt_tokens": 1, "cached_tokens": 2, "prompt_tokens_details": {"cache_write_tokens": 1}},
+        {"prompt_tokens": 1, "prompt_cache_hit_tokens": 2},
+    ),
+}  # fmt: skip
+
+
+def test_accounts_are_read_like_this():
+    for name, accounts in ACCOUNTS.items():
+        lines: list[str] = []
+        for usage in accounts:
+            body = _message(usage=usage) if name == "anthropic" else _chat(usage=usage)
+            spoken = dialect(name)
+            answer = spoken.parse_response(body, CONTEXT)
+            told = msgspec.json.decode(msgspec.json.encode(answer.usage))
+            told.get("raw", {}).pop("form", None)
+            again = spoken.render_response(answer, CONTEXT, None)
+            check = surface(name).check_usage
+            assert check is not None
+            lines += [
+                f"# {json.dumps(usage)}",
+                f"{json.dumps(told)}; problems: {', '.join(check(Extra(name, form=usage)))}",
+                f"served at {answer.service_tier!r}, again {again.value['usage'] == usage}",
+            ]
+        pinned(name, "outcomes", lines)
