@@ -62,8 +62,10 @@ def _built(tree: Path, umask: int) -> Path:
 
 
 def _runs_by_itself(wheel: Path) -> list[str]:
+    """Whatever is neither ours nor about us, and what Python loads unasked."""
     with zipfile.ZipFile(wheel) as opened:
-        return [name for name in opened.namelist() if name.endswith((".pth", "setup.py", ".so"))]
+        names = opened.namelist()
+    return [name for name in names if name.endswith((".pth", ".so")) or not name.startswith("wireglot")]
 
 
 if __name__ == "__main__":
