@@ -14,7 +14,7 @@ JOBS ?= 2
 CORPUS ?= ../shared/corpus/dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test full newest pins servers test-fleet lock wheel sbom lint format types contracts docs docs-check bench bench-core soak corpus lab mutants rolling clients clean
+.PHONY: help setup demo test full newest pins servers test-fleet lock wheel sbom lint format types contracts docs docs-check bench bench-core leaks lab soak corpus mutants rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -121,16 +121,19 @@ bench: $(VENV)/.dev ## Measure the gateway beside nginx (ARGS=--quick, --only A,
 bench-core: $(VENV)/.dev ## Measure translation against a plain msgspec round trip
 	$(BIN)/python -m tools.bench.core $(ARGS)
 
-soak: $(VENV)/.dev ## Look for leaks under mixed traffic (ARGS="--minutes 60")
+leaks: $(VENV)/.dev ## Look for leaks under mixed traffic (ARGS="--minutes 60")
 	$(BIN)/python -m tools.bench.soak $(ARGS)
+
+# Each line of docs/reliability.md is one command with one result file. What holds for this commit is not run again.
+lab: $(VENV)/.dev servers ## Make the proofs of docs/reliability.md, but for the long ones (ARGS="--only cuts,drain")
+	$(BIN)/python -m tools.lab.proofs --tier lab $(ARGS)
+
+soak: $(VENV)/.dev servers ## Make the long proofs: hours of fuzzing and of open streams (ARGS="--only streams")
+	$(BIN)/python -m tools.lab.proofs --tier soak $(ARGS)
 
 # Recordings are no part of the project: figures come where there are some.
 corpus: $(VENV)/.dev ## Measure recorded traffic in all directions (CORPUS=folder, ARGS="--limit 150")
 	$(BIN)/python -m tools.fidelity.corpus $(CORPUS) $(ARGS)
-
-lab: $(VENV)/.dev ## Kill a loaded gateway 200 times, and look for values of one caller in another's answers
-	$(BIN)/python -m tools.lab.kill $(ARGS)
-	$(BIN)/python -m tools.lab.nonce
 
 mutants: $(VENV)/.dev ## Make deliberate defects and count those the tests notice (ARGS="--count 30 --only vault")
 	$(BIN)/python -m tools.mutants $(ARGS)

@@ -14,6 +14,7 @@ from tools import (
     library_example,
     metric_table,
     provider_page,
+    reliability_page,
     requirements_table,
 )
 from tools.blocks import filled
@@ -133,6 +134,7 @@ def stale(check: bool) -> Iterable[str]:
         docs / "reference" / "matrix.md": matrix_page(),
         docs / "reference" / "providers.md": _page(*provider_page.page()),
         docs / "reference" / "requirements.md": _page(*requirements_table.page()),
+        docs / "reliability.md": _page(*reliability_page.page()),
     }
     for name, text in field_pages().items():
         pages[docs / "reference" / "fields" / name] = _page(text)

@@ -1,0 +1,206 @@
+"""The proofs that are published, in the order of docs/reliability.md: which command makes which line.
+
+`python -m tools.lab.proofs [--only NAME,...] [--tier lab|soak]` runs them one after the other and keeps the
+result files in docs/results. A result that holds for the commit at hand is not made again, so that a run that
+was ended goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from tools.lab.result import Result, commit, read
+
+ROOT: Final = Path(__file__).parents[2]
+RESULTS: Final = ROOT / "docs" / "results"
+
+Tier = Literal["lab", "soak"]
+"""soak: what is long by its nature."""
+
+
+class Proof(NamedTuple):
+    name: str
+    """Of the result file."""
+    title: str
+    demanded: str
+    command: str
+    """The module and its options, in the root of the tree."""
+    tier: Tier = "lab"
+    quick: str = ""
+    """The tests that try the same in small at every change."""
+
+
+PROOFS: Final = (
+    Proof(
+        "splits",
+        "every 2-way split and 10,000 random splits of streams, all pairs of dialects",
+        "bit-identical",
+        "tools.lab.splits",
+        quick="tests/laws/test_chunking.py",
+    ),
+    Proof(
+        "cuts",
+        "the provider's connection is cut at every byte of 16 streams (end without last chunk, reset, proper "
+        "last chunk), for every dialect of a client",
+        "one proper error, or complete if its end had arrived; never an invented end, no cut argument",
+        "tools.lab.cuts",
+        quick="tests/laws/test_truncation.py",
+    ),
+    Proof(
+        "aborts",
+        "10,000 clients leave: queued, backing off, before a silent provider, mid-stream, in background",
+        "the provider is left within 1 s in 99.9 %; no task, socket or permit stays; books complete",
+        "tools.lab.aborts",
+    ),
+    Proof(
+        "kill",
+        "500 x `kill -9` under load, SQLite",
+        "nothing acknowledged lost or doubled; back within 2 s",
+        "tools.lab.kill --kills 500",
+    ),
+    Proof(
+        "kill_fleet",
+        "50 x `kill -9` of a machine of a fleet, PostgreSQL and Redis",
+        "nothing acknowledged lost or doubled; back within 2 s",
+        "tools.lab.kill_fleet --kills 50",
+    ),
+    Proof(
+        "store_faults",
+        "the n-th I/O operation of the store fails, n = 1, 2, 3 ...; disk full; file damaged; clock jumps",
+        "no crash, nothing acknowledged lost, recovers",
+        "tools.lab.store_faults",
+        quick="tests/stores/test_sqlite_faults.py",
+    ),
+    Proof(
+        "crosstalk",
+        "1,000,000 exchanges with values of their own, 20 % of clients leave, 10 % of providers fail",
+        "0 bytes of another caller",
+        "tools.lab.crosstalk",
+    ),
+    Proof(
+        "drain",
+        "SIGTERM with 500 open streams",
+        "0 lost before the deadline; the rest are told; books complete",
+        "tools.lab.drain",
+    ),
+    Proof(
+        "reloads",
+        "100 reloads under load, half of them broken or empty",
+        "0 failed requests, 0 doors opened",
+        "tools.lab.reloads",
+    ),
+    Proof(
+        "storm",
+        "500 clients, a provider that answers 503 to everything and then recovers",
+        "attempts at most 1.2x requests; well again within 15 s",
+        "tools.lab.storm",
+    ),
+    Proof(
+        "client_faults",
+        "Claude Code, Codex, Gemini CLI and opencode with 6 x 500, 4 x 529, 429 with and without Retry-After",
+        "every one finishes its work",
+        "tools.lab.client_faults",
+    ),
+    Proof(
+        "failover",
+        "TLS to PostgreSQL and Redis; the primary dies, a replica is promoted (Sentinel; hosts in the URL); "
+        "PgBouncer in transaction mode",
+        "nothing acknowledged lost, no restart of the gateway",
+        "tools.lab.failover",
+        quick="tests/fleet",
+    ),
+    Proof(
+        "big_bodies",
+        "legal bodies of the worst kind beside small requests",
+        "no callback of the loop over 0.25 s",
+        "tools.lab.big_bodies",
+    ),
+    Proof(
+        "streams",
+        "1,000 streams x 2 events a second, 30 minutes",
+        "memory flat within 3 %; no stall of the loop over 100 ms",
+        "tools.lab.streams --minutes 30",
+        tier="soak",
+    ),
+    Proof(
+        "fleet_soak",
+        "90 minutes of mixed traffic on a fleet with PostgreSQL and Redis",
+        "memory flat within 3 %; no stall of the loop over 100 ms outside of big bodies",
+        "tools.lab.fleet_soak --minutes 90",
+        tier="soak",
+    ),
+    Proof(
+        "slow",
+        "5,000 idle connections, 500 slow heads, 500 slow bodies, 500 clients that do not read, bombs",
+        "good clients unharmed, memory bounded",
+        "tools.lab.slow",
+    ),
+    Proof(
+        "fuzz",
+        "fuzz by coverage: HTTP bytes, JSON bodies, event streams, settings, envelopes, ids: 1,000,000 each",
+        "0 crashes, 0 hangs, 0 x 5xx, only typed errors",
+        "tools.lab.fuzz",
+        tier="soak",
+        quick="tests/laws/test_garbage.py",
+    ),
+    Proof(
+        "secrets",
+        "20 planted secrets through every class of error, log level, metric, trace, page and dump",
+        "0 hits",
+        "tools.lab.secrets",
+    ),
+    Proof(
+        "doors",
+        "smuggling, Host, Origin and CORS, routes without keys, SSRF, TLS, isolation of callers, forged and "
+        "transplanted envelopes",
+        "0 admitted",
+        "tools.lab.doors",
+    ),
+)  # fmt: skip
+
+
+def kept(proof: Proof, folder: Path = RESULTS) -> Result | None:
+    path = folder / f"{proof.name}.json"
+    return read(path) if path.exists() else None
+
+
+def is_built(proof: Proof) -> bool:
+    return importlib.util.find_spec(proof.command.split()[0]) is not None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.lab.proofs", description=__doc__)
+    parser.add_argument("--only", default="", help="names, by commas")
+    parser.add_argument("--tier", choices=("lab", "soak"), help="only these")
+    parser.add_argument("--again", action="store_true", help="also what holds for this commit already")
+    told = parser.parse_args()
+    wanted = set(filter(None, told.only.split(",")))
+    if unknown := wanted - {proof.name for proof in PROOFS}:
+        parser.error(f"no such proof: {', '.join(sorted(unknown))}")
+    failed = []
+    for proof in PROOFS:
+        if (wanted and proof.name not in wanted) or (told.tier and proof.tier != told.tier):
+            continue
+        if not is_built(proof):
+            print(f"{proof.name}: not built yet", flush=True)
+            continue
+        before = kept(proof)
+        if before is not None and before.verdict == "held" and before.commit == commit() and not told.again:
+            print(f"{proof.name}: holds for this commit", flush=True)
+            continue
+        print(f"{proof.name}: {proof.title}", flush=True)
+        words = [sys.executable, "-m", *proof.command.split(), "--out", str(RESULTS)]
+        if subprocess.run(words, cwd=ROOT, check=False).returncode != 0:
+            failed.append(proof.name)
+    if failed:
+        print(f"did not hold: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
