@@ -166,7 +166,7 @@ class _PartFitter:
             if text is not None:
                 return self._told(part, text)
             self._lose(self.trail.of(part), part.kind, "dropped", "a note stands in its place")
-            return Text(f"[{part.kind} left out: this model cannot take it]")
+            return Text(f"[{part.kind} left out: this model cannot take it]", cache=part.cache)
         if self.limits.media_urls:
             return part
         if part.url is not None and part.url.startswith(("http://", "https://")):

@@ -1,0 +1,96 @@
+"""Pinned fits: what an endpoint with one limit gets of a conversation that runs into it, and what is declared.
+
+The other tests of `fit` say why; these files show every bend, and make each change of one visible in a review.
+`WIREGLOT_UPDATE=1 pytest tests/providers/test_fit_pinned.py` writes them anew.
+"""
+
+import json
+import os
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.laws.cases import FIXTURES
+from tests.providers.fit_cases import CONVERSATIONS, ENDPOINTS, PROVIDER, Endpoint
+from wireglot.dialects.base import Context
+from wireglot.ir.errors import Unsupported
+from wireglot.ir.request import Request
+from wireglot.providers.fit.fit import fit
+from wireglot.providers.limits import Limits
+
+PINS = FIXTURES / "fit"
+UPDATE = bool(os.environ.get("WIREGLOT_UPDATE"))
+CONTEXT = Context(provider=PROVIDER)
+
+
+def pinned(name: str, lines: list[str]) -> None:
+    path = PINS / f"{name}.txt"
+    text = "\n".join(lines) + "\n"
+    if UPDATE:
+        PINS.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text
+
+
+def bent(asked: Request, to: Endpoint) -> list[str]:
+    """What is other than it was asked, a line for each field, message and tool; and every loss."""
+    try:
+        fitted = fit(asked, to.limits, CONTEXT, to.dialect, not to.native, to.in_pieces)
+    except Unsupported as refused:
+        return [f"refused at {refused.path}"]
+    lines = [f"- {loss.path} {loss.feature} {loss.action}" for loss in fitted.losses]
+    if fitted.aliases:
+        aliases = fitted.aliases
+        lines.append(f"back: {_json(aliases.names)} {sorted(aliases.custom)} {aliases.unwraps}")
+    for name in asked.__struct_fields__:
+        before, after = getattr(asked, name), getattr(fitted.request, name)
+        if name in ("messages", "tools"):
+            lines += [
+                f"{name}[{index}] = {_json(each)}"
+                for index, each in enumerate(after)
+                if index >= len(before) or each != before[index]
+            ]
+            if len(after) != len(before):
+                lines.append(f"{len(after)} {name} instead of {len(before)}")
+        elif after != before:
+            lines.append(f"{name} = {_json(after)}")
+    return lines
+
+
+def _json(value: Any) -> str:
+    return json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_a_conversation_reaches_endpoints_like_this(name):
+    """Of endpoints that get the same, all are named, but those who get what most do."""
+    seen: dict[str, list[str]] = {}
+    for endpoint, to in ENDPOINTS.items():
+        seen.setdefault("\n".join(bent(CONVERSATIONS[name], to)), []).append(endpoint)
+    usual = max(seen, key=lambda text: len(seen[text]))
+    lines = ["# all but those below", usual or "as it is", ""]
+    for text, endpoints in seen.items():
+        if text != usual:
+            lines += [*(f"# {endpoint}" for endpoint in endpoints), text or "as it is", ""]
+    pinned(name.replace(": ", " ").replace(" ", "-"), lines)
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_what_was_asked_is_not_touched(name):
+    before = msgspec.to_builtins(CONVERSATIONS[name])
+    for to in ENDPOINTS.values():
+        bent(CONVERSATIONS[name], to)
+    assert msgspec.to_builtins(CONVERSATIONS[name]) == before
+
+
+def test_every_limit_has_an_endpoint_that_shows_it():
+    """But those of thinking, which have a table of their own, and who is told to think by default."""
+    plain = Limits()
+    shown = {
+        name
+        for to in ENDPOINTS.values()
+        for name in plain.__struct_fields__
+        if getattr(to.limits, name) != getattr(plain, name)
+    }
+    assert set(plain.__struct_fields__) - shown <= {"budget_min", "budget_max"}

@@ -1,0 +1,243 @@
+"""Pinned wishes to think: each in the words of every family of models, and what is declared.
+
+`WIREGLOT_UPDATE=1 pytest tests/providers/test_fit_thinking_table.py` writes the table anew.
+"""
+
+import msgspec
+import pytest
+
+from tests.providers.asks import request
+from tests.providers.test_fit_pinned import pinned
+from wireglot.dialects.base import Context
+from wireglot.ir.content import Extra
+from wireglot.ir.loss import Loss
+from wireglot.ir.request import EFFORTS, Effort, Request, Thinking
+from wireglot.providers.fit.fit import fit
+from wireglot.providers.fit.thinking import (
+    effort_of_budget,
+    fit_thinking,
+    level_of_budget,
+    nearest_effort,
+    stop_thinking_in_loop,
+    thinks,
+)
+from wireglot.providers.limits import Limits
+
+CHAT = "openai-chat"
+SWITCH = Extra(CHAT, form={"control": "thinking"})
+FIELDS = Extra("acme", {"more": 1}, {"order": 1})
+CHAT_FIELDS = Extra(CHAT, {"more": 1}, {"control": "reasoning"})
+
+WISHES: dict[str, Thinking] = {
+    "on": Thinking("on"),
+    "auto": Thinking("auto"),
+    "off": Thinking("off"),
+    "effort none": Thinking(effort="none"),
+    "effort minimal": Thinking(effort="minimal"),
+    "effort medium": Thinking(effort="medium"),
+    "effort high": Thinking(effort="high"),
+    "effort max": Thinking(effort="max"),
+    "on, effort high": Thinking("on", "high"),
+    "auto, effort max": Thinking("auto", "max"),
+    "auto, effort none": Thinking("auto", "none"),
+    "off, effort none": Thinking("off", "none"),
+    "off, effort high": Thinking("off", "high"),
+    "budget 0": Thinking("on", budget=0),
+    "budget -1": Thinking("on", budget=-1),
+    "budget 400": Thinking("on", budget=400),
+    "budget 4000": Thinking("on", budget=4000),
+    "budget 90000": Thinking("on", budget=90_000),
+    "budget 4000 alone": Thinking(budget=4000),
+    "budget 4000, effort low": Thinking("on", "low", 4000),
+    "off, budget 4000": Thinking("off", budget=4000),
+    "summary": Thinking(display="summary"),
+    "omitted": Thinking(display="omitted"),
+    "on, omitted": Thinking("on", display="omitted"),
+    "off, summary": Thinking("off", display="summary"),
+    "effort high, summary": Thinking(effort="high", display="summary"),
+    "nothing but another's field": Thinking(extra=FIELDS),
+    "on, with another's field": Thinking("on", extra=FIELDS),
+    "effort high, with another's field": Thinking(effort="high", extra=FIELDS),
+    "on, by Chat's switch": Thinking("on", extra=SWITCH),
+    "off, by Chat's switch": Thinking("off", extra=SWITCH),
+    "effort high, by Chat's switch": Thinking("on", "high", extra=SWITCH),
+    "effort low, by Chat's switch": Thinking("on", "low", extra=SWITCH),
+    "budget 4000, by Chat's switch": Thinking("on", budget=4000, extra=SWITCH),
+    "effort high, by Chat's object": Thinking(effort="high", extra=CHAT_FIELDS),
+    "on, by Chat's object": Thinking("on", extra=CHAT_FIELDS),
+}
+
+FEW: tuple[Effort, ...] = ("minimal", "high", "max")
+MODELS: dict[str, Limits] = {
+    "adaptive": Limits(thinking="adaptive", efforts=("low", "medium", "high", "xhigh", "max")),
+    "adaptive, never off": Limits(thinking="adaptive", efforts=FEW, thinking_off=False),
+    "budget": Limits(thinking="budget"),
+    "budget from 1024": Limits(thinking="budget", budget_min=1024, max_tokens_default=32_000),
+    "budget up to 24576, never off": Limits(thinking="budget", budget_max=24_576, thinking_off=False),
+    "budget from 512 to 8000, never off": Limits(
+        thinking="budget", budget_min=512, budget_max=8000, thinking_off=False
+    ),
+    "effort": Limits(thinking="effort"),
+    "effort of few": Limits(thinking="effort", efforts=FEW),
+    "effort, never off": Limits(thinking="effort", efforts=("low", "medium"), thinking_off=False),
+    "effort, or its own switch": Limits(thinking="effort", efforts=FEW, thinking_own="switch"),
+    "effort, its own kept": Limits(thinking="effort", efforts=FEW, thinking_own="keep"),
+    "effort, never off, its own kept": Limits(
+        thinking="effort", efforts=FEW, thinking_own="keep", thinking_off=False
+    ),
+    "effort, never off, or its own switch": Limits(
+        thinking="effort", efforts=FEW, thinking_own="switch", thinking_off=False
+    ),
+    "effort, guessed": Limits(thinking="effort", efforts=FEW, thinking_own="guess"),
+    "level": Limits(thinking="level", efforts=("minimal", "low", "medium", "high")),
+    "level of few, never off": Limits(thinking="level", efforts=("low", "high"), thinking_off=False),
+    "toggle": Limits(thinking="toggle"),
+    "toggle, never off": Limits(thinking="toggle", thinking_off=False),
+    "toggle, or its own switch": Limits(thinking="toggle", thinking_own="switch"),
+    "fixed": Limits(thinking="fixed"),
+    "fixed, its own kept": Limits(thinking="fixed", thinking_own="keep"),
+    "fixed, or its own switch": Limits(thinking="fixed", thinking_own="switch"),
+    "none": Limits(thinking="none"),
+    "unknown": Limits(),
+}
+
+
+def told(thinking: Thinking) -> str:
+    return msgspec.json.encode(thinking).decode()
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", CHAT])
+@pytest.mark.parametrize("whose", ["another", "own"])
+def test_a_wish_to_think_reaches_models_like_this(dialect, whose):
+    lines = []
+    for model, limits in MODELS.items():
+        lines.append(f"# {model}")
+        for name, wish in WISHES.items():
+            fitted = fit(request(thinking=wish), limits, Context(), dialect, whose == "another")
+            losses = [
+                f"{loss.path} {loss.feature} {loss.action}"
+                for loss in fitted.losses
+                if loss.path != "$.max_tokens"
+            ]
+            lines.append(" | ".join([name, told(fitted.request.thinking), *losses]))
+        lines.append("")
+    pinned(f"thinking-of-{whose}-dialect-to-{dialect}", lines)
+
+
+@pytest.mark.parametrize("most", [0, 1, 64, 1023, 1024, 1025, 4000, 8192, 32_000])
+@pytest.mark.parametrize("wish", ["effort max", "budget 400", "budget 4000", "budget -1", "off"])
+def test_a_budget_leaves_room_for_the_answer(most, wish):
+    """Anthropic refuses a budget that is not below `max_tokens`, and one below its least."""
+    limits = Limits(thinking="budget", budget_min=1024, max_tokens_default=2000)
+    losses: list[Loss] = []
+    asked = Request("m", (), thinking=WISHES[wish], max_tokens=most or None)
+    fitted = fit_thinking(asked, limits, losses, "anthropic").thinking
+    room = most or limits.max_tokens_default
+    if wish == "off":
+        assert (fitted, losses) == (Thinking("off"), [])
+    elif wish == "budget -1":  # as much as it likes
+        assert (fitted, losses) == (WISHES[wish], [])
+    elif room <= 1024:
+        assert fitted == Thinking("off")
+        assert ("$.thinking.mode", "thinking.mode", "dropped") in [
+            (x.path, x.feature, x.action) for x in losses
+        ]
+    else:
+        assert fitted.budget is not None
+        assert fitted.mode == "on"
+        assert 1024 <= fitted.budget < room
+        wanted = {"effort max": 32_768, "budget 400": 1024, "budget 4000": 4000}[wish]
+        assert fitted.budget == min(wanted, room - 1)
+        bent = ("$.thinking.budget", "thinking.budget", "approximated")
+        named = wish.startswith("budget")
+        assert (bent in [(x.path, x.feature, x.action) for x in losses]) is (
+            named and fitted.budget != WISHES[wish].budget
+        )
+
+
+def test_a_budget_needs_no_room_where_no_limit_is_demanded():
+    limits = Limits(thinking="budget", budget_min=1024)
+    asked = Request("m", (), thinking=Thinking("on", budget=4000), max_tokens=64)
+    assert fit_thinking(asked, limits, [], "gemini") is asked
+
+
+@pytest.mark.parametrize(
+    ("budget", "effort", "level"),
+    [
+        (0, "low", "minimal"),
+        (512, "low", "minimal"),
+        (513, "low", "low"),
+        (1024, "low", "low"),
+        (1025, "low", "medium"),
+        (1999, "low", "medium"),
+        (2000, "medium", "medium"),
+        (4096, "medium", "medium"),
+        (4097, "medium", "high"),
+        (7999, "medium", "high"),
+        (8000, "high", "high"),
+        (23_999, "high", "high"),
+        (24_000, "xhigh", "high"),
+        (47_999, "xhigh", "high"),
+        (48_000, "max", "high"),
+    ],
+)
+def test_the_effort_that_a_budget_stands_for(budget, effort, level):
+    assert (effort_of_budget(budget), level_of_budget(budget)) == (effort, level)
+
+
+@pytest.mark.parametrize(
+    ("effort", "budget"),
+    [("minimal", 512), ("low", 1024), ("medium", 8192), ("high", 24_576), ("xhigh", 32_768), ("max", 32_768)],
+)
+def test_the_budget_that_an_effort_stands_for(effort, budget):
+    asked = Request("m", (), thinking=Thinking(effort=effort))
+    fitted = fit_thinking(asked, Limits(thinking="budget"), [], "gemini")
+    assert fitted.thinking == Thinking("on", budget=budget)
+
+
+def test_the_nearest_effort_is_the_stronger_of_two():
+    assert [nearest_effort(effort, ("low", "high")) for effort in EFFORTS] == [
+        "low", "low", "low", "high", "high", "high", "high"
+    ]  # fmt: skip
+    assert nearest_effort("medium", ("high", "low")) == "high"
+    assert nearest_effort("medium", ()) == "medium"
+    assert nearest_effort("low", ("none", "minimal", "low")) == "low"
+
+
+@pytest.mark.parametrize(
+    ("asked", "fitted", "limits", "expected"),
+    [
+        (Thinking(), Thinking(), Limits(), False),
+        (Thinking(), Thinking(), Limits(thinks_by_default=True), True),
+        (Thinking("on"), Thinking(), Limits(), True),
+        (Thinking("off"), Thinking(), Limits(thinks_by_default=True), False),
+        (Thinking("off"), Thinking("on"), Limits(thinks_by_default=True), False),
+        (Thinking("on"), Thinking("off"), Limits(thinks_by_default=True), False),
+        (Thinking("on"), Thinking(effort="none"), Limits(thinks_by_default=True), False),
+        (Thinking(), Thinking("auto"), Limits(), True),
+        (Thinking(), Thinking(effort="low"), Limits(), True),
+        (Thinking(), Thinking(budget=1), Limits(), True),
+    ],
+)
+def test_whether_a_model_will_think(asked, fitted, limits, expected):
+    assert thinks(asked, fitted, limits) is expected
+
+
+def test_a_request_without_messages_is_in_no_loop():
+    losses: list[Loss] = []
+    asked = Request("m", (), thinking=Thinking("on"))
+    assert stop_thinking_in_loop(asked, losses) is asked
+    assert losses == []
+
+
+def test_what_needs_no_change_is_the_same_object():
+    """Nothing is made anew on the hot path."""
+    for limits, wish in (
+        (Limits(), Thinking("on")),
+        (Limits(thinking="effort"), Thinking()),
+        (Limits(thinking="effort"), Thinking(effort="high")),
+        (Limits(thinking="adaptive"), Thinking("auto", "high")),
+        (Limits(thinking="budget"), Thinking("on", budget=4000)),
+    ):
+        asked = Request("m", (), thinking=wish)
+        assert fit_thinking(asked, limits, [], CHAT) is asked
