@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall
-from wireglot.ir.leaked_calls import read_calls
+from wireglot.ir.content import Message, Part, Reasoning, Text, TokenLogprob, ToolCall
+from wireglot.ir.leaked_calls import MARKS, can_leak, leaks, may_begin, read_calls
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request, Tool
 from wireglot.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start, check, fold
@@ -126,3 +126,129 @@ def test_calls_of_a_client_may_hold_such_tokens() -> None:
         events: list[Event] = [Start("r", "m"), PartStart(0, part), Delta(0, text), PartEnd(0)]
         passed = [each for event in events for each in watch.pass_on([event])]
         assert passed[:3] == events[:3]
+
+
+def call(name: str, arguments: str = "{}") -> str:
+    return f"<|tool_call_begin|>{name}<|tool_call_argument_begin|>{arguments}<|tool_call_end|>"
+
+
+@pytest.mark.parametrize(
+    ("text", "id", "name", "arguments"),
+    [
+        (call("functions.weather:0"), "functions.weather:0", "weather", "{}"),
+        (call(" functions.weather:12 "), "functions.weather:12", "weather", "{}"),
+        (call("weather"), "weather", "weather", "{}"),
+        (call("weather:3"), "weather:3", "weather", "{}"),
+        (call("functions.a.b:0"), "functions.a.b:0", "a.b", "{}"),
+        (call("functions.weather:0", " \n"), "functions.weather:0", "weather", "{}"),
+        (call("functions.weather:0", f" {PARIS}\n"), "functions.weather:0", "weather", PARIS),
+        (call("f:0") + "<|tool_calls_section_end|>\n", "f:0", "f", "{}"),
+        ("<|tool_calls_section_begin|>\n" + call("f:0") + "\n", "f:0", "f", "{}"),
+    ],
+)
+def test_a_call_of_kimi_has_its_own_id_and_the_name_in_it(text, id, name, arguments):
+    assert read_calls(text, "seed") == [ToolCall(id, name, arguments)]
+
+
+def test_ids_that_are_made_up_are_the_same_for_the_same_call_and_others_for_others():
+    """A client sends it back: the next request must name the same call."""
+    one = DEEPSEEK_31.replace("<｜tool▁calls▁end｜>", "")
+    second = f"<｜tool▁call▁begin｜>weather<｜tool▁sep｜>{PARIS}<｜tool▁call▁end｜>"
+    calls = read_calls(one + second + "<｜tool▁calls▁end｜><｜end▁of▁sentence｜>\n", "a")
+    assert calls is not None
+    assert read_calls(one + second, "a") == calls
+    other = read_calls(one, "b")
+    assert other is not None
+    ids = [*(each.id for each in calls), other[0].id]
+    assert len(set(ids)) == 3
+    assert all(len(each) == len("call_") + 24 for each in ids)
+    assert {(each.name, each.arguments) for each in calls} == {("weather", PARIS)}
+
+
+def test_a_reason_that_says_more_than_an_end_stays():
+    """A limit that was reached is one, also behind a leaked call."""
+    for reason, told in (
+        ("end", "tool_calls"),
+        ("other", "tool_calls"),
+        ("stop_sequence", "tool_calls"),
+        ("length", "length"),
+    ):
+        leaked = Response("r", "m", (Text(KIMI),), Stop(reason, "raw", "x"))
+        assert accept(leaked, ASKED).response.stop.reason == told
+    leaked = Response("r", "m", (Text(KIMI),), Stop("end", "raw", "x"))
+    assert accept(leaked, ASKED).response.stop == Stop("tool_calls", "leaked tool tokens")
+
+
+def test_words_before_a_leak_are_kept_and_blank_ones_are_not():
+    assert whole(Text("  \n" + KIMI)).content == CALLS
+    signed = Text("so " + KIMI, refusal=True)
+    assert whole(Text("first"), signed, Text("last")).content == (
+        Text("first"),
+        Text("so ", refusal=True),
+        *CALLS,
+        Text("last"),
+    )
+
+
+def test_what_may_begin_a_mark_is_known_by_its_letters():
+    assert may_begin("<")
+    assert may_begin("<|tool_call")
+    assert may_begin("<｜tool▁calls▁begin｜>")
+    assert not may_begin("<|tool_x")
+    assert not may_begin("a<")
+    assert all(leaks(f"a{mark}b") and not leaks(mark[:-1]) for mark in MARKS)
+
+
+def test_whoever_is_asked_by_nobody_known_may_leak():
+    assert can_leak(None)
+    assert can_leak(ASKED)
+    assert not can_leak(Request("m", ()))
+
+
+def test_parts_behind_recovered_calls_move_and_those_before_stay():
+    """Indices count up in the order of their start, whatever was put between."""
+    events: list[Event] = [
+        Start("r", "m"),
+        PartStart(0, Text("")),
+        PartStart(1, ToolCall("c", "f", "")),
+        Delta(0, "a" + KIMI[:40]),
+        Delta(1, '{"x":'),
+        Delta(0, KIMI[40:]),
+        PartEnd(0),
+        Delta(1, "1}"),
+        PartEnd(1),
+        PartStart(2, Text("")),
+        Delta(2, "b <"),
+        Delta(2, "|"),
+        PartEnd(2),
+        Finish(Stop("end", "stop", "x")),
+    ]
+    watch = Watch(ASKED)
+    passed = list(check([each for event in events for each in watch.pass_on([event])]))
+    assert fold(passed).content == (Text("a"), ToolCall("c", "f", '{"x":1}'), *CALLS, Text("b <|"))
+    assert Delta(4, "b ") in passed
+    assert Delta(4, "<|") in passed
+
+
+def test_two_parts_may_leak_and_probabilities_are_never_held_back():
+    likely = TokenLogprob("<", -1)
+    events: list[Event] = [
+        Start("r", "m"),
+        PartStart(0, Reasoning("")),
+        Delta(0, "hm" + call("f:0")),
+        PartEnd(0),
+        PartStart(1, Text("")),
+        Delta(1, "<", (likely,)),
+        Delta(1, call("g:1")[1:]),
+        PartEnd(1),
+        Finish(Stop("end", "stop", "x")),
+    ]
+    watch = Watch(ASKED)
+    passed = list(check([each for event in events for each in watch.pass_on([event])]))
+    assert fold(passed).content == (
+        Reasoning("hm"),
+        ToolCall("f:0", "f", "{}"),
+        Text("", logprobs=(likely,)),
+        ToolCall("g:1", "g", "{}"),
+    )
+    assert watch.losses == [RECOVERED]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wireglot.ir.content import Message, Text
+from wireglot.ir.content import Message, Text, ToolResult
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request, Tool
 from wireglot.ir.trail import Trail
@@ -37,3 +37,35 @@ def test_a_loss_of_the_fitted_request_is_told_at_the_clients_place():
         trail.retrace(Loss("$.messages[0].name", "message.name", "dropped"), fitted).path
         == "$.messages[0].name"
     )
+
+
+def test_parts_of_a_result_have_places_of_their_own():
+    """They may be moved out of it."""
+    item = Text("seen")
+    result = ToolResult("1", (Text("a"), item))
+    trail = Trail(Request("m", (Message("user", (Text("b"), result)),)))
+    assert trail.of(item) == "$.messages[0].content[1].content[1]"
+    assert trail.of(result) == "$.messages[0].content[1]"
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("$.messages[1]", "$.messages[0]"),
+        ("$.messages[1].content[1].cache", "$.messages[0].content[1].cache"),
+        ("$.messages[1].content[9].cache", "$.messages[0].content[9].cache"),
+        ("$.messages[2].name", "$.messages[2].name"),
+        ("$.tools[1].schema", "$.tools[0].schema"),
+        ("$.tools[0].schema", "$.messages.schema"),
+        ("$.tools[2]", "$.tools[2]"),
+        ("$.max_tokens", "$.max_tokens"),
+    ],
+)
+def test_a_loss_goes_back_to_where_its_value_stood(path, told):
+    """What nobody put anywhere belongs to the conversation as a whole; what is not there stays as it is."""
+    fitted = Request("m", (_SECOND, _FIRST), tools=(Tool("g"), _REQUEST.tools[0]))
+    found = Trail(_REQUEST).retrace(Loss(path, "cache_marker", "dropped", "why"), fitted)
+    if path == "$.messages[1].content[9].cache":
+        assert found.path.startswith("$.messages[0]")
+    else:
+        assert found == Loss(told, "cache_marker", "dropped", "why")

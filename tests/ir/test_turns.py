@@ -4,7 +4,7 @@ from wireglot.ir.content import Extra, Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 from wireglot.ir.trail import Trail
-from wireglot.ir.turns import INTERRUPTED, is_paired, merge_neighbours, repair_pairs
+from wireglot.ir.turns import INTERRUPTED, is_paired, last_words, merge_neighbours, repair_pairs
 
 
 def user(*parts: Part) -> Message:
@@ -164,3 +164,13 @@ def test_a_lost_result_of_a_repeated_id_does_not_take_the_later_ones() -> None:
     assert isinstance(second, ToolResult)
     assert first.is_error
     assert second.content == (Text("ok"),)
+
+
+def test_the_last_words_of_the_user_are_a_question():
+    """A search engine is asked them: words only, of the last turn that has any, and not too many."""
+    assistant = Message("assistant", (Text("no"),))
+    turns = (Message("user", (Text("first"),)), Message("user", (Text(" a "), ToolResult("1"), Text("b "))))
+    assert last_words((*turns, assistant)) == "a  b"
+    assert last_words((*turns, Message("user", (ToolResult("1"),)), Message("user", (Text(" "),)))) == "a  b"
+    assert last_words((assistant, Message("system", (Text("be good"),)))) == ""
+    assert last_words((Message("user", (Text("x" * 1001),)),)) == "x" * 1000

@@ -5,6 +5,8 @@ import base64
 import pytest
 
 from wireglot import translate_request
+from wireglot.ir.content import Media
+from wireglot.providers.fit.words import document_text
 
 OTHERS = ("openai-chat", "openai-responses", "gemini")
 FOUND = {
@@ -120,3 +122,46 @@ def test_a_resolution_that_openai_has_no_word_for_is_a_near_one(target):
     sent = translate_request(body, source="gemini", target=target, model="m")
     assert "'high'" in str(sent.value)
     assert [loss.action for loss in sent.losses if loss.feature == "image.detail"] == ["approximated"]
+
+
+@pytest.mark.parametrize(
+    ("mime", "name", "is_text"),
+    [
+        ("text/plain", "", True),
+        ("text/html; charset=utf-8", "", True),
+        (" TEXT/CSV ", "", True),
+        ("application/javascript", "", True),
+        ("application/json", "", True),
+        ("application/json;charset=utf-8", "", True),
+        ("application/toml", "", True),
+        ("application/x-ndjson", "", True),
+        ("application/x-sh", "", True),
+        ("application/x-yaml", "", True),
+        ("application/xml", "", True),
+        ("application/yaml", "", True),
+        ("application/pdf", "a.txt", False),
+        ("image/svg+xml", "a.xml", False),
+        ("", "", False),
+        ("", "notes", False),
+        ("", "txt", True),
+        ("application/octet-stream", "a.pdf", False),
+        *(
+            (mime, f"a.b.{suffix}", True)
+            for mime in ("", "application/octet-stream")
+            for suffix in ("csv", "json", "md", "MARKDOWN", "rst", "toml", "tsv", "txt", "xml", "yaml", "yml")
+        ),
+    ],
+)
+def test_which_documents_are_texts(mime, name, is_text):
+    """By their type; where it says nothing, by the end of their name."""
+    words = f"{name}\n\nhello" if name else "hello"
+    assert document_text(Media("document", mime, "aGVsbG8=", name=name)) == (words if is_text else None)
+
+
+def test_what_cannot_be_told_in_words_is_not():
+    assert document_text(Media("document", "text/plain", text="as it is")) == "as it is"
+    assert document_text(Media("document", "text/plain", "no base64")) is None
+    assert document_text(Media("document", "text/plain", "//79")) is None
+    assert document_text(Media("document", "text/plain", "")) is None
+    assert document_text(Media("document", "text/plain", url="https://a.example")) is None
+    assert document_text(Media("image", "text/plain", "aGVsbG8=")) is None

@@ -452,3 +452,9 @@ def test_only_fields_that_say_something_are_extra():
 def test_a_stream_is_what_it_amounts_to():
     whole = Response("id", "m", (A, ToolCall("1", "look", '{"b":1,"a":2}')), Stop("end"), Usage(input=1))
     assert canonical_events(unfold(whole)) == canonical_response(whole)
+
+
+def test_a_canonical_form_has_no_addresses():
+    request, response = canonical_request(REQUEST), canonical_response(RESPONSE)
+    assert (request.model, request.stream) == ("", None)
+    assert (response.id, response.model, response.created) == ("", "", 0)
