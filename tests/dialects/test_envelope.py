@@ -1,16 +1,28 @@
 """The sealed envelope: opaque state comes back as it went, or not at all."""
 
 import base64
+import hmac
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import wireglot
 from wireglot.dialects.base import Context, is_minted
-from wireglot.dialects.envelope import PREFIX, Holder, is_sealed, seal, unseal, unseal_all
+from wireglot.dialects.envelope import (
+    BODY_MARK,
+    PLACEHOLDERS,
+    PREFIX,
+    Holder,
+    Sealed,
+    is_sealed,
+    seal,
+    unseal,
+    unseal_all,
+)
 from wireglot.dialects.registry import NAMES, DialectName
 from wireglot.ir.content import Origin, Signature
 
@@ -154,3 +166,51 @@ def test_a_signature_returns_only_to_its_minter() -> None:
     assert not Context(provider="other").may_replay(_SIGNATURE, "anthropic")
     assert not Context(account="other").may_replay(_SIGNATURE, "anthropic")
     assert not Context(model="claude-sonnet-5").may_replay(_SIGNATURE, "anthropic")
+
+
+def test_an_envelope_is_that_of_every_version() -> None:
+    """Clients keep them for months, and send them to whichever version runs then."""
+    plain = (
+        "V0cxLveopiH1vRIJcHvwj+0vWJekdGV4dKlhbnRocm9waWOpYW50aHJvcGljrWNsYXVkZS1vcHVzLTWkYWNjdKRyc1"
+        "8xqEVxUUJDZz09"
+    )
+    lettered = (
+        "V0cxFO7TFF5PYJsOcGCQwDTiWpikdGV4dKlhbnRocm9waWOpYW50aHJvcGljrWNsYXVkZS1vcHVzLTWkYWNjdKRyc1"
+        "8xqEVxUUJDZz09AA=="
+    )
+    assert seal(_SIGNATURE, "text", _SECRET) == plain
+    assert seal(_SIGNATURE, "text", _SECRET, letters=0) == lettered
+    assert unseal(plain, _SECRET) == Sealed(_SIGNATURE, "text")
+    assert unseal(lettered, _SECRET) == Sealed(_SIGNATURE, "text", 0)
+
+
+def test_what_an_envelope_looks_like_in_the_bytes_of_a_body() -> None:
+    sealed = seal(_SIGNATURE, "text", _SECRET)
+    assert sealed.startswith(PREFIX)
+    assert BODY_MARK in json.dumps({"signature": sealed}).encode()
+    assert not is_sealed(sealed[1:])
+    assert not is_sealed("")
+
+
+def test_googles_bypasses_are_known_as_they_are_written_and_as_its_sdks_encode_them() -> None:
+    for text in ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go"):
+        assert {text, base64.b64encode(text.encode()).decode()} <= PLACEHOLDERS
+    assert len(PLACEHOLDERS) == 4
+
+
+def test_a_payload_that_another_version_wrote_is_nobodys() -> None:
+    """Its tag is right, and what is in it is not ours to read."""
+    payload = msgspec.msgpack.encode(["nobody", "x"])
+    raw = b"WG1" + hmac.digest(_SECRET, payload, "sha256")[:16] + payload
+    opened = unseal(base64.b64encode(raw).decode(), _SECRET)
+    assert opened is not None
+    assert opened.signature.origin.dialect == "unreadable"
+    assert opened.holder == "reasoning"
+
+
+def test_nothing_is_no_envelope() -> None:
+    assert unseal_all("", _SECRET) == []
+    assert unseal_all("x", _SECRET) == []
+    one = seal(_SIGNATURE, "text", _SECRET, letters=7)
+    assert unseal_all(one, _SECRET) == [Sealed(_SIGNATURE, "text", 7)]
+    assert unseal_all(one + "x", _SECRET) == []

@@ -6,7 +6,7 @@ import pytest
 
 from wireglot.ir.content import Message, Part, Reasoning, Text, TokenLogprob, ToolCall
 from wireglot.ir.leaked_calls import MARKS, can_leak, leaks, may_begin, read_calls
-from wireglot.ir.outcome import Response, Stop
+from wireglot.ir.outcome import Response, Stop, StopReason
 from wireglot.ir.request import Request, Tool
 from wireglot.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start, check, fold
 from wireglot.ir.verdict import RECOVERED, NoAnswer, Watch, accept
@@ -167,12 +167,13 @@ def test_ids_that_are_made_up_are_the_same_for_the_same_call_and_others_for_othe
 
 def test_a_reason_that_says_more_than_an_end_stays():
     """A limit that was reached is one, also behind a leaked call."""
-    for reason, told in (
-        ("end", "tool_calls"),
-        ("other", "tool_calls"),
-        ("stop_sequence", "tool_calls"),
-        ("length", "length"),
-    ):
+    reasons: dict[StopReason, StopReason] = {
+        "end": "tool_calls",
+        "other": "tool_calls",
+        "stop_sequence": "tool_calls",
+        "length": "length",
+    }
+    for reason, told in reasons.items():
         leaked = Response("r", "m", (Text(KIMI),), Stop(reason, "raw", "x"))
         assert accept(leaked, ASKED).response.stop.reason == told
     leaked = Response("r", "m", (Text(KIMI),), Stop("end", "raw", "x"))

@@ -145,12 +145,19 @@ def test_probabilities_of_all_pieces_are_kept():
 
 
 def test_a_call_that_was_cut_is_no_part_of_the_answer():
-    events = [START, PartStart(0, ToolCall("1", "f", "{")), PartStart(1, Text("a")), PartEnd(1)]
+    events: list[Event] = [START, PartStart(0, ToolCall("1", "f", "{")), PartStart(1, Text("a")), PartEnd(1)]
     assert fold([*events, PartEnd(0, cut=True), FINISH]).content == (Text("a"),)
 
 
 def test_parts_stand_in_the_order_in_which_they_began():
-    events = [START, PartStart(0, Text("a")), PartStart(1, Text("b")), PartEnd(1), PartEnd(0), FINISH]
+    events: list[Event] = [
+        START,
+        PartStart(0, Text("a")),
+        PartStart(1, Text("b")),
+        PartEnd(1),
+        PartEnd(0),
+        FINISH,
+    ]
     assert fold(events).content == (Text("a"), Text("b"))
 
 
@@ -168,7 +175,13 @@ def test_what_the_end_says_counts_more_than_what_the_start_said():
 
 def test_further_answers_and_events_of_one_dialect():
     other = Candidate((Text("b"),), Stop("end"))
-    events = [START, ForeignEvent("toy", "x", {}), OtherAnswer(other), OtherAnswer(other), FINISH]
+    events: list[Event] = [
+        START,
+        ForeignEvent("toy", "x", {}),
+        OtherAnswer(other),
+        OtherAnswer(other),
+        FINISH,
+    ]
     assert fold(events) == Response("id", "m", (), Stop("end"), others=(other, other))
 
 

@@ -177,10 +177,12 @@ def test_an_error_says_whether_asking_again_could_help():
         assert isinstance(last, Failure)
         return last.error
 
-    for reason in ("length", "context_full"):
+    limits: tuple[StopReason, ...] = ("length", "context_full")
+    for reason in limits:
         limit = failed(reason, BROKEN)
         assert (limit.kind, limit.status, limit.code) == ("invalid_request", 400, "truncated_tool_call")
-    for reason in ("refused", "paused"):
+    stops: tuple[StopReason, ...] = ("refused", "paused")
+    for reason in stops:
         stopped = failed(reason, BROKEN)
         assert (stopped.kind, stopped.status, stopped.code) == ("content_policy", 400, "truncated_tool_call")
     cut = failed("end", BROKEN)
@@ -235,6 +237,7 @@ def test_what_an_answer_cost_is_known_however_it_ended(leaking):
     ]
     watch = Watch(REQUESTS["a user asked"])
     known = []
+    passed: list[Event] = []
     for event in events:
         passed = watch.pass_on([event])
         known.append(watch.usage and watch.usage.input)

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tests.gateway.state.reasoning_kit import signed
 from wireglot.gateway.state.reasoning.names import Turn, read_history
-from wireglot.gateway.state.reasoning.parts import pack, restored, unpack
-from wireglot.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.gateway.state.reasoning.parts import (
+    GIVEN_UP,
+    Restored,
+    is_signed,
+    is_whole,
+    pack,
+    restored,
+    unpack,
+    worth_keeping,
+)
+from wireglot.ir.content import (
+    CacheMark,
+    Foreign,
+    Media,
+    Message,
+    Origin,
+    Part,
+    Reasoning,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 
 THOUGHT = Reasoning("First.", signed("s1", "anthropic"))
 CALL = ToolCall("toolu_01AbCdEfGh", "look_up", "{}")
@@ -83,3 +105,157 @@ def test_a_turn_is_kept_with_its_picture_up_to_a_mebibyte_and_not_a_byte_more() 
         assert body is not None
         assert unpack(body) == ((THOUGHT, picture) if is_kept else (THOUGHT,))
     assert pack((Text("A" * (1 << 20)),)) is None
+
+
+# --- what a client may send of a kept turn, and what it then gets back
+
+S1, S2, BARE = signed("s1", "anthropic"), signed("s2", "anthropic"), Signature("s1", Origin("anthropic"))
+OTHER = signed("other", "gemini")
+UNREADABLE = Signature("sealed", Origin("unreadable"))
+T1, T2 = Reasoning("First.", S1), Reasoning("Second.", S2)
+PLAIN = Reasoning("I look.", minter=Origin("openai-chat", "kimi"))
+HIDDEN = Reasoning("", S2, redacted=True)
+SECOND = ToolCall("toolu_02AbCdEfGh", "look_up", '{"a":1}')
+SIGNED_CALL = msgspec.structs.replace(CALL, signature=S1)
+SIGNED_TEXT = Text("Done.", signature=S1)
+MARK = CacheMark("long")
+RECURS = ToolCall("functions.f:0", "f", "{}")
+
+KEPT = (T1, Text("So."), T2, CALL)
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept", "by_name", "content"),
+    [
+        # Nothing is lost: nothing is put back.
+        (KEPT, KEPT, False, None),
+        (KEPT, KEPT, True, None),
+        ((CALL,), (CALL,), False, None),
+        ((Text("So."), CALL), (Text("So."), CALL), False, None),
+        # What is lost comes back in its place.
+        ((Text("So."), CALL), KEPT, False, KEPT),
+        ((T1, Text("So."), CALL), KEPT, False, KEPT),
+        ((T1, T2, Text("So."), CALL), KEPT, False, KEPT),
+        ((T2, Text("So."), T1, CALL), KEPT, False, KEPT),
+        ((Text("So."), CALL), (Text("So."), HIDDEN, CALL), False, (Text("So."), HIDDEN, CALL)),
+        ((Text("So."), HIDDEN, CALL), (Text("So."), HIDDEN, CALL), False, None),
+        ((CALL,), (SIGNED_CALL,), False, (SIGNED_CALL,)),
+        ((Text("Done."),), (SIGNED_TEXT,), False, (SIGNED_TEXT,)),
+        ((Text("Do"), Text("ne.")), (SIGNED_TEXT,), False, (SIGNED_TEXT,)),
+        # A thought that says something else is another one; without its signature it is not whole.
+        ((Reasoning("First."), Text("So."), CALL), KEPT, False, KEPT),
+        ((Reasoning("Changed.", S1), Text("So."), T2, CALL), KEPT, False, KEPT),
+        ((Reasoning("First.", UNREADABLE), Text("So."), CALL), KEPT, False, KEPT),
+        # Who minted it counts where the client's dialect does not carry that.
+        ((Reasoning("First.", BARE), CALL), (T1, CALL), False, None),
+        ((Reasoning("First.", BARE), CALL), (T1, CALL), True, (T1, CALL)),
+        # Thoughts that nobody signed count where the kept ones are such.
+        ((CALL,), (PLAIN, CALL), False, (PLAIN, CALL)),
+        ((PLAIN, CALL), (PLAIN, CALL), False, None),
+        ((Reasoning("I look."), CALL), (PLAIN, CALL), False, (PLAIN, CALL)),
+        ((Reasoning("shown"), T1, CALL), (T1, CALL), False, None),
+        # State that this turn never had: another model has said the same.
+        ((Reasoning("First.", OTHER), Text("So."), CALL), KEPT, False, None),
+        ((T1, Reasoning("x", OTHER), Text("So."), CALL), KEPT, False, None),
+        # Another text and no call: another turn.
+        ((Text("Other."),), (T1, Text("So.")), False, None),
+        ((Text("Other."), CALL), (T1, Text("So.")), False, None),
+        ((Text("Other."),), KEPT, False, None),
+        # An edited turn: thoughts go before the first call, where that is the one they led to.
+        ((Text("Other."), CALL), (T1, T2, CALL), False, (T1, T2, Text("Other."), CALL)),
+        ((Reasoning("x"), Text("Other."), CALL), (T1, CALL), False, (T1, Text("Other."), CALL)),
+        ((T1, Text("Other."), CALL), (T1, CALL), False, None),
+        ((CALL,), (T1, CALL, SECOND), False, (T1, CALL)),
+        ((SECOND,), (T1, CALL, SECOND), False, None),
+        ((SECOND, CALL), (T1, CALL, SECOND), False, None),
+        ((CALL,), (T1, CALL, T2, SECOND), False, None),
+        # Each call that is still there gets its own signature.
+        ((SECOND, CALL), (SIGNED_CALL, SECOND), False, (SECOND, SIGNED_CALL)),
+        ((Text("Other."), SIGNED_CALL), (SIGNED_CALL,), False, None),
+        ((Text("Other."), SECOND), (SIGNED_CALL,), False, None),
+    ],
+)
+def test_what_comes_back_to_a_turn(
+    sent: tuple[Part, ...], kept: tuple[Part, ...], by_name: bool, content: tuple[Part, ...] | None
+) -> None:
+    found = restored(turn(*sent), kept, by_name)
+    assert (found and found.content) == content
+    assert found is None or found.renamed == {}
+
+
+def test_ids_of_calls_come_back_too_and_are_told_for_their_results() -> None:
+    kept = (T1, RECURS, CALL)
+    sent = (ToolCall("another-id", "f", "{}"), CALL)
+    found = restored(turn(*sent), kept, by_name=False)
+    assert found is not None
+    assert (found.content, found.renamed) == (kept, {"another-id": "functions.f:0"})
+
+
+def test_the_clients_marks_for_its_prompt_cache_stay() -> None:
+    kept = (T1, Text("So. "), Text("Now."), CALL, SECOND)
+    sent = (
+        Text("So. ", cache=CacheMark("short")),
+        Text("Now.", cache=MARK),
+        CALL,
+        msgspec.structs.replace(SECOND, cache=MARK),
+    )
+    found = restored(turn(*sent), kept, by_name=False)
+    assert found is not None
+    assert found.content == (
+        T1,
+        Text("So. "),
+        Text("Now.", cache=MARK),
+        CALL,
+        msgspec.structs.replace(SECOND, cache=MARK),
+    )
+    marked = (T1, msgspec.structs.replace(CALL, cache=MARK))
+    assert restored(turn(CALL), marked, by_name=False) == Restored((T1, CALL))
+
+
+@pytest.mark.parametrize(
+    ("content", "whole", "whole_by_name"),
+    [
+        ((T1, CALL), True, True),
+        ((SIGNED_CALL,), True, True),
+        ((Reasoning("First.", BARE), CALL), True, False),
+        ((T1, Reasoning("First.", BARE)), True, False),
+        ((T1, Reasoning("Second."), CALL), False, False),
+        ((Reasoning("", UNREADABLE), CALL), False, False),
+        ((Text("So."), CALL), False, False),
+        ((), False, False),
+    ],
+)
+def test_whether_a_turn_came_back_whole(content: tuple[Part, ...], whole: bool, whole_by_name: bool) -> None:
+    assert is_whole(content, by_name=False) is whole
+    assert is_whole(content, by_name=True) is whole_by_name
+
+
+def test_what_is_signed_is_signed_by_somebody_who_can_be_known() -> None:
+    assert is_signed((Text("a"), SIGNED_CALL))
+    assert is_signed((SIGNED_TEXT,))
+    assert not is_signed((Reasoning("a"), CALL, Foreign("acme", "x", {})))
+    assert not is_signed((Reasoning("a", UNREADABLE),))
+
+
+def test_thoughts_that_nobody_signed_are_kept_for_who_takes_them() -> None:
+    content = (Reasoning("a"), T1, Reasoning("b"), Text("c"), CALL)
+
+    def takes_a(reasoning: Reasoning) -> Origin | None:
+        return Origin("openai-chat", "kimi") if reasoning.text == "a" else None
+
+    assert worth_keeping(content, takes_a) == (
+        Reasoning("a", minter=Origin("openai-chat", "kimi")),
+        T1,
+        Text("c"),
+        CALL,
+    )
+
+
+def test_what_another_version_wrote_is_nothing() -> None:
+    assert unpack(b"{}") is None
+    assert unpack(b"no JSON") is None
+    assert unpack(GIVEN_UP) == ()
+    body = pack(KEPT)
+    assert body is not None
+    assert unpack(body) == KEPT
+    assert pack((Text("\ud800"),)) is None
