@@ -18,12 +18,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tools.mutants.changes import Change, changes
 from tools.mutants.rooms import ROOMS, ROOT, SOURCES, Room
+
+if TYPE_CHECKING:
+    from tools.mutants.reach import Reach
 
 _FIRST_FILES, _OF_A_FILE = 4, 12
 _BATCHES_SECONDS = (20.0, 60.0)
@@ -103,7 +106,7 @@ class _Bench:
             sample = chance.sample(candidates, min(options.count, len(candidates)))[options.begin :]
         survivors = []
         for number, mutant in enumerate(sample, start=1):
-            tests = self._tests_of(mutant, reach.lines)
+            tests = self._tests_of(mutant, reach)
             began = time.monotonic()
             by = self._tried(mutant, tests, reach.seconds)
             if by is None:
@@ -115,13 +118,17 @@ class _Bench:
             )
         return survivors, len(sample)
 
-    def _tests_of(self, mutant: Mutant, reached: dict[str, dict[int, list[str]]]) -> list[str]:
+    def _tests_of(self, mutant: Mutant, reach: Reach) -> list[str]:
         """The tests that run a line. A table at the top of a file is run by whoever imports it first: there,
-        those that run a line with its name, in any file. Those that are likeliest to notice come first."""
+        those that run a line with its name, in any file, or stand in a file that names it. Those that are
+        likeliest to notice come first."""
+        reached = reach.lines
         lines = reached.get(mutant.file, {})
         name, tests = mutant.change.name, set[str]()
         if name:
             named = re.compile(rf"\b{re.escape(name)}\b")
+            naming = {file for file in set(map(_file, reach.seconds)) if named.search(_text(file))}
+            tests.update(test for test in reach.seconds if _file(test) in naming)
             for file, others in reached.items():
                 text = (self._sources / file).read_text(encoding="utf-8")
                 for number, line in enumerate(text.splitlines(), start=1) if name in text else ():
@@ -225,6 +232,11 @@ def _batches(tests: list[str], seconds: dict[str, float]) -> Iterator[list[str]]
             batch.append(left.pop(0))
         if batch:
             yield batch
+
+
+@cache
+def _text(file: str) -> str:
+    return (ROOT / file).read_text(encoding="utf-8")
 
 
 def _file(test: str) -> str:

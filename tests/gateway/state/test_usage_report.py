@@ -1,0 +1,222 @@
+"""Usage as it is asked for and told: parameters, sums and money, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from wireglot.gateway.state.ledger.report import BadParameter, money, query_of, report
+from wireglot.stores.records import UsageQuery, UsageTotal
+
+NOW = 1_800_000_000.5
+MINUTE, HOUR, DAY, WEEK = 60_000, 3_600_000, 86_400_000, 604_800_000
+NOW_MS = 1_800_000_000_500
+
+
+# --- what is asked
+
+
+def test_unasked_it_is_the_last_month_by_day_and_model() -> None:
+    assert query_of({}, NOW) == UsageQuery(("day", "model"), since=NOW_MS - 30 * DAY)
+    blank = {"group_by": "", "start": "", "end": "", "key": "", "model": "", "provider": "", "session": ""}
+    assert query_of(blank, NOW) == query_of({}, NOW)
+
+
+def test_every_parameter_chooses_its_own() -> None:
+    given = {
+        "group_by": "key,model,provider,day,session,outcome",
+        "start": "1000",
+        "end": "2000",
+        "key": "ann",
+        "model": "m",
+        "provider": "p",
+        "session": "s",
+    }
+    groups = ("caller", "model", "provider", "day", "session", "outcome")
+    assert query_of(given, NOW) == UsageQuery(groups, 1_000_000, 2_000_000, "ann", "m", "p", "s")
+
+
+def test_groups_come_in_their_order_and_once() -> None:
+    assert query_of({"group_by": " model , day,,model "}, NOW).groups == ("model", "day")
+
+
+@pytest.mark.parametrize(
+    ("text", "since"),
+    [
+        ("5m", NOW_MS - 5 * MINUTE),
+        ("12h", NOW_MS - 12 * HOUR),
+        ("7d", NOW_MS - 7 * DAY),
+        ("4w", NOW_MS - 4 * WEEK),
+        ("999999m", NOW_MS - 999_999 * MINUTE),
+        ("999999w", 0),
+        ("0", 0),
+        ("1700000000", 1_700_000_000_000),
+        ("99999999999", 99_999_999_999_000),
+        ("1970-01-02", DAY),
+        ("2026-03-01", 1_772_323_200_000),
+        ("1969-12-31", 0),
+    ],
+)
+def test_a_time_is_a_number_a_day_or_a_time_ago(text: str, since: int) -> None:
+    assert query_of({"start": text}, NOW).since == since
+
+
+def test_a_day_as_the_end_is_all_of_it() -> None:
+    query = query_of({"start": "1970-01-02", "end": "1970-01-02"}, NOW)
+    assert (query.since, query.until) == (DAY, 2 * DAY)
+    assert query_of({"start": "2d", "end": "1d"}, NOW).until == NOW_MS - DAY
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"colour": "red"}, "colour"),
+        ({"group_by": "day,colour"}, "group_by"),
+        ({"start": "yesterday"}, "start"),
+        ({"start": "1000000m"}, "start"),
+        ({"start": "5y"}, "start"),
+        ({"start": "-5"}, "start"),
+        ({"start": "100000000000"}, "start"),
+        ({"start": "²"}, "start"),
+        ({"start": "2026-13-01"}, "start"),
+        ({"end": "9999-12-31"}, "end"),
+        ({"start": "2000", "end": "2000"}, "end"),
+        ({"start": "2000", "end": "1999"}, "end"),
+        ({"end": "31d"}, "end"),
+    ],
+)
+def test_what_makes_no_sense_is_named(given: dict[str, str], name: str) -> None:
+    with pytest.raises(BadParameter) as wrong:
+        query_of(given, NOW)
+    assert wrong.value.name == name
+    assert str(wrong.value).startswith(f"{name}: expected ")
+
+
+def test_an_end_right_after_the_start_is_one() -> None:
+    assert query_of({"start": "2000", "end": "2001"}, NOW).until == 2_001_000
+
+
+def test_without_a_time_it_is_now() -> None:
+    assert query_of({"start": "1d"}).since > NOW_MS - 1000 * DAY
+
+
+# --- what is told
+
+
+@pytest.mark.parametrize(
+    ("amount", "told"),
+    [
+        (0, "0.000000"),
+        (1, "0.000001"),
+        (999_999, "0.999999"),
+        (1_000_000, "1.000000"),
+        (12_345_678, "12.345678"),
+        (-1, "-0.000001"),
+        (-2_500_000, "-2.500000"),
+    ],
+)
+def test_money_is_told_to_the_last_millionth(amount: int, told: str) -> None:
+    assert money(amount) == told
+
+
+TOKENS = {"input": 1, "cache_read": 20, "cache_write": 300, "output": 4000, "reasoning": 50_000}
+
+
+def total(*group: str, **more: Any) -> UsageTotal:
+    fields: dict[str, Any] = {
+        "requests": 10,
+        "failed": 2,
+        "open": 3,
+        "tokens": TOKENS,
+        "cost": 1_500_000,
+        "unpriced": 1,
+        "milliseconds": 1000,
+        "p50": 120,
+        "first": 1_700_000_000_999,
+        "last": 1_700_000_001_999,
+    }
+    return UsageTotal(group, **{**fields, **more})
+
+
+class Books:
+    """A ledger that has these sums, and tells what it was asked."""
+
+    def __init__(self, *totals: UsageTotal, whole: UsageTotal | None = None) -> None:
+        self.totals_by_group = list(totals)
+        self.whole = [] if whole is None else [whole]
+        self.asked: list[UsageQuery] = []
+
+    async def totals(self, query: UsageQuery) -> list[UsageTotal]:
+        self.asked.append(query)
+        return self.totals_by_group if query.groups else self.whole
+
+
+def told(books: Books, query: UsageQuery) -> dict[str, Any]:
+    return asyncio.run(report(books, query, "EUR"))  # type: ignore[arg-type]  # as much of one as it needs
+
+
+SUM = {
+    "requests": 10,
+    "succeeded": 5,
+    "failed": 2,
+    "open": 3,
+    "input_tokens": 1,
+    "cache_read_tokens": 20,
+    "cache_write_tokens": 300,
+    "output_tokens": 4000,
+    "reasoning_tokens": 50_000,
+    "total_input_tokens": 321,
+    "total_output_tokens": 54_000,
+    "total_tokens": 54_321,
+    "cost_micros": 1_500_000,
+    "cost": "1.500000",
+    "unpriced_requests": 1,
+    "mean_ms": 143,
+    "p50_ms": 120,
+    "first": 1_700_000_000,
+    "last": 1_700_000_001,
+}
+
+
+def test_a_report_is_a_line_for_each_group_and_one_for_all() -> None:
+    books = Books(total("ann", "m"), total("bob", "m"), whole=total(requests=20))
+    query = UsageQuery(("caller", "model"), 5_000, 9_000, caller="x")
+    assert told(books, query) == {
+        "object": "usage.list",
+        "currency": "EUR",
+        "start": 5,
+        "end": 9,
+        "group_by": ["key", "model"],
+        "data": [{"key": "ann", "model": "m", **SUM}, {"key": "bob", "model": "m", **SUM}],
+        "total": {**SUM, "requests": 20, "succeeded": 15, "mean_ms": 59},
+    }
+    assert books.asked == [query, UsageQuery((), 5_000, 9_000, caller="x")]
+
+
+def test_a_report_of_nothing_says_nothing() -> None:
+    found = told(Books(), UsageQuery(("day",)))
+    assert (found["data"], found["total"], found["end"], found["start"]) == ([], {}, None, 0)
+    assert "has_more" not in found
+
+
+@pytest.mark.parametrize(
+    ("cost", "unpriced", "known"),
+    [(0, 0, 0), (0, 1, None), (5, 0, 5), (5, 1, 5)],
+)
+def test_what_nobody_knows_the_price_of_is_not_free(cost: int, unpriced: int, known: int | None) -> None:
+    found = told(Books(whole=total(cost=cost, unpriced=unpriced)), UsageQuery(("day",)))["total"]
+    assert found["cost_micros"] == known
+    assert found["cost"] == (None if known is None else money(known))
+
+
+def test_requests_that_are_still_open_have_no_mean() -> None:
+    assert told(Books(whole=total(requests=3, failed=0)), UsageQuery(("day",)))["total"]["mean_ms"] == 0
+
+
+def test_a_report_is_not_endless_and_says_where_it_was_cut() -> None:
+    line = total("d")
+    for lines, more in ((10_000, None), (10_001, True)):
+        found = told(Books(*([line] * lines)), UsageQuery(("day",)))
+        assert (len(found["data"]), found.get("has_more")) == (10_000, more)
