@@ -213,9 +213,9 @@ def test_files_without_a_name_are_made_when_they_are_needed(
     shelf = Shelf(None, 4096, 3, DISK)
     shelf.enter()
     assert shelf.room(0) == 3 * (4096 - BEGIN)
-    assert shelf.lacks
+    lacked = shelf.lacks
     shelf.make()
-    assert not shelf.lacks
+    assert (lacked, shelf.lacks) == (True, False)
     assert list(tmp_path.iterdir()) == []
     assert shelf.room(0) == 3 * (4096 - BEGIN)
     shelf.leave([shelf.spares.popleft()], keep=True)
@@ -267,7 +267,6 @@ def test_only_journals_whose_process_has_gone_are_taken(tmp_path: Path) -> None:
         os.close(each.fd)
     (orphan,) = orphans(tmp_path, "me")
     assert orphan.instance == "gone"
-    assert orphans(tmp_path, "other") == [] or True
     assert not (tmp_path / "half-removed").exists()
     assert (tmp_path / "full").exists()
     assert not (tmp_path / "gone" / "0.usage").exists(), "it holds no row"
@@ -284,10 +283,10 @@ def test_rows_are_at_hand_until_they_become_too_many() -> None:
     recent = Recent(3)
     for number in range(3):
         recent.add(row(number), 1, 100 + number)
-    assert recent.whole
+    was_whole = recent.whole
     assert recent.first(10, 1, 1000) == ([row(0), row(1), row(2)], 102)
     recent.add(row(3), 1, 103)
-    assert not recent.whole
+    assert (was_whole, recent.whole) == (True, False)
     assert recent.first(10, 1, 1000) == ([], 0)
     recent.add(row(4), 1, 104)
     assert recent.first(10, 1, 1000) == ([], 0)

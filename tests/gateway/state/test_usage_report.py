@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wireglot.gateway.state.ledger.report import BadParameter, money, query_of, report
-from wireglot.stores.records import UsageQuery, UsageTotal
+from wireglot.stores.records import Grouping, UsageQuery, UsageTotal
 
 NOW = 1_800_000_000.5
 MINUTE, HOUR, DAY, WEEK = 60_000, 3_600_000, 86_400_000, 604_800_000
@@ -34,7 +34,7 @@ def test_every_parameter_chooses_its_own() -> None:
         "provider": "p",
         "session": "s",
     }
-    groups = ("caller", "model", "provider", "day", "session", "outcome")
+    groups: tuple[Grouping, ...] = ("caller", "model", "provider", "day", "session", "outcome")
     assert query_of(given, NOW) == UsageQuery(groups, 1_000_000, 2_000_000, "ann", "m", "p", "s")
 
 
