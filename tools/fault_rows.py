@@ -76,9 +76,15 @@ ROWS: dict[int, tuple[str, str]] = {
     47: ("after the last event", "counted as answered"),
     # The upstream, before its first byte
     48: ("its name cannot be resolved", "the next provider, else upstream down"),
-    49: ("it refuses or swallows connections", "the next provider, else upstream down"),
+    49: (
+        "it refuses or swallows connections",
+        "its next address after 0.2 s at most, then the next provider, else upstream down",
+    ),
     50: ("its certificate is not good", "upstream down; no byte of a key is sent"),
-    51: ("it closed a kept connection", "one more try on a new one"),
+    51: (
+        "it closed a kept connection",
+        "one more try on a new one, if it says so at once and nothing was answered",
+    ),
     52: ("a connection after a half-read answer", "never used again"),
     53: ("400, 422", "the same in the client's words; not asked again"),
     54: ("401, 403", "the next key, else upstream auth; the key rests (403: for that model)"),
@@ -152,7 +158,10 @@ ROWS: dict[int, tuple[str, str]] = {
     105: ("new connections meanwhile", "refused"),
     106: ("no file descriptors left", "connections over `connections` are told and closed"),
     107: ("too many bytes held", "shed at `buffered`"),
-    108: ("too many requests at once", "a queue of `queue` for `queue_time`, then shed"),
+    108: (
+        "too many requests at once, or all connections to a provider in use",
+        "a queue of `queue` for `queue_time`, then the next provider, then shed",
+    ),
     109: ("a bug", "internal; logged with its place, without its words"),
     110: ("a worker dies", "replaced"),
     111: ("nobody reads the log", "lines are dropped and counted"),

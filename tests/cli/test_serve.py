@@ -51,6 +51,24 @@ RIGHTS = (
 """Asks the system: PR_GET_NO_NEW_PRIVS is 39, PR_GET_DUMPABLE 3."""
 
 
+DESCRIPTORS = (
+    "import resource\n"
+    "from wireglot.cli.serve.descriptors import raise_limit\n"
+    "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+    "resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, hard), hard))\n"
+    "raise_limit()\n"
+    "print(*(limit == hard for limit in resource.getrlimit(resource.RLIMIT_NOFILE)))\n"
+)
+
+
+def test_it_may_have_as_many_connections_as_the_system_allows() -> None:
+    """[A3] As many requests at once as its limits say need more than the 1024 descriptors of a shell."""
+    told = subprocess.run(
+        [sys.executable, "-c", DESCRIPTORS], env=PLAIN, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.split() == ["True", "True"]
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux")
 def test_it_gives_up_what_it_does_not_need() -> None:
     """[T26] Files for their owner alone, no new privileges, no dump, nobody attaches."""

@@ -24,3 +24,5 @@ class Limits(msgspec.Struct, frozen=True):
     drain_again: float = 2.0
     pool: int = 256
     pool_idle: float = 15.0
+    queue: int = 256
+    queue_time: float = 60.0

@@ -8,6 +8,7 @@ import pytest
 from tests.http.limits_kit import Limits
 from tests.http.transport_kit import (
     PATIENT,
+    Clock,
     Peer,
     Server,
     always,
@@ -331,3 +332,144 @@ async def test_a_cancelled_exchange_never_leaks_into_another():
             await asyncio.gather(*(exchange(transport, server, start + n) for n in range(40)))
     assert foreign == []
     assert whole > 250
+
+
+async def held_open(peer: Peer) -> None:
+    """Takes every request and answers none."""
+    while True:
+        await peer.request()
+
+
+@scenario
+async def test_who_waits_for_a_connection_waits_no_longer_than_the_queue():
+    """[A3] FAULTS 108: nothing was sent, and it is our own lack of room."""
+    async with Server(held_open) as server, opened(Limits(pool=1, queue_time=0.05)) as transport:
+        first = asyncio.create_task(fetch(transport, post(server)))
+        await until(lambda: len(server.requests) == 1)
+        second = asyncio.create_task(fetch(transport, post(server)))
+        await until(lambda: transport.waiting == 1)
+        with pytest.raises(TransportFault) as caught:
+            await second
+        assert (caught.value.problem, caught.value.sent) == ("busy", False)
+        assert transport.waiting == 0
+        assert len(server.requests) == 1
+        first.cancel()
+
+
+@scenario
+async def test_no_more_wait_for_a_connection_than_the_queue_holds():
+    """[A3]"""
+    async with Server(held_open) as server, opened(Limits(pool=1, queue=2)) as transport:
+        held = [asyncio.create_task(fetch(transport, post(server))) for _ in range(3)]
+        await until(lambda: transport.waiting == 2)
+        with pytest.raises(TransportFault) as caught:
+            await fetch(transport, post(server))
+        assert caught.value.problem == "busy"
+        for task in held:
+            task.cancel()
+        await asyncio.gather(*held, return_exceptions=True)
+        assert transport.waiting == 0
+
+
+@scenario
+async def test_who_gave_up_waiting_takes_no_slot_along():
+    """[A3]"""
+    may_answer = asyncio.Event()
+
+    async def serve(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            await may_answer.wait()
+            await peer.send(answer())
+
+    async with Server(serve) as server, opened(Limits(pool=1, queue_time=0.02)) as transport:
+        first = asyncio.create_task(fetch(transport, post(server)))
+        await until(lambda: len(server.requests) == 1)
+        others = await asyncio.gather(
+            *(fetch(transport, post(server)) for _ in range(5)), return_exceptions=True
+        )
+        assert {getattr(other, "problem", other) for other in others} == {"busy"}
+        may_answer.set()
+        assert await first == b"ok"
+        assert await fetch(transport, post(server)) == b"ok"
+        assert len(server.peers) == 1
+
+
+@scenario
+async def test_a_goodbye_that_crosses_a_request_is_no_answer_to_it():
+    """RFC 9110, 15.5.9: some servers say 408 when they close what was idle."""
+
+    async def serve(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(answer(b"%d" % peer.number))
+        await peer.request()
+        await peer.send(answer(b"", status="408 Request Timeout", headers="connection: close\r\n"))
+
+    async with Server(serve) as server, opened() as transport:
+        assert await fetch(transport, post(server)) == b"0"
+        assert await fetch(transport, post(server)) == b"1"
+        assert [len(peer.requests) for peer in server.peers] == [2, 1]
+
+
+@scenario
+async def test_a_408_on_a_fresh_connection_is_the_answer():
+    async with Server(always(answer(b"no", status="408 Request Timeout"))) as server, opened() as transport:
+        reply = await transport.send(post(server), PATIENT)
+        assert (reply.status, await reply.read(10)) == (408, b"no")
+        assert len(server.requests) == 1
+
+
+@scenario
+async def test_a_pooled_connection_that_ends_long_after_the_request_is_not_tried_again_in_silence():
+    """The server may have been at work on it: whether to ask again is for those to say who pay for it."""
+    clock = Clock()
+
+    async def serve(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(answer())
+        await peer.request()
+        clock.move(10.0)
+
+    async with Server(serve) as server, opened(now=clock) as transport:
+        await fetch(transport, post(server))
+        with pytest.raises(TransportFault) as caught:
+            await fetch(transport, post(server))
+        assert (caught.value.problem, caught.value.sent) == ("broken", True)
+        assert len(server.peers) == 1
+
+
+@pytest.mark.parametrize(("offered", "reused"), [("timeout=5", 1), ("timeout=5, max=100", 1), ("max=9", 2)])
+@scenario
+async def test_a_connection_rests_no_longer_than_its_server_says(offered: str, reused: int):
+    """Node closes after 5 s, and says so."""
+    clock = Clock()
+    reply = answer(headers=f"keep-alive: {offered}\r\n")
+    async with Server(always(reply)) as server, opened(Limits(pool_idle=60.0), now=clock) as transport:
+        await fetch(transport, post(server))
+        clock.move(4.5)
+        await fetch(transport, post(server))
+        assert [len(peer.requests) for peer in server.peers] == ([1, 1] if reused == 1 else [2])
+
+
+@scenario
+async def test_servers_that_close_at_any_moment_fail_no_request():
+    """TESTPLAN R13: with FIN or RST, before the next request, while it is on its way, or after it was read."""
+    dice = random.Random(13)
+
+    async def serve(peer: Peer) -> None:
+        for _ in range(dice.randrange(1, 4)):
+            body = await peer.request()
+            await peer.send(answer(body))
+        match dice.randrange(4):
+            case 0:
+                await peer.request()
+            case 1:
+                await asyncio.sleep(0)
+            case 2:
+                peer.reset()
+
+    async with Server(serve) as server, opened(Limits(pool=4)) as transport:
+        for turn in range(100):
+            bodies = [b"%d-%d" % (turn, n) for n in range(4)]
+            assert await asyncio.gather(*(fetch(transport, post(server, body)) for body in bodies)) == bodies
+        assert len(server.requests) <= 2 * 400

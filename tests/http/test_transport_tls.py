@@ -194,3 +194,82 @@ async def test_large_bodies_pass_through_tls_both_ways():
 
     async with Server(serve, serving("127.0.0.1")) as server, opened(ssl_context=trusting()) as transport:
         assert await fetch(transport, post(server, body)) == body
+
+
+def versions_of(server: Server) -> list[tuple[str, bool]]:
+    """Of each connection: its version of TLS, and whether an earlier session was taken up."""
+    spoken = [peer.writer.get_extra_info("ssl_object") for peer in server.peers]
+    return [(each.version(), each.session_reused) for each in spoken]
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@scenario
+async def test_the_next_connection_takes_the_session_up(version: ssl.TLSVersion):
+    context = serving("127.0.0.1")
+    context.maximum_version = version
+    closing = answer(headers="connection: close\r\n")
+    async with Server(always(closing), context) as server, opened(ssl_context=trusting()) as transport:
+        for _ in range(4):
+            assert await fetch(transport, post(server, headers=KEY)) == b"ok"
+        assert [reused for _, reused in versions_of(server)] == [False, True, True, True]
+
+
+@scenario
+async def test_a_session_is_taken_up_only_for_whom_it_was_made():
+    closing = answer(headers="connection: close\r\n")
+    async with (
+        Server(always(closing), serving("127.0.0.1")) as server,
+        opened(ssl_context=trusting()) as transport,
+    ):
+        for pool in ("kimi/1", "kimi/2", "kimi/1"):
+            await fetch(transport, post(server, pool=pool))
+        assert [reused for _, reused in versions_of(server)] == [False, False, True]
+
+
+@scenario
+async def test_a_server_that_no_longer_knows_the_session_is_spoken_to_all_the_same():
+    closing = answer(headers="connection: close\r\n")
+    async with opened(ssl_context=trusting()) as transport:
+        async with Server(always(closing), serving("127.0.0.1")) as first:
+            await fetch(transport, post(first))
+            port = first.port
+        async with Server(always(closing), serving("127.0.0.1"), port=port) as second:
+            assert await fetch(transport, post(second)) == b"ok"
+            assert [reused for _, reused in versions_of(second)] == [False]
+
+
+@scenario
+async def test_a_server_that_fails_over_a_session_is_asked_without_one():
+    closing = answer(headers="connection: close\r\n")
+    hangs_up = True
+
+    async def serve(peer: Peer) -> None:
+        nonlocal hangs_up
+        if hangs_up:
+            hangs_up = False
+            peer.reset()
+
+    async with opened(ssl_context=trusting()) as transport:
+        async with Server(always(closing), serving("127.0.0.1")) as first:
+            await fetch(transport, post(first))
+            port = first.port
+        async with Server(serve, port=port) as failing:
+            fault = await fault_of(transport, post(first))
+            assert fault.problem == "tls"
+            assert len(failing.peers) == 2, "once with the session, once without"
+        async with Server(always(closing), serving("127.0.0.1"), port=port):
+            assert await fetch(transport, post(first)) == b"ok"
+
+
+@scenario
+async def test_whoever_takes_the_place_of_a_server_is_not_trusted_for_its_session():
+    closing = answer(headers="connection: close\r\n")
+    async with opened(ssl_context=trusting()) as transport:
+        async with Server(always(closing), serving("127.0.0.1")) as first:
+            await fetch(transport, post(first))
+            port = first.port
+        stranger = serving("127.0.0.1", authority=trustme.CA())
+        async with Server(always(closing), stranger, port=port) as second:
+            fault = await fault_of(transport, post(first, headers=KEY))
+            assert (fault.problem, fault.sent) == ("tls", False)
+            assert second.requests == []

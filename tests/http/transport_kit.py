@@ -65,15 +65,16 @@ class Peer:
 
 
 class Server:
-    def __init__(self, serve: Serve, context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, serve: Serve, context: ssl.SSLContext | None = None, *, port: int = 0) -> None:
+        self.port = port
         self.peers: list[Peer] = []
         self._serve = serve
         self._context = context
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Server:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._context)
-        self.port: int = self._server.sockets[0].getsockname()[1]
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port, ssl=self._context)
+        self.port = self._server.sockets[0].getsockname()[1]
         scheme = "http" if self._context is None else "https"
         self.url = f"{scheme}://127.0.0.1:{self.port}/v1/x"
         return self

@@ -16,6 +16,9 @@ _SCHEME = "demo:"
 class DemoTransport:
     """Answers requests to `demo:` URLs. `seed` keeps the ids of two gateways apart."""
 
+    waiting = 0
+    """There is room for any number."""
+
     def __init__(self, seed: str = "", clock: Callable[[], float] = time.time) -> None:
         self._seed = seed
         self._clock = clock

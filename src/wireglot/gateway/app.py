@@ -86,7 +86,7 @@ class Gateway:
         self._health_pages = HealthPages(self._condition, self._scrape, self._routes.probe)
         self._model_pages = ModelPages(UpstreamLists(transports))
         self._state_pages = StatePages(state)
-        health.publish(observer, self._gates, self.health)
+        health.publish(observer, self._gates, self.health, lambda: self.relay.waiting)
         state.ledger.publish(observer.metrics)
 
     def adopt(self, settings: Settings) -> None:
@@ -103,7 +103,7 @@ class Gateway:
 
     @property
     def waiting(self) -> int:
-        return self._gates.all.waiting
+        return self._gates.waiting + self.relay.waiting
 
     # What the server asks before it reads a body.
 

@@ -62,8 +62,17 @@ class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int, Meta(description="requests that wait for their turn; any more are told to come back")
     ] = 256
     queue_time: Annotated[float, Meta(description="how long they wait", extra={"unit": "seconds"})] = 2.0
-    pool: Annotated[Count, Meta(description="connections to one provider with one key")] = 256
-    pool_idle: Annotated[Seconds, Meta(description="how long an unused one is kept")] = 15.0
+    pool: Annotated[
+        Count,
+        Meta(
+            description="connections to one provider with one key; fewer than `requests` make requests wait "
+            "in the same queue"
+        ),
+    ] = 5_000
+    pool_idle: Annotated[
+        Seconds,
+        Meta(description="how long an unused one is kept, unless its server ends it sooner"),
+    ] = 60.0
     auth_failures: Annotated[Count, Meta(description="wrong keys a minute from one address, then 429")] = 20
     drain: Annotated[
         float, Meta(description="how long requests have to finish after SIGTERM", extra={"unit": "seconds"})

@@ -79,6 +79,14 @@ class ClientLimits(Protocol):
         ...
 
     @property
+    def queue(self) -> int:
+        """Requests that may wait for one of them to be free."""
+        ...
+
+    @property
+    def queue_time(self) -> float: ...
+
+    @property
     def pool_idle(self) -> float: ...
 
     @property

@@ -50,7 +50,7 @@ TransportProblem = Literal[
     "busy",
 ]
 """broken: the connection ended too early. protocol: it is not HTTP as we speak it (redirects are answers).
-busy: this process itself has no room for one more connection."""
+busy: this process itself has no room for one more connection, or all that it may have there are in use."""
 
 
 class TransportFault(Exception):
@@ -90,6 +90,11 @@ class Answer(Protocol):
 
 
 class Transport(Protocol):
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for a connection to be free."""
+        ...
+
     async def send(self, request: Outbound, timeouts: Timeouts) -> Answer: ...
 
     async def close(self) -> None: ...

@@ -15,7 +15,10 @@ class CallLimits(msgspec.Struct, frozen=True):
     response: int = 64 * _MIB
     error_body: int = 64 * 1024
     pool: int = 256
-    pool_idle: float = 15.0
+    pool_idle: float = 60.0
+    queue: int = 1_000_000
+    queue_time: float = 3600.0
+    """A program that begins many calls at once means to wait for them: only its own timeouts end that."""
     write_pending: int = 64 * 1024
 
 

@@ -217,7 +217,7 @@ def test_our_own_lack_of_descriptors_is_told_as_such_and_held_against_no_provide
             for client in CLIENTS:
                 answered = ask(gateway, client, "mine/m1")
                 is_of("shed", client, answered)
-                assert answered.headers["retry-after"] == "2"
+                assert 1 <= int(answered.headers["retry-after"]) <= 5
                 assert logged(gateway, answered)["attempts"] == 1
             assert (health.open_breakers(), upstream.requests) == ([], [])
             gateway.call(_fail(breaker))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
+from wireglot.cli.serve.descriptors import raise_limit
 from wireglot.cli.serve.privileges import give_up
 from wireglot.dialects.paths import Paths
 from wireglot.dialects.registry import surfaces
@@ -28,6 +29,7 @@ def serve(named: str | None, overrides: dict[str, Any]) -> int:
         print(f"wireglot: {error}", file=sys.stderr)
         return UNUSABLE
     give_up()
+    raise_limit()
     Paths(surfaces())  # two dialects at one path stop the start here, and not each worker
     if settings.server.workers > 1:
         return _supervised(settings, path, overrides)

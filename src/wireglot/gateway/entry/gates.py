@@ -76,6 +76,11 @@ class Gates:
         self.all = Gate(limits.requests, limits.queue, limits.queue_time)
         self._by_caller: dict[str, Gate] = {}
 
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for their turn at any of them."""
+        return self.all.waiting + sum(gate.waiting for gate in self._by_caller.values())
+
     def adopt(self, limits: ProcessLimits) -> None:
         self.all.adapt(limits.requests, limits.queue, limits.queue_time)
         for gate in self._by_caller.values():
@@ -98,4 +103,9 @@ def _expire(turn: asyncio.Future[bool]) -> None:
 
 
 def shed(message: str) -> RequestError:
-    return RequestError("shed", message, retry_after=1 + 4 * random.random())
+    return RequestError("shed", message, retry_after=shed_seconds())
+
+
+def shed_seconds() -> float:
+    """What whoever is turned away is told to wait."""
+    return 1 + 4 * random.random()

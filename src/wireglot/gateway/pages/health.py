@@ -67,10 +67,11 @@ class HealthPages:
         reply.send(503 if now.draining or now.ledger_full else 200, [JSON], encode(told))
 
 
-def publish(observer: Observer, gates: Gates, health: Health) -> None:
-    """Numbers that live in the gateway's parts, for whoever scrapes them."""
+def publish(observer: Observer, gates: Gates, health: Health, at_providers: Callable[[], int]) -> None:
+    """Numbers that live in the gateway's parts, for whoever scrapes them. `at_providers`: requests that wait
+    for a place or a connection there."""
     read = observer.metrics.read
-    read("queue", "Requests waiting for their turn.", lambda: {(): gates.all.waiting})
+    read("queue", "Requests waiting for their turn.", lambda: {(): gates.waiting + at_providers()})
     read(
         "breaker_open",
         "Routes (a provider's model) that are given a rest.",

@@ -1,4 +1,4 @@
-"""Answers of 500 that are about the request and not about the server.
+"""What an upstream refuses of a request: the reasoning of earlier turns, or what it cannot do.
 
 Servers of open models (llama.cpp, vLLM, SGLang) answer what they cannot do with 500: an image to a model that
 has no eyes, a template that takes no such role, a grammar. Taken for an outage, two such requests close the
@@ -12,8 +12,17 @@ from typing import Final
 
 import msgspec
 
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.relay.attempt import policy_of
+from wireglot.gateway.relay.recovery import helps, is_about_state
+from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.targets.routing import Target
 from wireglot.http.failures import AttemptFailed
 from wireglot.ir.errors import ApiError
+
+_ABOUT_REQUEST: Final = frozenset({"request", "refused", "model", "upstream", "answer"})
+"""Refusals of a request come as 400, as 404 (an item that is not stored), in streams without a status, and as
+the reason why an answer stopped."""
 
 _INTERNAL: Final = frozenset({500, 501})
 """Any other 5xx is by its meaning about a server, or about one behind it."""
@@ -32,6 +41,19 @@ _PASSES: Final = re.compile(
     r"try again|temporar|time[ds]?[ -]?out|overload|unavailable|connection|upstream|backend", re.IGNORECASE
 )
 """What is over by and by, whatever else it says."""
+
+
+def goes_on_without_state(exchange: Exchange, target: Target, failed: AttemptFailed) -> bool:
+    """Whether the upstream refused the reasoning of earlier turns, and can be asked again without it. Whoever
+    wants no losses gets the refusal."""
+    if failed.blame not in _ABOUT_REQUEST or not is_about_state(failed.error):
+        return False
+    if exchange.job.thread or policy_of(exchange.job, target) in ("strict", "as-is"):
+        return False
+    try:
+        return helps(exchange.request(), target.dialect, exchange.record.passthrough)
+    except RequestError:
+        return False  # only its own vendor can read it
 
 
 def judged(failed: AttemptFailed) -> AttemptFailed:

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from wireglot.dialects.registry import dialect, surfaces
-from wireglot.gateway.entry.gates import Gate
+from wireglot.gateway.entry.gates import Gate, shed_seconds
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay import refusals
 from wireglot.gateway.relay.after import after
@@ -19,7 +19,6 @@ from wireglot.gateway.relay.attempt import policy_of
 from wireglot.gateway.relay.best_dialect import prepare_best
 from wireglot.gateway.relay.delivery import Delivery
 from wireglot.gateway.relay.explanation import explained
-from wireglot.gateway.relay.recovery import helps, is_about_state
 from wireglot.gateway.relay.search import UNSEARCHED, answer_unsearched
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
@@ -41,10 +40,6 @@ from wireglot.wire.json import BadJson, decode
 _RETURNED_BY_MANY: Final = "x-ratelimit-"
 _MOONSHOT_REQUEST_ID: Final = "msh-request-id"
 """In whatever dialect Kimi's servers are asked."""
-
-_ABOUT_REQUEST: Final = frozenset({"request", "refused", "model", "upstream", "answer"})
-"""Refusals of a request come as 400, as 404 (an item that is not stored), in streams without a status, and as
-the reason why an answer stopped."""
 
 _UNBUDGETED: Final = frozenset({"credential", "answer"})
 """Trying again loads no upstream that is failing."""
@@ -75,6 +70,12 @@ class Relay:
                 [*(name for side in sides for name in side.request_id_headers), _MOONSHOT_REQUEST_ID]
             )
         )
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for a place at a provider, or for a connection to it."""
+        at_gates = sum(gate.waiting for gate in self._gates.values())
+        return at_gates + sum(transport.waiting for transport in set(self._transports.values()))
 
     async def answer(self, exchange: Exchange) -> None:
         """Answer from the first target that can. Raises the last one's AttemptFailed."""
@@ -175,7 +176,7 @@ class Relay:
                     self._count_error(provider.name, failed.error.kind)
                     exchange.record.attempt_failed()
                     unanswered += failed.blame == "answer"
-                    if not exchange.stripped and _goes_on_without_state(exchange, target, failed):
+                    if not exchange.stripped and refusals.goes_on_without_state(exchange, target, failed):
                         # Another account's, or forgotten: the conversation goes on without it, once.
                         breaker.succeeded(policy, loop.time(), caller)
                         probe, earlier = False, None
@@ -336,7 +337,10 @@ class Relay:
         try:
             return await self._transport(prepared.outbound).send(prepared.outbound, timeouts)
         except TransportFault as fault:
-            raise failures.of_transport(fault) from None
+            failed = failures.of_transport(fault)
+            if fault.problem == "busy":
+                failed.told_wait = shed_seconds()  # many are told at once: not all at the same time again
+            raise failed from None
 
     async def _failure(self, exchange: Exchange, target: Target, answer: Answer) -> AttemptFailed:
         """What an answer that is no 200 means."""
@@ -385,19 +389,6 @@ def _says_nothing(exchange: Exchange, target: Target, failed: AttemptFailed) -> 
     return (
         given is not None and failed.error.kind == "timeout" and given < target.provider.timeouts.first_byte
     )
-
-
-def _goes_on_without_state(exchange: Exchange, target: Target, failed: AttemptFailed) -> bool:
-    """Whether the upstream refused the reasoning of earlier turns, and can be asked again without it. Whoever
-    wants no losses gets the refusal."""
-    if failed.blame not in _ABOUT_REQUEST or not is_about_state(failed.error):
-        return False
-    if exchange.job.thread or policy_of(exchange.job, target) in ("strict", "as-is"):
-        return False
-    try:
-        return helps(exchange.request(), target.dialect, exchange.record.passthrough)
-    except RequestError:
-        return False  # only its own vendor can read it
 
 
 def _minters(exchange: Exchange) -> set[str]:

@@ -18,6 +18,7 @@ from wireglot.http.limits import ClientLimits
 from wireglot.http.transport import Outbound, Timeouts, TransportFault
 
 _BODILESS: Final = frozenset({"GET", "HEAD"})
+_GOODBYE: Final = 408
 _REMEMBERED_URLS: Final = 1024
 """URLs remembered with what was made of them (a URL may hold a model's name, so there is no end of them)."""
 
@@ -57,6 +58,7 @@ class HttpTransport:
             connection = None if retry else pool.take()
             if connection is None:
                 connection = await self._obtain(pool, timeouts, retry)
+            reused = connection.reused
             answer = connection.start(head, request.body, timeouts, room, bodiless=request.method == "HEAD")
             try:
                 await answer.expect()
@@ -64,10 +66,14 @@ class HttpTransport:
                 answer.abort()
                 raise
             if answer.status:
-                return answer
-            assert answer.error is not None
-            if retry or not connection.stale:
-                raise answer.error
+                # A goodbye to a connection that waits, on its way while our request was (RFC 9110, 15.5.9).
+                if answer.status != _GOODBYE or retry or not (reused and connection.answered_at_once):
+                    return answer
+                answer.abort()
+            else:
+                assert answer.error is not None
+                if retry or not connection.stale:
+                    raise answer.error
             # The server had closed a connection of the pool, and we learned of it only by using it.
             retry = True
 
@@ -97,6 +103,11 @@ class HttpTransport:
     @property
     def idle_connections(self) -> int:
         return sum(pool.idle for pool in self._pools.values())
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for a connection to be free."""
+        return sum(pool.waiting for pool in self._pools.values())
 
     # Routes
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import re
 from collections.abc import Callable
 from typing import Final, Protocol, cast
 
@@ -20,6 +22,13 @@ INTERIM_ANSWERS: Final = 8
 
 _JOINED_BYTES: Final = 64 * 1024
 """Larger bodies are not copied to stand behind their head in one piece of memory."""
+
+_AT_ONCE_SECONDS: Final = 5.0
+"""A server that had closed the connection before the request came says so within a round trip."""
+
+_OFFERED: Final = re.compile(r"\btimeout\s*=\s*\"?(\d{1,9})")
+_ROUND_TRIP_SECONDS: Final = 1.0
+"""That a request may be on its way while the server's time runs out."""
 
 _NAMES: Final[dict[bytes, str]] = {}
 _NAMES_MAX: Final = 1024
@@ -56,6 +65,7 @@ class ClientConnection(asyncio.Protocol):
         "_watch",
         "_whole",
         "heard",
+        "on_answered",
         "on_body",
         "reused",
     )
@@ -64,6 +74,8 @@ class ClientConnection(asyncio.Protocol):
         self.reused = False
         self.heard = False
         """Whether any byte of the current answer has come."""
+        self.on_answered: Callable[[asyncio.Transport], None] | None = None
+        """Told once, when the first answer is whole."""
         self._home = home
         self._loop = loop
         self._watch = Watch(loop, now, self._expired, self._backlog)
@@ -102,8 +114,13 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def stale(self) -> bool:
-        """Ended without a byte of an answer, after having carried others: it was closed while it waited."""
-        return self.reused and not self.heard and self._ended_early
+        """Ended without a byte of an answer, after having carried others: it was closed while it waited. One
+        that was closed later may have been at work on the request."""
+        return self.reused and not self.heard and self._ended_early and self.answered_at_once
+
+    @property
+    def answered_at_once(self) -> bool:
+        return self._watch.since_request() < _AT_ONCE_SECONDS
 
     def start(self, head: bytes, body: bytes, timeouts: Timeouts, room: int, *, bodiless: bool) -> HttpAnswer:
         """Send a request. `bodiless`: its answer has no body whatever its head says (HEAD)."""
@@ -121,8 +138,10 @@ class ClientConnection(asyncio.Protocol):
         return answer
 
     def rest(self, expiry: float) -> None:
-        """Wait in the pool, for this many seconds at most."""
+        """Wait in the pool, for this many seconds at most, and no longer than the server says it will."""
         self.reused = True
+        if "keep-alive" in self._headers:
+            expiry = min(expiry, _offered_seconds(self._headers["keep-alive"]))
         self._watch.rest(expiry)
 
     def hold(self) -> None:
@@ -296,6 +315,9 @@ class ClientConnection(asyncio.Protocol):
     def _finish(self, answer: HttpAnswer) -> None:
         self._answer = None
         assert self._transport is not None
+        if self.on_answered is not None:
+            self.on_answered(self._transport)
+            self.on_answered = None
         # An answer before the request was sent whole leaves the rest of it in the way of the next one.
         if self._keep and not self._transport.get_write_buffer_size() and not self._transport.is_closing():
             if self._watch.held:
@@ -320,6 +342,12 @@ class ClientConnection(asyncio.Protocol):
             self._close()
         else:
             self._fail(fault)
+
+
+def _offered_seconds(keep_alive: str) -> float:
+    """How long a connection may rest by its server's own words (`Keep-Alive: timeout=5`)."""
+    offered = _OFFERED.search(keep_alive)
+    return max(0.0, int(offered[1]) - _ROUND_TRIP_SECONDS) if offered is not None else math.inf
 
 
 def _known(name: bytes) -> str:

@@ -9,21 +9,25 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import certifi
 
 from wireglot.http.client.connection import ClientConnection, Home
 from wireglot.http.client.proxy import socks5, tunnel
+from wireglot.http.client.race import Address, first_reached
 from wireglot.http.client.request import Origin
+from wireglot.http.client.sessions import Sessions
 from wireglot.http.transport import Timeouts, TransportFault
 
-_LEAST_SECONDS: Final = 0.25
-"""The least that an address gets before the next one is tried, unless less is left of the whole wait."""
+_PROBE_AFTER_SECONDS: Final = 15
+_PROBE_EVERY_SECONDS: Final = 5
+_PROBES: Final = 3
+"""Of TCP's keep-alive. A stream may be silent for minutes: without it a peer that vanished goes unnoticed,
+and what stands between us and the peer forgets a connection of which it hears nothing."""
 
 _NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE})
-
-Address = tuple[socket.AddressFamily, str, int]
 
 
 def default_context() -> ssl.SSLContext:
@@ -44,8 +48,18 @@ class Dialer:
         self._context = context
         self._getaddrinfo = loop.getaddrinfo
         self._lookups: dict[tuple[str, int], asyncio.Task[list[Address]]] = {}
+        self._sessions = Sessions()
 
     async def dial(self, origin: Origin, home: Home, timeouts: Timeouts) -> ClientConnection:
+        try:
+            return await self._dial(origin, home, timeouts)
+        except TransportFault as fault:
+            # A server that cannot take up a session should say so and go on without. Some fail.
+            if fault.problem != "tls" or not self._sessions.forget(origin):
+                raise
+        return await self._dial(origin, home, timeouts)
+
+    async def _dial(self, origin: Origin, home: Home, timeouts: Timeouts) -> ClientConnection:
         sock = await self._reach(origin, timeouts.connect)
         try:
             return await self._secure(sock, origin, home, timeouts.tls)
@@ -118,30 +132,24 @@ class Dialer:
         return [(family, str(where[0]), int(where[1])) for family, _, _, _, where in found]
 
     async def _connect(self, addresses: list[Address], deadline: float) -> socket.socket:
-        for position, (family, host, port) in enumerate(addresses):
-            left = len(addresses) - position
-            remaining = deadline - self._loop.time()
-            # An address that swallows everything must leave time for the others.
-            share = remaining if left == 1 else max(remaining / left, min(remaining, _LEAST_SECONDS))
-            try:
-                sock = _open(family)
-            except OSError:  # a family this machine has not
-                continue
-            try:
-                sock.setblocking(False)
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                # A stream may be silent for minutes: without this, a peer that vanished goes unnoticed.
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                async with asyncio.timeout(share):
-                    await self._loop.sock_connect(sock, (host, port))
-            except (OSError, TimeoutError):
-                sock.close()
-            except BaseException:
-                sock.close()
-                raise
-            else:
-                return sock
-        raise _unreachable()
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await first_reached(self._connect_to, addresses)
+        except (OSError, TimeoutError):
+            raise _unreachable() from None
+
+    async def _connect_to(self, address: Address) -> socket.socket:
+        family, host, port = address
+        sock = _open(family)  # OSError: a family this machine has not
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _keep_alive(sock)
+            await self._loop.sock_connect(sock, (host, port))
+        except BaseException:
+            sock.close()
+            raise
+        return sock
 
     async def _secure(
         self, sock: socket.socket, origin: Origin, home: Home, seconds: float
@@ -164,9 +172,11 @@ class Dialer:
         try:
             if self._context is None:
                 self._context = default_context()
+            context = self._sessions.context(self._context, origin)
+            connection.on_answered = partial(self._sessions.keep, origin)
             async with asyncio.timeout(seconds):
                 await self._loop.create_connection(
-                    lambda: connection, sock=sock, ssl=self._context, server_hostname=origin.host
+                    lambda: connection, sock=sock, ssl=context, server_hostname=origin.host
                 )
         except ssl.SSLError:
             raise TransportFault("tls", "upstream TLS verification failed", sent=False) from None
@@ -185,6 +195,18 @@ def _open(family: socket.AddressFamily) -> socket.socket:
         if fault.errno in _NO_DESCRIPTOR:
             raise _busy() from None
         raise
+
+
+def _keep_alive(sock: socket.socket) -> None:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", _PROBE_AFTER_SECONDS),
+        ("TCP_KEEPINTVL", _PROBE_EVERY_SECONDS),
+        ("TCP_KEEPCNT", _PROBES),
+    ):
+        option = getattr(socket, name, None)  # not every system can be told
+        if option is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def _need_descriptor() -> None:

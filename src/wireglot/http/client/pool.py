@@ -39,6 +39,10 @@ class Pool:
         return len(self._idle)
 
     @property
+    def waiting(self) -> int:
+        return len(self._waiters)
+
+    @property
     def unused(self) -> bool:
         return not self._slots and not self._waiters
 
@@ -53,7 +57,9 @@ class Pool:
         return None
 
     async def obtain(self, timeouts: Timeouts, *, fresh: bool = False) -> ClientConnection:
-        """A connection, when there may be one more. `fresh`: not one that was used before."""
+        """A connection, when there may be one more: at once or soon, else TransportFault("busy").
+
+        `fresh`: not one that was used before."""
         while not self._closed:
             if fresh and self._idle and self._slots >= self._limits().pool:
                 self._idle.pop(0).drop()
@@ -88,8 +94,14 @@ class Pool:
         return connection
 
     async def _wait(self) -> ClientConnection | None:
-        waiter: asyncio.Future[ClientConnection | None] = asyncio.get_running_loop().create_future()
+        limits = self._limits()
+        if len(self._waiters) >= limits.queue:
+            raise _busy()
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[ClientConnection | None] = loop.create_future()
         self._waiters.append(waiter)
+        # A timer and not `asyncio.timeout`: whoever is served in the moment that it fires keeps what it got.
+        timer = loop.call_later(limits.queue_time, _give_up, waiter)
         try:
             connection = await waiter
         except BaseException:
@@ -104,6 +116,8 @@ class Pool:
                 elif given.usable:
                     self.release(given)
             raise
+        finally:
+            timer.cancel()
         if self._closed:
             raise _closing()
         return connection
@@ -150,6 +164,15 @@ class Pool:
             waiter.set_exception(_closing())
         for connection in list(self._connections):
             connection.sever()
+
+
+def _give_up(waiter: asyncio.Future[ClientConnection | None]) -> None:
+    if not waiter.done():
+        waiter.set_exception(_busy())
+
+
+def _busy() -> TransportFault:
+    return TransportFault("busy", "all connections to the upstream are in use", sent=False)
 
 
 def _closing() -> TransportFault:

@@ -69,6 +69,9 @@ class Watch:
         first, total = timeouts.first_byte, timeouts.total
         self._arm(self._started + (first if first < total else total))
 
+    def since_request(self) -> float:
+        return self._now() - self._started
+
     def block(self) -> None:
         """Some of the request is unsent."""
         self._blocked = True
