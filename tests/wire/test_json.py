@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wireglot.wire import json
-from wireglot.wire.json import BadJson, decode, encode, encode_text
+from wireglot.wire.json import DEPTH_MOST, BadJson, TooDeep, decode, encode, encode_text
 
 _scalars = (
     st.none()
@@ -66,6 +66,43 @@ def test_bad_json_tells_where(text, offset):
 def test_nesting_without_end_is_bad_json(text):
     with pytest.raises(BadJson):
         decode(text)
+
+
+def nested(levels: int, opening: bytes, closing: bytes, beside: bytes) -> bytes:
+    return opening * levels + beside + closing * levels
+
+
+SHAPES = [(b"[", b"]"), (b'{"a":', b"}"), (b'[0,"x",', b',{"b":"c"}]'), (b'{"b":[{}],"a":', b',"c":[]}')]
+
+
+@pytest.mark.parametrize("beside", [b"1", b'"' + b"[{" * 30_000 + b'"'], ids=["small", "with a long text"])
+@pytest.mark.parametrize(("opening", "closing"), SHAPES)
+def test_one_depth_is_the_limit_for_all_sizes(opening, closing, beside):
+    """[A4] What stands in texts is no nesting."""
+    for read in (bytes, memoryview, bytes.decode):
+        most = DEPTH_MOST - (1 if b"{" in closing else 2 if b"{}" in opening else 0)  # what stands beside
+        decode(read(nested(most, opening, closing, beside)))
+        for levels in (DEPTH_MOST + 1, 400, 5000):
+            with pytest.raises(TooDeep, match="nested more than 128 deep"):
+                decode(read(nested(levels, opening, closing, beside)))
+
+
+@given(values)
+def test_depth_is_that_of_the_value(value):
+    """[A4] Whichever way it is measured."""
+
+    def depth(item) -> int:
+        inner = item.values() if isinstance(item, dict) else item if isinstance(item, list) else None
+        return 0 if inner is None else 1 + max(map(depth, inner), default=0)
+
+    true = depth(value)
+    if true:
+        assert json.is_nested(value, true - 1)
+    assert not json.is_nested(value, max(1, true))
+    if true > 1:
+        with pytest.raises(TooDeep):
+            decode(encode([value] * 3 + ["x" * 5000]), true)
+        decode(encode([value] * 3 + ["x" * 5000]), true + 1)
 
 
 def test_a_value_nested_too_deeply_is_not_written():

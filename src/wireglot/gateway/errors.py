@@ -11,7 +11,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.http.application import Headers, Refusal
 from wireglot.ir.errors import ApiError, ClientFault, ErrorKind, Unsupported, WireglotError, legible
-from wireglot.wire.json import encode
+from wireglot.wire.json import TooDeep, encode
 
 T = TypeVar("T")
 
@@ -136,6 +136,8 @@ def told(action: Callable[[], T]) -> T:
         raise _of_place(fault, "unsupported") from None
     except ClientFault as fault:
         raise _of_place(fault, "invalid_value") from None
+    except RecursionError:  # no body is so deep, but what was stored before there was a rule may be
+        raise RequestError("bad", str(TooDeep()), code="json_too_deep") from None
 
 
 def _of_place(fault: WireglotError, code: str) -> RequestError:

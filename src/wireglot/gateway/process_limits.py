@@ -7,6 +7,8 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
+from wireglot.wire.json import DEPTH_MOST
+
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
 
@@ -27,7 +29,9 @@ class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     header_count: Annotated[Count, Meta(description="headers of a request")] = 128
     header_total: Annotated[Bytes, Meta(description="all headers of a request")] = 32 * KIB
     url: Annotated[Bytes, Meta(description="the target on the request line")] = 8 * KIB
-    json_depth: Annotated[Count, Meta(description="how deep a body of up to 16 KiB may be nested")] = 128
+    json_depth: Annotated[
+        int, Meta(gt=0, le=DEPTH_MOST, description="how deep a body may be nested; 128 at most")
+    ] = DEPTH_MOST
     json_items: Annotated[
         Count, Meta(description="members and items of a body, at most (commas and colons are counted)")
     ] = 500_000

@@ -6,15 +6,20 @@ conversation.
 """
 
 import re
-from collections.abc import Iterable
+from gc import is_tracked
+from itertools import chain
 from typing import Any
 
 import msgspec
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
-_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+DEPTH_MOST = 128
+"""How deep any JSON may be nested that we read, whoever wrote it. No conversation comes near it, and all
+that walks through a value may do so by recursion: Python gives up at a thousand frames."""
+_COUNTED_BYTES = 4096
+"""Up to here counting brackets is quicker than walking through the value."""
 
 _BOM = b"\xef\xbb\xbf"
 _REASON = re.compile(r"(?:JSON is malformed: )?(.*?)(?: \(byte (\d+)\))?", re.DOTALL)
@@ -34,12 +39,23 @@ class BadJson(ValueError):
         self.offset = offset
 
 
-def decode(data: bytes | str | memoryview) -> Any:
-    """The value of a JSON text. Integers keep all their digits; half a surrogate pair becomes U+FFFD."""
+class TooDeep(BadJson):
+    """It is JSON, but nested deeper than `most`."""
+
+    def __init__(self, most: int = DEPTH_MOST) -> None:
+        super().__init__(f"nested more than {most} deep")
+
+
+def decode(data: bytes | str | memoryview, depth: int = DEPTH_MOST) -> Any:
+    """The value of a JSON text. Integers keep all their digits; half a surrogate pair becomes U+FFFD. Raises
+    TooDeep where it is nested more than `depth` levels."""
     try:
-        return _decode(data)
+        value = _decode(data)
     except (ValueError, RecursionError) as fault:
-        return _decode_again(data, fault)
+        value = _decode_again(data, fault, depth)
+    if len(data) > 2 * depth and _is_deep(data, value, depth):
+        raise TooDeep(depth)
+    return value
 
 
 def encode(value: Any) -> bytes:
@@ -51,7 +67,7 @@ def encode(value: Any) -> bytes:
     try:
         return _encode(_mend_value(value))
     except RecursionError:
-        raise BadJson("nested too deeply") from None
+        raise BadJson("nested too deeply to be written") from None
 
 
 def encode_text(value: Any) -> str:
@@ -71,7 +87,7 @@ def mend_escapes(data: bytes) -> bytes:
 def bad_json(data: bytes, fault: Exception) -> BadJson:
     """What msgspec said about `data`, in our words and with the offset in the whole text."""
     if isinstance(fault, RecursionError):
-        return BadJson("nested too deeply")
+        return TooDeep()
     if isinstance(fault, UnicodeDecodeError):  # its position counts from the start of one string
         try:
             data.decode()
@@ -84,37 +100,56 @@ def bad_json(data: bytes, fault: Exception) -> BadJson:
 
 
 def exceeds_depth(data: bytes, limit: int) -> bool:
-    """Whether JSON (already found to be legal) is nested more than `limit` deep.
-
-    Level by level, and only into values that have enough opening brackets for it: a text full of brackets
-    costs one look.
-    """
-    pieces = [(data, limit)]
-    while pieces:
-        piece, room = pieces.pop()
-        if piece.count(b"{") + piece.count(b"[") <= room:
-            continue
-        opening = piece.lstrip(b" \t\r\n")[:1]
-        if opening == b"{":
-            values: Iterable[msgspec.Raw] = _decode_members(piece).values()
-        elif opening == b"[":
-            values = _decode_items(piece)
-        else:
-            continue
-        if not room:
-            return True
-        pieces += ((bytes(value), room - 1) for value in values)
+    """Whether JSON (already found to be legal) is nested more than `limit` deep."""
+    if data.count(b"{") + data.count(b"[") <= limit:
+        return False
+    try:
+        decode(data, limit)
+    except TooDeep:
+        return True
     return False
 
 
-def _decode_again(data: bytes | str | memoryview, fault: Exception) -> Any:
+def is_nested(value: Any, limit: int) -> bool:
+    """Whether a decoded value is nested more than `limit` deep.
+
+    Level by level, in C but for what holds others: a dict of plain values only is one that the collector
+    does not track, and neither are texts and numbers."""
+    level = [value]
+    for room in range(limit, 0, -1):
+        inner = chain(
+            chain.from_iterable([each.values() for each in level if type(each) is dict]),
+            chain.from_iterable([each for each in level if type(each) is list]),
+        )
+        if room == 1:
+            return any(type(each) in (dict, list) for each in inner)
+        level = list(filter(is_tracked, inner))
+        if not level:
+            return False
+    return True
+
+
+def _is_deep(data: bytes | str | memoryview, value: Any, limit: int) -> bool:
+    if len(data) <= _COUNTED_BYTES:
+        if type(data) is bytes and data.count(b"{") + data.count(b"[") <= limit:
+            return False
+        if type(data) is str and data.count("{") + data.count("[") <= limit:
+            return False
+    return type(value) in (dict, list) and is_nested(value, limit)
+
+
+def _decode_again(data: bytes | str | memoryview, fault: Exception, depth: int) -> Any:
+    if isinstance(fault, RecursionError):
+        raise TooDeep(depth) from None
     raw = mend_text(data).encode() if isinstance(data, str) else bytes(data)
     mended = mend_escapes(raw.removeprefix(_BOM))
     if mended == data:
         raise bad_json(raw, fault) from None
     try:
         return _decode(mended)
-    except (ValueError, RecursionError) as still:
+    except RecursionError:
+        raise TooDeep(depth) from None
+    except ValueError as still:
         raise bad_json(mended, still) from None
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
-from wireglot.wire.json import decode
+from wireglot.wire.json import DEPTH_MOST, decode
 
 _MOST_TEXTS = 64
 _MOST_BYTES = 2 * 1024 * 1024  # of all texts: decoded, they may take twenty times as much
@@ -35,14 +35,14 @@ _texts: dict[bytes, Any] = {}  # the least recently used first
 _known: dict[int, _Shared] = {}
 
 
-def decode_shared(text: bytes | memoryview) -> Any:
+def decode_shared(text: bytes | memoryview, depth: int = DEPTH_MOST) -> Any:
     """As `decode`, but an array or an object that was decoded lately is the same one."""
     if len(text) > _LONGEST_BYTES:
-        return decode(text)
+        return decode(text, depth)
     key = bytes(text)
     value = _texts.pop(key, None)
     if value is None:
-        value = decode(key)
+        value = decode(key, depth)
         if type(value) not in (list, dict):
             return value
         _make_room(len(key))

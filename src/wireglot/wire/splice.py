@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from wireglot.wire.json import BadJson, bad_json, decode, encode, mend_escapes
+from wireglot.wire.json import DEPTH_MOST, BadJson, bad_json, decode, encode, mend_escapes
 from wireglot.wire.shared import decode_shared
 
 _decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -38,15 +38,15 @@ class Outline:
         raw = self._values.get(key)
         return decode(memoryview(raw)) if raw is not None else None
 
-    def document(self, shared: str) -> dict[str, Any]:
+    def document(self, shared: str, depth: int = DEPTH_MOST) -> dict[str, Any]:
         """The object, decoded. The member `shared` is one that others may hold too: see `decode_shared`."""
         values = self._values
         again = values.get(shared)
-        if again is None:
-            return {key: decode(memoryview(raw)) for key, raw in values.items()}
+        inside = depth - 1
         document = {}
         for key, raw in values.items():
-            document[key] = decode_shared(memoryview(raw)) if raw is again else decode(memoryview(raw))
+            read = decode_shared if raw is again else decode
+            document[key] = read(memoryview(raw), inside)
         return document
 
     def replaced(self, key: str, value: bytes) -> bytes:

@@ -100,6 +100,18 @@ def test_what_is_nested_too_deeply_is_refused(stage: Stage, client: Client, valu
 
 
 @EVERY
+@pytest.mark.parametrize("upstream", ["openai-chat", "anthropic"])
+@pytest.mark.parametrize("levels", [129, 400, 900])
+def test_the_depth_of_a_large_body_is_measured_too(
+    stage: Stage, client: Client, upstream: str, levels: int
+) -> None:
+    """[A4] FAULTS 22: whether it passes through or is translated; the error names the rule."""
+    body = encode(client.body(model_at(upstream), "x" * 20_000, False))
+    deep = b',"deep":' + b'[{"a":' * (levels // 2) + b"[1]" + b"}]" * (levels // 2) + b"}"
+    assert "128" in refused(stage, client, body[:-1] + deep, "json_too_deep")
+
+
+@EVERY
 def test_many_keys_and_long_lists_and_texts_are_taken_or_refused_in_kind(
     stage: Stage, client: Client
 ) -> None:

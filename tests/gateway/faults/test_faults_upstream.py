@@ -343,3 +343,29 @@ def test_a_provider_that_is_down_is_left_for_the_next(stage: Stage, client: Clie
             assert answered.headers["x-wireglot-route"] == "up/b"
             assert logged(gateway, answered)["fallbacks"] == ["down/a"]
         assert len(upstream.requests) == 2
+
+
+@PAIRED
+@pytest.mark.parametrize("padding", [0, 20_000], ids=["small", "large"])
+def test_an_answer_that_is_nested_too_deeply_is_a_bad_upstream(
+    stage: Stage, client: Client, source: str, padding: int
+) -> None:
+    """[A4] FAULTS 22: the rule holds for whoever answers too; the error names it."""
+    gateway, upstream = stage
+    upstream.next(Behaviour(body=b'{"x":"%b","deep":%b%b}' % (b"x" * padding, b"[" * 400, b"]" * 400)))
+    answered = ask(gateway, client, fresh(source))
+    is_of("upstream_bad", client, answered)
+    assert "nested more than 128 deep" in told(client, answered).message
+
+
+@PAIRED
+def test_an_event_that_is_nested_too_deeply_is_a_bad_upstream(
+    stage: Stage, client: Client, source: str
+) -> None:
+    """[A4] Unless it passes through unread: then nothing here is the deeper for it."""
+    gateway, upstream = stage
+    if client.dialect == source:
+        return
+    event = b'data: {"deep":%b%b}\n\n' % (b"[" * 400, b"]" * 400)
+    upstream.next(Behaviour(body=event, headers=(("content-type", "text/event-stream"),)))
+    is_of("upstream_bad", client, ask(gateway, client, fresh(source), stream=True))

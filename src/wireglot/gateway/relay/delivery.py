@@ -37,7 +37,7 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response
 from wireglot.ir.stream import unfold
 from wireglot.ir.verdict import Accepted, accept
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot.wire.json import DEPTH_MOST, BadJson, TooDeep, decode, encode, exceeds_depth
 
 _OPENING_BYTES: Final = 64
 
@@ -63,8 +63,10 @@ class Delivery:
                 self._parsed(target, prepared, body)  # raises if it is one: some say so under a status of 200
             try:
                 seen = target.surface.glance(body)
-            except BadJson:
-                raise failures.unreadable("the upstream's answer is not JSON") from None
+            except BadJson as fault:
+                raise _unread(fault) from None
+            if exceeds_depth(body, DEPTH_MOST):
+                raise _unread(TooDeep())
             if _is_judged(exchange, target, prepared) and is_doubtful(body):
                 response = self._parsed(target, prepared, body)
                 accepted = accept(response, asked(exchange))
@@ -114,8 +116,8 @@ class Delivery:
             if error is not None:
                 raise failures.of_error(error, error.status)
             return upstream.parse_response(document, prepared.context)
-        except BadJson:
-            raise failures.unreadable("the upstream's answer is not JSON") from None
+        except BadJson as fault:
+            raise _unread(fault) from None
         except UpstreamFault as fault:
             raise failures.unreadable(f"the upstream's answer cannot be read: {fault.message}") from None
 
@@ -233,6 +235,11 @@ class Delivery:
         self._keeping.discard(task)
         if not task.cancelled():
             task.exception()  # whoever waited for it has heard; if nobody did, nobody need
+
+
+def _unread(fault: BadJson) -> AttemptFailed:
+    said = f"is {fault.reason}" if isinstance(fault, TooDeep) else "is not JSON"
+    return failures.unreadable(f"the upstream's answer {said}")
 
 
 def _is_judged(exchange: Exchange, target: Target, prepared: Prepared) -> bool:

@@ -8,7 +8,7 @@ from wireglot.dialects.base import BadField, ClientSide, Context, RequestGlance,
 from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.request.client_body import ClientBody, bad_json
+from wireglot.gateway.request.client_body import ClientBody, bad_json, read_json
 from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.request.sessions import conversation_name, grouping_name
 from wireglot.gateway.settings import LossPolicy
@@ -17,7 +17,7 @@ from wireglot.wire.json import BadJson, exceeds_depth
 from wireglot.wire.splice import Outline, without
 
 _MEASURED_BYTES: Final = 16 * 1024
-"""Larger bodies are held to the depth at which the parser itself gives up: measuring them costs too much."""
+"""Up to here looking for what is rare takes less than decoding."""
 _DIGITS_ALIKE: Final = bytes.maketrans(b"123456789E", b"000000000e")
 """Exponents of three digits are found in a third of the time where all digits are alike."""
 _POLICIES: Final[dict[str, LossPolicy]] = {
@@ -36,17 +36,18 @@ def read(incoming: Incoming, body: bytes, *, id: str, now: int) -> Job:
     client = spoken.client
     framing = spoken.framing(head.query)
     _check_size(body, settings.limits.json_items)
-    content = ClientBody(body)
+    depth = settings.limits.json_depth
+    content = ClientBody(body, depth)
     outline = content.outline
     if outline.repeated:
         _check_repeated(outline, spoken)
     timeout = _asked_timeout(head, outline, client.timeout_field)
     if client.timeout_field in outline:  # ours: no provider is told
         body = without(body, client.timeout_field)
-        content = ClientBody(body)
+        content = ClientBody(body, depth)
         outline = content.outline
     seen = _glance(content, asked, client)
-    _check_depth(body, settings.limits.json_depth)
+    _check_depth(body, depth)
     conversation = conversation_name(head, outline, client.conversation_field)
     return Job(
         id=id,
@@ -87,9 +88,12 @@ def decoded(job: Job) -> dict[str, Any]:
 
 
 def check_unread(job: Job) -> None:
-    """Refuse broken letters and numbers out of range, in a body that is passed on unread."""
+    """Refuse broken letters, numbers out of range and what is nested too deeply, in a body that is passed on
+    unread."""
     body = job.body
     if len(body) > _MEASURED_BYTES:
+        if not job.content.is_read:
+            read_json(body, job.settings.limits.json_depth)  # the quickest way to look for all of them
         return
     if not body.isascii():
         try:
@@ -130,7 +134,8 @@ def _check_size(body: bytes, most: int) -> None:
 
 
 def _check_depth(body: bytes, most: int) -> None:
-    """Refuse what is nested so deeply that somebody behind us may break on it."""
+    """Refuse what is nested so deeply that somebody behind us may break on it. A larger body is measured when
+    it is decoded, which happens before it goes anywhere."""
     if len(body) <= _MEASURED_BYTES and exceeds_depth(body, most):
         raise RequestError("bad", f"the JSON is nested more than {most} deep", code="json_too_deep")
 

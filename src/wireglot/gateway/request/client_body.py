@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 
 from wireglot.gateway.errors import RequestError
-from wireglot.wire.json import BadJson, decode
+from wireglot.wire.json import DEPTH_MOST, BadJson, TooDeep, decode
 from wireglot.wire.splice import Outline
 
 _NO_NUMBER: Final = re.compile(rb"\W?-?(?:NaN|Infinity)")
@@ -15,14 +15,20 @@ _NO_NUMBER: Final = re.compile(rb"\W?-?(?:NaN|Infinity)")
 class ClientBody:
     """Implements the dialects' `Body`. Raises a RequestError where it is no JSON object."""
 
-    __slots__ = ("_document", "body", "outline")
+    __slots__ = ("_depth", "_document", "body", "outline")
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: bytes, depth: int = DEPTH_MOST) -> None:
         if not body:
             raise RequestError("bad", "the body is empty: expected a JSON object", code="invalid_json")
         self.body: Final = body
         self.outline: Final = _outlined(body)
+        self._depth: Final = depth
         self._document: dict[str, Any] | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether all of it was decoded, and so found to be in order."""
+        return self._document is not None
 
     def document(self) -> dict[str, Any]:
         """Decoded once."""
@@ -34,10 +40,10 @@ class ClientBody:
         """Agents send the same tools with every turn: those are decoded, read and fitted once."""
         if "tools" in self.outline:
             try:
-                return self.outline.document("tools")
+                return self.outline.document("tools", self._depth)
             except BadJson:
                 pass  # told with its place in the whole body
-        value = _decoded(self.body)
+        value = read_json(self.body, self._depth)
         if not isinstance(value, dict):
             raise RequestError("bad", "expected a JSON object", code="invalid_type")
         return value
@@ -48,8 +54,8 @@ def bad_json(problem: BadJson, body: bytes = b"") -> RequestError:
     if _NO_NUMBER.match(body, max(0, at - 1)) or "out of range" in problem.reason:
         message = f"the body holds a number that JSON has not: {problem}"
         return RequestError("bad", message, code="invalid_number")
-    if problem.reason == "nested too deeply":
-        return RequestError("bad", "the JSON is nested too deeply", code="json_too_deep")
+    if isinstance(problem, TooDeep):
+        return RequestError("bad", f"the JSON is {problem.reason}", code="json_too_deep")
     code = "invalid_utf8" if problem.reason == "invalid UTF-8" else "invalid_json"
     return RequestError("bad", f"the body is not JSON: {problem}", code=code)
 
@@ -58,13 +64,14 @@ def _outlined(body: bytes) -> Outline:
     try:
         return Outline(body)
     except BadJson as problem:
-        if not isinstance(_decoded(body), dict):
+        if not isinstance(read_json(body), dict):
             raise RequestError("bad", "expected a JSON object", code="invalid_type") from None
         raise bad_json(problem, body) from None
 
 
-def _decoded(body: bytes) -> Any:
+def read_json(body: bytes, depth: int = DEPTH_MOST) -> Any:
+    """The value of a body. Raises a RequestError that tells what is wrong with it, and where."""
     try:
-        return decode(body)
+        return decode(body, depth)
     except BadJson as problem:
         raise bad_json(problem, body) from None
