@@ -1,0 +1,27 @@
+"""The trials of docs/reliability.md in small: a few of their tries at every change."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.lab.result import read
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "tries"),
+    [
+        ("splits", ["--only", "openai-chat-anthropic", "--random", "50"], 1_000),
+        ("cuts", ["--every", "700", "--clients", "8"], 150),
+    ],
+)
+def test_it_holds_in_small(name: str, options: list[str], tries: int, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", f"tools.lab.{name}", *options, "--out", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (tmp_path / f"{name}.json").exists(), done.stderr
+    result = read(tmp_path / f"{name}.json")
+    assert [figure for figure in result.figures if not figure.holds] == [], done.stderr
+    assert sum(result.counts.values()) >= tries
