@@ -28,6 +28,9 @@ PROGRAMS = HERE / "programs"
 # The shell tools of Gemini CLI and of its offspring now and then return nothing for a quick command. A double
 # that understands this takes the tool that reads files instead.
 _READ_FILE = "[[call-tool:read_file]]"
+AGENT_TURNS = 5
+SDK_TURNS = 1
+"""The programs with SDKs are examples of one call and its result."""
 
 
 def _reading(seat: Seat) -> str:
@@ -45,7 +48,11 @@ class Client:
     launch: Callable[[Seat], Launch]
     finals: int = 1
     """How often the final text must appear: once per tool loop the client runs."""
+    files: int = AGENT_TURNS
+    """How many files it reads, each in a turn of its own, where the upstream takes notes."""
     timeout: float = 120.0
+    forgets: bool = False
+    """It knows no field for reasoning in the dialect it speaks, and leaves out what it got there."""
 
 
 def _claude_code(seat: Seat) -> Launch:
@@ -267,7 +274,16 @@ CLIENTS: tuple[Client, ...] = (
         )
     ),
     *(
-        Client(f"ai-sdk-{short}", f"Vercel AI SDK ({package})", speaks, AI_SDK, _ai_sdk(short), finals=2)
+        Client(
+            f"ai-sdk-{short}",
+            f"Vercel AI SDK ({package})",
+            speaks,
+            AI_SDK,
+            _ai_sdk(short),
+            finals=2,
+            files=SDK_TURNS,
+            forgets=short == "openai-chat",
+        )
         for short, package, speaks in (
             ("openai-compatible", "@ai-sdk/openai-compatible", _CHAT),
             ("openai-chat", "@ai-sdk/openai, chat", _CHAT),
@@ -277,7 +293,15 @@ CLIENTS: tuple[Client, ...] = (
         )
     ),
     *(
-        Client(f"python-{short}", f"Python {title}", speaks, PYTHON_SDKS, _python(program), finals=2)
+        Client(
+            f"python-{short}",
+            f"Python {title}",
+            speaks,
+            PYTHON_SDKS,
+            _python(program),
+            finals=2,
+            files=SDK_TURNS,
+        )
         for short, title, speaks, program in (
             ("openai-chat", "openai (chat.completions)", _CHAT, "openai_chat"),
             ("openai-responses", "openai (responses)", _RESPONSES, "openai_responses"),

@@ -44,7 +44,7 @@ class Table:
 
 def line(client: Client, upstream: str, outcome: Outcome) -> str:
     """One finished run, as it is told while the others go on."""
-    return f"{_cell(outcome):14} {client.name:24} → {upstream:18} {outcome.reason}".rstrip()
+    return f"{_cell(outcome):30} {client.name:24} → {upstream:18} {outcome.reason}".rstrip()
 
 
 def plain(table: Table) -> str:
@@ -91,4 +91,5 @@ def _markdown(rows: list[list[str]]) -> list[str]:
 
 
 def _cell(outcome: Outcome) -> str:
-    return f"{'PASS' if outcome.passed else 'FAIL'} {outcome.seconds:.1f} s"
+    told = f"{'PASS' if outcome.passed else 'FAIL'} {outcome.seconds:.1f} s"
+    return f"{told}, {outcome.turns} turns, {outcome.thoughts} kept" if outcome.turns else told

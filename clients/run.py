@@ -1,6 +1,6 @@
 """Run real clients through Wireglot, each with an upstream of each dialect, and print what became of it.
 
-    python -m clients.run                             # all clients, the demo provider as the upstream
+    python -m clients.run                             # all clients, the demo model as the upstream
     python -m clients.run --only 'codex|gemini' --upstream gemini --trace
     python -m clients.run --double FILE               # and once more with a provider double over HTTP
     python -m clients.run --direct http://127.0.0.1:8790     # no gateway: is the client itself in order?
@@ -18,34 +18,88 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from clients.catalog import CLIENTS, Client
 from clients.install import is_there
+from clients.memory import Memory, remembered
 from clients.packages import HERE
 from clients.recorder import Recorder
 from clients.report import Table, line, page, plain
 from clients.seat import Outcome, Seat
 from clients.servers import UPSTREAMS, DidNotStart, gateway, provider_double, shared_double
+from clients.upstream import Upstream, keep
 
 RUNS = HERE / ".runs"
+DEMO = """\
+Upstream: the demo model over HTTP, which thinks in every turn and takes down what it got. An agent reads
+five files, each in a turn of its own, an SDK one. PASS means also that every request carried the reasoning
+state of every earlier turn exactly as it was answered (signatures, encrypted reasoning,
+`reasoning_content`), and that system, tools and old turns stayed equal to the byte from turn to turn (cache
+markers apart, which clients move): providers' prompt caches hit. Behind the time: tool turns, and earlier
+turns whose state the last of them carried: none where a client itself leaves it out before an upstream of
+its own dialect, which gets what the client sends."""
 
 
-def one(client: Client, upstream: str, base: str, key: str, folder: Path, trace: bool) -> Outcome:
-    """Run one client in a place of its own."""
-    with _recorded(base, folder / "wire", trace) as url, Seat(url or base, key, folder, upstream) as seat:
-        return seat.run(client.launch(seat), finals=client.finals, timeout=client.timeout)
+@dataclass(frozen=True)
+class Address:
+    """Where the clients of one column are pointed at. `notes`: what the upstream behind it took down."""
+
+    base: str
+    key: str
+    upstream: str
+    notes: Upstream | None = None
+
+
+def one(client: Client, address: Address, folder: Path, trace: bool) -> Outcome:
+    """Run one client in a place of its own, and judge what the upstream got."""
+    notes = address.notes
+    files = client.files if notes is not None else 0
+    with (
+        _recorded(address.base, folder / "wire", trace) as url,
+        Seat(url or address.base, address.key, folder, address.upstream, files) as seat,
+    ):
+        outcome = seat.run(client.launch(seat), finals=client.finals, timeout=client.timeout)
+        if notes is None:
+            return outcome
+        exchanges = notes.exchanges(str(seat.marker))
+    if trace:
+        keep(exchanges, folder / "upstream.jsonl")
+    own = client.forgets and client.speaks == address.upstream
+    return judged(outcome, remembered(exchanges), files, forgets=own)
+
+
+def judged(outcome: Outcome, memory: Memory, turns: int, *, forgets: bool = False) -> Outcome:
+    """A client that printed the word has passed only if its upstream kept its memory in every turn.
+
+    `forgets`: the client itself leaves state out, and what passes through is not ours to add to.
+    """
+    problems = [outcome.reason] if outcome.reason else []
+    if outcome.passed and memory.turns < turns:
+        problems.append(f"{memory.turns} tool turns instead of {turns}")
+    if outcome.passed and memory.thoughts < memory.turns:
+        problems.append(f"only {memory.thoughts} of {memory.turns} turns thought")
+    problems += memory.problems
+    kept = memory.thoughts
+    if forgets:
+        kept = 0
+        if not memory.lost and outcome.passed:
+            problems.append("it forgets nothing any more: clients/catalog.py says it does")
+    else:
+        problems += memory.lost
+    return Outcome(not problems, outcome.seconds, "; ".join(problems), memory.turns, kept)
 
 
 def column(
-    clients: Sequence[Client], upstream: str, base: str, key: str, folder: Path, options: argparse.Namespace
+    clients: Sequence[Client], address: Address, folder: Path, options: argparse.Namespace
 ) -> dict[tuple[str, str], Outcome]:
     """Run all clients against one address, some at a time."""
 
     def run(client: Client) -> tuple[tuple[str, str], Outcome]:
-        outcome = one(client, upstream, base, key, folder / client.name, options.trace)
-        print(line(client, upstream, outcome), flush=True)
-        return (client.name, upstream), outcome
+        outcome = one(client, address, folder / client.name, options.trace)
+        print(line(client, address.upstream, outcome), flush=True)
+        return (client.name, address.upstream), outcome
 
     with ThreadPoolExecutor(options.jobs) as pool:
         return dict(pool.map(run, clients))
@@ -54,40 +108,43 @@ def column(
 def through_gateway(
     heading: str,
     about: str,
-    double: str | None,
+    double: str | Upstream,
     folder: Path,
     clients: Sequence[Client],
     options: argparse.Namespace,
 ) -> Table:
     """Every client with every upstream dialect, one run of the gateway per dialect."""
+    notes = double if isinstance(double, Upstream) else None
+    url = double.url if isinstance(double, Upstream) else double
     cells: dict[tuple[str, str], Outcome] = {}
     print(f"\n{heading}", flush=True)
     for upstream in options.upstream:
         place = folder / upstream
         with (
-            _recorded(double, place / "upstream-wire", options.trace) as address,
-            gateway(upstream, address, place) as (base, key),
+            _recorded(url, place / "upstream-wire", options.trace and notes is None) as reached,
+            gateway(upstream, reached, place) as (base, key),
         ):
-            cells |= column(clients, upstream, base, key, place, options)
+            cells |= column(clients, Address(base, key, upstream, notes), place, options)
     return Table(heading, about, clients, options.upstream, cells)
 
 
 def tables(clients: Sequence[Client], options: argparse.Namespace) -> Iterator[Table]:
     """What was asked for, table by table."""
     if options.direct:
-        cells = column(clients, "direct", options.direct.rstrip("/"), "sk-none", RUNS / "direct", options)
+        address = Address(options.direct.rstrip("/"), "sk-none", "direct")
+        cells = column(clients, address, RUNS / "direct", options)
         yield Table("Without a gateway", "", clients, ["direct"], cells)
         return
     if options.upstream_url is None:
-        about = "Upstream: the provider `demo`, which lives in the gateway's process."
-        yield through_gateway("The demo provider", about, None, RUNS / "demo", clients, options)
+        with Upstream() as upstream:
+            yield through_gateway("The demo model", DEMO, upstream, RUNS / "demo", clients, options)
     about = "Upstream: a provider double over HTTP, written without knowledge of Wireglot."
     heading, folder = "A provider double", RUNS / "double"
     if options.upstream_url is not None:
         yield through_gateway(heading, about, options.upstream_url, folder, clients, options)
     elif options.double is not None:
-        with provider_double(options.double, folder) as address:
-            yield through_gateway(heading, about, address, folder, clients, options)
+        with provider_double(options.double, folder) as double:
+            yield through_gateway(heading, about, double, folder, clients, options)
 
 
 def main(arguments: list[str]) -> int:
@@ -147,7 +204,9 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--double", type=_double, metavar="FILE", help="a provider double to start ('shared')"
     )
-    parser.add_argument("--upstream-url", metavar="URL", help="a provider double that runs, instead of demo")
+    parser.add_argument(
+        "--upstream-url", metavar="URL", help="a provider double that runs, instead of the demo model"
+    )
     parser.add_argument("--direct", metavar="URL", help="no gateway: the clients call this address")
     parser.add_argument("--jobs", type=int, default=2, help="clients at once (2)")
     parser.add_argument("--trace", action="store_true", help="keep every byte on the wire in clients/.runs")

@@ -39,24 +39,36 @@ class Outcome:
     seconds: float
     reason: str
     """Why it failed, empty where it passed."""
+    turns: int = 0
+    """Turns that brought a tool's result to the upstream, where it takes notes."""
+    thoughts: int = 0
+    """Earlier turns whose state the last of them had to carry."""
 
 
 class Seat:
-    """A place for one run of one client. The nonce is in the marker file and nowhere else."""
+    """A place for one run of one client. The nonce is in the last marker file and nowhere else.
 
-    def __init__(self, base: str, key: str, logs: Path, upstream: str = "") -> None:
+    `files`: how many to read, one by one. Zero: one file, and no word to the model to think.
+    """
+
+    def __init__(self, base: str, key: str, logs: Path, upstream: str = "", files: int = 0) -> None:
         self.base = base
         self.key = key
         self.upstream = upstream
+        self.thinks = files > 0
         self._logs = logs
         # Outside the repository, or a client would take its instructions and history for the project's.
         self._folder = Path(tempfile.mkdtemp(prefix="wireglot-client-")).resolve()
         self.home = self._folder / "home"
         self.project = self._folder / "project"
-        self.marker = self.project / "marker.txt"
+        names = [f"note-{number}.txt" for number in range(1, files)]
+        self._files = [*(self.project / name for name in names), self.project / "marker.txt"]
+        self.marker = self._files[-1]
         self._nonce = f"NONCE-{secrets.token_hex(6)}"
         for folder in (self.home, self.project, self._folder / "tmp", logs):
             folder.mkdir(parents=True, exist_ok=True)
+        for file in self._files[:-1]:
+            file.write_text(f"{file.name} says nothing: the word is in another file.\n")
         self.marker.write_text(self._nonce + "\n")
 
     def __enter__(self) -> Seat:
@@ -70,7 +82,9 @@ class Seat:
 
     @property
     def prompt(self) -> str:
-        return f"Read the marker file [[marker-file:{self.marker}]] with a tool, then reply with its content."
+        named = " ".join(f"[[marker-file:{file}]]" for file in self._files)
+        think = "[[demo:think]] " if self.thinks else ""
+        return f"{think}Read the marker file {named} with a tool, then reply with its content."
 
     def run(self, launch: Launch, *, finals: int, timeout: float) -> Outcome:
         """Run the client to its end. It passes if it printed the final text and the nonce `finals` times."""

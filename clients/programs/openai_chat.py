@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import Any, cast
 
 from openai import OpenAI
-from openai.types.chat import ChatCompletionMessage, ChatCompletionMessageParam, ChatCompletionToolParam
+from openai.types.chat import (
+    ChatCompletionAssistantMessageParam,
+    ChatCompletionMessage,
+    ChatCompletionMessageParam,
+    ChatCompletionToolParam,
+)
 
 from clients.programs.marker import ABOUT, KEY, NAME, PROMPT, SCHEMA, URL, get_marker
 
@@ -46,20 +52,21 @@ for turn in (whole, streamed):
     message = turn(history)
     assert message.tool_calls, message
     calls = [call for call in message.tool_calls if call.type == "function"]
-    history.append(
-        {
-            "role": "assistant",
-            "content": message.content,
-            "tool_calls": [
-                {
-                    "id": call.id,
-                    "type": "function",
-                    "function": {"name": call.function.name, "arguments": call.function.arguments},
-                }
-                for call in calls
-            ],
-        }
-    )
+    answered: ChatCompletionAssistantMessageParam = {
+        "role": "assistant",
+        "content": message.content,
+        "tool_calls": [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.function.name, "arguments": call.function.arguments},
+            }
+            for call in calls
+        ],
+    }
+    # No field of OpenAI's own: servers that send their reasoning want it back beside the calls.
+    kept: dict[str, Any] = {"reasoning_content": (message.model_extra or {}).get("reasoning_content")}
+    history.append(cast(ChatCompletionAssistantMessageParam, {**answered, **kept}))
     for call in calls:
         output = get_marker(**json.loads(call.function.arguments))
         history.append({"role": "tool", "tool_call_id": call.id, "content": output})

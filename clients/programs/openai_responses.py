@@ -19,7 +19,12 @@ client = OpenAI(base_url=f"{URL}/v1", api_key=KEY, max_retries=0, timeout=60)
 
 def whole(items: list[Any]) -> Response:
     return client.responses.create(
-        model=MODEL, input=items, tools=TOOLS, store=False, instructions="Be brief."
+        model=MODEL,
+        input=items,
+        tools=TOOLS,
+        store=False,
+        instructions="Be brief.",
+        include=["reasoning.encrypted_content"],
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wireglot.demo.script import answer
-from wireglot.ir.content import Message, Text, ToolCall, ToolResult
+from wireglot.ir.content import Message, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.request import Grammar, Request, Tool
 from wireglot.wire.json import decode
 
@@ -159,3 +159,21 @@ def test_without_tools_the_marked_prompt_is_answered_in_words() -> None:
 def test_deferred_tools_are_not_called() -> None:
     hidden = Tool("Read", "Reads a file", READ.schema, deferred=True)
     assert call_of(asked(hidden, BASH)).name == "Bash"
+
+
+def test_of_several_files_one_is_read_in_each_turn_and_each_has_thoughts_of_its_own() -> None:
+    files = ("/tmp/one.txt", "/tmp/two.txt", "/tmp/three.txt")
+    named = " ".join(f"[[marker-file:{file}]]" for file in files)
+    request = Request("demo", (Message("user", (Text(f"[[demo:think]] Read {named}"),)),), (READ, BASH))
+    read: list[str] = []
+    thoughts: set[str] = set()
+    for shown in ("nothing yet", "nothing yet", NONCE):
+        content = answer(request, dialect="anthropic").content
+        read.append(
+            decode(next(part.arguments for part in content if isinstance(part, ToolCall)))["file_path"]
+        )
+        thoughts |= {part.text for part in content if isinstance(part, Reasoning)}
+        request = later(request, shown)
+    assert tuple(read) == files
+    assert len(thoughts) == len(files)
+    assert answer(request).content[-1] == Text(f"FINAL-OK {NONCE}")

@@ -3,6 +3,8 @@
 import pytest
 
 from tests.providers.asks import assistant, features, fitted, request, user
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import DialectName
 from wireglot.ir.content import (
     CacheMark,
     Extra,
@@ -20,7 +22,9 @@ from wireglot.ir.request import (
     Request,
     Tool,
 )
+from wireglot.providers.fit.fit import fit
 from wireglot.providers.limits import Limits
+from wireglot.translate import translate_request
 
 
 def test_a_system_message_midway_becomes_marked_text_where_there_is_no_place_for_it() -> None:
@@ -155,3 +159,47 @@ def test_a_tool_result_to_a_turn_held_elsewhere_is_refused() -> None:
     with pytest.raises(Unsupported) as refused:
         fitted(wanted, Limits(), "gemini")
     assert refused.value.path == "$.conversation"
+
+
+def test_a_prefill_is_asked_for_in_words_where_the_model_would_begin_a_new_answer() -> None:
+    wanted = request(user(Text("a")), assistant(Text("{")))
+    limits = Limits(continues=False)
+    outcome = fitted(wanted, limits)
+    assert outcome.request.messages[-1].role == "user"
+    assert features(outcome) == [("prefill", "approximated")]
+    assert fitted(wanted, Limits(prefill_field="partial", continues=False)).losses == ()
+    assert fit(wanted, limits, Context(), "openai-chat", regroup=False).request.messages == wanted.messages
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "provider", "continued"),
+    [
+        ("openai-chat", "gpt-5.5", "openai", False),
+        ("openai-responses", "gpt-5.5", "openai", False),
+        ("openai-chat", "some-model", None, False),
+        ("openai-chat", "llama-3.3-70b-versatile", "groq", True),
+        ("openai-chat", "meta-llama/llama-4", "openrouter", True),
+        ("openai-chat", "kimi-k2.5", "kimi", True),
+        ("gemini", "gemini-3.8-flash", None, False),
+        ("gemini", "gemini-3.1-pro-preview", None, True),
+        ("gemini", "gemini-2.5-flash", None, True),
+        ("anthropic", "claude-sonnet-4-5", None, True),
+    ],
+)
+def test_who_continues_a_prefill_is_known_by_endpoint_and_model(
+    target: DialectName, model: str, provider: str | None, continued: bool
+) -> None:
+    """[K6] A loss where the model will not continue, and no alarm where it will."""
+    source: DialectName = "openai-chat" if target == "anthropic" else "anthropic"
+    body = {
+        "model": "x",
+        "max_tokens": 100,
+        "messages": [{"role": "user", "content": "JSON, please"}, {"role": "assistant", "content": "Here:"}],
+    }
+    out = translate_request(body, source=source, target=target, model=model, provider=provider)
+    assert ("prefill" not in {loss.feature for loss in out.losses}) == continued
+
+
+def test_a_last_turn_in_which_nothing_was_said_is_no_prefill() -> None:
+    wanted = request(user(Text("a")), assistant(Text(" ")))
+    assert features(fitted(wanted, Limits(continues=False))) == []

@@ -20,7 +20,15 @@ from wireglot.demo.conversation import (
 )
 from wireglot.demo.directives import Directives, parse_directives
 from wireglot.demo.fill import Hints, filled
-from wireglot.demo.signing import SIGNERS, changed_signature, digest, seal, signed_text, wants_state
+from wireglot.demo.signing import (
+    SIGNERS,
+    changed_signature,
+    digest,
+    salt_of,
+    seal,
+    signed_text,
+    wants_state,
+)
 from wireglot.demo.tools import (
     arguments_for,
     callable_tools,
@@ -66,6 +74,20 @@ class Script(msgspec.Struct, frozen=True):
         return _BROKEN
 
 
+class _Reading(msgspec.Struct, frozen=True):
+    """The files that the conversation last asked for, how many results came since, and their nonce."""
+
+    files: tuple[str, ...] = ()
+    results: int = 0
+    nonce: str = ""
+    thinks: bool = False
+    """Whether it was told to think where the files were named: it does so until all are read."""
+
+    @property
+    def next(self) -> str:
+        return self.files[min(self.results, len(self.files) - 1)] if self.files else ""
+
+
 def answer(request: Request, *, seed: str = "", dialect: str = "") -> Script:
     """`dialect`: who will speak it; it decides who signs the reasoning and how ids look."""
     return _Author(request, seed, dialect).script()
@@ -84,7 +106,8 @@ class _Author:
         self.told: Directives = parse_directives(self.turn.text)
         self.seed = f"{seed}\x1f{len(request.messages)}\x1f{self.turn.text}"
         self.asked = "\n".join(user_texts(request.messages))
-        self.marker, self.nonce = _marked_file(request.messages)
+        self.reading = _reading(request.messages)
+        self.marker, self.nonce = self.reading.next, self.reading.nonce
 
     def script(self) -> Script:
         told = self.told
@@ -143,18 +166,20 @@ class _Author:
         if not self._thinks:
             return []
         hidden = self.request.thinking.display == "omitted"
-        text = "" if hidden else words.thought(self.turn.prompt)
+        text = "" if hidden else words.thought(self.turn.prompt, self.reading.results)
         signer = SIGNERS.get(self.dialect)
         if signer is None or signer == "gemini":
             return [Reasoning(text)] if text else []
-        if signer == "openai-responses" and not wants_state(self.request):
+        # Where files are read it is given unasked, as OpenAI does by now.
+        asked = wants_state(self.request) or self.reading.thinks
+        if signer == "openai-responses" and not asked:
             return [Reasoning(text)] if text else []
         if signer != "openai-responses":
-            return [Reasoning(text, Signature(seal(text), Origin(signer)))]
+            return [Reasoning(text, Signature(seal(text, self._salt), Origin(signer)))]
         identifier = f"rs_{digest(self.seed, 'reasoning')}"
         # In the form too: a stream announces the item, with its id, before the signature is there.
         form = Extra(signer, form={"id": identifier, "source": "summary"})
-        return [Reasoning(text, Signature(seal(text), Origin(signer), identifier), extra=form)]
+        return [Reasoning(text, Signature(seal(text, self._salt), Origin(signer), identifier), extra=form)]
 
     def _signed(self, content: tuple[Part, ...]) -> tuple[Part, ...]:
         """Gemini signs the first call of a turn that thought, else its text."""
@@ -164,9 +189,14 @@ class _Author:
         place = next((n for n, part in enumerate(content) if isinstance(part, ToolCall)), len(content) - 1)
         part = content[place]
         if isinstance(part, ToolCall | Text):
-            signature = Signature(seal(signed_text(part)), Origin("gemini"))
+            signature = Signature(seal(signed_text(part), self._salt), Origin("gemini"))
             signed[place] = msgspec.structs.replace(part, signature=signature)
         return tuple(signed)
+
+    @property
+    def _salt(self) -> str:
+        """No two turns that read files sign the same, though they call the same tool."""
+        return salt_of(self.seed) if self.reading.results else ""
 
     @property
     def _thinks(self) -> bool:
@@ -174,7 +204,7 @@ class _Author:
         wants = (
             asked.mode in ("on", "auto") or asked.effort not in (None, "none") or asked.display == "summary"
         )
-        return self.told.think or (wants and asked.mode != "off")
+        return self.told.think or self.reading.thinks or (wants and asked.mode != "off")
 
     # What it calls
 
@@ -222,11 +252,14 @@ class _Author:
         return weather_tools(offered, self.turn.prompt) if self.turn.said else []
 
     def _readers(self, offered: list[Tool]) -> list[Tool]:
-        """The next tool to read the file with: one that showed no nonce is not asked again."""
-        used = [call.name for call in calls_of(self.turn.before)] if self.turn.results else []
+        """The next tool to read a file with: one that showed no nonce in the last is not asked again."""
+        ranked = reading_tools(offered)
+        if self.reading.results < len(self.reading.files) - 1:
+            return ranked[:1]
+        made = [call.name for call in calls_of(self.turn.before)] if self.turn.results else []
+        used = made[: max(0, len(made) - len(self.reading.files) + 1)]  # the newest stand first
         if len(used) >= _READ_TRIES and not self._must_call:
             return []
-        ranked = reading_tools(offered)
         left = [tool for tool in ranked if tool.name not in used]
         return left[:1] or (ranked[:1] if self._must_call or not used else [])
 
@@ -278,20 +311,19 @@ class _Author:
         )
 
 
-def _marked_file(messages: Sequence[Message]) -> tuple[str, str]:
-    """The file that the conversation last asked for, and the nonce that a tool has shown since.
-
-    What the prompt itself says proves nothing: the nonce must come from a tool.
-    """
-    nonce = ""
+def _reading(messages: Sequence[Message]) -> _Reading:
+    """What the prompt itself says proves nothing: the nonce must come from a tool."""
+    nonce, results = "", 0
     for message in reversed(messages):
         for part in message.content:
-            if isinstance(part, ToolResult) and not nonce and (shown := _NONCE.search(result_text(part))):
-                nonce = shown[0]
+            if isinstance(part, ToolResult):
+                results += 1
+                if not nonce and (shown := _NONCE.search(result_text(part))):
+                    nonce = shown[0]
         for text in user_texts((message,)):
             if found := _MARKER.findall(text):
-                return found[-1], nonce
-    return "", ""
+                return _Reading(tuple(found), results, nonce, parse_directives(text).think)
+    return _Reading()
 
 
 def _is_object(arguments: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -19,6 +19,9 @@ SIGNERS: Final = {
     "code-assist": "gemini",
 }
 """Dialects that sign reasoning, and under whose name. Chat does not."""
+_MARK: Final = "wireglot-demo-1"
+_DIGEST_BYTES: Final = 12
+_DIGEST_LETTERS: Final = 2 * _DIGEST_BYTES
 
 
 def wants_state(request: Request) -> bool:
@@ -31,16 +34,31 @@ def wants_state(request: Request) -> bool:
 
 
 def digest(*material: str) -> str:
-    return hashlib.blake2b("\x1f".join(material).encode("utf-8", "replace"), digest_size=12).hexdigest()
+    return hashlib.blake2b(
+        "\x1f".join(material).encode("utf-8", "replace"), digest_size=_DIGEST_BYTES
+    ).hexdigest()
 
 
-def seal(text: str) -> str:
+def seal(text: str, salt: str = "") -> str:
     """The signature of a text: whoever changes one of both is found out by `[[demo:strict]]`.
 
     Base64 of hexadecimal digits in whole groups: clients that decode it and encode it again, in whichever
-    alphabet and padding, send back the same.
+    alphabet and padding, send back the same. The salt, in whole groups too, tells equal texts of two answers
+    apart; what was signed before there was one has none.
     """
-    return b64encode(f"wireglot-demo-1{digest('signature', text)}".encode()).decode()
+    return b64encode(f"{_MARK}{salt}{digest('signature', text, *filter(None, (salt,)))}".encode()).decode()
+
+
+def salt_of(seed: str) -> str:
+    return digest("salt", seed)[:6]
+
+
+def _is_seal_of(text: str, signature: str) -> bool:
+    try:
+        inside = b64decode(signature, validate=True).decode()
+    except ValueError:
+        return False
+    return signature == seal(text, inside[len(_MARK) : -_DIGEST_LETTERS])
 
 
 def signed_text(part: ToolCall | Text) -> str:
@@ -55,7 +73,7 @@ def changed_signature(messages: Sequence[Message]) -> ApiError | None:
             if part.signature is None or part.signature.data == SKIP_SIGNATURE:
                 continue  # Google's documented way around a signature that was lost
             signed = part.text if isinstance(part, Reasoning) else signed_text(part)
-            if part.signature.data != seal(signed):
+            if not _is_seal_of(signed, part.signature.data):
                 place = f"messages.{number}.content.{position}"
                 return ApiError("invalid_request", f"{place}: Invalid `signature` in `thinking` block", 400)
     return None

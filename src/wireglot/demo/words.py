@@ -64,7 +64,10 @@ def prose(count: int) -> str:
     return " ".join(sentence[number % len(sentence)] for number in range(count))
 
 
-def thought(heard: str) -> str:
+def thought(heard: str, results: int = 0) -> str:
+    """`results`: how many files were read, so that no two turns of such a loop think the same."""
+    if results and not heard:
+        return f"{results} results are here. I will go on as a demo should."
     return (
         f"The user writes {language_of(heard)}, {len(heard.split())} words. I will answer as a demo should."
     )

@@ -99,6 +99,9 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     starts_with_user: bool = False
     blank_text: bool = True
     prefill: bool = True
+    continues: bool = True
+    """Whether a last answer is continued. Elsewhere the model begins a new one: whoever counts on it,
+    coming from another dialect, has it asked for in words."""
     prefill_field: Literal["", "partial", "prefix"] = ""
     """The mark without which a Chat endpoint does not continue a last answer."""
     prefill_json: bool = True
@@ -200,6 +203,7 @@ BASE: dict[str, Limits] = {
         thinking_own="guess",
         reasoning="own",
         cache_markers=4,
+        continues=False,
         stop_max=4,
         output_schema="openai",
     ),
@@ -213,6 +217,7 @@ BASE: dict[str, Limits] = {
         thinking_own="guess",
         reasoning="signed",
         cache_markers=4,
+        continues=False,
         output_schema="openai",
     ),
     "gemini": Limits(

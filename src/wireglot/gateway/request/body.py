@@ -164,5 +164,7 @@ def _asked_timeout(head: Head, outline: Outline, field: str) -> float | None:
     except (ValueError, TypeError):
         seconds = -1.0
     if not 0 < seconds <= _TIMEOUT_SECONDS_MOST:
-        raise RequestError("bad", f"{name}: expected seconds, more than 0", param=name)
+        raise RequestError(
+            "bad", f"{name}: expected seconds, more than 0 and at most {_TIMEOUT_SECONDS_MOST}", param=name
+        )
     return seconds

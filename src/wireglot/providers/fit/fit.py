@@ -103,7 +103,7 @@ def fit(
         request = respell_markers(request, limits.marker_field, trail)
     if dialect == "openai-chat" and limits.text_parts != ALL_TEXT_ROLES:
         request = join_texts(request, limits, losses, foreign=regroup)
-    ends = fit_ends(request.messages, limits, losses, trail)
+    ends = fit_ends(request.messages, limits, losses, trail, foreign=regroup)
     if ends is not request.messages:
         request = msgspec.structs.replace(request, messages=ends)
     return Fitted(request, aliases, trail, tuple(losses))

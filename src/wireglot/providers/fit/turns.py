@@ -68,9 +68,10 @@ def _as_reminder(message: Message, losses: list[Loss], trail: Trail) -> Message:
 
 
 def fit_ends(
-    messages: tuple[Message, ...], limits: Limits, losses: list[Loss], trail: Trail
+    messages: tuple[Message, ...], limits: Limits, losses: list[Loss], trail: Trail, *, foreign: bool = True
 ) -> tuple[Message, ...]:
-    """A first turn of the user and a last one the model may answer, where the endpoint insists."""
+    """A first turn of the user and a last one the model may answer, where the endpoint insists, and where it
+    would not continue what a client of another dialect wants continued."""
     first = next((index for index, message in enumerate(messages) if message.role != "system"), None)
     if limits.starts_with_user and first is not None and messages[first].role == "assistant":
         detail = "a user turn was put before the first answer"
@@ -80,11 +81,18 @@ def fit_ends(
         detail = "a user turn was put behind the system text: nobody else had spoken"
         losses.append(Loss("$.messages", "message.role", "invented", detail))
         messages = (*messages, Message("user", (Text(_BEGIN),)))
-    if limits.prefill or not messages or messages[-1].role != "assistant":
+    if not messages or messages[-1].role != "assistant":
+        return messages
+    continued = limits.continues or bool(limits.prefill_field) or not foreign
+    if limits.prefill and (continued or not _speaks(messages[-1])):
         return messages
     if any(type(part) is ToolCall for part in messages[-1].content):
         return messages
     return asked_to_go_on(messages, "this model continues no answer of its own", losses, trail)
+
+
+def _speaks(message: Message) -> bool:
+    return any(type(part) is Text and part.text.strip() for part in message.content)
 
 
 def asked_to_go_on(
