@@ -10,7 +10,7 @@ import msgspec
 from wireglot.dialects.base import Context, Dialect, Rendered
 from wireglot.dialects.places import RequestPlaces, answer_located
 from wireglot.dialects.registry import DialectName, dialect, surface
-from wireglot.ir.content import Part
+from wireglot.ir.content import Origin, Part
 from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
 from wireglot.ir.loss import Loss, worst_first
 from wireglot.ir.outcome import Response
@@ -19,6 +19,7 @@ from wireglot.ir.stream import Event, Failure, Start
 from wireglot.ir.trail import Trail
 from wireglot.ir.verdict import NoAnswer, Watch, accept
 from wireglot.providers.aliases import Aliases, EventRestorer
+from wireglot.providers.carried import MinterNamer, brought_back, with_minter
 from wireglot.providers.fit.fit import fit
 from wireglot.providers.limits import Limits
 from wireglot.providers.spec import limits_for
@@ -64,6 +65,7 @@ def plan(
     """
     context = context or Context()
     server = surface(target)
+    request = brought_back(request)
     name = model or request.model
     losses: list[Loss] = []
     if not name and source != target and not server.model_in_path:
@@ -189,6 +191,8 @@ def _answered(
             return client.render_error(failed.error, back.context), ()
         response, losses = accepted.response, accepted.losses
     restored = _restored(response, back.aliases(response.model))
+    if back.is_abroad:
+        restored = with_minter(restored, back.minter(response.model))
     rendered = client.render_response(restored, back.context, back.client)
     return Rendered(rendered.value, losses + rendered.losses), restored.content
 
@@ -220,6 +224,7 @@ class StreamTranslator:
         self._places = client.places
         self._back: _WayBack | None = back
         self._restorer: EventRestorer | None = None
+        self._namer: MinterNamer | None = None
         self._watch: Watch | None = None
         if client is not upstream:
             drops = client.surface.client.leaves_out_calls
@@ -255,12 +260,17 @@ class StreamTranslator:
         if type(events[-1]) is Failure:
             self.failed = True
         if self._back is not None and type(events[0]) is Start:
-            aliases = self._back.aliases(events[0].model)
+            model = events[0].model
+            aliases = self._back.aliases(model)
+            if self._back.is_abroad:
+                self._namer = MinterNamer(self._back.minter(model))
             self._back = None
             if aliases:
                 self._restorer = EventRestorer(aliases)
         if self._restorer is not None:
             events = self._restorer.events(events)
+        if self._namer is not None:
+            events = self._namer.events(events)
         return self._writer.write(events)
 
 
@@ -273,6 +283,18 @@ class _WayBack(msgspec.Struct, frozen=True):
     model: str | None
     provider: str | None
     context: Context
+
+    tells: Dialect
+    """The dialect in which the answer is told."""
+
+    @property
+    def is_abroad(self) -> bool:
+        return self.tells.surface.family != self.upstream.surface.family
+
+    def minter(self, answered: str) -> Origin:
+        """Who wrote what the answer leaves unsigned. It is bound to no account."""
+        context = self.context
+        return Origin(self.upstream.surface.family, context.provider, context.model or answered)
 
     def aliases(self, answered: str) -> Aliases:
         """How the request's tools were called upstream. `answered` is the model that the answer names: it
@@ -313,14 +335,26 @@ def _way_back(
     )
     if request is None:
         return _WayBack(
-            client=None, speaks=client, upstream=upstream, model=model, provider=provider, context=context
+            client=None,
+            speaks=client,
+            upstream=upstream,
+            model=model,
+            provider=provider,
+            context=context,
+            tells=client,
         )
     asked, speaks = _asked(_object(request, ClientFault), client, upstream, context)
     if not context.seed:
         # Minted ids must differ from those of earlier turns of the same conversation.
         context = msgspec.structs.replace(context, seed=str(len(asked.messages)))
     return _WayBack(
-        client=asked, speaks=speaks, upstream=upstream, model=model, provider=provider, context=context
+        client=asked,
+        speaks=speaks,
+        upstream=upstream,
+        model=model,
+        provider=provider,
+        context=context,
+        tells=client,
     )
 
 

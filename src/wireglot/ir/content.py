@@ -47,6 +47,11 @@ PHASE: Final = "phase"
 on the way, or the final answer). Its minter wants it back like any other state."""
 
 
+UNSIGNED: Final = "unsigned"
+"""The `id` of a signature that is no proof but a name: who wrote a thought that nobody signed, and in `data`
+how it was spelled there. Only on the way through a client of another dialect (`providers/carried.py`)."""
+
+
 class CacheMark(msgspec.Struct, frozen=True, omit_defaults=True):
     """A prompt-cache breakpoint behind the value that carries it. `ttl` is `short` or `long`."""
 

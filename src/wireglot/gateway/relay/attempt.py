@@ -18,6 +18,7 @@ from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import Credential
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
+from wireglot.ir.content import Origin
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.loss import Loss, worst_first
 from wireglot.ir.request import Request
@@ -148,7 +149,13 @@ def _translated(
         losses=losses,
         request=request,
         aliases=planned.aliases,
+        minter=_minter(job, target),
     )
+
+
+def _minter(job: Job, target: Target) -> Origin | None:
+    family = target.surface.family
+    return Origin(family, target.provider.name, target.model) if family != job.surface.family else None
 
 
 def _planned(exchange: Exchange, target: Target, context: Context, asked: Request) -> Plan:

@@ -37,6 +37,7 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response
 from wireglot.ir.stream import unfold
 from wireglot.ir.verdict import Accepted, accept
+from wireglot.providers.carried import with_minter
 from wireglot.wire.json import DEPTH_MOST, BadJson, TooDeep, decode, encode, exceeds_depth
 
 _OPENING_BYTES: Final = 64
@@ -141,7 +142,8 @@ class Delivery:
             response = msgspec.structs.replace(response, usage=usage)
             record.used(usage, "estimated")
             headers.append(ESTIMATE)
-        rendered = client.render_response(response, prepared.context, prepared.request)
+        told = with_minter(response, prepared.minter) if prepared.minter is not None else response
+        rendered = client.render_response(told, prepared.context, prepared.request)
         record.stopped(response.stop.reason, answered_by)
         losses = accepted.losses + rendered.losses
         losses = answer_located(client.places, losses, rendered.value, response.content)

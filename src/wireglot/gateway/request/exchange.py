@@ -27,6 +27,7 @@ from wireglot.http.application import Headers, Reply
 from wireglot.http.redaction import Redactor
 from wireglot.ir.loss import Loss, worst_first
 from wireglot.ir.request import Request
+from wireglot.providers.carried import brought_back
 
 _OPENING_BYTES: Final = 1024
 
@@ -188,6 +189,8 @@ class Exchange:
         request = self._own = dialect(job.dialect).parse_request(self.document(), job.context)
         if job.surface.client.results_without_calls and not job.conversation:
             request, self.invented = with_calls(request)
+        if self.sealed:
+            request = brought_back(request)
         return msgspec.structs.replace(request, model=job.model or request.model, stream=job.stream)
 
 

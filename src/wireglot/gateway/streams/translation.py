@@ -21,6 +21,7 @@ from wireglot.ir.outcome import Response, Usage
 from wireglot.ir.stream import Event, Failure, Finish, Folding, Start, fold, unfold
 from wireglot.ir.verdict import INTERRUPTIONS, NoAnswer, Watch, accept
 from wireglot.providers.aliases import EventRestorer
+from wireglot.providers.carried import MinterNamer
 
 
 class Translation:
@@ -46,6 +47,7 @@ class Translation:
         self._client = client
         self._reader = dialect(target_dialect).stream_reader(prepared.context)
         self._restorer = EventRestorer(prepared.aliases) if prepared.aliases else None
+        self._namer = MinterNamer(prepared.minter) if prepared.minter is not None else None
         # Writers keep the text for their last event.
         self._room = exchange.job.settings.limits.response * STREAM_TIMES
         self._buffer: list[Event] = []
@@ -119,6 +121,8 @@ class Translation:
             self._folding.add(events)
             if type(last) is Finish:
                 events, self._pending, self.ended = events[:-1], last, True
+        if self._namer is not None:
+            events = self._namer.events(events)
         if type(last) is Failure or (type(last) is Finish and self._pending is None):
             self._end(last, self.writer.write(events))
             return

@@ -6,6 +6,7 @@ import msgspec
 
 from wireglot.dialects.base import Context
 from wireglot.http.transport import Outbound
+from wireglot.ir.content import Origin
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 from wireglot.providers.aliases import Aliases
@@ -24,5 +25,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     losses: tuple[Loss, ...] = ()
     request: Request | None = None
     aliases: Aliases = Aliases()
+    minter: Origin | None = None
+    """Who writes what the answer leaves unsigned, for a client of another dialect to carry."""
     own_usage: bool = False
     """We asked for the usage at the end of the stream, and not the client: it does not get to see it."""

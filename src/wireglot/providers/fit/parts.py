@@ -188,7 +188,7 @@ class _PartFitter:
             feature = "reasoning.signature"
         match self.limits.reasoning:
             case "signed":
-                if ours or self._is_raw(part):
+                if ours or self._is_raw(part) or (signature is None and self._wrote(part)):
                     return part
                 self._lose(path, feature, "dropped", "not signed by this provider")
                 return None
