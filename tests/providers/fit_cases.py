@@ -65,6 +65,7 @@ ENDPOINTS = {
     "tool_name": endpoint(tool_name="[a-z_]+"),
     "tool_name_max": endpoint(tool_name_max=12),
     "no namespaces": endpoint(namespaces=False),
+    "no namespaces, responses": endpoint(RESPONSES, namespaces=False),
     "no custom_tools": endpoint(custom_tools=False),
     "no custom_tools, no namespaces": endpoint(custom_tools=False, namespaces=False),
     "no strict_tools": endpoint(strict_tools=False),

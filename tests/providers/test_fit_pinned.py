@@ -12,12 +12,13 @@ import msgspec
 import pytest
 
 from tests.laws.cases import FIXTURES
-from tests.providers.fit_cases import CONVERSATIONS, ENDPOINTS, PROVIDER, Endpoint
+from tests.providers.fit_cases import CONVERSATIONS, ENDPOINTS, HISTORY, PROVIDER, TOOLS, Endpoint
 from wireglot.dialects.base import Context
 from wireglot.ir.errors import Unsupported
-from wireglot.ir.request import Request
+from wireglot.ir.request import Request, Tool
 from wireglot.providers.fit.fit import fit
 from wireglot.providers.limits import Limits
+from wireglot.wire import shared
 
 PINS = FIXTURES / "fit"
 UPDATE = bool(os.environ.get("WIREGLOT_UPDATE"))
@@ -94,3 +95,28 @@ def test_every_limit_has_an_endpoint_that_shows_it():
         if getattr(to.limits, name) != getattr(plain, name)
     }
     assert set(plain.__struct_fields__) - shown <= {"budget_min", "budget_max"}
+
+
+@pytest.mark.parametrize("tools", [TOOLS, *((tool,) for tool in TOOLS), TOOLS[:2], (TOOLS[3], TOOLS[4])])
+def test_tools_that_came_before_are_fitted_like_any(tools):
+    """An agent sends them with every turn: what was found out is remembered for each kind of endpoint."""
+    asked = Request("m", HISTORY, tools)
+    fresh = {name: bent(asked, to) for name, to in ENDPOINTS.items()}
+    shared._known[id(tools)] = shared._Shared(tools)
+    try:
+        for _ in range(2):
+            assert {name: bent(asked, to) for name, to in ENDPOINTS.items()} == fresh
+    finally:
+        shared._forget(id(tools))
+
+
+def test_tools_that_came_before_are_the_same_objects_where_nothing_is_to_be_told():
+    tools = (Tool("look", schema={"type": "object", "properties": {"a": {"type": "string"}}}),)
+    limits = Limits(tool_schema="gemini-openapi", tool_name="[a-z]+")
+    shared._known[id(tools)] = shared._Shared(tools)
+    try:
+        one, other = (fit(Request("m", (), tools), limits, CONTEXT, "gemini").request.tools for _ in range(2))
+        assert one is other
+        assert fit(Request("m", (), tools), Limits(), CONTEXT, "gemini").request.tools is tools
+    finally:
+        shared._forget(id(tools))
