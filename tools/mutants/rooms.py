@@ -48,6 +48,7 @@ ROOMS = (
             "tests/gateway/state/test_reasoning_names.py",
             "tests/gateway/state/test_reasoning_parts.py",
             "tests/gateway/state/test_reasoning_round_trips.py",
+            "tests/gateway/state/test_reasoning_vault.py",
             "tests/gateway/state/test_client_shapes.py",
             "tests/dialects/test_envelope.py",
             "tests/stores/test_vault.py",
