@@ -99,12 +99,13 @@ PROOFS: Final = (
         "500 clients, a provider that answers 503 to everything and then recovers",
         "attempts at most 1.2x requests; well again within 15 s",
         "tools.lab.storm",
+        quick="tests/gateway/faults/test_faults_breaker.py",
     ),
     Proof(
         "client_faults",
         "Claude Code, Codex, Gemini CLI and opencode with 6 x 500, 4 x 529, 429 with and without Retry-After",
         "every one finishes its work",
-        "tools.lab.client_faults",
+        "tools.lab.client_faults --upstream own --upstream openai-chat",
     ),
     Proof(
         "failover",

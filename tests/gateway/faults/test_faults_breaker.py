@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from tests.gateway.faults.faults_kit import Answered, ask, logged, provider, start, told
@@ -219,4 +221,22 @@ def test_whoever_leaves_while_it_is_tried_again_counts_for_nothing() -> None:
         upstream.wait_for(1)
         call.leave()
         wait_until(lambda: gateway.process.gateway.in_flight == 0)
+        assert not is_open(gateway)
+
+
+def test_a_storm_of_clients_makes_no_storm_of_attempts_and_passes_when_the_provider_is_well() -> None:
+    """TESTPLAN R10, in small: `python -m tools.lab.storm` is the whole of it."""
+    lines = SOON + "breaker = { probe_after = 0.02, probe_cap = 0.02 }\n"
+    with behind(lambda upstream: team(upstream, lines)) as stage, ThreadPoolExecutor(20) as clients:
+        gateway, upstream = stage
+        names = [CALLERS[number % 3] for number in range(200)]
+        upstream.otherwise = Behaviour(error=503)
+        failed = list(clients.map(lambda name: asked_by(name, stage), names))
+        assert {answered.status for answered in failed} <= {503, 529}
+        assert all("retry-after" in answered.headers for answered in failed)
+        assert len(upstream.requests) <= 1.2 * len(names) + 3
+        upstream.reset()
+        wait_until(lambda: asked_by("ada", stage).status == 200)
+        well = list(clients.map(lambda name: asked_by(name, stage), names))
+        assert [answered.status for answered in well] == [200] * len(names)
         assert not is_open(gateway)
