@@ -88,19 +88,25 @@ def render_server(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str, 
 # --- calls in history
 
 _CALL_KEYS = frozenset({"type", "id", "status", "name", "server_label", "arguments", "output", "error"})
+_NAMED = ("id", "name", "server_label")
 _WITHIN = "within"
 """Form key: the result stands in the item of its call."""
+
+
+def is_made(value: dict[str, Any]) -> bool:
+    """Whether an item tells a call and what came of it: two messages, in one place of the client's input."""
+    if value.get("type") != "mcp_call" or any(type(value.get(key)) is not str for key in _NAMED):
+        return False
+    return type(value.get("output")) is str or value.get("error") is not None
 
 
 def parse_made_call(item: Fields) -> tuple[ToolCall, ToolResult] | None:
     """The call of an item and what came of it; None where it was not made, or only its vendor knows."""
     value = item.value
-    identifier, name, label = (value.get(key) for key in ("id", "name", "server_label"))
+    if not is_made(value):
+        return None
+    identifier, name, label = (value[key] for key in _NAMED)
     output, error = value.get("output"), value.get("error")
-    if type(identifier) is not str or type(name) is not str or type(label) is not str:
-        return None
-    if type(output) is not str and error is None:
-        return None
     said = value.get("arguments")
     fields = {key: kept for key, kept in value.items() if key not in _CALL_KEYS and kept is not None}
     call = ToolCall(

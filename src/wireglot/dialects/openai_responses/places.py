@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from wireglot.dialects.openai_responses.mcp import is_made
 from wireglot.dialects.places import Node, Places, Turn
 
 _ITEMS: Final = {
@@ -31,7 +32,9 @@ def _turns(body: dict[str, Any]) -> list[Turn]:
     turns = [] if body.get("instructions") is None else [Turn("$.instructions", body["instructions"])]
     given = body.get("input")
     if type(given) is list:
-        turns += (Turn(f"$.input[{number}]", item) for number, item in enumerate(given))
+        for number, item in enumerate(given):
+            turn = Turn(f"$.input[{number}]", item)
+            turns += (turn, turn) if type(item) is dict and is_made(item) else (turn,)
     elif given is not None:
         turns.append(Turn("$.input", given))
     return turns

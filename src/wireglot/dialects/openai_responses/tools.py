@@ -23,6 +23,8 @@ _FUNCTION_KEYS = frozenset({"type", "name", "description", "parameters", "strict
 _CUSTOM_KEYS = frozenset({"type", "name", "description", "format", "defer_loading"})
 _GROUP = "namespace."
 """What is said of a namespace stands in the extra of its first tool under this prefix, for others to miss."""
+_OUTER = "outer."
+"""What stands beside a nested declaration, likewise."""
 _NAMESPACE_KEYS = frozenset({"type", "name", "tools"})
 
 _HOSTED = {
@@ -69,10 +71,16 @@ def _parse_namespace(tool: Fields, number: int, marks: dict[str, Any]) -> list[A
     tools = [_parse_tool(member, name, {**marks, "group": group}) for member in members]
     first = tools[0]
     told = {f"{_GROUP}{key}": value for key, value in said.items() if value}
-    if told and isinstance(first, Tool):
-        extra = first.extra or Extra(NAME)
-        tools[0] = replace(first, extra=Extra(NAME, {**extra.fields, **told}, extra.form))
+    if isinstance(first, Tool):
+        tools[0] = _telling(first, told)
     return tools
+
+
+def _telling(tool: Tool, more: dict[str, Any]) -> Tool:
+    if not more:
+        return tool
+    extra = tool.extra or Extra(NAME)
+    return replace(tool, extra=Extra(NAME, {**extra.fields, **more}, extra.form))
 
 
 def _parse_tool(tool: Fields, namespace: str, marks: dict[str, Any]) -> AnyTool:
@@ -84,7 +92,8 @@ def _parse_tool(tool: Fields, namespace: str, marks: dict[str, Any]) -> AnyTool:
         outer = {key: value for key, value in tool.value.items() if key != (kind or "function")}
         marks = {**marks, "outer": outer, "key": kind or "function"}
         parse = _parse_custom if kind == "custom" else _parse_function
-        return parse(inner, namespace, marks)
+        beside = {f"{_OUTER}{key}": value for key, value in outer.items() if key != "type" and value}
+        return _telling(parse(inner, namespace, marks), beside)
     if kind == "function" or (kind is None and "name" in tool.value):
         return _parse_function(tool, namespace, marks)
     if kind == "custom":
@@ -212,10 +221,10 @@ _SEARCH_OPTIONS = frozenset({"allowed_domains", "location", "context_size"})
 
 
 def _ungrouped(extra: Extra | None) -> Extra | None:
-    """Without what was said of the namespace: that stands there."""
-    if extra is None or not any(key.startswith(_GROUP) for key in extra.fields):
+    """Without what was said of the namespace or beside the declaration: that stands there."""
+    if extra is None or not any(key.startswith((_GROUP, _OUTER)) for key in extra.fields):
         return extra
-    fields = {key: value for key, value in extra.fields.items() if not key.startswith(_GROUP)}
+    fields = {key: value for key, value in extra.fields.items() if not key.startswith((_GROUP, _OUTER))}
     return Extra(extra.dialect, fields, extra.form)
 
 
