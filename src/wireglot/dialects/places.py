@@ -130,6 +130,8 @@ class RequestPlaces:
         name = rest.removeprefix(".")
         if type(value) is dict:
             for own in self._places.fields.get(name, ()):
+                if "." in own:
+                    break  # a shorter name behind it would be found first
                 if own in value:  # as nearly all: no way to look for
                     return f"{path}.{own}"
         names = _candidates(name, self._places.fields)

@@ -1,0 +1,51 @@
+"""Pinned: how a request is counted, and what an answer to it tells again.
+
+`WIREGLOT_UPDATE=1 pytest tests/laws/test_echo_goldens.py` writes the files anew.
+"""
+
+import pytest
+
+from tests.laws.cases import FIXTURES
+from tests.laws.test_pair_goldens import by_field
+from tests.laws.test_table_goldens import pinned
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import NAMES, dialect
+from wireglot.ir.content import Text
+from wireglot.ir.outcome import Response, Stop, Usage
+from wireglot.ir.request import Request
+from wireglot.ir.stream import unfold
+from wireglot.testing.fixtures import fixtures
+
+CONTEXT = Context(model="m", now=1760000000)
+HOSTS = ("https://example.com/v1", "https://example.com/v1/projects/p/publishers/google")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if dialect(name).surface.counts is not None])
+def test_a_count_is_asked_for_like_this(name):
+    counts = dialect(name).surface.counts
+    assert counts is not None
+    lines = by_field(counts.render_answer(7))
+    for case in fixtures(FIXTURES, name, "requests"):
+        request = counts.parse_request(case.body, CONTEXT)
+        said = [counts.render_request(request, CONTEXT, host) for host in HOSTS]
+        for rendered in said[:1] if said[0] == said[1] else said:
+            lines += [f"# {case.id}", *by_field(rendered.value)]
+            lines += [f"- {loss.path} {loss.feature} {loss.action}" for loss in rendered.losses]
+    pinned(name, "counts", lines)
+
+
+def test_an_answer_tells_its_request_again_like_this():
+    """Whole and streamed, to a request and to none: what is repeated, and what is made up."""
+    codec = dialect("openai-responses")
+    answer = Response("r-1", "told", (Text("Hi"),), Stop("end"), Usage(input=1, output=2), 1760000001)
+    asked: list[tuple[str, Request | None]] = [("nobody", None)]
+    asked += [
+        (case.id, codec.parse_request(case.body, CONTEXT))
+        for case in fixtures(FIXTURES, "openai-responses", "requests")
+    ]
+    lines = []
+    for title, request in asked:
+        lines += [f"# {title}", *by_field(codec.render_response(answer, CONTEXT, request).value)]
+        events = codec.stream_writer(CONTEXT, request).write(unfold(answer)).decode().splitlines()
+        lines += [events[1], events[-2]]
+    pinned("openai-responses", "echoes", lines)
