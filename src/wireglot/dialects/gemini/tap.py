@@ -17,6 +17,7 @@ from wireglot.ir.outcome import Usage
 
 _TELLING: Final = re.compile(rb'"(?:finishReason|finish_reason|blockReason|error)"\s*:')
 _CALL: Final = b'"functionCall"'
+_SNAKE_CALL: Final = b'"function_call"'
 
 
 class GeminiTap:
@@ -36,7 +37,8 @@ class GeminiTap:
     def usage(self) -> Usage | None:
         if not self._last:
             return None
-        usage = self._inner(object_of(self._last)).get("usageMetadata")
+        told = self._inner(object_of(self._last))
+        usage = told.get("usageMetadata", told.get("usage_metadata"))
         return read_usage(usage) if type(usage) is dict else None
 
     @property
@@ -55,10 +57,10 @@ class GeminiTap:
 
     def _read(self, documents: list[bytes]) -> None:
         for document in documents:
-            if b"usageMetadata" in document:
+            if b"usageMetadata" in document or b"usage_metadata" in document:
                 self._last = document
             if not self._calls:
-                self._calls = _CALL in document
+                self._calls = _CALL in document or _SNAKE_CALL in document
             if _TELLING.search(document) is not None:
                 self._end(self._inner(object_of(document)))
 
