@@ -213,7 +213,7 @@ def test_a_turn_is_found_by_its_place_where_its_ids_are_gone_and_its_results_fol
     assert isinstance(told, ToolResult)
     assert told.call_id == call.id
     # Two looks: one for all names of all turns, one for what those point to.
-    assert [len(names) for names in memory.vault.asked] == [2, 1]
+    assert [len(names) for names in memory.vault.asked] == [3, 1]
 
 
 def test_a_request_that_only_its_vendor_can_read_is_left_alone() -> None:
