@@ -50,6 +50,10 @@ class FakeApp:
     def too_large(self, head: Head, limit: int) -> Refusal:
         return Refusal(413, PLAIN, f"over {limit}".encode())
 
+    def overloaded(self, head: Head) -> Refusal:
+        body = b'{"error":{"code":"server_is_overloaded"}}'
+        return Refusal(503, [("content-type", "application/json")], body)
+
     def stalled(self, head: Head) -> Refusal:
         return Refusal(408, PLAIN, b"stalled")
 

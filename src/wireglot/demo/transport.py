@@ -54,11 +54,13 @@ class DemoAnswer:
         self._flowing = asyncio.Event()
         self._flowing.set()
 
-    async def read(self, limit: int) -> bytes:
+    async def read(self, limit: int, held: Callable[[int], None] | None = None) -> bytes:
         kept = bytearray()
 
         def keep(piece: bytes) -> None:
             kept.extend(piece)
+            if held is not None:
+                held(len(piece))
             if len(kept) > limit:
                 raise TransportFault("too_large", f"the answer is larger than {limit} bytes")
 

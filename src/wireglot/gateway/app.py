@@ -13,7 +13,7 @@ from wireglot.dialects.registry import dialect, surfaces
 from wireglot.gateway import errors
 from wireglot.gateway.entry import guard
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
-from wireglot.gateway.entry.gates import Gates
+from wireglot.gateway.entry.gates import Gates, shed
 from wireglot.gateway.entry.routes import Asked, NoRoute, Routes
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.observer import Observer
@@ -28,6 +28,7 @@ from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import JSON, common_headers, identity
+from wireglot.gateway.request.held import Held
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.problems import error_of, is_final, redacted, tells_all
@@ -37,6 +38,7 @@ from wireglot.gateway.state.state import State
 from wireglot.gateway.steps import Parts, around
 from wireglot.gateway.targets.health import Health
 from wireglot.gateway.targets.routing import Router
+from wireglot.http.account import ByteAccount
 from wireglot.http.application import Head, Headers, Refusal, Reply
 from wireglot.http.failures import AttemptFailed
 from wireglot.http.transport import Transport
@@ -71,6 +73,8 @@ class Gateway:
         self._routes = Routes(surfaces())
         self._gatekeeper = Gatekeeper(time.monotonic, state.keys)
         self._gates = Gates(settings.limits)
+        self.account = ByteAccount(lambda: self.settings.limits.buffered)
+        """Bytes held by all requests, in both directions."""
         self._router = Router(settings)
         self.relay = Relay(transports, self.health, self._count_error)
         self._answerer = around(
@@ -141,6 +145,10 @@ class Gateway:
         error = RequestError("too_large", f"the body is larger than {limit} bytes")
         return self._refused(head, error, _new_id(), self._routes.dialect_of(head), close=True)
 
+    def overloaded(self, head: Head) -> Refusal:
+        error = shed("the gateway holds as many bytes as it may")
+        return self._refused(head, error, _new_id(), self._routes.dialect_of(head), close=True)
+
     def stalled(self, head: Head) -> Refusal:
         error = RequestError("bad", "the body stopped arriving", code="request_timeout")
         refused = self._refused(head, error, _new_id(), self._routes.dialect_of(head), close=True)
@@ -179,7 +187,7 @@ class Gateway:
                 await self._state_pages.answer(_page(incoming, body, reply, record))
             else:
                 job = read(incoming, body, id=record.id, now=int(time.time()))
-                exchange = Exchange(job, record, reply, self.observer.redactor)
+                exchange = Exchange(job, record, reply, self.observer.redactor, held=Held(self.account))
                 await self._answerer.answer(exchange)
         except asyncio.CancelledError:
             self._cancelled(exchange, record, reply)

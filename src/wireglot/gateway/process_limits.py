@@ -55,7 +55,9 @@ class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     event: Annotated[Bytes, Meta(description="one event of a provider's stream")] = 32 * MIB
     response: Annotated[Bytes, Meta(description="a provider's whole answer")] = 64 * MIB
     error_body: Annotated[Bytes, Meta(description="a provider's error")] = 64 * KIB
-    buffered: Annotated[Bytes, Meta(description="request bodies held by the process")] = 512 * MIB
+    buffered: Annotated[
+        Bytes, Meta(description="bytes held at once: bodies, what is made of them, answers")
+    ] = 512 * MIB
     connections: Annotated[Count, Meta(description="connections of clients")] = 10_000
     connections_per_peer: Annotated[
         Count, Meta(description="the same from one address; this machine's own are not counted")

@@ -118,7 +118,7 @@ class Process:
             settings, {"http": self._http, "https": self._http, "demo": demo}, self.observer, self.state
         )
         await self.state.start(self.gateway.health)
-        self.server = HttpServer(self.gateway, lambda: self.gateway.settings.limits)
+        self.server = HttpServer(self.gateway, lambda: self.gateway.settings.limits, self.gateway.account)
         self._publish()
         if self._place is not None:
             self.gateway.siblings = Siblings(
@@ -254,7 +254,16 @@ class Process:
     def _publish(self) -> None:
         read = self.observer.metrics.read
         read("connections", "Open connections of clients.", lambda: {(): self.server.connections})
-        read("buffered_bytes", "Request bodies held.", lambda: {(): self.server.buffered})
+        read(
+            "buffered_bytes",
+            "Bytes held: bodies, what is made of them, answers.",
+            lambda: {(): self.server.buffered},
+        )
+        read(
+            "buffered_shed_total",
+            "Requests and answers turned away because too many bytes were held.",
+            lambda: {(): self.gateway.account.shed},
+        )
         read(
             "http_refused_total",
             "Requests and connections refused before any dialect was known: bad HTTP, too many, too slow.",

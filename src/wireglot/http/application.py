@@ -74,6 +74,10 @@ class Application(Protocol):
         """The answer to a body over its limit, in the caller's dialect."""
         ...
 
+    def overloaded(self, head: Head) -> Refusal:
+        """The answer to a body for which there is no room now."""
+        ...
+
     def stalled(self, head: Head) -> Refusal:
         """The answer to a body that stopped arriving."""
         ...

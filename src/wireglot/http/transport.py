@@ -73,8 +73,9 @@ class Answer(Protocol):
     headers: dict[str, str]
     """Names in lower case; a repeated header is joined with ", "."""
 
-    async def read(self, limit: int) -> bytes:
-        """The whole body; TransportFault("too_large") beyond the limit."""
+    async def read(self, limit: int, held: Callable[[int], None] | None = None) -> bytes:
+        """The whole body; TransportFault("too_large") beyond the limit. `held` is told of each piece that has
+        come; whatever it raises ends the exchange and comes out here."""
         ...
 
     async def pump(self, feed: Callable[[bytes], None]) -> None:

@@ -56,7 +56,7 @@ class Delivery:
 
     async def whole(self, exchange: Exchange, target: Target, prepared: Prepared, answer: Answer) -> None:
         """An answer in one piece, for a client that wants it so or for one that wants a stream."""
-        body = await answer.read(exchange.job.settings.limits.response)
+        body = await answer.read(exchange.job.settings.limits.response, exchange.held.take)
         record = exchange.record
         keeps = exchange.ending.holds(target)
         if prepared.raw:
@@ -83,6 +83,7 @@ class Delivery:
                 body = named.in_answer(body, exchange.job.model)
             self._send_whole(exchange, body)
             return
+        exchange.held.take(len(body))  # decoded, it is there once more
         accepted = accept(self._parsed(target, prepared, body), asked(exchange))
         if exchange.client is not None:
             record.answered()
@@ -153,7 +154,9 @@ class Delivery:
             self._tell_losses(exchange, losses)
         if keeps:
             await self._keep(exchange, response)
-        self._send_whole(exchange, encode(rendered.value), headers)
+        body = encode(rendered.value)
+        exchange.held.take(len(body))
+        self._send_whole(exchange, body, headers)
 
     def _tell_losses(self, exchange: Exchange, losses: tuple[Loss, ...]) -> None:
         exchange.record.lost(losses)
@@ -183,7 +186,7 @@ class Delivery:
         is_stream = answer.headers.get("content-type", "").startswith("text/event-stream")
         feeder: Feeder
         if client is None:
-            feeder = Collection(target.dialect, prepared, job.settings.limits.response)
+            feeder = Collection(target.dialect, prepared, job.settings.limits.response, exchange.held.take)
         elif prepared.raw and is_stream == (job.framing == "sse"):
             feeder = Passthrough(
                 exchange, prepared, client, keeps=keeps, judged=_is_judged(exchange, target, prepared)

@@ -284,6 +284,8 @@ class Relay:
         """Ask once. False: the answer broke off after it had begun, and the client has been told."""
         job, record = exchange.job, exchange.record
         target, prepared = prepare_best(exchange, target, credential)
+        outgoing = prepared.outbound.body
+        exchange.held.attempt(0 if outgoing is job.body else len(outgoing))
         record.asked(
             target.provider.name,
             target.model,

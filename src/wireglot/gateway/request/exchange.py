@@ -19,6 +19,7 @@ from wireglot.gateway.request.body import decoded
 from wireglot.gateway.request.client_stream import ClientStream, Teller
 from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.estimator import Estimator
+from wireglot.gateway.request.held import Held
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.results import with_calls
 from wireglot.gateway.request.token_weight import TOKEN, token_weight
@@ -48,6 +49,7 @@ class Exchange:
         "ending",
         "estimates",
         "feeder",
+        "held",
         "invented",
         "job",
         "losses",
@@ -62,13 +64,21 @@ class Exchange:
     )
 
     def __init__(
-        self, job: Job, record: Record, reply: Reply, redactor: Redactor, ending: Ending | None = None
+        self,
+        job: Job,
+        record: Record,
+        reply: Reply,
+        redactor: Redactor,
+        ending: Ending | None = None,
+        *,
+        held: Held,
     ) -> None:
         """`ending`: of the request in whose place this one is asked; without it, one of its own."""
         self.job: Final = job
         self.record: Final = record
         self.redactor: Final = redactor
         self.ending: Final = ending if ending is not None else Ending()
+        self.held: Final = held
         self.reply = reply
         self.targets: tuple[Target, ...] = ()
         """Who may be asked, in this order; known once it is routed."""
@@ -109,6 +119,7 @@ class Exchange:
     def document(self) -> dict[str, Any]:
         """The body as JSON, decoded once."""
         if self._document is None:
+            self.held.take(len(self.job.body))
             self._document = decoded(self.job)
         return self._document
 
@@ -182,6 +193,7 @@ class Exchange:
             self.client.close()
         self.ending.complete()
         self.ending.let_go()
+        self.held.close()
         self.client = self.feeder = None
 
     def _parsed(self) -> Request:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.streams.feeder import STREAM_TIMES, StreamRefused, room_left
 from wireglot.gateway.targets.prepared import Prepared
@@ -13,15 +15,20 @@ from wireglot.ir.stream import Failure, Finish, Folding, StreamFailed
 class Collection:
     """A stream for a client that wants one answer: collected, then folded."""
 
-    def __init__(self, target_dialect: str, prepared: Prepared, limit: int) -> None:
+    def __init__(
+        self, target_dialect: str, prepared: Prepared, limit: int, held: Callable[[int], None]
+    ) -> None:
+        """`held` is told of all that comes."""
         self.ended = False
         self.failure: ApiError | None = None
         self.moved = False
         self._reader = dialect(target_dialect).stream_reader(prepared.context)
         self._folding = Folding()
         self._room = limit * STREAM_TIMES
+        self._held = held
 
     def feed(self, data: bytes) -> None:
+        self._held(len(data))
         self._room = room_left(self._room, data)
         events = self._reader.read(data)
         if events:

@@ -36,6 +36,7 @@ class HttpAnswer:
         "_ended",
         "_feed",
         "_full",
+        "_held",
         "_line",
         "_loop",
         "_paused",
@@ -60,6 +61,7 @@ class HttpAnswer:
         self._size = 0
         self._decoder: Decoder | None = None
         self._feed: Callable[[bytes], None] | None = None
+        self._held: Callable[[int], None] | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._reading = False
         self._full = False
@@ -68,14 +70,21 @@ class HttpAnswer:
 
     # The consumer's side
 
-    async def read(self, limit: int) -> bytes:
+    async def read(self, limit: int, held: Callable[[int], None] | None = None) -> bytes:
         """The whole body; TransportFault("too_large") beyond the limit."""
         if self._size > limit or self._announced() > limit:
             self.abort()
             raise _too_large()
+        if held is not None:
+            try:
+                held(self._size)
+            except BaseException:
+                self.abort()
+                raise
         if not self._ended:
             self._reading = True
             self._room = limit
+            self._held = held
             await self._rest()
         if self.error is not None:
             raise self.error
@@ -152,6 +161,8 @@ class HttpAnswer:
             return
         self._pieces.append(body)
         self._size += len(body)
+        if self._held is not None:
+            self._held(len(body))
         if self._size > self._room:
             if self._reading:
                 raise _too_large()

@@ -7,7 +7,7 @@ import socket
 import struct
 from typing import Final, cast
 
-from wireglot.http.application import Refusal
+from wireglot.http.application import Head, Refusal
 from wireglot.http.limits import ServerLimits
 from wireglot.http.server.body import ChunkedBody, SizedBody, TooLarge
 from wireglot.http.server.flow import Backlog, Outflow, hold_back
@@ -36,8 +36,8 @@ class ServerConnection(asyncio.Protocol):
 
     __slots__ = (
         "_backlog", "_begun", "_body", "_called", "_have", "_heard", "_inbound", "_left", "_outflow",
-        "_partial", "_phase", "_refusals", "_reply", "_scanned", "_task", "_transport", "hub", "peer",
-        "pressed",
+        "_owed", "_partial", "_phase", "_refusals", "_reply", "_scanned", "_task", "_transport", "hub",
+        "peer", "pressed",
     )  # fmt: skip
 
     def __init__(self, hub: Hub) -> None:
@@ -57,6 +57,8 @@ class ServerConnection(asyncio.Protocol):
         self._inbound: Inbound | None = None
         self._body: SizedBody | ChunkedBody | None = None
         self._have = 0
+        self._owed = 0
+        """Bytes that wait for a client, as far as they are on the account."""
         self._left = 0
         self._reply: ServerReply | None = None
         self._task: asyncio.Task[None] | None = None
@@ -108,20 +110,28 @@ class ServerConnection(asyncio.Protocol):
         self._leave("the client has gone")
         self._phase = CLOSING
         self._transport = None
+        self._owe(0)
         self._drop_body()
         self.hub.leave(self, self.peer)
 
     def pause_writing(self) -> None:
         self.pressed = True
+        self._owe(self._transport.get_write_buffer_size() if self._transport is not None else 0)
         if self._reply is not None:
             self._reply.press()
 
     def resume_writing(self) -> None:
         self.pressed = False
+        self._owe(0)
         if self._reply is not None:
             self._reply.relieve()
         elif self._phase == WAITING:
             self._call()
+
+    def _owe(self, size: int) -> None:
+        """Count what waits for a client that reads slower than we write, until it has been taken."""
+        self.hub.account.held += size - self._owed
+        self._owed = size
 
     # What the reply calls.
 
@@ -129,6 +139,8 @@ class ServerConnection(asyncio.Protocol):
         if self._transport is not None:
             self._outflow.written += len(data)
             self._transport.write(data)
+            if self._owed:
+                self._owe(self._transport.get_write_buffer_size())
 
     def answered(self, reply: ServerReply) -> None:
         """The answer is written; the connection is free for the next request."""
@@ -267,8 +279,8 @@ class ServerConnection(asyncio.Protocol):
             self._turn_away(inbound, refusal, data, at)
             return
         self._refusals = 0
-        if length > 0 and hub.buffered + length > hub.limits().buffered:
-            self._shed()
+        if length > 0 and hub.account.held + length > hub.account.most():
+            self._shed(inbound.head)
             return
         end = at + length
         if length != CHUNKED and end <= len(data):
@@ -309,7 +321,7 @@ class ServerConnection(asyncio.Protocol):
         if body is None or inbound is None:
             return
         self._have += len(data)
-        self.hub.buffered += len(data)
+        self.hub.account.held += len(data)
         try:
             body.feed(data)
         except Malformed as problem:
@@ -319,8 +331,8 @@ class ServerConnection(asyncio.Protocol):
             head = inbound.head
             self._refuse(self.hub.app.too_large(head, self.hub.app.body_limit(head)))
             return
-        if self.hub.buffered > self.hub.limits().buffered:
-            self._shed()
+        if self.hub.account.is_over:
+            self._shed(inbound.head)
         elif body.rest is not None:
             self._drop_body()
             self._backlog.put(body.rest, 0)
@@ -328,7 +340,7 @@ class ServerConnection(asyncio.Protocol):
 
     def _drop_body(self) -> None:
         if self._inbound is not None:
-            self.hub.buffered -= self._have
+            self.hub.account.held -= self._have
             self._have = 0
             self._inbound = self._body = None
 
@@ -347,7 +359,7 @@ class ServerConnection(asyncio.Protocol):
     def _answer(self, inbound: Inbound, body: bytes) -> None:
         hub = self.hub
         size = len(body)
-        hub.buffered += size
+        hub.account.held += size
         reply = ServerReply(self, inbound.head.method == "HEAD", not inbound.keep_alive, inbound.minor, size)
         self._reply = reply
         self._phase = ANSWERING
@@ -365,8 +377,10 @@ class ServerConnection(asyncio.Protocol):
             if task is not None:
                 task.cancel(why)
 
-    def _shed(self) -> None:
-        self._refuse_plainly(503, "server_is_overloaded", "too many request bodies at once")
+    def _shed(self, head: Head) -> None:
+        self.hub.refused["server_is_overloaded"] += 1
+        self.hub.account.shed += 1
+        self._refuse(closing(self.hub.app.overloaded(head)))
 
     def _refuse_plainly(self, status: int, code: str, message: str) -> None:
         self.hub.refused[code] += 1

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from wireglot.http.account import ByteAccount
 from wireglot.http.application import Application
 from wireglot.http.limits import ServerLimits
 from wireglot.http.server.render import StatusLines
@@ -33,7 +34,9 @@ class OpenConnection(Protocol):
 
 
 class Hub:
-    def __init__(self, app: Application, limits: Callable[[], ServerLimits]) -> None:
+    def __init__(
+        self, app: Application, limits: Callable[[], ServerLimits], account: ByteAccount | None = None
+    ) -> None:
         self.app = app
         self.limits = limits
         self.loop: asyncio.AbstractEventLoop
@@ -45,8 +48,8 @@ class Hub:
         self.draining = False
         self.empty = asyncio.Event()
         """Set once a draining server has nothing left."""
-        self.buffered = 0
-        """Bytes of bodies that are arriving or in the hands of a handler."""
+        self.account = account if account is not None else ByteAccount(lambda: limits().buffered)
+        """Of bodies that are arriving or in the hands of a handler, and of what clients have yet to take."""
         self.refused: Counter[str] = Counter()
         """How often each error of the HTTP class was given, by its code."""
         self._peers: Counter[str] = Counter()

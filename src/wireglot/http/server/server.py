@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from wireglot.http.account import ByteAccount
 from wireglot.http.application import Application
 from wireglot.http.limits import ServerLimits
 from wireglot.http.server.connection import ServerConnection
@@ -22,8 +23,11 @@ _FLUSH_SECONDS: Final = 1.0
 class HttpServer:
     """Hands requests to an application. `limits` gives those now in force."""
 
-    def __init__(self, app: Application, limits: Callable[[], ServerLimits]) -> None:
-        self._hub = Hub(app, limits)
+    def __init__(
+        self, app: Application, limits: Callable[[], ServerLimits], account: ByteAccount | None = None
+    ) -> None:
+        """`account`: one that others share; without it, the server's own."""
+        self._hub = Hub(app, limits, account)
         self._listeners: list[asyncio.Server] = []
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
@@ -39,8 +43,9 @@ class HttpServer:
 
     @property
     def buffered(self) -> int:
-        """Bytes of request bodies that are arriving or in the hands of a handler."""
-        return self._hub.buffered
+        """Bytes on the account: of request bodies that are arriving or in the hands of a handler, of answers
+        that clients have yet to take, and of whoever shares it."""
+        return self._hub.account.held
 
     @property
     def refused(self) -> dict[str, int]:

@@ -147,7 +147,8 @@ class Background:
             traceparent=head.headers.get("traceparent", ""),
         )
         asking = read(job.incoming, body, id=record.id, now=int(time.time()))
-        own = Exchange(asking, record, event_log, exchange.redactor)
+        own = Exchange(asking, record, event_log, exchange.redactor, held=exchange.held.another())
+        own.held.take(len(body))
         own.rewrite(own.request())  # what passes as it came has another id
         return Work(id, own, event_log, opened(own, patch), self._place)
 

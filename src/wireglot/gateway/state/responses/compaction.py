@@ -83,7 +83,9 @@ class Compaction:
             _keep_alive(exchange)  # nothing of a summary is shown before it is whole
         asking = read(job.incoming, encode({**document, **asked}), id=job.id, now=job.context.now)
         # In its place: what is written down of the one is written down of the other.
-        own = Exchange(asking, exchange.record, summary, exchange.redactor, exchange.ending)
+        own = Exchange(
+            asking, exchange.record, summary, exchange.redactor, exchange.ending, held=exchange.held
+        )
         await inner.answer(own)
         answer = decode(summary.body)
         text = "".join(form.texts(answer))
