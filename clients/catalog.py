@@ -51,8 +51,6 @@ class Client:
     files: int = AGENT_TURNS
     """How many files it reads, each in a turn of its own, where the upstream takes notes."""
     timeout: float = 120.0
-    forgets: bool = False
-    """It knows no field for reasoning in the dialect it speaks, and leaves out what it got there."""
 
 
 def _claude_code(seat: Seat) -> Launch:
@@ -282,7 +280,6 @@ CLIENTS: tuple[Client, ...] = (
             _ai_sdk(short),
             finals=2,
             files=SDK_TURNS,
-            forgets=short == "openai-chat",
         )
         for short, package, speaks in (
             ("openai-compatible", "@ai-sdk/openai-compatible", _CHAT),

@@ -38,15 +38,12 @@ class Memory:
     thoughts: int
     """Of the answers before them, those that thought."""
     problems: tuple[str, ...] = ()
-    """Old turns that changed."""
-    lost: tuple[str, ...] = ()
-    """State that did not come back."""
+    """State that did not come back, and old turns that changed."""
 
 
 def remembered(exchanges: Sequence[Exchange]) -> Memory:
     """Judge the tool loops of one client, in the order in which their requests came."""
     problems: list[str] = []
-    lost: list[str] = []
     turns = thoughts = 0
     loops: dict[int, tuple[Exchange, list[list[str]]]] = {}
     """Results so far -> the last request with so many, and the state of the answers before and of its own."""
@@ -64,12 +61,12 @@ def remembered(exchanges: Sequence[Exchange]) -> Memory:
             found = [state for state in _states(exchange.dialect, body) if state]
             agreeing = _agreeing(exchange.dialect, expected, found)
             if not len(found) == len(expected) == agreeing:
-                lost.append(f"turn {done + 1}: state of {agreeing} of {len(expected)} turns")
+                problems.append(f"turn {done + 1}: state of {agreeing} of {len(expected)} turns")
             problems += [f"turn {done + 1}: {what}" for what in _changed(exchange.dialect, last, body)]
         elif b'"tools"' not in exchange.asked:  # a title, a summary; Codex has its tools in an input item
             continue
         loops[done] = exchange, [*before, _answered(exchange)]
-    return Memory(turns, thoughts, tuple(problems), tuple(lost))
+    return Memory(turns, thoughts, tuple(problems))
 
 
 def _agreeing(dialect: str, expected: list[list[str]], found: list[list[str]]) -> int:

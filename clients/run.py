@@ -38,8 +38,7 @@ five files, each in a turn of its own, an SDK one. PASS means also that every re
 state of every earlier turn exactly as it was answered (signatures, encrypted reasoning,
 `reasoning_content`), and that system, tools and old turns stayed equal to the byte from turn to turn (cache
 markers apart, which clients move): providers' prompt caches hit. Behind the time: tool turns, and earlier
-turns whose state the last of them carried: none where a client itself leaves it out before an upstream of
-its own dialect, which gets what the client sends."""
+turns whose state the last of them carried."""
 
 
 @dataclass(frozen=True)
@@ -66,29 +65,18 @@ def one(client: Client, address: Address, folder: Path, trace: bool) -> Outcome:
         exchanges = notes.exchanges(str(seat.marker))
     if trace:
         keep(exchanges, folder / "upstream.jsonl")
-    own = client.forgets and client.speaks == address.upstream
-    return judged(outcome, remembered(exchanges), files, forgets=own)
+    return judged(outcome, remembered(exchanges), files)
 
 
-def judged(outcome: Outcome, memory: Memory, turns: int, *, forgets: bool = False) -> Outcome:
-    """A client that printed the word has passed only if its upstream kept its memory in every turn.
-
-    `forgets`: the client itself leaves state out, and what passes through is not ours to add to.
-    """
+def judged(outcome: Outcome, memory: Memory, turns: int) -> Outcome:
+    """A client that printed the word has passed only if its upstream kept its memory in every turn."""
     problems = [outcome.reason] if outcome.reason else []
     if outcome.passed and memory.turns < turns:
         problems.append(f"{memory.turns} tool turns instead of {turns}")
     if outcome.passed and memory.thoughts < memory.turns:
         problems.append(f"only {memory.thoughts} of {memory.turns} turns thought")
     problems += memory.problems
-    kept = memory.thoughts
-    if forgets:
-        kept = 0
-        if not memory.lost and outcome.passed:
-            problems.append("it forgets nothing any more: clients/catalog.py says it does")
-    else:
-        problems += memory.lost
-    return Outcome(not problems, outcome.seconds, "; ".join(problems), memory.turns, kept)
+    return Outcome(not problems, outcome.seconds, "; ".join(problems), memory.turns, memory.thoughts)
 
 
 def column(
@@ -122,7 +110,7 @@ def through_gateway(
         place = folder / upstream
         with (
             _recorded(url, place / "upstream-wire", options.trace and notes is None) as reached,
-            gateway(upstream, reached, place) as (base, key),
+            gateway(upstream, reached, place, thinks=notes is not None) as (base, key),
         ):
             cells |= column(clients, Address(base, key, upstream, notes), place, options)
     return Table(heading, about, clients, options.upstream, cells)

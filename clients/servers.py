@@ -30,14 +30,19 @@ class DidNotStart(Exception):
     """A server ended or stayed silent; carries the end of its log."""
 
 
-def configuration(port: int, key: str, upstream: str, double: str | None) -> str:
-    """The gateway's file: every model name goes to one upstream, which speaks one dialect."""
+def configuration(port: int, key: str, upstream: str, double: str | None, *, thinks: bool = False) -> str:
+    """The gateway's file: every model name goes to one upstream, which speaks one dialect.
+
+    `thinks`: in Chat it wants its `reasoning_content` back, as the catalog says of Kimi and DeepSeek.
+    """
     if double is None:
         provider, model = "[providers.demo]", f"demo/demo-{upstream}"
     else:
         # A TOML basic string reads like a JSON string.
         url = json.dumps(double.rstrip("/") + _PREFIX[upstream])
         provider = f'[providers.double]\ndialect = "{upstream}"\nbase_url = {url}\napi_key = "none"'
+        if thinks and upstream == "openai-chat":
+            provider += '\nlimits = { reasoning = "text" }'
         model = "double/scripted"
     digest = hashlib.sha256(key.encode()).hexdigest()
     return f"""\
@@ -56,12 +61,14 @@ clients = "sha256:{digest}"
 
 
 @contextmanager
-def gateway(upstream: str, double: str | None, folder: Path) -> Iterator[tuple[str, str]]:
+def gateway(
+    upstream: str, double: str | None, folder: Path, *, thinks: bool = False
+) -> Iterator[tuple[str, str]]:
     """Run `wireglot serve` in front of one upstream; gives its URL and a client key."""
     folder.mkdir(parents=True, exist_ok=True)
     port, key = _free_port(), f"client-{secrets.token_hex(16)}"
     file = folder / "wireglot.toml"
-    file.write_text(configuration(port, key, upstream, double))
+    file.write_text(configuration(port, key, upstream, double, thinks=thinks))
     command = [sys.executable, "-m", "wireglot.cli", "serve", "--config", str(file)]
     # Without the caller's variables: a provider key found there would switch that provider on.
     env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "PYTHONUNBUFFERED": "1"}

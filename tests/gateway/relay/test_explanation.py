@@ -130,3 +130,24 @@ def test_the_operators_part_is_told_to_callers_on_the_same_machine_and_to_the_lo
         assert "127.0.0.1" not in said
         assert "[providers" not in said
         assert "[providers.mine]" in logged(gateway, answered)["error"]["fix"]
+
+
+def test_the_operators_part_is_told_to_the_admin_too() -> None:
+    """[M4] The admin secret beside the caller's key. A wrong one opens nothing, and no provider sees it."""
+
+    def toml(upstream: ScriptedUpstream) -> str:
+        server = '[server]\nadmin_secret = "the-secret-of-the-admin"\n'
+        keys = f'[keys]\nteam = "{digest_of(SECRET)}"\n'
+        return server + provider("mine", upstream, "openai-chat", NEVER_OPEN) + keys
+
+    with behind(toml) as (gateway, upstream):
+        upstream.otherwise = REFUSED
+        beside = {"x-wireglot-admin": "the-secret-of-the-admin"}
+        answered = ask(gateway, C, "mine/m1", headers={**BEARER, **beside})
+        assert "[providers.mine] at " in told(C, answered).message
+        assert "x-wireglot-admin" not in upstream.requests[-1].headers
+        asked = len(upstream.requests)
+        wrong = ask(gateway, C, "mine/m1", headers={**BEARER, "x-wireglot-admin": "guessed"})
+        assert (wrong.status, len(upstream.requests)) == (401, asked)
+        without_key = ask(gateway, C, "mine/m1", headers=beside)
+        assert without_key.status == 401

@@ -85,6 +85,26 @@ def test_calls_left_in_the_text_are_calls_behind_thoughts_and_words(stage: Stage
     assert message.stop_reason == "tool_use"
 
 
+MARK = TOKENS.index(">") + 1
+
+
+@pytest.mark.parametrize("cut", [1, 2, 8, MARK - 1])
+def test_the_tokens_of_a_leaked_call_may_be_cut_over_frames(stage: Stage, cut: int) -> None:
+    """[K5] Behind a first word as before it; also letter by letter."""
+    for pieces in (["Let me see. " + TOKENS[:cut], TOKENS[cut:]], ["Let me see. ", *TOKENS]):
+        message = answered(stage, start(), *block(0, "text", "text", *pieces), *END)
+        assert [part.type for part in message.content] == ["text", "tool_use"]
+        assert message.content[0].type == "text"
+        assert message.content[0].text.strip() == "Let me see."
+
+
+def test_words_that_begin_like_tokens_pass_as_they_came(stage: Stage) -> None:
+    words = ["Is a ", "<", " b, or ", "<|", "im_start|>", " or <", "|tool", "box|> ", "<"]
+    message = answered(stage, start(), *block(0, "text", "text", *words), *END)
+    assert message.content[0].type == "text"
+    assert message.content[0].text == "".join(words)
+
+
 def test_a_second_message_inside_the_first_is_an_error(stage: Stage) -> None:
     """[X8] Also where the stream passes through: half of one answer and half of another are none."""
     words = block(0, "text", "text", "Well")

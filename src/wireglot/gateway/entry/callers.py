@@ -33,6 +33,8 @@ class Caller(msgspec.Struct, frozen=True):
 LOCAL = Caller("local")
 ADMIN = Caller("admin")
 _ADMIN = Asked(COMMON, "admin")
+ADMIN_HEADER = "x-wireglot-admin"
+"""The admin secret beside a caller's key: whoever runs the gateway is told all of an error."""
 
 
 class StoredKeys(Protocol):
@@ -78,6 +80,8 @@ class Gatekeeper:
         )
 
     def caller(self, head: Head, asked: Asked, settings: Settings) -> Caller:
+        if ADMIN_HEADER in head.headers:
+            self._check_admin(head, [head.headers[ADMIN_HEADER]], settings)
         if not settings.keys and not settings.server.require_key and not self._stored.required:
             return LOCAL
         if self._of is not settings:
@@ -101,6 +105,10 @@ class Gatekeeper:
 
     def admin(self, head: Head, settings: Settings) -> Caller:
         """Whoever has the admin secret. Without one there is no admin API."""
+        self._check_admin(head, self._offered(head, _ADMIN), settings)
+        return ADMIN
+
+    def _check_admin(self, head: Head, secrets: list[str], settings: Settings) -> None:
         secret = settings.server.admin_secret.value
         if not secret:
             raise RequestError(
@@ -111,9 +119,9 @@ class Gatekeeper:
         peer = f"admin {head.peer}"
         self._check_failures(peer, settings.limits.auth_failures)
         expected = hashlib.sha256(secret.encode()).digest()
-        for offered in self._offered(head, _ADMIN):
+        for offered in secrets:
             if hmac.compare_digest(hashlib.sha256(offered.encode("utf-8", "replace")).digest(), expected):
-                return ADMIN
+                return
         self._failed(peer)
         raise RequestError("auth", "missing or wrong admin secret")
 

@@ -12,14 +12,16 @@ from collections.abc import Callable
 from typing import Final
 
 from wireglot.dialects.base import LEAKED, StreamReader, StreamWriter
+from wireglot.dialects.passthrough import WORDS
 from wireglot.ir.content import Text
 from wireglot.ir.errors import ApiError
-from wireglot.ir.leaked_calls import can_leak
+from wireglot.ir.leaked_calls import can_leak, leaks, may_begin
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Stop
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Delta, Event, Failure, ForeignEvent, PartEnd, PartStart
 from wireglot.ir.verdict import EMPTY, Watch, malformed
+from wireglot.wire.json import BadJson, decode
 
 _CALLS: Final = re.compile(
     rb'"tool_calls"\s*:\s*\[\s*\{|"tool_use"|"function_call"|"functionCall"'
@@ -39,6 +41,10 @@ _BLOCK: Final = b"content_block_st"
 """Of the frames that say where a block of Messages begins and ends: without them no later one can be read."""
 
 _STARTS_AND_STOPS: Final = b"_st"
+_PIECES: Final = b'"willContinue"'
+_ANGLE: Final = re.compile(rb"<|\\u003[cC]")
+_ANGLES: Final = (b"<", b"u003")
+"""How JSON may spell what the tokens of leaked calls begin with: they may be cut over frames."""
 
 
 class LateVerdict:
@@ -66,6 +72,10 @@ class LateVerdict:
         self.said = False
         """Whether there is something in it that is no thought."""
         self._telling: tuple[bytes, ...] = ()
+        self._held = b""
+        """Frames whose words end as the tokens of a leaked call begin: the next ones tell."""
+        self._in_pieces = False
+        """Gemini's calls may come in pieces, which the reader puts together: it must see all that comes."""
         self._over = self._unknown = False
         self._twice = False
         """Two beginnings came: of one answer, which is nothing, or of two."""
@@ -78,6 +88,9 @@ class LateVerdict:
         answer is among them, or was before."""
         if self._over:
             return frames
+        if self._held:
+            frames, self._held = self._held + frames, b""
+            return self._looked_at(frames, complete)
         if self._opened is not None and self._reader is None:
             for word in self._telling:
                 if word in frames:
@@ -89,6 +102,14 @@ class LateVerdict:
 
     def _looked_at(self, frames: bytes, complete: bool) -> bytes:
         leaked = self._writer is None and LEAKED.search(frames) is not None and can_leak(self._asked())
+        if self._writer is None and not leaked and _ANGLE.search(frames) is not None:
+            words = _words(frames)
+            tail = words.rfind("<")
+            if leaks(words):  # its tokens came in several frames
+                leaked = can_leak(self._asked())
+            elif not complete and tail >= 0 and may_begin(words[tail:]) and can_leak(self._asked()):
+                self._held = frames
+                return b""
         if len(_START.findall(frames)) + (self._opened is not None) > 1:
             self._twice = True
         if self._opened is None:
@@ -110,6 +131,12 @@ class LateVerdict:
 
     def end(self) -> bytes:
         """The upstream says no more."""
+        if self._held:
+            held, self._held = self._held, b""
+            passed = self._looked_at(held, complete=True)
+            if self._over or self.verdict is not None:
+                return passed
+            return passed + self.end()
         return self._judged(self._reader.end()) if self._reader is not None else b""
 
     def _is_read(self, frames: bytes) -> bool:
@@ -129,6 +156,7 @@ class LateVerdict:
 
     def _read(self, frames: bytes) -> bytes:
         assert self._reader is not None
+        self._in_pieces = self._in_pieces or _PIECES in frames
         events = self._reader.read(frames)
         if self._over:  # some streams have no last event: they end
             events = [*events, *self._reader.end()]
@@ -140,7 +168,7 @@ class LateVerdict:
         # All of a block: with a part of its arguments it would look cut off when it is read again.
         if self._opened is None or self._in_blocks:
             self._remember(frames)
-        if self._watch.is_clear:
+        if self._watch.is_clear and not self._in_pieces:
             self.said, self._reader = True, None
         return frames
 
@@ -155,7 +183,8 @@ class LateVerdict:
         verdict = self._watch.verdict
         if verdict is not EMPTY or not self._unknown:  # what we do not know may be an answer
             self.verdict = verdict
-        if passed and type(passed[-1]) is Failure and (self._writer is not None or self._twice):
+        anew = self._writer is not None or self._twice or self._in_pieces
+        if anew and passed and type(passed[-1]) is Failure:
             self.verdict = passed[-1].error
         if self._writer is None or self.verdict is not None:
             self._twice = False
@@ -169,12 +198,25 @@ def _telling(opening: bytes) -> tuple[bytes, ...]:
     """What no frame lacks that must be looked at, in the dialect of the opening: looking for these words is
     all that most frames cost."""
     if b'"message_start"' in opening:
-        return b"tool", _STARTS_AND_STOPS
+        return *_ANGLES, b"tool", _STARTS_AND_STOPS
     if b'"response.created"' in opening:
-        return b"tool", b"unction_", b"se.created"
+        return *_ANGLES, b"tool", b"unction_", b"se.created"
     if b'"candidates"' in opening:
-        return b"tool", b"unctionC", b"MALFORMED_", b"TOOL_CALL", b"MISSING_"
-    return b"tool", b"unction_"
+        return *_ANGLES, b"tool", b"unctionC", b"MALFORMED_", b"TOOL_CALL", b"MISSING_"
+    return *_ANGLES, b"tool", b"unction_"
+
+
+def _words(frames: bytes) -> str:
+    """The words of these frames, as far as they are an answer's."""
+    return "".join(_text(found[1]) for found in WORDS.finditer(frames))
+
+
+def _text(inside: bytes) -> str:
+    try:
+        text = decode(b'"' + inside + b'"')
+    except BadJson:
+        return ""
+    return text if isinstance(text, str) else ""
 
 
 def _begun(events: list[Event]) -> list[Event]:

@@ -60,7 +60,7 @@ class Passthrough:
         self._tap: Tap = job.surface.tap(job.settings.limits.event)
         mender = job.surface.mender if not prepared.as_is else None
         self._mender = mender() if mender is not None else None
-        self._late = self._late_verdict() if judged and self._framed else None
+        self._late = self._late_verdict() if judged else None
         self._hide = _hidden_usage(job.surface) if prepared.own_usage else None
         self._opening: StreamReader | None = dialect(job.dialect).stream_reader(prepared.context)
         self._opening_events: list[Event] = []
@@ -178,7 +178,7 @@ class Passthrough:
     def _write(self, data: bytes) -> None:
         if self._late is not None:
             data = self._late.pass_on(data, complete=self._tap.complete)
-            if self._is_none(self._late):
+            if self._is_none(self._late) or not data:
                 return
         if self._mender is not None:
             data = self._mended(self._mender, data)
@@ -330,6 +330,8 @@ class Passthrough:
     def _forward_elements(self, data: bytes) -> None:
         self._buffer += data
         whole = self._tap.settled - self._sent
+        if self._late is not None and self._tap.complete and self._buffer[:whole].rstrip()[-1:] != b"]":
+            return  # judged with the end of the array, which is what its reader waits for
         if whole > 0:
             self._write(bytes(memoryview(self._buffer)[:whole]))
             del self._buffer[:whole]
