@@ -253,3 +253,47 @@ def test_two_parts_may_leak_and_probabilities_are_never_held_back():
         ToolCall("g:1", "g", "{}"),
     )
     assert watch.losses == [RECOVERED]
+
+
+TAGGED = f'<tool_call>\n{{"name": "weather", "arguments": {PARIS}}}\n</tool_call>'
+
+
+def shown(parts: tuple[Part, ...]) -> list[tuple[str, str]]:
+    return [(part.name, part.arguments) for part in parts if isinstance(part, ToolCall)]
+
+
+@pytest.mark.parametrize("size", [1, 4, 1000])
+def test_tagged_calls_to_offered_tools_are_calls(size: int) -> None:
+    """[K5] As Hermes and Qwen write them, whole and streamed."""
+    text = f"Let me see. {TAGGED}\n{TAGGED}\n"
+    found = whole(Text(text))
+    assert found.content[0] == Text("Let me see. ")
+    assert shown(found.content) == 2 * [("weather", PARIS)]
+    assert len({part.id for part in found.content if isinstance(part, ToolCall)}) == 2
+    assert found.stop.reason == "tool_calls"
+    folded = fold(streamed(text, size))
+    assert shown(folded.content) == 2 * [("weather", PARIS)]
+    assert folded.content[0] == Text("Let me see. ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Calls look like <tool_call> in Qwen's template.",
+        f"For example: {TAGGED} and then the result.",
+        f"```\n{TAGGED}\n```",
+        TAGGED.replace("weather", "unknown"),
+        TAGGED.replace(PARIS, '"Paris"'),
+        TAGGED.replace(', "arguments"', ', "id": 1, "arguments"'),
+        TAGGED[:-3],
+        TAGGED.replace("}}", "}"),
+        "<tool_ca",
+    ],
+)
+def test_a_tag_that_is_no_whole_call_stays_a_text(text: str) -> None:
+    assert whole(Text(text)).content == (Text(text),)
+    for size in (1, 5, 1000):
+        folded = fold(streamed(text, size))
+        assert folded.content[0] == Text(text)
+        assert folded.stop.reason == "end"
+    assert whole(Reasoning(TAGGED), Text("x")).content == (Reasoning(TAGGED), Text("x"))

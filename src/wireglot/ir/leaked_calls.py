@@ -7,6 +7,7 @@ its turn. Tokens that cannot be read as calls make the answer a malformed one.
 from __future__ import annotations
 
 import hashlib
+import operator
 import re
 from typing import Final
 
@@ -14,7 +15,7 @@ import msgspec
 
 from wireglot.ir.content import Part, Reasoning, Text, ToolCall
 from wireglot.ir.outcome import Response, Stop, StopReason
-from wireglot.ir.request import Request
+from wireglot.ir.request import Request, Tool
 from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart
 
 MARKS: Final = (
@@ -27,7 +28,21 @@ MARKS: Final = (
 )
 """What leaked calls begin with. These are single tokens of their models, and no words of any language."""
 
+TAG: Final = "<tool_call>"
+"""Hermes and Qwen write calls so (the chat template of huggingface.co/Qwen/Qwen3-8B). It can be a word of an
+answer that explains it: a call it is where it is whole, names an offered tool, and nothing but calls follows;
+anything else stays a text."""
+
 _MARK: Final = re.compile("|".join(map(re.escape, MARKS)))
+_TAGGED: Final = re.compile(rf"{TAG}\s*(\{{.*?\}})\s*</tool_call>\s*", re.DOTALL)
+
+
+class _Tagged(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    arguments: msgspec.Raw
+
+
+_read_tagged = msgspec.json.Decoder(_Tagged).decode
 _OPENING: Final = re.compile(r"(?:<\|tool_calls_section_begin\|>|<｜tool▁calls▁begin｜>)?\s*")
 _CALL: Final = re.compile(
     r"<\|tool_call_begin\|>\s*(?P<id>[^<]+?)\s*<\|tool_call_argument_begin\|>(?P<arguments>.*?)"
@@ -55,6 +70,13 @@ def may_begin(text: str) -> bool:
     return any(mark.startswith(text) for mark in MARKS)
 
 
+def offered(request: Request | None) -> frozenset[str]:
+    """The names that a tagged call may have."""
+    if request is None:
+        return frozenset()
+    return frozenset(tool.name for tool in request.tools if type(tool) is Tool and tool.kind == "function")
+
+
 def can_leak(request: Request | None) -> bool:
     """Whoever offers no tools gets no calls: such words are words."""
     return request is None or bool(request.tools)
@@ -62,8 +84,10 @@ def can_leak(request: Request | None) -> bool:
 
 def recovered(response: Response, request: Request | None) -> Response:
     """A whole answer with its leaked calls as calls, and the same one where there are none."""
-    if not can_leak(request) or not any(map(_leaks, response.content)):
+    if not can_leak(request):
         return response
+    if not any(map(_leaks, response.content)):
+        return _untagged(response, offered(request))
     content: list[Part] = []
     for part in response.content:
         if not _leaks(part):
@@ -79,6 +103,45 @@ def recovered(response: Response, request: Request | None) -> Response:
             return msgspec.structs.replace(response, stop=_stop(response.stop, broken=True))
         content += calls
     return msgspec.structs.replace(response, content=tuple(content), stop=_stop(response.stop, broken=False))
+
+
+def _untagged(response: Response, names: frozenset[str]) -> Response:
+    content: list[Part] = []
+    for part in response.content:
+        at = part.text.find(TAG) if type(part) is Text and names else -1
+        calls = read_tagged(part.text[at:], names, response.id) if type(part) is Text and at >= 0 else None
+        if type(part) is not Text or calls is None:
+            content.append(part)
+            continue
+        if part.text[:at].strip():
+            content.append(msgspec.structs.replace(part, text=part.text[:at]))
+        content += calls
+    if len(content) == len(response.content) and all(map(operator.is_, content, response.content)):
+        return response
+    return msgspec.structs.replace(response, content=tuple(content), stop=_stop(response.stop, broken=False))
+
+
+def read_tagged(text: str, names: frozenset[str], seed: str) -> list[ToolCall] | None:
+    """The calls in a text that is nothing but tagged calls to these tools; None for any other."""
+    calls: list[ToolCall] = []
+    at = 0
+    while at < len(text):
+        found = _TAGGED.match(text, at)
+        told = _tagged(found[1]) if found is not None else None
+        if found is None or told is None or told.name not in names:
+            return None
+        arguments = bytes(told.arguments).decode()
+        calls.append(ToolCall(_made_up(seed, str(len(calls)), told.name, arguments), told.name, arguments))
+        at = found.end()
+    return calls
+
+
+def _tagged(text: str) -> _Tagged | None:
+    try:
+        told = _read_tagged(text)
+    except (ValueError, RecursionError):
+        return None
+    return told if bytes(told.arguments).startswith(b"{") else None
 
 
 def _leaks(part: Part) -> bool:
@@ -127,9 +190,15 @@ class LeakFilter:
     """The same of a stream: text from a mark on waits for the end of its part. While `active` it must be told
     every event; otherwise only texts with a `<` in them, and by `note` where parts begin."""
 
-    __slots__ = ("_broken", "_held", "_leaked", "_places", "_spoken", "_started", "active", "recovered")
+    __slots__ = (
+        "_broken", "_held", "_leaked", "_names", "_places", "_spoken", "_started", "_texts",
+        "active", "recovered",
+    )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, names: frozenset[str] = frozenset()) -> None:
+        """`names`: of the tools that a tagged call may be to."""
+        self._names = names
+        self._texts: set[int] = set()
         self._started = 0
         self._spoken: set[int] = set()
         self._held: dict[int, str] = {}  # ends of texts that may be the beginning of a mark
@@ -143,6 +212,8 @@ class LeakFilter:
         self._started += 1
         if isinstance(start.part, Text | Reasoning):
             self._spoken.add(start.index)
+            if self._names and isinstance(start.part, Text):
+                self._texts.add(start.index)
 
     def events(self, events: list[Event]) -> list[Event]:
         passed: list[Event] = []
@@ -177,12 +248,17 @@ class LeakFilter:
             return
         text = self._held.pop(index, "") + delta.text
         found = _MARK.search(text)
-        if found is not None:
+        tagged = text.find(TAG) if index in self._texts else -1
+        if found is not None and not 0 <= tagged < found.start():
             self._leaked[index] = [text[found.start() :]]
             text = text[: found.start()]
+        elif tagged >= 0:
+            self._leaked[index] = [text[tagged:]]
+            text = text[:tagged]
         else:
             tail = text.rfind("<")
-            if tail >= 0 and may_begin(text[tail:]):
+            tags = index in self._texts and TAG.startswith(text[tail:])
+            if tail >= 0 and (tags or may_begin(text[tail:])):
                 self._held[index] = text[tail:]
                 text = text[:tail]
         if text or delta.logprobs:
@@ -193,11 +269,15 @@ class LeakFilter:
         held = self._held.pop(index, "")
         if held:
             passed.append(self._placed(Delta(index, held)))
+        leaked = "".join(self._leaked.pop(index, ()))
+        is_tagged = leaked.startswith(TAG)
+        seed = str(self._started)
+        calls = read_tagged(leaked, self._names, seed) if is_tagged else read_calls(leaked, seed)
+        if is_tagged and calls is None:
+            passed.append(self._placed(Delta(index, leaked)))
         passed.append(self._placed(end))
-        leaked = self._leaked.pop(index, None)
-        if leaked is None:
+        if not leaked or (is_tagged and calls is None):
             return
-        calls = read_calls("".join(leaked), str(self._started))
         if calls is None:
             self._broken = True
             return

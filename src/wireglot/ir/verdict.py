@@ -13,7 +13,7 @@ import msgspec
 
 from wireglot.ir.content import Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
-from wireglot.ir.leaked_calls import LeakFilter, can_leak, recovered
+from wireglot.ir.leaked_calls import LeakFilter, can_leak, offered, recovered
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Candidate, Response, Stop, StopReason, Usage
 from wireglot.ir.request import Request
@@ -216,7 +216,7 @@ class Watch:
         self._held: dict[int, tuple[PartEnd, bool]] = {}  # whether it is cut, or only has no arguments so far
         self._thoughts: set[int] = set()
         self._said = may_be_empty
-        self._leaks = LeakFilter() if can_leak(request) else None
+        self._leaks = LeakFilter(offered(request)) if can_leak(request) else None
 
     @property
     def is_clear(self) -> bool:
