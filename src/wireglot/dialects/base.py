@@ -11,7 +11,7 @@ from wireglot.dialects.capabilities import Assist, Compaction, StateOptions, Sto
 from wireglot.dialects.context import Context, Framing, Rendered, is_minted, told_model
 from wireglot.dialects.envelope import UNREADABLE
 from wireglot.dialects.listed_model import UpstreamModel, read_list
-from wireglot.dialects.passthrough import LEAKED, is_doubtful
+from wireglot.dialects.passthrough import LEAKED, WORDS, is_doubtful
 from wireglot.dialects.places import Places, RequestPlaces, answer_located
 from wireglot.dialects.surface import (
     AnswerGlance,
@@ -44,6 +44,7 @@ from wireglot.ir.stream import Event
 __all__ = [
     "LEAKED",
     "UNREADABLE",
+    "WORDS",
     "AnswerGlance",
     "Assist",
     "BadField",

@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from wireglot.dialects.base import LEAKED, StreamReader, StreamWriter
-from wireglot.dialects.passthrough import WORDS
+from wireglot.dialects.base import LEAKED, WORDS, StreamReader, StreamWriter
 from wireglot.ir.content import Text
 from wireglot.ir.errors import ApiError
 from wireglot.ir.leaked_calls import can_leak, leaks, may_begin
