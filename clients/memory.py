@@ -16,10 +16,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from clients.upstream import Exchange
 
 _MARKERS = ("cache_control", "prompt_cache_breakpoint")
 """Where a cache may begin: clients move these from turn to turn, and they are no part of the prompt."""
+_MARKED = tuple(f'"{marker}"'.encode() for marker in _MARKERS)
 _HEADS = ("system", "instructions", "systemInstruction", "tools", "toolConfig", "tool_choice")
 _TURNS = {
     "anthropic": "messages",
@@ -62,7 +65,7 @@ def remembered(exchanges: Sequence[Exchange]) -> Memory:
             agreeing = _agreeing(exchange.dialect, expected, found)
             if not len(found) == len(expected) == agreeing:
                 problems.append(f"turn {done + 1}: state of {agreeing} of {len(expected)} turns")
-            problems += [f"turn {done + 1}: {what}" for what in _changed(exchange.dialect, last, body)]
+            problems += [f"turn {done + 1}: {what}" for what in _changed(exchange.dialect, last, exchange)]
         elif b'"tools"' not in exchange.asked:  # a title, a summary; Codex has its tools in an input item
             continue
         loops[done] = exchange, [*before, _answered(exchange)]
@@ -82,17 +85,30 @@ def _encrypted(item: dict[str, Any]) -> list[str]:
     return [_text([item.get("encrypted_content"), texts]), *([item["id"]] if item.get("id") else [])]
 
 
-def _changed(dialect: str, last: Exchange, body: dict[str, Any]) -> Iterator[str]:
-    old = _without_markers(json.loads(last.asked))
-    new = _without_markers(body)
-    for head in _HEADS:
-        if _text(old.get(head)) != _text(new.get(head)):
-            yield f"{head} changed"
-    before, after = old[_TURNS[dialect]], new[_TURNS[dialect]]
-    for number, turn in enumerate(before):
-        if number >= len(after) or _text(turn) != _text(after[number]):
-            yield f"{_TURNS[dialect]}[{number}] changed"
+def _changed(dialect: str, last: Exchange, now: Exchange) -> Iterator[str]:
+    old, new = _pieces(dialect, last.asked), _pieces(dialect, now.asked)
+    for place, bytes_then in old.items():
+        if not _same(bytes_then, new.get(place, b"")):
+            yield f"{place} changed"
             return
+    yield from (f"{head} changed" for head in _HEADS if head in new and head not in old)
+
+
+def _pieces(dialect: str, asked: bytes) -> dict[str, bytes]:
+    """The heads and the turns of a request, as they came."""
+    fields = msgspec.json.decode(asked, type=dict[str, msgspec.Raw])
+    turns = msgspec.json.decode(fields[_TURNS[dialect]], type=list[msgspec.Raw])
+    found = {head: bytes(fields[head]) for head in _HEADS if head in fields}
+    return found | {f"{_TURNS[dialect]}[{number}]": bytes(turn) for number, turn in enumerate(turns)}
+
+
+def _same(old: bytes, new: bytes) -> bool:
+    """To the byte. Only where a cache marker came or went is it the rest that counts."""
+    if old == new:
+        return True
+    if not new or not any(marker in side for marker in _MARKED for side in (old, new)):
+        return False
+    return _text(_without_markers(json.loads(old))) == _text(_without_markers(json.loads(new)))
 
 
 def _text(value: object) -> str:

@@ -126,3 +126,10 @@ def test_a_client_that_printed_the_word_fails_by_its_upstreams_memory() -> None:
     assert judged(passed, Memory(4, 4), 5).reason == "4 tool turns instead of 5"
     assert judged(passed, Memory(5, 3), 5).reason == "only 3 of 5 turns thought"
     assert judged(passed, Memory(5, 5, ("turn 2: tools changed",)), 5).reason == "turn 2: tools changed"
+
+
+def test_the_same_json_in_other_bytes_is_a_change() -> None:
+    """[prefix] A cache sees bytes: spaces and the order of keys count."""
+    first, second = loop("openai-chat", *AGAIN["openai-chat"])
+    spaced = Exchange("openai-chat", second.asked.replace(b'"content": "go"', b'"content":"go"'), b"{}")
+    assert remembered([first, spaced]).problems == ("turn 2: messages[0] changed",)
