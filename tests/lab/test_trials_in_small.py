@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
     [
         ("splits", ["--only", "openai-chat-anthropic", "--random", "50"], 1_000),
         ("cuts", ["--every", "700", "--clients", "8"], 150),
+        ("drain", ["--streams", "40", "--deadline", "6"], 40),
     ],
 )
 def test_it_holds_in_small(name: str, options: list[str], tries: int, tmp_path: Path) -> None:
@@ -23,5 +24,6 @@ def test_it_holds_in_small(name: str, options: list[str], tries: int, tmp_path: 
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (tmp_path / f"{name}.json").exists(), done.stderr
     result = read(tmp_path / f"{name}.json")
-    assert [figure for figure in result.figures if not figure.holds] == [], done.stderr
+    counted = [figure for figure in result.figures if "seconds" not in figure.name]  # no time is asserted
+    assert [figure for figure in counted if not figure.holds] == [], done.stderr
     assert sum(result.counts.values()) >= tries

@@ -20,11 +20,12 @@ import tempfile
 from collections import Counter
 from itertools import product
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from tools.lab.cutting_upstream import WAYS, CuttingUpstream, Way, model
 from tools.lab.link import Link, Reply
 from tools.lab.progress import Progress
+from tools.lab.questions import CLIENTS, question
 from tools.lab.result import Run, add_options
 from tools.lab.served import Served
 from wireglot.dialects.base import Context
@@ -39,7 +40,6 @@ _STREAMS: Final = (
     *product(("openai-responses",), ("text", "tools", "custom_tool", "length")),
     *product(("gemini",), ("text", "tools", "signed_text", "length")),
 )
-_CLIENTS: Final[tuple[DialectName, ...]] = ("anthropic", "openai-chat", "openai-responses", "gemini")
 _PATIENCE_SECONDS: Final = 20.0
 _SHOWN: Final = 20
 _SERVER: Final = '[server]\nlog = "json"\n[limits]\nrequests_per_key = 0\n'
@@ -130,7 +130,7 @@ class Bench:
 
     async def _asked(self, link: Link, client: DialectName, cut: Cut) -> Reply:
         source = self._streams[cut.stream][0]
-        path, body = _question(client, f"{source}/{model(*cut)}")
+        path, body = question(client, f"{source}/{model(*cut)}")
         async with asyncio.timeout(_PATIENCE_SECONDS):
             return await link.ask("POST", path, body)
 
@@ -148,20 +148,6 @@ def _folded(client: DialectName, reply: Reply) -> Response:
     if reply.status != 200:
         raise RuntimeError(f"a whole stream is answered with {reply.status}: {reply.body[:300]!r}")
     return fold(read_stream(dialect(client), [reply.body]))
-
-
-def _question(client: DialectName, named: str) -> tuple[str, dict[str, Any]]:
-    said = {"role": "user", "content": "Hello."}
-    match client:
-        case "anthropic":
-            return "/v1/messages", {"model": named, "messages": [said], "max_tokens": 900, "stream": True}
-        case "openai-chat":
-            return "/v1/chat/completions", {"model": named, "messages": [said], "stream": True}
-        case "openai-responses":
-            return "/v1/responses", {"model": named, "input": "Hello.", "stream": True, "store": False}
-        case _:
-            contents = [{"role": "user", "parts": [{"text": "Hello."}]}]
-            return f"/v1beta/models/{named}:streamGenerateContent?alt=sse", {"contents": contents}
 
 
 def _config(port: int) -> str:
@@ -182,7 +168,7 @@ async def _run(told: argparse.Namespace, progress: Progress) -> None:
     folder = Path("tests/fixtures")
     streams: list[tuple[DialectName, bytes]] = []
     for source, name in _STREAMS:
-        found: DialectName = next(known for known in _CLIENTS if known == source)
+        found: DialectName = next(known for known in CLIENTS if known == source)
         streams.append((found, (folder / source / "streams" / f"{name}.sse").read_bytes()))
     upstream = CuttingUpstream([data for _, data in streams])
     port = await upstream.start()
@@ -192,7 +178,7 @@ async def _run(told: argparse.Namespace, progress: Progress) -> None:
         bench = Bench(served.port, streams, progress)
         pieces = {
             f"{number} {client}": (number, client)
-            for number, client in product(range(len(streams)), _CLIENTS)
+            for number, client in product(range(len(streams)), CLIENTS)
             if told.only in ("", client)
         }
         try:

@@ -116,6 +116,11 @@ class Served:
             self._process.terminate()
         return self._process.wait(timeout=30)
 
+    def ended(self) -> int | None:
+        """Its exit status, once it has one."""
+        assert self._process is not None
+        return self._process.poll()
+
     def log_tail(self, lines: int = 20) -> str:
         text = (self.folder / "log").read_text(encoding="utf-8", errors="replace")
         return "\n".join(text.splitlines()[-lines:])
