@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from tools.lab.forms import journal_rows, open_sealed, read_database
+from tools.lab.forms import journal_rows, open_envelope, open_sealed, read_database
 
 _PACKED = {"idempotent"}
 """Kinds of documents in MessagePack; all others are JSON, or the bytes of a stream."""
@@ -24,6 +24,7 @@ _LATER_FIELDS = re.compile(
 )
 """What Response objects have had since Open Responses asks for it, with its defaults, in JSON or within a text of
 it. Older versions keep such objects as they come and show them so."""
+_ENVELOPE = re.compile(r"V0cx[A-Za-z0-9+/_-]+=*")
 _HEX = re.compile(r"[0-9a-f]{16,}")
 _TIMES = re.compile(r"\b[12]\d{9}(\d{3})?\b")
 MACHINE = re.compile(r"[\w.-]+-\d+-[0-9a-f]{8}\b")
@@ -117,7 +118,23 @@ def _masked(value: Any, name: str = "") -> Any:
 
 
 def without_later_fields(text: str) -> str:
-    return _LATER_FIELDS.sub("", text)
+    return as_older_ones_read(_LATER_FIELDS.sub("", text))
+
+
+def as_older_ones_read(text: str) -> str:
+    """A text with its envelopes opened, without the owner that newer versions seal behind all else."""
+    return _ENVELOPE.sub(lambda found: _without_owner(found[0]), text)
+
+
+def _without_owner(text: str) -> str:
+    try:
+        told = open_envelope(text)
+    except msgspec.DecodeError:  # a summary: sealed otherwise
+        return text
+    if told is None:
+        return text
+    fields, letters = told[:7], told[7:8]
+    return f"envelope {[*fields, *(each for each in letters if each >= 0)]}"
 
 
 def _plain(text: str) -> str:

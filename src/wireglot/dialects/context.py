@@ -8,6 +8,7 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
+from wireglot.dialects.envelope import Holder, Sealed, seal, unseal, unseal_all
 from wireglot.ir.content import Origin, Signature
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
@@ -40,6 +41,11 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
     model: str = ""
     account: str = ""
     secret: bytes = b"wireglot"
+    """Seals reasoning state (`dialects/envelope.py`)."""
+    old_secrets: tuple[bytes, ...] = ()
+    """What they sealed is opened too."""
+    owner: str = ""
+    """Whose reasoning state it is, where a secret serves several: sealed for one, it opens for no other."""
     seed: str = ""
     now: int = 0
     call_prefix: str = "call"
@@ -58,6 +64,17 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
         """An id in what a client sends again with every turn: the same in each request, as the place of what
         it names is. Another one would make another prompt of it, which no cache knows."""
         return msgspec.structs.replace(self, seed="").new_id(prefix, *material)
+
+    def seal(self, signature: Signature, holder: Holder, letters: int = -1) -> str:
+        """An envelope for the client of this context; see `envelope.seal`."""
+        return seal(signature, holder, self.secret, letters, self.owner)
+
+    def unseal(self, text: str) -> Sealed | None:
+        """What an envelope holds that this client brings; see `envelope.unseal`."""
+        return unseal(text, self.secret, self.owner, self.old_secrets)
+
+    def unseal_all(self, text: str) -> list[Sealed]:
+        return unseal_all(text, self.secret, self.owner, self.old_secrets)
 
     def origin(self, dialect: str, model: str = "") -> Origin:
         """The stamp for opaque values read from the upstream of this context."""

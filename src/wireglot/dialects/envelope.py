@@ -4,10 +4,14 @@ Clients echo a few opaque fields untouched (Anthropic `thinking.signature`, Resp
 Gemini `thoughtSignature`). A foreign signature travels there as
 
     base64( b"WG\x31" | 16-byte HMAC-SHA256 | msgpack )
-    msgpack: [holder, dialect, provider, model, account, id, data], and letters where they are told
+    msgpack: [holder, dialect, provider, model, account, id, data], and letters and owner where they are told
 
 Pure base64, because Gemini's SDK decodes and re-encodes the field. The tag tells corruption and forgery from
 our own; the payload is opaque to begin with and is not encrypted again.
+
+Who serves several callers with one secret names the owner in it: what another one brings is dropped like a
+damaged one. One without an owner (of the library, of a gateway without client keys, of older versions) is for
+whoever brings it.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -57,13 +62,14 @@ class _Payload(msgspec.Struct, frozen=True, array_like=True):
     id: str
     data: str
     letters: int = -1
+    owner: str = ""
 
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(_Payload)
 
 
-def seal(signature: Signature, holder: Holder, secret: bytes, letters: int = -1) -> str:
+def seal(signature: Signature, holder: Holder, secret: bytes, letters: int = -1, owner: str = "") -> str:
     origin = signature.origin
     fields = (
         holder,
@@ -74,8 +80,11 @@ def seal(signature: Signature, holder: Holder, secret: bytes, letters: int = -1)
         signature.id,
         signature.data,
     )
-    # Without a length it is the form of every version, to the letter; older ones pass over what comes behind.
-    payload = _ENCODER.encode(fields if letters < 0 else (*fields, letters))
+    # Without both it is the form of every version, to the letter; older ones pass over what comes behind.
+    if owner:
+        payload = _ENCODER.encode((*fields, letters, owner))
+    else:
+        payload = _ENCODER.encode(fields if letters < 0 else (*fields, letters))
     return base64.b64encode(_MAGIC + _tag(secret, payload) + payload).decode()
 
 
@@ -84,18 +93,19 @@ def is_sealed(text: str) -> bool:
     return text.startswith(PREFIX)
 
 
-def unseal(text: str, secret: bytes) -> Sealed | None:
+def unseal(text: str, secret: bytes, owner: str = "", old_secrets: Sequence[bytes] = ()) -> Sealed | None:
     """What an envelope holds, or None if the text is no envelope of ours.
 
-    One that cannot be opened (another secret, a damaged byte) is nobody's state: it is kept as such, so
-    that it is never mistaken for a signature of the upstream and sent there.
+    One that cannot be opened (another secret, another owner, a damaged byte) is nobody's state: it is kept as
+    such, so that it is never mistaken for a signature of the upstream and sent there.
     """
     if not text.startswith(PREFIX):
         return None
-    return _opened(text, secret) or Sealed(Signature(text, Origin(UNREADABLE)), "reasoning")
+    opened = _opened(text, secret, owner, old_secrets)
+    return opened or Sealed(Signature(text, Origin(UNREADABLE)), "reasoning")
 
 
-def _opened(text: str, secret: bytes) -> Sealed | None:
+def _opened(text: str, secret: bytes, owner: str, old_secrets: Sequence[bytes]) -> Sealed | None:
     standard = text.replace("-", "+").replace("_", "/").rstrip("=")
     try:
         raw = base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)
@@ -103,26 +113,30 @@ def _opened(text: str, secret: bytes) -> Sealed | None:
         return None
     start = len(_MAGIC)
     tag, payload = raw[start : start + _TAG_LENGTH], raw[start + _TAG_LENGTH :]
-    if not hmac.compare_digest(tag, _tag(secret, payload)):
+    if not hmac.compare_digest(tag, _tag(secret, payload)) and not any(
+        hmac.compare_digest(tag, _tag(old, payload)) for old in old_secrets
+    ):
         return None
     try:
         opened = _DECODER.decode(payload)
     except msgspec.DecodeError:
         return None
+    if opened.owner and opened.owner != owner:
+        return None
     origin = Origin(opened.dialect, opened.provider, opened.model, opened.account)
     return Sealed(Signature(opened.data, origin, opened.id), opened.holder, opened.letters)
 
 
-def unseal_all(text: str, secret: bytes) -> list[Sealed]:
+def unseal_all(text: str, secret: bytes, owner: str = "", old_secrets: Sequence[bytes] = ()) -> list[Sealed]:
     """What several envelopes hold that a client has put one behind the other; nothing where they are not
     that. Qwen Code joins the signatures of neighbouring thoughts."""
     found: list[Sealed] = []
     start = 0
     while start < len(text):
         end = text.find(PREFIX, start + 1)
-        while end >= 0 and _opened(text[start:end], secret) is None:
+        while end >= 0 and _opened(text[start:end], secret, owner, old_secrets) is None:
             end = text.find(PREFIX, end + 1)  # these four letters may stand inside of one, too
-        opened = _opened(text[start : end if end >= 0 else None], secret)
+        opened = _opened(text[start : end if end >= 0 else None], secret, owner, old_secrets)
         if opened is None:
             return []
         found.append(opened)

@@ -13,7 +13,7 @@ import msgspec
 
 from wireglot.dialects.anthropic.names import NAME, keep
 from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import PREFIX, Holder, Sealed, is_sealed, seal, unseal, unseal_all
+from wireglot.dialects.envelope import PREFIX, Holder, Sealed, is_sealed
 from wireglot.dialects.fields import Fields, own_form
 from wireglot.ir.content import Extra, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.loss import Loss
@@ -25,7 +25,7 @@ _UNSIGNED = Signature("", Origin(""))
 
 def open_signature(text: str, context: Context, origin: Origin) -> Sealed:
     """Who signed, and what the signature belongs to. What is not our envelope is this dialect's own."""
-    sealed = unseal(text, context.secret) if is_sealed(text) else None
+    sealed = context.unseal(text) if is_sealed(text) else None
     return sealed if sealed is not None else Sealed(Signature(text, origin), "reasoning")
 
 
@@ -51,7 +51,7 @@ def joined_thoughts(block: Any, context: Context) -> list[dict[str, Any]]:
     raw = block.get("signature")
     if type(raw) is not str or raw.count(PREFIX) < 2 or not is_sealed(raw):
         return []
-    states = unseal_all(raw, context.secret)
+    states = context.unseal_all(raw)
     if len(states) < 2:
         return []
     owner = next((at for at, state in enumerate(states) if state.holder == "reasoning"), 0)
@@ -59,7 +59,7 @@ def joined_thoughts(block: Any, context: Context) -> list[dict[str, Any]]:
         {
             "type": "thinking",
             "thinking": block.get("thinking", "") if at == owner else "",
-            "signature": seal(state.signature, state.holder, context.secret),
+            "signature": context.seal(state.signature, state.holder),
         }
         for at, state in enumerate(states)
     ]
@@ -106,19 +106,17 @@ def signature_for_client(reasoning: Reasoning, context: Context) -> str | None:
     if signature is None:
         if "signature" in own_form(reasoning.extra, NAME):
             return None
-        return seal(_UNSIGNED, "unsigned", context.secret)
-    return (
-        signature.data if signature.origin.dialect == NAME else seal(signature, "reasoning", context.secret)
-    )
+        return context.seal(_UNSIGNED, "unsigned")
+    return signature.data if signature.origin.dialect == NAME else context.seal(signature, "reasoning")
 
 
 def redacted_for_client(signature: Signature, context: Context) -> str:
-    return signature.data if signature.origin.dialect == NAME else seal(signature, "redacted", context.secret)
+    return signature.data if signature.origin.dialect == NAME else context.seal(signature, "redacted")
 
 
 def carrier(signature: Signature, holder: Holder, context: Context) -> dict[str, Any]:
     """The block that carries the state of the call or text behind it."""
-    return {"type": "thinking", "thinking": "", "signature": seal(signature, holder, context.secret)}
+    return {"type": "thinking", "thinking": "", "signature": context.seal(signature, holder)}
 
 
 def render_for_upstream(

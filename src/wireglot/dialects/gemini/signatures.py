@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import Holder, Sealed, seal, unseal
+from wireglot.dialects.envelope import Holder, Sealed
 from wireglot.dialects.gemini.names import OWN
 from wireglot.ir.content import Origin, Signature
 from wireglot.ir.loss import Loss, feature_of
@@ -11,13 +11,13 @@ from wireglot.ir.loss import Loss, feature_of
 
 def open_signature(text: str, context: Context) -> Sealed:
     """What a client echoed: the envelope we gave it, or a signature of Gemini's own."""
-    return unseal(text, context.secret) or Sealed(Signature(text, Origin(OWN)), "reasoning")
+    return context.unseal(text) or Sealed(Signature(text, Origin(OWN)), "reasoning")
 
 
 def signature_for_client(signature: Signature, holder: Holder, context: Context) -> str:
     if signature.origin.dialect == OWN and not signature.id and holder != "redacted":
         return signature.data
-    return seal(signature, holder, context.secret)
+    return context.seal(signature, holder)
 
 
 def signature_for_upstream(signature: Signature | None, context: Context, path: str, out: list[Loss]) -> str:

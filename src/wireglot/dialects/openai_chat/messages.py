@@ -145,7 +145,7 @@ class Conversation:
             taken.add("audio")
             parts.append(Foreign(NAME, "audio", audio))
         sign_text(value, parts, taken, Origin("gemini"))
-        states = parse_states(value, taken, self._context.secret)
+        states = parse_states(value, taken, self._context)
         reasoning = parse_reasoning(value, taken, Origin(NAME), answer=False)
         if reasoning is not None:
             parts.insert(0, reasoning)

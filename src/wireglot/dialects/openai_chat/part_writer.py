@@ -196,7 +196,7 @@ class PartWriter:
 
     def _entry(self, sink: _Sink, part: ToolCall, body: dict[str, Any], out: list[bytes]) -> None:
         entry: dict[str, Any] = {"index": sink.number, "id": part.id, "type": part.kind, part.kind: body}
-        carrier = call_carrier(part, self._context.secret)
+        carrier = call_carrier(part, self._context)
         if carrier is not None:
             entry[CARRIER] = carrier
         for key, value in own_fields(part.extra, NAME).items():
@@ -326,7 +326,7 @@ class PartWriter:
         entry: dict[str, Any] = {"index": sink.number}
         if event.signature is not None and event.signature != part.signature:
             late = ToolCall(part.id, part.name, "", signature=event.signature, extra=event.extra)
-            entry[CARRIER] = call_carrier(late, self._context.secret)
+            entry[CARRIER] = call_carrier(late, self._context)
         known = own_fields(part.extra, NAME)
         for key, value in own_fields(event.extra, NAME).items():
             if "." not in key and key not in known:
@@ -379,7 +379,7 @@ class PartWriter:
         if signature is None:
             return {}
         state = Sealed(signature, holder_of(part), letters)
-        field = state_field(state, self._states, self._context.secret)
+        field = state_field(state, self._states, self._context)
         self._states += 1
         return {CARRIER: carrier_of(field)}
 

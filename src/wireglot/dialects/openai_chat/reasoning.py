@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import PLACEHOLDERS, Holder, Sealed, seal, unseal
+from wireglot.dialects.envelope import PLACEHOLDERS, Holder, Sealed
 from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.ir.content import Extra, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
@@ -140,9 +140,9 @@ def call_signature(call: dict[str, Any], context: Context, google: Origin) -> tu
     if data in PLACEHOLDERS:
         return None, False
     if data:
-        opened = unseal(data, context.secret)
+        opened = context.unseal(data)
         return (opened.signature, False) if opened else (Signature(data, google), True)
-    states = _states(carrier, context.secret)
+    states = _states(carrier, context)
     return (states[0].signature, False) if states else (None, False)
 
 
@@ -190,14 +190,14 @@ def is_googles(part: ToolCall | Text, signature: Signature, context: Context) ->
     )
 
 
-def call_carrier(part: ToolCall, secret: bytes) -> dict[str, Any] | None:
+def call_carrier(part: ToolCall, context: Context) -> dict[str, Any] | None:
     """`extra_content` toward a client: Gemini's signatures raw in Google's field, all others sealed."""
     signature = part.signature
     if signature is None:
         return None
     if signature.origin.dialect == "gemini":
         return google_carrier(part, signature)
-    return {_OWN: {_STATE: seal(signature, "call", secret)}}
+    return {_OWN: {_STATE: context.seal(signature, "call")}}
 
 
 def google_carrier(part: ToolCall | Text, signature: Signature) -> dict[str, Any]:
@@ -209,22 +209,22 @@ def google_carrier(part: ToolCall | Text, signature: Signature) -> dict[str, Any
     return {_GOOGLE[0]: {_THOUGHT: signature.data}}
 
 
-def parse_states(message: dict[str, Any], taken: set[str], secret: bytes) -> list[Sealed]:
+def parse_states(message: dict[str, Any], taken: set[str], context: Context) -> list[Sealed]:
     """The sealed states beside a message or delta."""
     carrier = message.get(CARRIER)
     if type(carrier) is not dict:
         return []
-    states = _states(carrier, secret)
+    states = _states(carrier, context)
     if states and carrier.keys() == {_OWN}:
         taken.add(CARRIER)
     return states
 
 
-def _states(carrier: dict[str, Any], secret: bytes) -> list[Sealed]:
+def _states(carrier: dict[str, Any], context: Context) -> list[Sealed]:
     held = carrier.get(_OWN)
     if type(held) is not dict:
         return []
-    opened = (unseal(value, secret) for value in held.values() if type(value) is str)
+    opened = (context.unseal(value) for value in held.values() if type(value) is str)
     return [state for state in opened if state is not None]
 
 
@@ -234,10 +234,10 @@ def holder_of(part: Part) -> Holder:
     return "media" if isinstance(part, Media) else "text"
 
 
-def state_field(state: Sealed, ordinal: int, secret: bytes) -> dict[str, Any]:
+def state_field(state: Sealed, ordinal: int, context: Context) -> dict[str, Any]:
     """Never a list, never the same key twice: openai-python would refuse or concatenate them."""
     key = _STATE if ordinal == 0 else f"{_STATE}_{ordinal + 1}"
-    return {key: seal(state.signature, state.holder, secret, state.letters)}
+    return {key: context.seal(state.signature, state.holder, state.letters)}
 
 
 def carrier_of(states: dict[str, Any]) -> dict[str, Any]:

@@ -199,7 +199,7 @@ class Answer:
         """The states in the order in which their parts are read back."""
         states: dict[str, Any] = {}
         for ordinal, (_, state) in enumerate(sorted(self._states, key=lambda state: state[0])):
-            states.update(state_field(state, ordinal, self._context.secret))
+            states.update(state_field(state, ordinal, self._context))
         return states
 
     def _call(self, part: ToolCall, path: str) -> None:
@@ -210,7 +210,7 @@ class Answer:
             for key, value in extra.items():
                 self._legacy.setdefault(key.removeprefix("function_call."), value)
             return
-        carrier = call_carrier(part, self._context.secret)
+        carrier = call_carrier(part, self._context)
         self._tool_calls.append(render_call(part, carrier, path, self._losses))
 
     def _media(self, part: Media, path: str) -> None:

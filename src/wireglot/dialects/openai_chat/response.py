@@ -177,7 +177,7 @@ class _ChoiceReader:
         reasoning = parse_reasoning(value, taken, self._origin, answer=True)
         if reasoning is not None:
             parts.insert(0, reasoning)
-        states = parse_states(value, taken, self._context.secret)
+        states = parse_states(value, taken, self._context)
         if states:
             attach_states(parts, states)
         calls = value.get("tool_calls")

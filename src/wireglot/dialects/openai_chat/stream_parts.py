@@ -138,7 +138,7 @@ class Assembly:
             if self._kind != "text":
                 self._switch("text", "", out)
             self._signature = google
-        for state in parse_states(delta, taken, self._context.secret):
+        for state in parse_states(delta, taken, self._context):
             match state.holder:
                 case "redacted":
                     self._whole(Reasoning("", state.signature, redacted=True), out)

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from wireglot.dialects.base import Context, is_minted
-from wireglot.dialects.envelope import Holder, unseal
+from wireglot.dialects.envelope import Holder
 from wireglot.dialects.fields import Fields
 from wireglot.dialects.openai_responses.output import (
     joined,
@@ -176,7 +176,7 @@ def parse_message(item: Fields, origin: Origin) -> MessageItem:
     return MessageItem(role, parts, form, rest.fields if rest is not None else {})
 
 
-def parse_reasoning(item: Fields, origin: Origin, secret: bytes, source: str = "") -> Reasoning | Carried:
+def parse_reasoning(item: Fields, origin: Origin, context: Context, source: str = "") -> Reasoning | Carried:
     """`source` says which of the two lists was shown already (in a stream); else the summary goes first."""
     form: dict[str, Any] = item_form(item)
     identifier = item.text_or("id")
@@ -202,7 +202,7 @@ def parse_reasoning(item: Fields, origin: Origin, secret: bytes, source: str = "
     encrypted = item.value.get("encrypted_content")
     if encrypted is None:
         return Reasoning(text, extra=extra)
-    sealed = unseal(item.text("encrypted_content"), secret)
+    sealed = context.unseal(item.text("encrypted_content"))
     if sealed is None:
         bound = "" if is_minted(identifier) else identifier
         return Reasoning(text, Signature(item.text("encrypted_content"), origin, bound), extra=extra)

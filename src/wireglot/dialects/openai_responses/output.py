@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import Holder, seal
+from wireglot.dialects.envelope import Holder
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.content import PHASE, Extra, Media, Reasoning, Signature, Text, ToolCall
@@ -68,10 +68,10 @@ def encrypted_content(part: Reasoning, signature: Signature | None, context: Con
     if signature is None:
         return None
     if part.redacted:
-        return seal(signature, "redacted", context.secret)
+        return context.seal(signature, "redacted")
     if signature.origin.dialect == NAME:
         return signature.data
-    return seal(signature, "reasoning", context.secret)
+    return context.seal(signature, "reasoning")
 
 
 def carrier(
@@ -83,7 +83,7 @@ def carrier(
         "type": "reasoning",
         "id": identifier,
         "summary": [],
-        "encrypted_content": seal(signature, holder, context.secret),
+        "encrypted_content": context.seal(signature, holder),
     }
 
 

@@ -259,7 +259,7 @@ class _Messages:
                 self.waiting = None
                 self.list.append(Message("user", (parse_result(item),)))
             case "reasoning":
-                reasoning = parse_reasoning(item, Origin(NAME), self.context.secret)
+                reasoning = parse_reasoning(item, Origin(NAME), self.context)
                 if isinstance(reasoning, Carried):
                     self.carry(reasoning)
                 else:

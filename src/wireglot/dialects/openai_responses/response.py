@@ -164,7 +164,7 @@ def parse_output_item(
         case "function_call" | "custom_tool_call":
             return [parse_call(item, context, identifier, str(number))]
         case "reasoning":
-            return [parse_reasoning(item, origin, context.secret, source)]
+            return [parse_reasoning(item, origin, context, source)]
         case "image_generation_call":
             return [parse_image_call(item)]
         case _ if kind in CLIENT_CALLS and is_client_call(item.value):

@@ -10,6 +10,7 @@ from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.client_body import ClientBody, bad_json, read_json
 from wireglot.gateway.request.job import Incoming, Job
+from wireglot.gateway.request.sealing import sealing
 from wireglot.gateway.request.sessions import conversation_name, grouping_name
 from wireglot.gateway.settings import LossPolicy
 from wireglot.http.application import Head
@@ -49,6 +50,7 @@ def read(incoming: Incoming, body: bytes, *, id: str, now: int) -> Job:
     seen = _glance(content, asked, client)
     _check_depth(body, depth)
     conversation = conversation_name(head, outline, client.conversation_field)
+    sealed = sealing(settings.server, incoming.caller)
     return Job(
         id=id,
         incoming=incoming,
@@ -70,7 +72,9 @@ def read(incoming: Incoming, body: bytes, *, id: str, now: int) -> Job:
         policy=_asked_policy(incoming),
         timeout=timeout,
         context=Context(
-            secret=settings.server.secret.value.encode() or b"wireglot",
+            secret=sealed.secret,
+            old_secrets=sealed.old_secrets,
+            owner=sealed.owner,
             seed=id,
             now=now,
             call_prefix=client.call_prefix or "call",

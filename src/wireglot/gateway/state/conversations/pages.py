@@ -9,6 +9,7 @@ from typing import Any, Final
 from wireglot.dialects.base import Context
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.page_request import PageRequest, listed, order_of, page_size
+from wireglot.gateway.request.sealing import sealing
 from wireglot.gateway.state.conversations.items import Stem, as_wire, item_form, parsed
 from wireglot.gateway.state.conversations.store import ConversationStore
 from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, new_part
@@ -106,8 +107,14 @@ class ConversationPages:
 
 
 def context_of(page: PageRequest) -> Context:
-    secret = page.settings.server.secret.value.encode() or b"wireglot"
-    return Context(secret=secret, seed=page.record.id, now=int(time.time()))
+    sealed = sealing(page.settings.server, page.caller)
+    return Context(
+        secret=sealed.secret,
+        old_secrets=sealed.old_secrets,
+        owner=sealed.owner,
+        seed=page.record.id,
+        now=int(time.time()),
+    )
 
 
 def _shown(kept: KeptConversation, metadata: dict[str, str]) -> dict[str, Any]:
