@@ -50,6 +50,12 @@ MALFORMED: dict[str, tuple[bytes, int]] = {
     "coding gzip, chunked": (_post(b"Transfer-Encoding: gzip, chunked", body=b"0\r\n\r\n"), 400),
     "coding identity": (_post(b"Transfer-Encoding: identity"), 400),
     "coding empty": (_post(b"Transfer-Encoding: "), 400),
+    "coding and a tab": (_post(b"Transfer-Encoding: chunked\t", body=b"0\r\n\r\n"), 400),
+    "coding behind a tab": (_post(b"Transfer-Encoding:\tchunked", body=b"0\r\n\r\n"), 400),
+    "coding and a space": (_post(b"Transfer-Encoding: chunked ", body=b"0\r\n\r\n"), 400),
+    "length and a tab": (_post(b"Content-Length: 3\t", body=b"abc"), 400),
+    "length behind a tab": (_post(b"Content-Length:\t3", body=b"abc"), 400),
+    "length and a space": (_post(b"Content-Length: 3 ", body=b"abc"), 400),
     "coding with vertical tab": (_post(b"Transfer-Encoding: \x0bchunked", body=b"0\r\n\r\n"), 400),
     "chunked on 1.0": (b"POST / HTTP/1.0\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
     # Chunks (row 3)

@@ -372,3 +372,53 @@ def test_stores_open_by_url(tmp_path):
 
     asyncio.run(look())
     assert (tmp_path / "store.db").exists()
+
+
+def test_a_file_of_0_bytes_is_not_taken_for_new(tmp_path):
+    """[A8] Keys that are kept in the store alone would vanish, and with the last of them the door."""
+    path = tmp_path / "store.db"
+    filled(path, 1)
+    for name in ("store.db-wal", "store.db-shm"):
+        (tmp_path / name).unlink(missing_ok=True)
+    os.truncate(path, 0)
+    assert "is empty (0 bytes)" in refused(path)
+    path.unlink()
+    opened(path)
+
+
+def test_a_new_file_has_its_name_when_it_is_ours_and_leaves_nothing_beside_it(tmp_path, monkeypatch):
+    """[A8] A start that is killed leaves no file of 0 bytes, which the next one would refuse."""
+    path = tmp_path / "store.db"
+
+    def killed(*places: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "link", killed)
+        with pytest.raises(KeyboardInterrupt):
+            open_file(path, STORE)
+    assert list(tmp_path.iterdir()) == []
+    opened(path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["store.db"]
+
+
+def test_two_that_make_the_same_file_have_one(tmp_path, monkeypatch):
+    """[A8]"""
+    path = tmp_path / "store.db"
+    filled(path, 3)
+    content = path.read_bytes()
+    monkeypatch.setattr(Path, "exists", lambda self: False)  # the other one was quicker by a moment
+    opened(path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["store.db"]
+    assert len(path.read_bytes()) >= len(content)
+
+
+def test_where_files_cannot_be_linked_they_are_renamed(tmp_path, monkeypatch):
+    """[A8]"""
+
+    def none(*places: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(os, "link", none)
+    opened(tmp_path / "store.db")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["store.db"]

@@ -65,6 +65,9 @@ _REPEATED: Final = frozenset({
 })  # fmt: skip
 """Headers that a client sends the same way every time; none of them holds a secret."""
 
+_FRAMING: Final = frozenset({"content-length", "transfer-encoding"})
+"""What says where a body ends."""
+
 _REMEMBERED_LINES: Final = 2048
 _REMEMBERED_BYTES: Final = 256
 
@@ -196,6 +199,9 @@ def _field(line: str) -> tuple[str, str]:
     name = _names.get(written) or _name(written)
     if not colon:
         raise Malformed(400, "invalid_header", "a header line that is not `name: value`")
+    if name in _FRAMING and ("\t" in value or value.endswith(" ")):
+        # Legal, and no client writes it. Who stands before us may read it otherwise and see another body.
+        raise Malformed(400, "invalid_framing", f"white space behind or a tab in {name}")
     value = value.strip(" \t")
     if name == "host" and not _HOST.fullmatch(value):
         raise Malformed(400, "invalid_host", "the Host header is not a host name and a port")

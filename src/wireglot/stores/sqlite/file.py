@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -108,12 +109,36 @@ def _create(path: Path, form: Format) -> None:
     try:
         # Closing any other descriptor of a database file would drop this process's locks on it, so a file
         # that exists is never opened but by SQLite.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    except FileExistsError:
-        if not path.is_file():
-            raise StoreUnusable(f"{path}: is no file that could hold {form.what}") from None
+        if not path.exists():
+            _make(path, form)
     except OSError as error:
         raise StoreUnusable(f"{path}: cannot be made ({error.strerror})") from error
+    if not path.is_file():
+        raise StoreUnusable(f"{path}: is no file that could hold {form.what}")
+
+
+def _make(path: Path, form: Format) -> None:
+    """A new file gets its name when it is ours from its first page on. So one of 0 bytes was never made here:
+    it held something, and whoever took it for new would let everybody in whose keys it had."""
+    unready = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        os.close(os.open(unready, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        connection = apsw.Connection(str(unready), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            # Before WAL, which the file's first page must not need.
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            connection.pragma("application_id", form.application_id)
+        finally:
+            connection.close()
+        try:
+            os.link(unready, path)
+        except FileExistsError:
+            return  # another process was quicker
+        except OSError:  # a file system without links
+            if not path.exists():
+                os.rename(unready, path)
+    finally:
+        unready.unlink(missing_ok=True)
 
 
 def _open(path: Path, form: Format, busy: float, create: bool) -> apsw.Connection:
@@ -125,6 +150,11 @@ def _open(path: Path, form: Format, busy: float, create: bool) -> apsw.Connectio
         empty = _recognise(connection, path, form)
         if empty and not create:
             raise StoreUnusable(f"{path}: is empty, though it held {form.what} before")
+        if empty and not path.stat().st_size:
+            raise StoreUnusable(
+                f"{path}: is empty (0 bytes): {form.what} was lost or never written there. It is left as it"
+                " is: bring it back, or remove the file to begin anew without its keys and records"
+            )
         if connection.readonly("main"):
             raise StoreUnusable(f"{path}: cannot be written (read-only)")
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
