@@ -306,7 +306,8 @@ class ItemWriter(ReasoningWriter):
 
     def _close_client_call(self, part: OpenPart, call: ToolCall) -> bool:
         """A call of a tool that the client runs, whole. False: it says too little to be one."""
-        value = item_of_client_tool(call, self.ids, len(self.items), self._own_tools)
+        position = len(self.items) + (call.signature is not None)  # its state goes ahead of it
+        value = item_of_client_tool(call, self.ids, position, self._own_tools)
         if value is None:
             return False
         losses_of_extra(call.extra, NAME, part.path, self.losses)
