@@ -64,7 +64,15 @@ def test_retries_are_at_most_a_fifth_of_the_requests():
     budget = RetryBudget()
     retries = 0
     for _ in range(1000):
-        budget.request()
+        budget.answered()
         retries += budget.spend()
         retries += budget.spend()
     assert retries <= 0.2 * 1000 + 3
+
+
+def test_requests_that_fail_earn_no_retries():
+    """TESTPLAN R10: where all fail, what was saved up is all there is, however long it lasts."""
+    budget = RetryBudget()
+    for _ in range(10_000):
+        budget.answered()
+    assert sum(budget.spend() for _ in range(10_000)) == 100

@@ -87,14 +87,15 @@ def wait_before(policy: RetryPolicy, tried: int, advice: float | None, chance: f
 
 
 class RetryBudget:
-    """Retries may be a fifth of the requests, so that a failing upstream is not asked to fail faster."""
+    """Retries may be a fifth of the requests that were answered, so that a failing upstream is not asked to
+    fail faster. Requests that fail earn none: where all do, only what was saved up before is spent."""
 
     def __init__(self, ratio: float = 0.2, minimum: float = 3.0, most: float = 100.0) -> None:
         self._ratio = ratio
         self._most = most
         self._tokens = minimum
 
-    def request(self) -> None:
+    def answered(self) -> None:
         self._tokens = min(self._most, self._tokens + self._ratio)
 
     def spend(self) -> bool:

@@ -167,8 +167,6 @@ class Relay:
                     raise _resting(target.name, closed_for)
                 credential = await self.credential(exchange, target, is_last=is_last)
                 probe = probe or breaker.begin(loop.time(), caller)
-                if not tried:
-                    budget.request()
                 tried += 1
                 try:
                     whole = await self._attempt(exchange, target, credential)
@@ -206,6 +204,7 @@ class Relay:
                         await asyncio.sleep(wait)
                 else:
                     if whole:
+                        budget.answered()
                         breaker.succeeded(policy, loop.time(), caller)
                     else:
                         breaker.failed(policy, loop.time(), caller, probe=probe)
