@@ -65,7 +65,6 @@ def plan(
     """
     context = context or Context()
     server = surface(target)
-    request = brought_back(request)
     name = model or request.model
     losses: list[Loss] = []
     if not name and source != target and not server.model_in_path:
@@ -73,6 +72,7 @@ def plan(
         losses.append(Loss("$.model", "model", "invented", "no model was named"))
     # Minters are compared only as far as the caller says who answers: a guess must not drop a signature.
     context = msgspec.structs.replace(context, provider=provider or context.provider, model=model or "")
+    request = brought_back(request, context.provider)
     upstream = request if name == request.model else msgspec.structs.replace(request, model=name)
     stated = limits is not None or bool(provider)
     if limits is None:
@@ -191,10 +191,11 @@ def _answered(
             return client.render_error(failed.error, back.context), ()
         response, losses = accepted.response, accepted.losses
     restored = _restored(response, back.aliases(response.model))
+    unseen: list[Loss] = []
     if back.is_abroad:
-        restored = with_minter(restored, back.minter(response.model))
+        restored = with_minter(restored, back.minter(response.model), unseen)
     rendered = client.render_response(restored, back.context, back.client)
-    return Rendered(rendered.value, losses + rendered.losses), restored.content
+    return Rendered(rendered.value, (*losses, *unseen, *rendered.losses)), restored.content
 
 
 class StreamTranslator:
@@ -236,6 +237,8 @@ class StreamTranslator:
     def losses(self) -> list[Loss]:
         """So far, at their places in the answer that the stream comes to."""
         told = self._watch.losses if self._watch is not None else []
+        if self._namer is not None:
+            told = told + self._namer.losses
         return list(answer_located(self._places, told + self._writer.losses))
 
     def feed(self, data: bytes) -> bytes:

@@ -15,9 +15,10 @@ from wireglot.ir.loss import Feature
 from wireglot.ir.stream import fold, unfold
 from wireglot.testing.fixtures import Case
 from wireglot.testing.laws import read_stream
+from wireglot.wire.json import decode, encode
 
 MAY_DIFFER: dict[Feature, str] = {
-    "foreign_part": "a part of hosted tools that the client's dialect has no word for",
+    "foreign_part": "what a search has found is cited beside a Gemini answer, where no history has a place",
     "citations": "other dialects cite by other means: web pages only, no quotes, no proofs of a search",
     "content.position": "a Chat message has one place for each kind of content",
     "content.empty": "blank text, which Claude refuses and nobody else sends",
@@ -193,6 +194,86 @@ def test_an_unsigned_thought_goes_to_no_other_model(client: DialectName, upstrea
             assert "Let me see." not in str(back.value)
             assert "reasoning.text" in {loss.feature for loss in back.losses}
         assert "V0cx" not in str(back.value)
+
+
+HOSTED: dict[DialectName, list[dict[str, Any]]] = {
+    "anthropic": [
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}},
+        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+    ],
+    "gemini": [
+        {"executableCode": {"language": "PYTHON", "code": "1+1"}, "thoughtSignature": "c2ln"},
+        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "2"}},
+    ],
+    "openai-responses": [
+        {
+            "type": "web_search_call",
+            "id": "ws_1",
+            "status": "completed",
+            "action": {"type": "search", "query": "q"},
+        }
+    ],
+}
+"""Parts of tools that the provider runs, before the text of the answer."""
+
+
+def searched(upstream: DialectName) -> dict[str, Any]:
+    answer: dict[str, Any] = decode(encode(THOUGHTS[upstream]))
+    match upstream:
+        case "anthropic":
+            answer["content"][0:1] = HOSTED[upstream]
+        case "gemini":
+            answer["candidates"][0]["content"]["parts"][0:1] = HOSTED[upstream]
+        case _:
+            answer["output"][0:1] = HOSTED[upstream]
+    return answer
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(("client", "upstream"), [pair for pair in MAIN_PAIRS if pair[1] in HOSTED])
+def test_what_a_hosted_tool_did_comes_back_to_its_provider(
+    client: DialectName, upstream: DialectName, streamed: bool
+) -> None:
+    answer = searched(upstream)
+    told = _told(answer, upstream, client, streamed)
+    asked = said_back(client, _QUESTIONS[client], told)
+    back = translate_request(asked, source=client, target=upstream).value
+    native = said_back(upstream, _QUESTIONS[upstream], answer)
+    assert said(upstream, back) == said(upstream, native)
+    for other in MAIN:
+        if other != upstream:
+            elsewhere = translate_request(asked, source=client, target=dialect_name(other))
+            assert "V0cx" not in str(elsewhere.value)
+            assert "foreign_part" in {loss.feature for loss in elsewhere.losses}
+
+
+def test_what_a_hosted_tool_did_goes_to_no_other_provider_of_its_dialect() -> None:
+    answer = searched("openai-responses")
+    told = translate_response(answer, source="openai-responses", target="anthropic", provider="openai").value
+    asked = said_back("anthropic", _QUESTIONS["anthropic"], told)
+    same, other = (
+        translate_request(asked, source="anthropic", target="openai-responses", provider=provider)
+        for provider in ("openai", "openrouter")
+    )
+    assert "ws_1" in str(same.value)
+    assert "ws_1" not in str(other.value)
+    assert "foreign_part" in {loss.feature for loss in other.losses}
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_a_client_is_told_that_it_does_not_see_a_hosted_tool(streamed: bool) -> None:
+    answer = searched("anthropic")
+    if streamed:
+        whole = dialect("anthropic").parse_response(answer, Context())
+        translator = StreamTranslator(source="anthropic", target="openai-responses")
+        translator.feed(dialect("anthropic").stream_writer(Context(), None).write(unfold(whole)))
+        translator.close()
+        losses = translator.losses
+    else:
+        losses = list(translate_response(answer, source="anthropic", target="openai-responses").losses)
+    assert [(loss.feature, loss.action) for loss in losses if loss.feature == "foreign_part"] == [
+        ("foreign_part", "dropped")
+    ] * 2
 
 
 def _told(

@@ -51,6 +51,9 @@ UNSIGNED: Final = "unsigned"
 """The `id` of a signature that is no proof but a name: who wrote a thought that nobody signed, and in `data`
 how it was spelled there. Only on the way through a client of another dialect (`providers/carried.py`)."""
 
+FOREIGN: Final = "foreign"
+"""The same, of a whole part that the client's dialect has no word for: `data` holds it."""
+
 
 class CacheMark(msgspec.Struct, frozen=True, omit_defaults=True):
     """A prompt-cache breakpoint behind the value that carries it. `ttl` is `short` or `long`."""

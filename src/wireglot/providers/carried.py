@@ -1,9 +1,13 @@
-"""Thoughts that nobody signed, carried by clients of other dialects as what is signed is: sealed.
+"""What nobody signed and its writer wants back, carried by clients of other dialects as signed state is.
 
-A Chat provider's `reasoning_content` has no signature, nor have Gemini's summaries, and whoever wrote them
-gets them back with the next question. Told to a client of another dialect, such a thought is given a
-signature that is no proof but a name: who wrote it, and how it was spelled there. It comes back in the field
-in which clients of that dialect carry state, is the plain thought again, and goes to nobody else.
+A Chat provider's `reasoning_content` has no signature, nor have Gemini's summaries; a part of a hosted tool
+(a search, its results, code that ran) has no word in other dialects. Whoever wrote them gets them back with
+the next question: OpenAI refuses reasoning without the search it led to, Claude cites what it found before.
+
+Told to a client of another dialect, such a thought is given a signature that is no proof but a name: who
+wrote it, and how it was spelled there. A part without a word becomes an opaque thought that holds it. They
+come back in the field in which clients of that dialect carry state, are what they were again, and go to
+nobody else.
 """
 
 from __future__ import annotations
@@ -12,8 +16,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from wireglot.ir.content import UNSIGNED, Extra, Message, Origin, Part, Reasoning, Signature
-from wireglot.ir.outcome import Response
+from wireglot.ir.content import FOREIGN, UNSIGNED, Extra, Foreign, Message, Origin, Part, Reasoning, Signature
+from wireglot.ir.loss import Loss
+from wireglot.ir.outcome import Candidate, Response
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Event, OtherAnswer, PartEnd, PartStart
 from wireglot.wire.json import BadJson, decode, encode_text
@@ -22,17 +27,34 @@ _THE_TEXT: Final = "\x1a"
 """In a spelling, where the thought's own text stands: the client carries that anyway. No JSON holds it."""
 
 
-def with_minter(response: Response, minter: Origin) -> Response:
-    """The answer as a client of another dialect is told it."""
-    content = _named(response.content, minter)
-    others = tuple(replace(other, content=_named(other.content, minter)) for other in response.others)
+def with_minter(response: Response, minter: Origin, losses: list[Loss]) -> Response:
+    """The answer as a client of another dialect is told it, and what it does not get to see."""
+    content = _named(response.content, minter, "$", losses)
+    others = tuple(_other(other, minter, number, losses) for number, other in enumerate(response.others))
     return replace(response, content=content, others=others)
 
 
-def _named(content: tuple[Part, ...], minter: Origin) -> tuple[Part, ...]:
+def _other(answer: Candidate, minter: Origin, number: int, losses: list[Loss]) -> Candidate:
+    return replace(answer, content=_named(answer.content, minter, f"$.others[{number}]", losses))
+
+
+def _named(content: tuple[Part, ...], minter: Origin, path: str, losses: list[Loss]) -> tuple[Part, ...]:
     return tuple(
-        replace(part, signature=_name(part, minter)) if _is_unsigned(part) else part for part in content
+        _carried(part, minter, f"{path}.content[{number}]", losses) for number, part in enumerate(content)
     )
+
+
+def _carried(part: Part, minter: Origin, path: str, losses: list[Loss]) -> Part:
+    if type(part) is Foreign:
+        return _wordless(part, minter, path, losses)
+    return replace(part, signature=_name(part, minter)) if _is_unsigned(part) else part
+
+
+def _wordless(part: Foreign, minter: Origin, path: str, losses: list[Loss]) -> Part:
+    if part.dialect != minter.dialect:
+        return part
+    losses.append(Loss(path, "foreign_part", "dropped", f"{part.type} of {part.dialect}"))
+    return Reasoning("", Signature(encode_text([part.type, part.value]), minter, FOREIGN), redacted=True)
 
 
 def _is_unsigned(part: Part) -> bool:
@@ -54,8 +76,10 @@ class MinterNamer:
     """The same for the events of a stream."""
 
     def __init__(self, minter: Origin) -> None:
+        self.losses: list[Loss] = []
         self._minter = minter
         self._open: dict[int, Reasoning] = {}
+        self._answers = 0
 
     def events(self, events: list[Event]) -> list[Event]:
         """The list itself where there is nothing to name, as mostly: a thought is many deltas."""
@@ -68,6 +92,9 @@ class MinterNamer:
     def _event(self, event: Event) -> Event:
         if type(event) is PartStart:
             part = event.part
+            if type(part) is Foreign:
+                path = f"$.content[{event.index}]"
+                return PartStart(event.index, _wordless(part, self._minter, path, self.losses))
             if type(part) is Reasoning and _is_unsigned(part):
                 self._open[event.index] = part
         elif type(event) is PartEnd:
@@ -77,37 +104,40 @@ class MinterNamer:
                     thought = replace(thought, extra=event.extra)
                 return replace(event, signature=_name(thought, self._minter))
         elif type(event) is OtherAnswer:
-            return OtherAnswer(replace(event.answer, content=_named(event.answer.content, self._minter)))
+            self._answers += 1
+            return OtherAnswer(_other(event.answer, self._minter, self._answers - 1, self.losses))
         return event
 
 
-def brought_back(request: Request) -> Request:
-    """The request with such thoughts as what they were: unsigned, and it is known who wrote them."""
-    if not any(_is_named(part) for message in request.messages for part in message.content):
-        return request
-    return replace(request, messages=tuple(map(_opened, request.messages)))
+def brought_back(request: Request, provider: str | None = None) -> Request:
+    """The request with such thoughts as what they were. `provider` is the one that is asked, "" where nobody
+    says so; None: not known yet, and parts without a word stay sealed."""
+    kinds = (UNSIGNED,) if provider is None else (UNSIGNED, FOREIGN)
+    for message in request.messages:
+        for part in message.content:
+            if type(part) is Reasoning and part.signature is not None and part.signature.id in kinds:
+                messages = tuple(_opened(message, provider) for message in request.messages)
+                return replace(request, messages=messages)
+    return request
 
 
-def _is_named(part: Part) -> bool:
-    return type(part) is Reasoning and part.signature is not None and part.signature.id == UNSIGNED
+def _opened(message: Message, provider: str | None) -> Message:
+    content = tuple(_open(part, provider) if type(part) is Reasoning else part for part in message.content)
+    return replace(message, content=content) if content != message.content else message
 
 
-def _opened(message: Message) -> Message:
-    if not any(map(_is_named, message.content)):
-        return message
-    return replace(message, content=tuple(map(_thought, message.content)))
-
-
-def _thought(part: Part) -> Part:
-    if not _is_named(part):
-        return part
-    assert type(part) is Reasoning
-    assert part.signature is not None
+def _open(part: Reasoning, provider: str | None) -> Part:
     name = part.signature
-    extra = part.extra
-    if name.data and (extra is None or not extra.fields):
-        extra = _spelling(name, part.text) or extra
-    return Reasoning(part.text, extra=extra, minter=name.origin)
+    if name is None:
+        return part
+    if name.id == UNSIGNED:
+        extra = part.extra
+        if name.data and (extra is None or not extra.fields):
+            extra = _spelling(name, part.text) or extra
+        return Reasoning(part.text, extra=extra, minter=name.origin)
+    if name.id == FOREIGN and provider is not None:
+        return _foreign(name, provider) or part
+    return part
 
 
 def _spelling(name: Signature, text: str) -> Extra | None:
@@ -116,3 +146,16 @@ def _spelling(name: Signature, text: str) -> Extra | None:
     except BadJson:
         return None
     return Extra(name.origin.dialect, form=form) if type(form) is dict else None
+
+
+def _foreign(name: Signature, provider: str) -> Foreign | None:
+    try:
+        kind, value = decode(name.data)
+    except (BadJson, TypeError, ValueError):
+        return None
+    if type(kind) is not str or type(value) is not dict:
+        return None
+    origin = name.origin
+    theirs = bool(origin.provider and provider) and origin.provider != provider
+    # Another provider of the same dialect has not run this tool: it is nobody's there, and told so.
+    return Foreign(f"{origin.dialect} at {origin.provider}" if theirs else origin.dialect, kind, value)

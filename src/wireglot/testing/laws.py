@@ -14,12 +14,13 @@ from msgspec.structs import replace
 from wireglot.dialects.base import Context, Dialect, Rendered
 from wireglot.dialects.envelope import Holder, unseal
 from wireglot.dialects.registry import dialect as registered
-from wireglot.ir.content import Media, Part, Reasoning, Signature, Text, ToolCall
+from wireglot.ir.content import FOREIGN, UNSIGNED, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Event, Failure, Finish, check
 from wireglot.ir.verdict import NoAnswer, accept
+from wireglot.providers.carried import with_minter
 from wireglot.translate import plan
 
 _HOLDERS: dict[type[Part], Holder] = {Text: "text", ToolCall: "call", Media: "media"}
@@ -74,8 +75,12 @@ def crossed_response(
         except NoAnswer as failed:
             return registered(target).render_error(failed.error, context)
         response, losses = accepted.response, accepted.losses
+    family = registered(source).surface.family
+    unseen: list[Loss] = []
+    if family != registered(target).surface.family:
+        response = with_minter(response, Origin(family, model=response.model), unseen)
     rendered = registered(target).render_response(response, context)
-    return Rendered(rendered.value, losses + rendered.losses)
+    return Rendered(rendered.value, (*losses, *unseen, *rendered.losses))
 
 
 def ending(events: list[Event]) -> type[Event]:
@@ -113,7 +118,19 @@ def opened(response: Response, secret: bytes = Context().secret) -> Response:
             waiting[holder] = inside
             if part.text:
                 parts.append(replace(part, signature=None))
-    return replace(response, content=tuple(parts))
+    return replace(response, content=tuple(_plain(part) for part in parts if not _is_unseen(part)))
+
+
+def _is_unseen(part: Part) -> bool:
+    """What the client carries without a word for it."""
+    return isinstance(part, Reasoning) and part.signature is not None and part.signature.id == FOREIGN
+
+
+def _plain(part: Part) -> Part:
+    """A thought that nobody signed, without its writer's name."""
+    if isinstance(part, Reasoning) and part.signature is not None and part.signature.id == UNSIGNED:
+        return replace(part, signature=None)
+    return part
 
 
 def _append(parts: list[Part], part: Part) -> None:

@@ -9,6 +9,7 @@ from wireglot import translate_request
 from wireglot.dialects.base import is_minted
 from wireglot.dialects.envelope import seal
 from wireglot.dialects.openai_chat import DIALECT
+from wireglot.dialects.registry import DialectName
 from wireglot.ir.content import (
     CacheMark,
     Foreign,
@@ -471,3 +472,19 @@ def test_what_is_unknown_inside_of_a_sound_comes_back_in_it():
     sound = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav", "x_new": 1}}
     message = {"role": "user", "content": [sound]}
     assert sent(asked(message))["messages"] == [message]
+
+
+@pytest.mark.parametrize("target", ["anthropic", "gemini", "openai-responses", "openai-chat"])
+def test_a_blank_id_of_a_call_says_nothing_and_is_no_loss(target: DialectName) -> None:
+    """Some servers give calls no ids, and their clients send "" back: results are found by their order."""
+    call = {"id": "", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    turns = [
+        {"role": "user", "content": "?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "", "content": "x"},
+    ]
+    body = {"model": "m", "max_tokens": 9, "messages": turns}
+    crossed = translate_request(body, source="openai-chat", target=target)
+    assert not [loss for loss in crossed.losses if loss.action != "invented"]
+    if target == "openai-chat":
+        assert crossed.value["messages"] == turns

@@ -204,7 +204,10 @@ class Conversation:
         else:
             name = message.text_or("name")
             identifier = self._next_open(name) or self._mint(name)
-            form["id"] = "absent" if "tool_call_id" not in value else "blank"
+            form["id"] = "absent"
+            if value.get("tool_call_id") == "":
+                form["id"] = "blank"
+                taken.add("tool_call_id")
         self._result(identifier, message, taken, form)
 
     def _function(self, message: Fields) -> None:

@@ -46,6 +46,8 @@ def render_result(
         out["role"] = "function"
     elif "id" not in form:
         out["tool_call_id"] = part.call_id
+    elif form["id"] == "blank":
+        out["tool_call_id"] = ""
     _put_name(out, part, call, native, path=path, losses=losses)
     entries, moved, plain = _entries(part, path, losses)
     if part.is_error:

@@ -303,10 +303,13 @@ def parse_call(call: Fields, mint: Callable[[str], str], context: Context, googl
     identifier = call.text_or("id")
     taken = {key, "type", "id"}
     if not identifier:
-        taken.discard("id")
         identifier = mint(name)
-        if "id" not in value:
-            form["no_id"] = True
+        if value.get("id") == "":
+            form["blank_id"] = True
+        else:
+            taken.discard("id")
+            if "id" not in value:
+                form["no_id"] = True
     if value.get("type") != key:
         taken.discard("type")
         form["type"] = "absent"
@@ -392,7 +395,7 @@ def render_call(
     fields = part.extra.fields if part.extra is not None and part.extra.dialect == NAME else {}
     out: dict[str, Any] = {}
     if "id" not in fields and not form.get("no_id"):
-        out["id"] = part.id
+        out["id"] = "" if form.get("blank_id") else part.id
     if "type" not in form:
         out["type"] = part.kind
     out[part.kind] = call_body(part)

@@ -143,10 +143,12 @@ class Delivery:
             response = msgspec.structs.replace(response, usage=usage)
             record.used(usage, "estimated")
             headers.append(ESTIMATE)
-        told = with_minter(response, prepared.minter) if prepared.minter is not None else response
+        unseen: list[Loss] = []
+        minter = prepared.minter
+        told = with_minter(response, minter, unseen) if minter is not None else response
         rendered = client.render_response(told, prepared.context, prepared.request)
         record.stopped(response.stop.reason, answered_by)
-        losses = accepted.losses + rendered.losses
+        losses = (*accepted.losses, *unseen, *rendered.losses)
         losses = answer_located(client.places, losses, rendered.value, response.content)
         if headers:
             losses = (*losses, ESTIMATED)

@@ -168,6 +168,8 @@ class Translation:
             record.lost([ESTIMATED])
         record.used(usage, source)
         losses = self._watch.losses + self.writer.losses
+        if self._namer is not None:
+            losses = self._namer.losses + losses
         if losses:
             places = dialect(self._exchange.job.dialect).places
             record.lost(answer_located(places, losses))
