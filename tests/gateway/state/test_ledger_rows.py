@@ -199,6 +199,11 @@ def test_an_open_account_has_room_promised_and_all_is_told_as_numbers(tmp_path: 
         kept.dropped, kept._drain.refused, kept.journal.damaged = 1, 20, 300
         kept.odd_usage[("mine", "sum")] = 4
         told = metrics.render().decode()
+        for name in ("journal_bytes", "dropped_total", "flaws_total"):
+            (said,) = [
+                line for line in told.splitlines() if line.startswith(f"# HELP wireglot_usage_{name} ")
+            ]
+            assert said.endswith("."), "a sentence, for whoever reads a dashboard"
         assert f"wireglot_usage_journal_bytes {kept.journal.pending}" in told
         assert "# TYPE wireglot_usage_journal_bytes gauge" in told
         assert "wireglot_usage_dropped_total 321" in told

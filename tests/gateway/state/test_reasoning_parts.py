@@ -137,6 +137,7 @@ KEPT = (T1, Text("So."), T2, CALL)
         ((T1, Text("So."), CALL), KEPT, False, KEPT),
         ((T1, T2, Text("So."), CALL), KEPT, False, KEPT),
         ((T2, Text("So."), T1, CALL), KEPT, False, KEPT),
+        ((T1, T2, CALL, SECOND), (T1, CALL, T2, SECOND), False, (T1, CALL, T2, SECOND)),
         ((Text("So."), CALL), (Text("So."), HIDDEN, CALL), False, (Text("So."), HIDDEN, CALL)),
         ((Text("So."), HIDDEN, CALL), (Text("So."), HIDDEN, CALL), False, None),
         ((CALL,), (SIGNED_CALL,), False, (SIGNED_CALL,)),

@@ -231,3 +231,12 @@ def test_a_store_that_fails_to_recall_is_noted() -> None:
     job = memory.ask(chat(ASKED, called(CALL), result(CALL)))
     assert job.record.notes == ["reasoning not recalled: the store is not available"]
     assert job.ending.keeps == 1, "the next answer may be kept all the same"
+
+
+def test_a_pointer_that_another_version_wrote_leads_nowhere() -> None:
+    class Strange(Timed):
+        async def recall(self, caller: str, names: Any) -> dict[str, bytes]:
+            return {names[-1]: b"\xff not a name"} if len(names) > 1 else {}
+
+    job = Memory(Strange()).ask(chat(ASKED, called(CALL), result(CALL)))
+    assert not job.rewritten
