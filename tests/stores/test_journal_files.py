@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.waiting import until
+from tests.waiting import DEADLINE_SECONDS, until
 from wireglot.stores.journal.disk import DISK, Disk, lock_file
 from wireglot.stores.journal.files import LOCK, Shelf, held
 from wireglot.stores.journal.journal import Journal, JournalFull
@@ -521,3 +521,37 @@ def test_a_row_is_held_when_it_is_where_it_is_meant_to_be(tmp_path: Path) -> Non
 
     for sync in (True, False):
         asyncio.run(work(sync))
+
+
+def test_who_waits_for_what_was_only_intended_is_served_at_once(tmp_path: Path) -> None:
+    """And not with the rows that nobody waits for, which have time."""
+
+    async def work() -> None:
+        journal = Journal(tmp_path, "one", limit=64 * 1024, timing=Timing(later=1000.0))
+        await journal.start()
+        await journal.synced(journal.append(row(0)))
+        await until(lambda: not journal._shelf.lacks and not journal._syncer._asked)
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            await journal.synced(journal.intend(row(1)))
+        assert journal.holds(2)
+        await journal.close()
+
+    asyncio.run(work())
+
+
+def test_nobody_is_gathered_where_there_is_nothing_to_sync(tmp_path: Path) -> None:
+    slept: list[float] = []
+
+    async def work() -> None:
+        journal = Journal(tmp_path, "one", limit=64 * 1024, timing=Timing(gather=1000.0, sleep=slept.append))
+        await journal.start()
+        await until(lambda: not journal._shelf.lacks)
+        for turn in range(2):
+            await asyncio.gather(*(journal.synced(journal.intend(row(number))) for number in range(5)))
+            assert len(slept) == turn
+            journal._syncer.ask()
+            await until(lambda: not journal._syncer._asked)
+        await journal.close()
+
+    asyncio.run(work())
+    assert len(slept) == 1
