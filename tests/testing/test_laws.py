@@ -128,16 +128,21 @@ def cut_call(stop: str = "tool_calls") -> dict[str, Any]:
 
 def test_an_answer_is_judged_before_it_crosses_but_not_toward_its_own_dialect():
     """[X6] A call that was cut is no call: the other client is told an error; its own gets what came."""
-    assert "error" in crossed_response(cut_call(), "openai-chat", "anthropic").value
-    same = crossed_response(cut_call(), "openai-chat", "openai-chat")
+    assert "error" in crossed_response(cut_call(), "openai-chat", "anthropic", judged=True).value
+    same = crossed_response(cut_call(), "openai-chat", "openai-chat", judged=True)
     assert same.value["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] == '{"at": '
 
 
 def test_what_judging_changes_is_among_the_losses():
     """A call that reached the limit is left out of the answer, and that is declared."""
-    crossed = crossed_response(cut_call("length"), "openai-chat", "anthropic")
+    crossed = crossed_response(cut_call("length"), "openai-chat", "anthropic", judged=True)
     assert crossed.value["content"] == []
     assert "tool_call.arguments" in {loss.feature for loss in crossed.losses}
+
+
+def test_whoever_only_compares_gets_what_came():
+    crossed = crossed_response(cut_call("length"), "openai-chat", "anthropic")
+    assert [block["type"] for block in crossed.value["content"]] == ["tool_use"]
 
 
 def test_calls_that_are_made_up_begin_as_the_clients_expect():
@@ -153,7 +158,7 @@ def test_a_malformed_call_crosses_as_the_reason_why_it_ended():
     register(TOY)
     try:
         body = {"id": "i", "model": "m", "content": [], "stop": {"reason": "malformed_call"}}
-        crossed = crossed_response(body, NAME, "gemini").value
+        crossed = crossed_response(body, NAME, "gemini", judged=True).value
         assert crossed["candidates"][0]["finishReason"] == "MALFORMED_FUNCTION_CALL"
     finally:
         unregister(NAME)
