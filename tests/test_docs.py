@@ -12,6 +12,7 @@ import pytest
 from tests.gateway.config.config_files import QUIET, loaded
 from tools import architecture, blocks, config_tables, metric_table
 from wireglot.cli.parser import build_parser
+from wireglot.cli.serve.privileges import DEBUGGABLE
 from wireglot.dialects.gemini import assist
 from wireglot.dialects.gemini.surface import VERBS
 from wireglot.dialects.registry import surfaces
@@ -196,7 +197,7 @@ def test_every_event_of_the_log_is_documented():
 
 @pages
 def test_our_variables_exist(page):
-    known = {CONFIG_VARIABLE, *(setting.env for _, setting in variables())}
+    known = {CONFIG_VARIABLE, DEBUGGABLE, *(setting.env for _, setting in variables())}
     theirs = {"WIREGLOT_KEY"}  # a client's, named on the page about clients
     assert set(re.findall(r"WIREGLOT_[A-Z_]+", PAGES[page])) <= known | theirs
 
