@@ -222,4 +222,5 @@ def test_a_chained_response_is_declared_where_no_one_keeps_the_chain():
 def test_every_pair_has_a_pinned_translation():
     """A27: a tool payload broken by a release."""
     for source, target in MAIN_PAIRS:
-        assert (FIXTURES / "pairs" / f"request.{source}-to-{target}.json").exists()
+        pinned = (FIXTURES / "pairs" / source / "requests").glob("*.txt")
+        assert any(f"\n# {target}\n" in f"\n{page.read_text(encoding='utf-8')}" for page in pinned)
