@@ -60,12 +60,16 @@ _SPOKEN: Final = re.compile(rb'"(?:text|content)"\s*:\s*"[^"]')
 _THOUGHTS: Final = re.compile(rb'"thought"\s*:\s*true|"(?:summary|reasoning)_text"')
 """Words that answer nothing, under the same key as those that do."""
 _ARGUMENTS: Final = re.compile(rb'"arguments"\s*:\s*("(?:[^"\\]|\\.)*")')
-_BROKEN: Final = re.compile(rb"MALFORMED_|UNEXPECTED_TOOL_CALL|TOO_MANY_TOOL_CALLS|MISSING_THOUGHT_SIGNATURE")
+_BROKEN: Final = (
+    b"MALFORMED_", b"UNEXPECTED_TOOL_CALL", b"TOO_MANY_TOOL_CALLS", b"MISSING_THOUGHT_SIGNATURE",
+)  # fmt: skip
 
 LEAKED: Final = re.compile(
     rb"(?:<|\\u003[cC])(?:\||%b|\\u[fF][fF]5[cC])tool(?:_|%b|\\u2581)call" % ("｜".encode(), "▁".encode())
 )
 """Calls that a server left in the text (`ir/leaked_calls.py`), however JSON spells their letters."""
+_LEAKED_SIGNS: Final = (b"|tool", "｜tool".encode(), b"5ctool", b"5Ctool")
+"""One of them stands in each. Looking for them takes a tenth of the time of looking for a pattern."""
 
 _decode_text = msgspec.json.Decoder(str).decode
 
@@ -73,7 +77,9 @@ _decode_text = msgspec.json.Decoder(str).decode
 def is_doubtful(body: bytes) -> bool:
     """Whether a whole answer, in any of the dialects here, must be read before anybody can say that it is
     one. Most need not be: they have words, and arguments that are whole."""
-    if any(odd.search(body) is not None for odd in (_BROKEN, _THOUGHTS, LEAKED)):
+    if any(sign in body for sign in _BROKEN) or _THOUGHTS.search(body) is not None:
+        return True
+    if any(sign in body for sign in _LEAKED_SIGNS) and LEAKED.search(body) is not None:
         return True
     is_answer = _SPOKEN.search(body) is not None
     for found in _ARGUMENTS.finditer(body):

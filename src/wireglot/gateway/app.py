@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -25,6 +26,7 @@ from wireglot.gateway.pages.health import Condition, HealthPages
 from wireglot.gateway.pages.models import ModelPages
 from wireglot.gateway.pages.upstream_lists import UpstreamLists
 from wireglot.gateway.relay.relay import Relay
+from wireglot.gateway.request.aside import LARGE_BYTES, aside
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import JSON, common_headers, identity
@@ -186,7 +188,8 @@ class Gateway:
             elif asked.operation in _STATE:
                 await self._state_pages.answer(_page(incoming, body, reply, record))
             else:
-                job = read(incoming, body, id=record.id, now=int(time.time()))
+                reading = partial(read, incoming, body, id=record.id, now=int(time.time()))
+                job = await aside(reading) if len(body) > LARGE_BYTES else reading()
                 exchange = Exchange(job, record, reply, self.observer.redactor, held=Held(self.account))
                 await self._answerer.answer(exchange)
         except asyncio.CancelledError:

@@ -15,7 +15,7 @@ from wireglot.gateway.entry.gates import Gates
 from wireglot.gateway.pages.counts import Counted, Counting
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.request.exchange import Answerer
-from wireglot.gateway.request.steps import Gated, Open, Permitted, Routed, WithinTime
+from wireglot.gateway.request.steps import Gated, Open, Opened, Permitted, Routed, WithinTime
 from wireglot.gateway.state.conversations.continued import Continued
 from wireglot.gateway.state.idempotency import Idempotent
 from wireglot.gateway.state.ledger.usage_ledger import Accounted
@@ -50,6 +50,7 @@ STEPS: Final[tuple[Step, ...]] = (
     lambda inner, parts: Open(inner, parts.is_draining),
     lambda inner, parts: Permitted(inner),
     lambda inner, parts: Routed(inner, parts.router),
+    lambda inner, parts: Opened(inner),
     lambda inner, parts: Reserved(inner, parts.state.quotas),
     # What the client did not send and the model needs. The store is asked before the gates: whoever waits for
     # it takes nobody's place. Summaries are opened once the stored history stands before them.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 class ByteAccount:
     """One for both directions. Whoever holds bytes adds them and takes them off again; beyond `most`, which
-    may change at any time, nobody should take on more."""
+    may change at any time, nobody should take on more. Only for the loop's own thread."""
 
     __slots__ = ("held", "most", "shed")
 

@@ -4,6 +4,9 @@ An agent sends the same tools with every turn. Whoever decodes such a member wit
 value it got before, and `remembered` keeps what was made of it. Nobody may change a shared value or anything
 inside of it; a value that did not come from here is never taken for one that did, so everybody else's may
 change as they like.
+
+Several threads may come at once. Each step is one that the interpreter does not interrupt; between two
+of them another thread may have forgotten anything, and what it leaves behind is swept by `_make_room`.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from wireglot.wire.json import DEPTH_MOST, decode
 _MOST_TEXTS = 64
 _MOST_BYTES = 2 * 1024 * 1024  # of all texts: decoded, they may take twenty times as much
 _LONGEST_BYTES = 128 * 1024  # longer texts are decoded anew each time
+_MOST_KNOWN = 64 * _MOST_TEXTS
+"""More than this is there only if threads have got in one another's way."""
 _MOST_MADE = 32
 """How much is kept of one value: one for each kind of endpoint it goes to."""
 
@@ -47,6 +52,9 @@ def decode_shared(text: bytes | memoryview, depth: int = DEPTH_MOST) -> Any:
             return value
         _make_room(len(key))
         _known[id(value)] = _Shared(value)
+    other = _texts.pop(key, None)  # decoded by another thread meanwhile
+    if other is not None and other is not value:
+        _forget(id(other))
     _texts[key] = value
     return value
 
@@ -74,19 +82,30 @@ def remembered(value: object, key: Hashable, make: Callable[[], _T]) -> _T:
 def share(value: _T, beside: object) -> _T:
     """The value, shared as long as the one it was made of is, if that is."""
     if value and is_shared(beside) and not is_shared(value):
-        _known[id(value)] = _Shared(value)
-        _known[id(beside)].beside.append(id(value))
+        source = _known.get(id(beside))
+        if source is not None:
+            _known[id(value)] = _Shared(value)
+            source.beside.append(id(value))
     return value
 
 
 def _make_room(wanted: int) -> None:
-    held = sum(map(len, _texts))
-    while _texts and (len(_texts) >= _MOST_TEXTS or held + wanted > _MOST_BYTES):
-        oldest = next(iter(_texts))
+    texts = list(_texts)
+    held = sum(map(len, texts))
+    for count, oldest in enumerate(texts):
+        if len(texts) - count < _MOST_TEXTS and held + wanted <= _MOST_BYTES:
+            break
         held -= len(oldest)
-        _forget(id(_texts.pop(oldest)))
+        value = _texts.pop(oldest, None)
+        if value is not None:
+            _forget(id(value))
+    if len(_known) > _MOST_KNOWN:
+        _texts.clear()
+        _known.clear()
 
 
 def _forget(identity: int) -> None:
-    for other in _known.pop(identity).beside:
-        _forget(other)
+    known = _known.pop(identity, None)
+    if known is not None:
+        for other in known.beside:
+            _forget(other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from wireglot.dialects.base import Counts, Surface
@@ -11,6 +12,8 @@ from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import told
 from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.relay import Relay
+from wireglot.gateway.request.aside import aside
+from wireglot.gateway.request.body import check_unread
 from wireglot.gateway.request.estimated_usage import ESTIMATE
 from wireglot.gateway.request.estimator import Estimator
 from wireglot.gateway.request.exchange import Answerer, Exchange
@@ -89,7 +92,8 @@ class Counting:
                     self._remember_without(target)
                 record.noted(f"counting failed: {failed.error.message}")
         if body is None:
-            body = self._estimated(exchange, target)
+            estimating = partial(self._estimated, exchange, target)
+            body = await aside(estimating) if exchange.is_large else estimating()
             headers.append(ESTIMATE)
         tokens = _tokens(counts, body)
         record.used(Usage(input=tokens), "estimated" if headers else "provider")
@@ -121,14 +125,17 @@ class Counting:
         theirs, ours = _counts(surface(target.dialect)), _counts(job.surface)
         renamed = target.model != job.model
         if target.dialect == job.dialect and not exchange.sealed and not (ours.model_inside and renamed):
+            checking = partial(check_unread, job)
+            await aside(checking) if exchange.is_large else checking()
             body = job.body
             if renamed and job.surface.model_field:
                 body = splice(body, {job.surface.model_field: encode(target.model)})
             answer = await self._ask(exchange, target, body)
             _tokens(theirs, answer)  # whatever cannot be read is estimated instead
             return answer
-        question = self._question(exchange, target, theirs)
-        answer = await self._ask(exchange, target, encode(question))
+        asking = partial(self._question, exchange, target, theirs)
+        question = await aside(asking) if exchange.is_large else asking()
+        answer = await self._ask(exchange, target, question)
         return encode(ours.render_answer(_tokens(theirs, answer)))
 
     async def _ask(self, exchange: Exchange, target: Target, body: bytes) -> bytes:
@@ -136,7 +143,7 @@ class Counting:
         question = outbound(exchange.job, target, credential, operation="count", body=body)
         return await self._relay.ask(exchange, target, question, _PATIENCE_SECONDS)
 
-    def _question(self, exchange: Exchange, target: Target, counts: Counts) -> object:
+    def _question(self, exchange: Exchange, target: Target, counts: Counts) -> bytes:
         request = self._request(exchange)
         planned = told(
             lambda: plan(
@@ -150,7 +157,7 @@ class Counting:
             )
         )
         base_url = target.provider.spec.base_url
-        return counts.render_request(planned.upstream, planned.context, base_url).value
+        return encode(counts.render_request(planned.upstream, planned.context, base_url).value)
 
     def _request(self, exchange: Exchange) -> Request:
         if exchange.rewritten:  # with the turns that the gateway holds

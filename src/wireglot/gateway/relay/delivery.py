@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import answer_located, is_doubtful
+from wireglot.dialects.base import AnswerGlance, answer_located, is_doubtful
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.aside import LARGE_BYTES, aside
 from wireglot.gateway.request.estimated_usage import (
     ESTIMATE,
     ESTIMATED,
@@ -43,6 +45,15 @@ from wireglot.wire.json import DEPTH_MOST, BadJson, TooDeep, decode, encode, exc
 _OPENING_BYTES: Final = 64
 
 
+class _Rendered(msgspec.Struct, frozen=True):
+    """What a client gets."""
+
+    response: Response
+    body: bytes
+    headers: Headers
+    losses: tuple[Loss, ...]
+
+
 class Delivery:
     """Holds nothing of any request but what is being written down of it."""
 
@@ -59,32 +70,26 @@ class Delivery:
         body = await answer.read(exchange.job.settings.limits.response, exchange.held.take)
         record = exchange.record
         keeps = exchange.ending.holds(target)
+        large = len(body) > LARGE_BYTES
         if prepared.raw:
-            if b'"error"' in body[:_OPENING_BYTES]:
-                self._parsed(target, prepared, body)  # raises if it is one: some say so under a status of 200
-            try:
-                seen = target.surface.glance(body)
-            except BadJson as fault:
-                raise _unread(fault) from None
-            if exceeds_depth(body, DEPTH_MOST):
-                raise _unread(TooDeep())
-            if _is_judged(exchange, target, prepared) and is_doubtful(body):
-                response = self._parsed(target, prepared, body)
-                accepted = accept(response, asked(exchange))
-                if accepted.response is not response:
-                    await self._render(exchange, prepared, accepted, keeps=keeps)
-                    return
+            looking = partial(self._looked_at, exchange, target, prepared, body)
+            seen, mended = await aside(looking) if large else looking()
+            if mended is not None:
+                await self._render(exchange, prepared, mended, keeps=keeps, large=large)
+                return
             record.used(seen.usage)
             record.stopped(seen.stop)
             if keeps:
                 await self._keep_raw(exchange, target, prepared, body)
             named = exchange.job.surface.client.asked_model
             if named is not None and not prepared.as_is:
-                body = named.in_answer(body, exchange.job.model)
+                naming = partial(named.in_answer, body, exchange.job.model)
+                body = await aside(naming) if large else naming()
             self._send_whole(exchange, body)
             return
         exchange.held.take(len(body))  # decoded, it is there once more
-        accepted = accept(self._parsed(target, prepared, body), asked(exchange))
+        reading = partial(self._accepted, exchange, target, prepared, body)
+        accepted = await aside(reading) if large else reading()
         if exchange.client is not None:
             record.answered()
             places = dialect(exchange.job.dialect).places
@@ -95,12 +100,35 @@ class Delivery:
             if keeps:
                 await self._release(exchange, feeder)
             return
-        await self._render(exchange, prepared, accepted, keeps=keeps)
+        await self._render(exchange, prepared, accepted, keeps=keeps, large=large)
+
+    def _looked_at(
+        self, exchange: Exchange, target: Target, prepared: Prepared, body: bytes
+    ) -> tuple[AnswerGlance, Accepted | None]:
+        """What an answer that passes tells of itself; and what goes out instead, where it needs mending."""
+        if b'"error"' in body[:_OPENING_BYTES]:
+            self._parsed(target, prepared, body)  # raises if it is one: some say so under a status of 200
+        try:
+            seen = target.surface.glance(body)
+        except BadJson as fault:
+            raise _unread(fault) from None
+        if exceeds_depth(body, DEPTH_MOST):
+            raise _unread(TooDeep())
+        if _is_judged(exchange, target, prepared) and is_doubtful(body):
+            response = self._parsed(target, prepared, body)
+            accepted = accept(response, asked(exchange))
+            if accepted.response is not response:
+                return seen, accepted
+        return seen, None
+
+    def _accepted(self, exchange: Exchange, target: Target, prepared: Prepared, body: bytes) -> Accepted:
+        return accept(self._parsed(target, prepared, body), asked(exchange))
 
     async def _keep_raw(self, exchange: Exchange, target: Target, prepared: Prepared, body: bytes) -> None:
         """What we cannot read the client perhaps can: it goes on, and only our memory has a gap."""
+        reading = partial(self._parsed, target, prepared, body)
         try:
-            response = self._parsed(target, prepared, body)
+            response = await aside(reading) if len(body) > LARGE_BYTES else reading()
         except AttemptFailed as unread:
             exchange.record.noted(f"not kept: {unread.error.message}")
             return
@@ -124,8 +152,18 @@ class Delivery:
             raise failures.unreadable(f"the upstream's answer cannot be read: {fault.message}") from None
 
     async def _render(
-        self, exchange: Exchange, prepared: Prepared, accepted: Accepted, *, keeps: bool
+        self, exchange: Exchange, prepared: Prepared, accepted: Accepted, *, keeps: bool, large: bool
     ) -> None:
+        rendering = partial(self._rendered, exchange, prepared, accepted)
+        rendered = await aside(rendering) if large else rendering()
+        if rendered.losses:
+            self._tell_losses(exchange, rendered.losses)
+        if keeps:
+            await self._keep(exchange, rendered.response)
+        exchange.held.take(len(rendered.body))
+        self._send_whole(exchange, rendered.body, rendered.headers)
+
+    def _rendered(self, exchange: Exchange, prepared: Prepared, accepted: Accepted) -> _Rendered:
         record, response = exchange.record, accepted.response
         aliases = prepared.aliases
         if aliases:
@@ -152,13 +190,7 @@ class Delivery:
         losses = answer_located(client.places, losses, rendered.value, response.content)
         if headers:
             losses = (*losses, ESTIMATED)
-        if losses:
-            self._tell_losses(exchange, losses)
-        if keeps:
-            await self._keep(exchange, response)
-        body = encode(rendered.value)
-        exchange.held.take(len(body))
-        self._send_whole(exchange, body, headers)
+        return _Rendered(response, encode(rendered.value), headers, losses)
 
     def _tell_losses(self, exchange: Exchange, losses: tuple[Loss, ...]) -> None:
         exchange.record.lost(losses)
@@ -222,8 +254,10 @@ class Delivery:
             return broken is None or not failures.is_counted(broken)
         broken = feeder.failure
         if isinstance(feeder, Collection):
-            accepted = accept(feeder.response(), asked(exchange))
-            await self._render(exchange, prepared, accepted, keeps=keeps)
+            large = feeder.size > LARGE_BYTES
+            folding = partial(_folded, exchange, feeder)
+            accepted = await aside(folding) if large else folding()
+            await self._render(exchange, prepared, accepted, keeps=keeps, large=large)
         elif keeps and isinstance(feeder, Passthrough | Translation):
             await self._release(exchange, feeder)
         return broken is None or not failures.is_counted(broken)
@@ -242,6 +276,10 @@ class Delivery:
         self._keeping.discard(task)
         if not task.cancelled():
             task.exception()  # whoever waited for it has heard; if nobody did, nobody need
+
+
+def _folded(exchange: Exchange, collection: Collection) -> Accepted:
+    return accept(collection.response(), asked(exchange))
 
 
 def _unread(fault: BadJson) -> AttemptFailed:

@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -20,6 +21,7 @@ from wireglot.gateway.relay.best_dialect import prepare_best
 from wireglot.gateway.relay.delivery import Delivery
 from wireglot.gateway.relay.explanation import explained
 from wireglot.gateway.relay.search import UNSEARCHED, answer_unsearched
+from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import common_headers
@@ -282,7 +284,8 @@ class Relay:
     async def _attempt(self, exchange: Exchange, target: Target, credential: Credential | None) -> bool:
         """Ask once. False: the answer broke off after it had begun, and the client has been told."""
         job, record = exchange.job, exchange.record
-        target, prepared = prepare_best(exchange, target, credential)
+        preparing = partial(prepare_best, exchange, target, credential)
+        target, prepared = await aside(preparing) if exchange.is_large else preparing()
         outgoing = prepared.outbound.body
         exchange.held.attempt(0 if outgoing is job.body else len(outgoing))
         record.asked(

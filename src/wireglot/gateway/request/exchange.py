@@ -15,6 +15,7 @@ from wireglot.dialects.base import RequestPlaces
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError, told
 from wireglot.gateway.observe.record import Record
+from wireglot.gateway.request.aside import LARGE_BYTES
 from wireglot.gateway.request.body import decoded
 from wireglot.gateway.request.client_stream import ClientStream, Teller
 from wireglot.gateway.request.ending import Ending
@@ -32,6 +33,9 @@ from wireglot.providers.carried import brought_back
 
 _OPENING_BYTES: Final = 1024
 
+_MESSAGE_BYTES: Final = 200
+"""Of a stored history only its messages are counted: the shortest ones are the most work for their size."""
+
 LOSSES_TOLD_MOST: Final = 128
 """Of one request, by the whole of it. A long conversation may lose one thing a thousand times."""
 
@@ -45,6 +49,8 @@ class Exchange:
         "_places",
         "_request",
         "_sealed",
+        "_unread",
+        "_weight",
         "client",
         "ending",
         "estimates",
@@ -102,6 +108,8 @@ class Exchange:
         self._places: RequestPlaces | None = None
         self._request: Request | None = None
         self._sealed: bool | None = None
+        self._unread: RequestError | None = None
+        self._weight = len(job.body)
         record.model, record.stream, record.session = job.model, job.stream, job.session
 
     @property
@@ -119,20 +127,31 @@ class Exchange:
     def document(self) -> dict[str, Any]:
         """The body as JSON, decoded once."""
         if self._document is None:
-            self.held.take(len(self.job.body))
             self._document = decoded(self.job)
         return self._document
 
     def request(self) -> Request:
         """The body in neutral terms, with what the path says about it. Read once."""
         if self._request is None:
-            self._request = told(self._parsed)
+            if self._unread is not None:
+                raise self._unread
+            try:
+                self._request = told(self._parsed)
+            except RequestError as refusal:
+                self._unread = refusal
+                raise
         return self._request
+
+    @property
+    def is_large(self) -> bool:
+        """Whether work on the whole of it is to be done beside the loop (`aside`)."""
+        return self._weight > LARGE_BYTES
 
     def rewrite(self, request: Request) -> None:
         """Ask this instead of what the body says: it can no longer pass as it came."""
         self._request = request
         self.rewritten = True
+        self._weight = max(self._weight, len(request.messages) * _MESSAGE_BYTES)
 
     def located(self, losses: tuple[Loss, ...], asked: Request | None = None) -> tuple[Loss, ...]:
         """Losses of `asked`, or of the body itself, at their places in the client's body."""

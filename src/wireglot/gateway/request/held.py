@@ -7,8 +7,11 @@ from wireglot.http.account import ByteAccount
 
 
 class Held:
-    """Counted until the request is through. Raises a RequestError where there is no room: its caller is told
-    to come back, and everybody else's work goes on."""
+    """Counted until the request is through, on the loop alone: two threads must not count at once.
+
+    Raises a RequestError where there is no room: its caller is told to come back, and everybody else's work
+    goes on.
+    """
 
     __slots__ = ("_account", "_bytes", "_lasting")
 

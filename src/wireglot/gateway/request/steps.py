@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.entry.gates import Gates, shed
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.targets.routing import Router
 
@@ -52,6 +54,31 @@ class Routed:
         effort = exchange.effort() if router.depends_on_effort(job.settings, job.model) else ""
         exchange.targets = router.targets(job.settings, job.model, job.dialect, effort)
         return self._inner.answer(exchange)
+
+
+class Opened:
+    """A large body is read beside the loop, where it is to be read at all: later steps find it done."""
+
+    def __init__(self, inner: Answerer) -> None:
+        self._inner = inner
+
+    def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
+        return self._opened(exchange) if exchange.is_large else self._inner.answer(exchange)
+
+    async def _opened(self, exchange: Exchange) -> None:
+        job = exchange.job
+        passes = all(target.dialect == job.dialect and target.plain for target in exchange.targets)
+        wanted = not passes or job.surface.stored is not None or bool(job.conversation)
+        if wanted:
+            exchange.held.take(len(job.body))  # decoded, it is there once more
+        with suppress(RequestError):  # whoever has to read it tells what is wrong with it
+            await aside(lambda: _open(exchange, wanted))
+        await self._inner.answer(exchange)
+
+
+def _open(exchange: Exchange, wanted: bool) -> None:
+    if exchange.sealed or wanted:
+        exchange.request()
 
 
 class Gated:

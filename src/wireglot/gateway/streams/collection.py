@@ -22,6 +22,7 @@ class Collection:
         self.ended = False
         self.failure: ApiError | None = None
         self.moved = False
+        self.size = 0
         self._reader = dialect(target_dialect).stream_reader(prepared.context)
         self._folding = Folding()
         self._room = limit * STREAM_TIMES
@@ -29,6 +30,7 @@ class Collection:
 
     def feed(self, data: bytes) -> None:
         self._held(len(data))
+        self.size += len(data)
         self._room = room_left(self._room, data)
         events = self._reader.read(data)
         if events:

@@ -14,6 +14,7 @@ import msgspec
 
 from wireglot.dialects.base import Surface
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import Settings
@@ -63,24 +64,34 @@ class ReasoningVault:
     async def recall(self, exchange: Exchange) -> None:
         """Put back what the conversation's turns have lost on their way, and arrange for the next one."""
         job, targets = exchange.job, exchange.targets
+        by_name = _carries_bare(job.surface, targets)
+        reading = partial(self._lacking, exchange, by_name)
         try:
-            history = read_history(exchange.request().messages)
+            history, lacking = await aside(reading) if exchange.is_large else reading()
         except RequestError:
             return  # only its own vendor can read it
         keeper = _KeepsReasoning(self, exchange, history)
         exchange.ending.keep_with(keeper)
-        by_name = _carries_bare(job.surface, targets)
-        # Who drops thoughts may have dropped one of several: what is left does not tell.
-        drops = job.surface.reasoning.drops_thoughts
-        lacking = [turn for turn in history.turns if drops or not is_whole(turn.content, by_name)]
         if not lacking:
             return
         try:
-            found = await self._find(job, lacking)
+            found = await self._find(job.caller.name, lacking)
         except StoreDown:
             exchange.record.noted(_NOT_RECALLED)
             return
-        keeper.put_back = _put_back(exchange, found, by_name)
+        putting = partial(_put_back, exchange, found, by_name)
+        keeper.put_back = await aside(putting) if exchange.is_large else putting()
+
+    def _lacking(self, exchange: Exchange, by_name: bool) -> tuple[History, list[_Named]]:
+        """What was said, and the turns of it that may have lost something."""
+        history = read_history(exchange.request().messages)
+        # Who drops thoughts may have dropped one of several: what is left does not tell.
+        drops = exchange.job.surface.reasoning.drops_thoughts
+        namers = self._namers(exchange.job)
+        lacking = [
+            _named(turn, namers) for turn in history.turns if drops or not is_whole(turn.content, by_name)
+        ]
+        return history, lacking
 
     async def keep(self, exchange: Exchange, history: History, content: tuple[Part, ...]) -> None:
         """An answer that was said behind this history."""
@@ -108,41 +119,46 @@ class ReasoningVault:
         except StoreDown:
             exchange.record.noted(_NOT_KEPT)
 
-    async def _find(self, job: Job, turns: list[Turn]) -> list[tuple[Turn, tuple[Part, ...]]]:
+    async def _find(self, caller: str, turns: list[_Named]) -> list[tuple[Turn, tuple[Part, ...]]]:
         """The kept form of each turn that has one."""
-        namers = self._namers(job)
-        exact = [[namer.exact(turn.prefix, turn.shown) for namer in namers] for turn in turns]
-        loose = [
-            [
-                name
-                for namer in namers
-                for name in (*namer.loose(turn.content), namer.placed(turn.place, turn.said))
-            ]
-            for turn in turns
-        ]
-        names = dict.fromkeys(name for group in (*exact, *loose) for name in group)
-        caller = job.caller.name
+        names = dict.fromkeys(name for turn in turns for name in turn.exact)
+        names.update(dict.fromkeys(name for turn in turns for name in turn.loose))
         held = await self._vault.recall(caller, list(names))
         pointed: dict[int, str] = {}
-        for at in range(len(turns)):
-            if not any(name in held for name in exact[at]):
-                pointer = next((held[name] for name in loose[at] if name in held), None)
+        for at, named in enumerate(turns):
+            if not any(name in held for name in named.exact):
+                pointer = next((held[name] for name in named.loose if name in held), None)
                 if pointer is not None:
                     pointed[at] = pointer.decode("ascii", "replace")
         missing = [name for name in dict.fromkeys(pointed.values()) if name not in held]
         if missing:
             held.update(await self._vault.recall(caller, missing))
         found = []
-        for at, turn in enumerate(turns):
-            body = next((held[name] for name in (*exact[at], pointed.get(at, "")) if name in held), None)
+        for at, named in enumerate(turns):
+            body = next((held[name] for name in (*named.exact, pointed.get(at, "")) if name in held), None)
             kept = unpack(body) if body is not None else None
             if kept is not None:
-                found.append((turn, kept))
+                found.append((named.turn, kept))
         return found
 
     def _namers(self, job: Job) -> list[Namer]:
         """The first is of today's secret."""
         return [Namer(secret, job.caller.name, job.session) for secret in self._secrets]
+
+
+class _Named(msgspec.Struct, frozen=True):
+    """A turn, and the names under which it may lie in the vault."""
+
+    turn: Turn
+    exact: list[str]
+    loose: list[str]
+
+
+def _named(turn: Turn, namers: list[Namer]) -> _Named:
+    loose = [
+        name for namer in namers for name in (*namer.loose(turn.content), namer.placed(turn.place, turn.said))
+    ]
+    return _Named(turn, [namer.exact(turn.prefix, turn.shown) for namer in namers], loose)
 
 
 class _KeepsReasoning:

@@ -13,6 +13,7 @@ import msgspec
 
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
+from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON, common_headers, identity
@@ -92,7 +93,12 @@ class Background:
                 "bad", "background: needs the response to be stored (store: true)", param="background"
             )
         self._check_room(job.caller.name)
-        work = self._work(exchange)
+        work = await aside(lambda: self._work(exchange)) if exchange.is_large else self._work(exchange)
+        try:
+            work.exchange.held.take(len(work.exchange.job.body))
+        except RequestError:
+            work.exchange.close()
+            raise
         self._works[work.caller, work.id] = self._by_record[work.exchange.record.id] = work
         work.task = asyncio.create_task(self._run(work, answerer))
         try:
@@ -148,7 +154,6 @@ class Background:
         )
         asking = read(job.incoming, body, id=record.id, now=int(time.time()))
         own = Exchange(asking, record, event_log, exchange.redactor, held=exchange.held.another())
-        own.held.take(len(body))
         own.rewrite(own.request())  # what passes as it came has another id
         return Work(id, own, event_log, opened(own, patch), self._place)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 from wireglot.dialects.base import BadField, StateOptions, Stored
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError, told
+from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.page_request import unavailable
@@ -85,7 +87,8 @@ class Chain:
         identifier = work.id if work is not None else f"resp_{secrets.token_hex(16)}"
         past = await self._past(job, options)
         document = await self._resolved(exchange, past)
-        own = self._own(exchange, document)
+        reading = partial(self._own, exchange, document)
+        own = await aside(reading) if exchange.is_large else reading()
         generates = job.asked.operation == "generate"
         stays = generates and options.store is not False
         if stays or (generates and past.conversation is not None):

@@ -1,0 +1,38 @@
+"""Large bodies beside the loop: while one is read, fitted or written, everybody else is served.
+
+A few threads are enough for it, although only one runs Python at a time: whoever waits for the interpreter
+gets it within a millisecond, whatever the others do. Only single calls into C keep it longer (decision 16).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+LARGE_BYTES: Final = 128 * 1024
+"""Work on less is done at once: even 650 turns of a conversation take the loop for only some 30 milliseconds,
+and most bodies of this size for one or two."""
+
+THREAD_NAME: Final = "large-body"
+_THREADS_MOST: Final = 4
+"""So many large bodies share the interpreter with the loop at once; any more wait. With one thread, all would
+wait for the largest."""
+_SWITCH_SECONDS: Final = 0.001
+"""Python's own 5 ms would be felt in each round of the loop, of which a request takes about ten."""
+
+_threads: Final = ThreadPoolExecutor(_THREADS_MOST, thread_name_prefix=THREAD_NAME)  # each starts when needed
+
+
+async def aside(work: Callable[[], T]) -> T:
+    """What `work` gives, or raises. It may change nothing that anybody else looks at meanwhile.
+
+    Whoever is cancelled leaves at once: work that waits is dropped, and what comes of work that runs too.
+    """
+    if sys.getswitchinterval() > _SWITCH_SECONDS:
+        sys.setswitchinterval(_SWITCH_SECONDS)
+    return await asyncio.get_running_loop().run_in_executor(_threads, work)

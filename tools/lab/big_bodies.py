@@ -1,0 +1,153 @@
+"""Send legal monsters through a gateway, from and to every dialect, and see how long others wait meanwhile.
+
+    python -m tools.lab.big_bodies [--only "20,000 tool turns"] [--out PATH]
+
+A process of its own asks the gateway for its health, again and again: who keeps the loop keeps it waiting.
+How long it waits while nothing else happens is told beside it: that is the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import multiprocessing
+import sys
+import tempfile
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Final
+
+from tools.lab.monsters import DIALECTS, MODEL, MONSTERS, answer, path, request, said, text
+from tools.lab.result import Run, add_options
+from tools.lab.served import Served
+from wireglot.testing.live_gateway import BASES
+from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
+from wireglot.wire.json import encode
+
+_MOST_SECONDS: Final = 0.25
+_GAP_SECONDS: Final = 0.002
+_QUIET_SECONDS: Final = 3.0
+_ANSWER_BYTES: Final = 10_000_000
+_OK: Final = 200
+LARGE_ANSWER: Final = "an answer of 10 MB"
+
+
+def _ask_again_and_again(port: int, told: Connection) -> None:
+    """Whenever asked: the longest and the number of waits since the last time."""
+    link = http.client.HTTPConnection("127.0.0.1", port)
+    longest, count = 0.0, 0
+    while True:
+        if told.poll():
+            if not told.recv():
+                return
+            told.send((longest, count))
+            longest, count = 0.0, 0
+        began = time.perf_counter()
+        link.request("GET", "/healthz")
+        link.getresponse().read()
+        longest = max(longest, time.perf_counter() - began)
+        count += 1
+        time.sleep(_GAP_SECONDS)
+
+
+class Others:
+    """Everybody else."""
+
+    def __init__(self, port: int) -> None:
+        fresh = multiprocessing.get_context("spawn")
+        self._link, theirs = fresh.Pipe()
+        self._process = fresh.Process(target=_ask_again_and_again, args=(port, theirs), daemon=True)
+        self._process.start()
+        self.waited()
+
+    def waited(self) -> tuple[float, int]:
+        """The longest since this was last asked, in seconds, and of how many."""
+        self._link.send(True)
+        found: tuple[float, int] = self._link.recv()
+        return found
+
+    def close(self) -> None:
+        self._link.send(False)
+        self._process.join(10)
+
+
+def _configured(upstream: ScriptedUpstream) -> str:
+    lines = '[server]\nlog = "json"\n'
+    for dialect in DIALECTS:
+        url = f"{upstream.url}{BASES[dialect]}"
+        lines += f'[providers.{dialect}-up]\ndialect = "{dialect}"\nbase_url = "{url}"\napi_key = "k"\n'
+    return lines
+
+
+class Upstream:
+    """Answers in the dialect that it is asked in: a word, or very many."""
+
+    def __init__(self) -> None:
+        self.words = "ok"
+
+    def decide(self, asked: Recorded) -> Behaviour:
+        endings = {path(dialect, MODEL).rpartition("/")[2]: dialect for dialect in DIALECTS}
+        dialect = endings[asked.path.rpartition("/")[2].partition("?")[0]]
+        return Behaviour(body=encode(answer(dialect, self.words)))
+
+
+def _post(port: int, dialect: str, target: str, body: dict[str, Any]) -> int:
+    model = f"{target}-up/{MODEL}"
+    if dialect != "gemini":
+        body = {**body, "model": model}
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    link.request("POST", path(dialect, model), encode(body), {"content-type": "application/json"})
+    reply = link.getresponse()
+    reply.read()
+    link.close()
+    return reply.status
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.lab.big_bodies")
+    parser.add_argument("--only", default="", help="one of the monsters")
+    add_options(parser)
+    given = parser.parse_args(arguments)
+    run = Run("big-bodies", "nobody waits over 0.25 s for another's body")
+    behind = Upstream()
+    with tempfile.TemporaryDirectory() as folder, ScriptedUpstream(decide=behind.decide) as upstream:
+        served = Served(Path(folder), _configured(upstream))
+        served.start()
+        others = Others(served.port)
+        try:
+            time.sleep(_QUIET_SECONDS)
+            quiet, count = others.waited()
+            run.counts["asked while nothing happens"] = count
+            for name in (*MONSTERS, LARGE_ANSWER):
+                if given.only in ("", name):
+                    _measure(run, name, served.port, behind, others, quiet)
+        finally:
+            others.close()
+            served.stop()
+    return run.write(given.out)
+
+
+def _measure(run: Run, name: str, port: int, behind: Upstream, others: Others, quiet: float) -> None:
+    behind.words = text(_ANSWER_BYTES) if name == LARGE_ANSWER else "ok"
+    longest, asked, bad, where = 0.0, 0, 0, ""
+    for source in DIALECTS:
+        body = MONSTERS[name](source) if name in MONSTERS else request(source, said("hi"))
+        for target in DIALECTS:
+            others.waited()
+            bad += _post(port, source, target, body) != _OK
+            waited, count = others.waited()
+            asked += count
+            if waited > longest:
+                longest, where = waited, f"{source} to {target}"
+    run.counts[f"others asked during {name}"] = asked
+    run.figure(
+        f"longest wait during {name}",
+        demanded=f"at most {_MOST_SECONDS} s, and all answered",
+        measured=f"{longest:.3f} s ({where}); {bad} not answered; {quiet:.3f} s while nothing happens",
+        holds=longest <= _MOST_SECONDS and not bad,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
