@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from tests.dialects.openai_responses.wire import CONTEXT, read, sse
 from wireglot.dialects.openai_responses import DIALECT
-from wireglot.ir.content import Text
+from wireglot.ir.content import Message, Text
+from wireglot.ir.request import Request, Sampling
 from wireglot.ir.stream import Finish, fold
 
 CREATED = {"type": "response.created", "response": {"id": "resp_1", "model": "m"}}
@@ -198,3 +199,26 @@ def test_signs_of_life_say_nothing(kind):
         "Start",
         "Finish",
     ]
+
+
+@pytest.mark.parametrize(
+    ("status", "stop"),
+    [
+        ("completed", "end"),
+        ("complete", "end"),
+        ("", "end"),
+        (None, "end"),
+        ("cancelled", "other"),
+        ("incomplete", "length"),
+    ],
+)
+def test_clones_spell_a_status_in_their_own_ways(status, stop):
+    body = {"id": "r", "model": "m", "status": status, "output": []}
+    assert DIALECT.parse_response(body, CONTEXT).stop.reason == stop
+
+
+def test_a_request_of_another_dialect_asks_for_its_log_probabilities():
+    request = Request("m", (Message("user", (Text("x"),)),), sampling=Sampling(logprobs=True))
+    assert DIALECT.render_request(request, CONTEXT).value["include"] == ["message.output_text.logprobs"]
+    own = {"model": "m", "input": "x", "include": ["message.output_text.logprobs"]}
+    assert DIALECT.parse_request(own, CONTEXT).sampling.logprobs is True
