@@ -25,7 +25,7 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.ir.errors import ClientFault, UpstreamFault
+from wireglot.ir.errors import ApiError, ClientFault, UpstreamFault
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request, ToolChoice
 from wireglot.ir.stream import Delta, Finish, PartEnd, PartStart, Start, fold, unfold
@@ -531,3 +531,13 @@ def test_a_count_of_a_request_inside_a_field_is_refused_at_its_place(name):
         with pytest.raises(ClientFault) as refused:
             counts.parse_request({name: wrong}, CONTEXT)
         assert refused.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "name"),
+    [(500, 500, "INTERNAL"), (502, 502, "UNAVAILABLE"), (503, 503, "UNAVAILABLE"), (504, 500, "INTERNAL")],
+)
+def test_a_server_that_is_not_reached_is_told_from_one_that_broke(status, code, name):
+    """Google's clients try the one again and not the other."""
+    error = DIALECT.render_error(ApiError("server", "x", status), CONTEXT).value["error"]
+    assert (error["code"], error["status"]) == (code, name)
