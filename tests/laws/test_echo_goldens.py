@@ -1,4 +1,4 @@
-"""Pinned: how a request is counted, and what an answer to it tells again.
+"""Pinned: how a request is counted, where its settings stand, and what an answer to it tells again.
 
 `WIREGLOT_UPDATE=1 pytest tests/laws/test_echo_goldens.py` writes the files anew.
 """
@@ -9,6 +9,7 @@ from tests.laws.cases import FIXTURES
 from tests.laws.test_pair_goldens import by_field
 from tests.laws.test_table_goldens import pinned
 from wireglot.dialects.base import Context
+from wireglot.dialects.places import RequestPlaces
 from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.content import Text
 from wireglot.ir.outcome import Response, Stop, Usage
@@ -32,6 +33,20 @@ def test_a_count_is_asked_for_like_this(name):
             lines += [f"# {case.id}", *by_field(rendered.value)]
             lines += [f"- {loss.path} {loss.feature} {loss.action}" for loss in rendered.losses]
     pinned(name, "counts", lines)
+
+
+@pytest.mark.parametrize("name", ["openai-responses", "gemini", "code-assist", "gemini-simple"])
+def test_a_setting_of_a_request_stands_there(name):
+    """As a loss of it would be told; in every other dialect's words for settings too."""
+    codec = dialect(name)
+    settings = sorted({key for each in NAMES if (places := dialect(each).places) for key in places.settings})
+    assert codec.places is not None
+    lines = []
+    for case in fixtures(FIXTURES, name, "requests"):
+        found = RequestPlaces(codec.places, case.body, codec.parse_request(case.body, CONTEXT))
+        lines.append(f"# {case.id}")
+        lines += [f"{key} {place}" for key in settings if (place := found.of(f"$.{key}")) != "$"]
+    pinned(name, "settings", lines)
 
 
 def test_an_answer_tells_its_request_again_like_this():

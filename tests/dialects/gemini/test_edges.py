@@ -541,3 +541,20 @@ def test_a_server_that_is_not_reached_is_told_from_one_that_broke(status, code, 
     """Google's clients try the one again and not the other."""
     error = DIALECT.render_error(ApiError("server", "x", status), CONTEXT).value["error"]
     assert (error["code"], error["status"]) == (code, name)
+
+
+def test_a_schema_in_snake_case_is_the_same_schema():
+    camel: dict[str, Any] = {
+        "minItems": "1",
+        "maxItems": "2",
+        "minLength": "3",
+        "maxLength": "4",
+        "minProperties": "5",
+    }
+    camel |= {"maxProperties": "6", "anyOf": [{"type": "STRING"}], "additionalProperties": {"type": "STRING"}}
+    camel |= {"prefixItems": [{"type": "STRING"}], "propertyOrdering": ["a"]}
+    snake = {
+        "".join("_" + c.lower() if c.isupper() else c for c in key): value for key, value in camel.items()
+    }
+    assert json_schema(snake) == json_schema(camel)
+    assert json_schema(camel)["minItems"] == 1
