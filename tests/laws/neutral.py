@@ -510,6 +510,22 @@ def streams(dialect: str) -> Iterator[tuple[str, list[Event]]]:
         ],
     )
     yield (
+        "a custom call behind its text",
+        [
+            Start("r", "m"),
+            PartStart(0, ToolCall("call_1", "sketch", "fr", kind="custom")),
+            PartStart(1, ToolCall("call_2", "ghost", "", kind="custom", extra=Extra(dialect, {"own": 1}))),
+            PartStart(2, Text("")),
+            Delta(2, "Hello."),
+            Delta(0, "ee"),
+            PartEnd(0),
+            Delta(1, "words"),
+            PartEnd(2),
+            PartEnd(1),
+            Finish(Stop("tool_calls")),
+        ],
+    )
+    yield (
         "late and odd",
         [
             start,

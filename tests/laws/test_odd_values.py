@@ -61,7 +61,7 @@ def outcome(name: str, body: Any, where: str, way: Way) -> str:
         return f"refused, {message}" if refused.path == where else f"refused at {refused.path}, {message}"
     found = differences(same_spelling(name, body), same_spelling(name, rendered.value))
     told = [f"{loss.path} {loss.feature} {loss.action}" for loss in rendered.losses]
-    return "; ".join([*(str(each) for each in found), *told])
+    return "; ".join([*sorted(str(each) for each in found), *told])
 
 
 def odd_outcomes(name: str, body: Any, way: Way) -> Iterator[str]:

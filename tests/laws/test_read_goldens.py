@@ -57,7 +57,7 @@ def inner() -> tuple[str, ...]:
     return tuple(sorted(known))
 
 
-def _places(spoken: Dialect, body: dict[str, object], request: Request) -> Iterator[str]:
+def places_of(spoken: Dialect, body: dict[str, object], request: Request) -> Iterator[str]:
     if spoken.places is None:
         return
     places = RequestPlaces(spoken.places, body, request)
@@ -80,7 +80,7 @@ def _places(spoken: Dialect, body: dict[str, object], request: Request) -> Itera
         yield f"{thing} at {whole}: {', '.join(own)}".removesuffix(": ")
 
 
-def _answer_places(spoken: Dialect, body: dict[str, object], answer: Response) -> Iterator[str]:
+def answer_places_of(spoken: Dialect, body: dict[str, object], answer: Response) -> Iterator[str]:
     parts = [f"content[{number}]" for number in range(len(answer.content))]
     for thing in ("stop", "stop.sequence", "usage", "usage.detail", "service_tier", "others[0]", *parts):
         loss = Loss(f"$.{thing}", "unknown_field", "dropped")
@@ -93,14 +93,14 @@ def _answer_places(spoken: Dialect, body: dict[str, object], answer: Response) -
 def test_a_request_is_read_like_this(case):
     spoken = dialect(case.dialect)
     request = spoken.parse_request(case.body, CONTEXT)
-    pinned(case, [*neutral(request), "", *_places(spoken, case.body, request)])
+    pinned(case, [*neutral(request), "", *places_of(spoken, case.body, request)])
 
 
 @pytest.mark.parametrize("case", of_kind("responses"))
 def test_an_answer_is_read_like_this(case):
     spoken = dialect(case.dialect)
     answer = spoken.parse_response(case.body, CONTEXT)
-    pinned(case, [*neutral(answer), "", *_answer_places(spoken, case.body, answer)])
+    pinned(case, [*neutral(answer), "", *answer_places_of(spoken, case.body, answer)])
 
 
 @pytest.mark.parametrize("case", of_kind("errors"))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from wireglot.dialects.anthropic.argument_stream import ArgumentStream
 from wireglot.dialects.anthropic.parts import call_text
+from wireglot.wire.json import BadJson, decode
 
 ODD = (
     '{"a": 1}{"a": 2}',
@@ -134,3 +135,53 @@ def test_a_brace_inside_is_no_end():
     assert stream.feed('{"a": {"b": 1}') == '{"a": {"b": 1}'
     assert stream.feed(', "c": 2}') == ', "c": 2'
     assert stream.finish() == "}"
+
+
+RICH = (
+    ' {"a": "x\\n\\u00e9\\\\\\"/", "n": [0, -1.5e+3, 2E5, 10], "l":[true,false ,null],\n\t"e": {}, "f": [],'
+    ' "o": {"p": {"q": [[1], {"r": ""}]}}} '
+)
+"""Every sort of value, escape and blank that JSON has."""
+STRANGERS = 'x\x01,}]:"1{[\\ -.eu\u0661'
+
+
+def test_arguments_leave_as_soon_as_they_come():
+    """R-B-10: held back is only what may turn out to be one too many: a comma, and the last brace."""
+    stream, said = ArgumentStream(), ""
+    for at, char in enumerate(RICH, start=1):
+        said += stream.feed(char)
+        come = RICH[:at].lstrip()
+        held, whole = come.rstrip(), len(RICH.rstrip())
+        come = come[: whole - 2] if at >= whole else come
+        assert said == (held[:-1] if held.endswith(",") else come)
+    assert stream.finish() == "}"
+    assert stream.form == ""
+    assert not stream.is_bent
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_a_stranger_anywhere_is_seen_as_a_decoder_sees_it(stranger):
+    """C10: what is JSON passes as it is; what is none gives back the raw text or was plainly meant; and it makes
+    no difference how it was cut."""
+    for at in range(len(RICH) + 1):
+        for text in (
+            RICH[:at] + stranger + RICH[at:],
+            RICH[:at] + stranger + RICH[at + 1 :],
+            RICH[:at] + stranger,
+        ):
+            stream, whole = ArgumentStream(), ArgumentStream()
+            said = "".join(map(stream.feed, text)) + stream.finish()
+            assert whole.feed(text) + whole.finish() == said
+            assert whole.form == stream.form
+            try:
+                meant = decode(text)
+            except BadJson:
+                meant = None
+            value = json.loads(said) if said else None
+            if type(meant) is dict:
+                assert (stream.form, said) == ("", text.strip(" \t\n\r")), text
+            elif stream.form == "wrapped":
+                assert call_text(value or {}) == text
+            elif text.strip() not in ("", "null"):
+                assert stream.form == "mended", text
+                assert type(value) is dict

@@ -42,3 +42,16 @@ def test_equal_names_leave_the_bytes_alone() -> None:
 def test_what_names_no_model_stays_as_it_is(odd: bytes) -> None:
     assert in_opening(odd, "mine") == odd
     assert in_answer(odd, "mine") == odd
+
+
+def test_a_stream_may_begin_with_its_data() -> None:
+    """[L7] Hosts leave the name of the event out."""
+    bare = START.partition(b"\r\n")[2]
+    assert bare.startswith(b"data:")
+    assert in_opening(bare + DELTA, "mine") == bare.replace(b'"upstream-1"', b'"mine"') + DELTA
+
+
+def test_a_frame_that_is_cut_is_renamed_to_its_end() -> None:
+    """[L7] The line may still be without its end."""
+    cut = START.rstrip()
+    assert in_opening(cut, "mine") == cut.replace(b'"upstream-1"', b'"mine"')

@@ -167,3 +167,45 @@ def test_what_is_no_event_passes(junk: bytes) -> None:
     start = sse(block_start(0, type="tool_use", id="a", name="Read", input={}))
     assert mender.mend(start + junk) == start + junk
     assert mender.mend(junk) == junk
+
+
+@pytest.mark.parametrize("last", ["message_delta", "message_stop", "error"])
+def test_a_call_whose_stop_got_lost_is_told_before_the_answer_ends(last):
+    """R-AJ: what only its start gave would be lost with it."""
+    call = {"type": "tool_use", "id": "t", "name": "f", "input": {"path": "a.py"}}
+    start = sse(message_start(), block_start(0, **call))
+    end = sse({"type": last})
+    mender = MessageMender()
+    said = mender.mend(start) + mender.mend(end)
+    assert said.endswith(end)
+    deltas = [json.loads(line[6:]) for line in said.decode().splitlines() if "input_json_delta" in line]
+    assert [json.loads(delta["delta"]["partial_json"]) for delta in deltas] == [{"path": "a.py"}]
+    assert [delta["index"] for delta in deltas] == [0]
+
+
+def test_a_second_call_of_the_same_number_ends_the_first():
+    """Its stop got lost; its input is its own."""
+    first = {"type": "tool_use", "id": "t", "name": "f", "input": {"path": "a.py"}}
+    second = {**first, "id": "u", "input": {"path": "b.py"}}
+    data = sse(message_start(), block_start(0, **first), block_start(0, **second), block_stop(0))
+    said = MessageMender().mend(data).decode()
+    assert said.index("a.py") < said.index('"id":"u"') < said.index("b.py")
+
+
+@pytest.mark.parametrize("given", [7, [1], "no JSON", "[1]"])
+def test_an_input_that_is_none_passes_as_it_came(given):
+    call = {"type": "tool_use", "id": "t", "name": "f", "input": given}
+    data = sse(
+        message_start(), block_start(0, **call), block_stop(0), message_delta("tool_use"), MESSAGE_STOP
+    )
+    assert MessageMender().mend(data) == data
+
+
+@pytest.mark.parametrize("given", [None, ""])
+def test_an_input_that_is_not_there_becomes_an_empty_one(given):
+    """The SDK adds the deltas to it."""
+    call = {"type": "tool_use", "id": "t", "name": "f", "input": given}
+    pieces = [block_delta(0, "input_json_delta", partial_json='{"a":1}'), block_stop(0)]
+    said = MessageMender().mend(sse(message_start(), block_start(0, **call), *pieces)).decode()
+    assert '"input":{}' in said
+    assert '{\\"a\\":1}' in said

@@ -11,8 +11,9 @@ from wireglot.dialects.anthropic import tools
 from wireglot.dialects.anthropic.parse_request import parse_request
 from wireglot.dialects.anthropic.parts import BlockParser
 from wireglot.dialects.base import Context
-from wireglot.ir.content import Text, ToolCall, ToolResult
+from wireglot.ir.content import CacheMark, Message, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ClientFault
+from wireglot.ir.request import Tool
 
 # The package has a function of this name, too.
 _parsing = importlib.import_module("wireglot.dialects.anthropic.parse_request")
@@ -95,3 +96,32 @@ def test_an_agents_blocks_go_the_short_way():
         patch.delattr(BlockParser, "block")
         request = parse_request({"model": "m", "messages": [{"role": "user", "content": blocks}]}, Context())
     assert [type(part) for part in request.messages[0].content] == [Text, ToolCall, ToolResult, ToolResult]
+
+
+def test_a_marked_text_goes_the_short_way():
+    """Clients mark the last text of nearly every request."""
+    block = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(BlockParser, "block")
+        request = parse_request({"model": "m", "messages": [{"role": "user", "content": [block]}]}, Context())
+    assert request.messages[0].content == (Text("hi", cache=CacheMark()),)
+
+
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_a_turn_of_blocks_goes_the_short_way(role):
+    message = {"role": role, "content": [{"type": "text", "text": "hi"}]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_parsing, "_MESSAGE", None)  # the thorough way looks for fields too many
+        request = parse_request({"model": "m", "messages": [message]}, Context())
+    assert request.messages == (Message(role, (Text("hi"),)),)
+
+
+def test_a_declared_function_goes_the_short_way():
+    tool = {"name": "f", "description": "d", "input_schema": {"type": "object"}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(tools, "_parse_tool")
+        request = parse_request({"model": "m", "messages": [_SAID], "tools": [tool]}, Context())
+    assert request.tools == (Tool("f", "d", {"type": "object"}),)
+
+
+_SAID = {"role": "user", "content": "hi"}

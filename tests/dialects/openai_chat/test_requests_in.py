@@ -488,3 +488,11 @@ def test_a_blank_id_of_a_call_says_nothing_and_is_no_loss(target: DialectName) -
     assert not [loss for loss in crossed.losses if loss.action != "invented"]
     if target == "openai-chat":
         assert crossed.value["messages"] == turns
+
+
+def test_a_named_document_by_its_address_goes_back_as_one():
+    """OpenRouter reads an address in file_data; only for others is it words."""
+    part = {"type": "file", "file": {"file_data": "https://example.org/a.pdf", "filename": "a.pdf"}}
+    body = {"model": "m", "messages": [{"role": "user", "content": [part]}]}
+    rendered = DIALECT.render_request(DIALECT.parse_request(body, CONTEXT), CONTEXT)
+    assert (rendered.value, rendered.losses) == (body, ())

@@ -101,6 +101,9 @@ class ArgumentStream:
                     self._broken = True
                     break
                 self.form = "mended"
+                if self._place in _AFTER_COMMA:  # a character left out behind a comma, which still waits
+                    text, size = text[:at] + text[at + 1 :], size - 1
+                    continue
                 passed, text, at = passed + mended, text[at + 1 :], 0
                 size = len(text)
                 if self._place == _DONE:

@@ -139,6 +139,8 @@ def _parse_file(part: Fields) -> Media | Foreign:
         if url is not None and "://" not in url[:12]:  # bare base64
             mime, data, url = _mime_of(file.text_or("filename")), url, None
             form["bare"] = True
+        elif url is not None:
+            form["address"] = True  # what OpenRouter reads is no file to OpenAI: it goes back to who wrote it
     else:
         file_id = file.text_or_none("file_id")
         taken.add("file_id")

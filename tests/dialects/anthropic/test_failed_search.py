@@ -1,0 +1,37 @@
+"""A search that nobody could run, as a client of the Messages wire reads it."""
+
+import pytest
+
+from wireglot.dialects.anthropic.failed_search import failed_search
+from wireglot.dialects.base import Context
+from wireglot.ir.content import Foreign, Message, Text
+from wireglot.ir.request import HostedTool, Request, Tool
+
+
+def hosted(kind: str) -> HostedTool:
+    return HostedTool(kind, Foreign("anthropic", kind, {}))
+
+
+@pytest.mark.parametrize(
+    ("tools", "name", "given"),
+    [
+        ((hosted("web_search"),), "web_search", "query"),
+        ((hosted("web_search"), hosted("web_fetch")), "web_search", "query"),
+        ((hosted("web_fetch"),), "web_fetch", "url"),
+        ((hosted("web_fetch"), Tool("f")), "web_search", "query"),
+    ],
+)
+def test_a_search_that_failed_is_a_call_its_error_and_a_word(tools, name, given):
+    request = Request("m", (Message("user", (Text("Tides?"),)),), tools)
+    call, result, word = failed_search(request, "no key", Context())
+    assert isinstance(call, Foreign)
+    assert isinstance(result, Foreign)
+    identifier = call.value["id"]
+    assert identifier.startswith("srvtoolu_")
+    assert identifier != failed_search(Request("m", ()), "no key", Context())[0].value["id"]  # type: ignore[union-attr]
+    use = {"type": "server_tool_use", "id": identifier, "name": name, "input": {given: "Tides?"}}
+    assert call == Foreign("anthropic", "server_tool_use", use)
+    kind = f"{name}_tool_result"
+    error = {"type": f"{kind}_error", "error_code": "unavailable"}
+    assert result == Foreign("anthropic", kind, {"type": kind, "tool_use_id": identifier, "content": error})
+    assert word == Text("The web was not searched: no key.")
