@@ -46,7 +46,7 @@ def neutral(value: object) -> list[str]:
 
 @cache
 def settings() -> tuple[str, ...]:
-    """Whatever any dialect has a place for."""
+    """Whatever any dialect has a place for in its `PLACES`."""
     known = {name: None for each in NAMES for name in (dialect(each).places or Places()).settings}
     return tuple(sorted(known))
 

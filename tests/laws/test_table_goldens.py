@@ -62,6 +62,7 @@ def declared(value: Any, path: str) -> Iterator[str]:
 
 @every_dialect
 def test_a_dialect_is_this_over_http(name):
+    """What `SURFACE` declares, word for word."""
     lines = [line for line in declared(surface(name), "") if not line.endswith(("= None", "= ''", "= "))]
     pinned(name, "surfaces", lines)
 
@@ -95,6 +96,7 @@ QUERIES: tuple[dict[str, list[str]], ...] = (
 
 @every_dialect
 def test_models_are_listed_like_this(name):
+    """`MODELS` of each dialect."""
     lines: list[str] = []
     models = surface(name).models
     for model in MODELS:
@@ -213,6 +215,7 @@ def _in_short(error: ApiError | None) -> str:
 
 @every_dialect
 def test_errors_are_read_like_this(name):
+    """`_KINDS` of Anthropic, `_CODES` and `_TYPES` of OpenAI, and whatever hosts wrap around them."""
     read = dialect(name).parse_error
     lines: list[str] = []
     for body in BODIES:
@@ -291,6 +294,7 @@ _USE = {"type": "tool_use", "id": "c1", "name": "f", "input": {}}
 
 
 def test_stop_reasons_are_read_like_this():
+    """`REASONS` and `_REASONS`."""
     lines = []
     for raw in STOPS:
         whole = (
@@ -356,6 +360,7 @@ ACCOUNTS: dict[str, tuple[dict[str, Any], ...]] = {
 
 
 def test_accounts_are_read_like_this():
+    """`_COUNTED`, and the checks of `_USAGE`."""
     for name, accounts in ACCOUNTS.items():
         lines: list[str] = []
         for usage in accounts:

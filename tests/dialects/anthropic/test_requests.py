@@ -6,6 +6,7 @@ from tests.dialects.anthropic.support import again, ask, parse
 from wireglot.ir.content import CacheMark, Citation, Foreign, Media, Message, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.request import HostedTool, OutputFormat, Sampling, Thinking, Tool, ToolChoice
+from wireglot.wire.shared import decode_shared
 
 
 def parts(*blocks, role="user"):
@@ -447,3 +448,25 @@ def test_a_leading_system_message_of_ours_is_the_top_level_system():
     assert parse(ask(system="x")).messages[0] == Message(
         "system", (Text("x"),), extra=parse(ask(system="x")).messages[0].extra
     )
+
+
+def test_a_toolset_that_came_before_is_of_the_server_that_this_request_names():
+    """What was made of the same tools is remembered; where their server is stands elsewhere."""
+    tools = decode_shared(b'[{"type":"mcp_toolset","mcp_server_name":"a"}]')
+
+    def read(url: str) -> object:
+        servers = [{"type": "url", "name": "a", "url": url}]
+        request = parse({**ask(), "mcp_servers": servers, "tools": tools})
+        (tool,) = request.tools
+        assert isinstance(tool, HostedTool)
+        assert tool.server is not None
+        return tool.server.url
+
+    assert read("https://one.example.org") == "https://one.example.org"
+    assert read("https://two.example.org") == "https://two.example.org"
+
+
+def test_tools_that_came_before_are_not_read_again():
+    tools = decode_shared(b'[{"name":"f","description":"d","input_schema":{"type":"object"}}]')
+    first = parse({**ask(), "tools": tools})
+    assert parse({**ask(), "tools": tools}).tools is first.tools

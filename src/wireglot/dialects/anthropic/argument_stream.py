@@ -256,7 +256,8 @@ class ArgumentStream:
         return True
 
     def _close(self) -> str:
-        """From where the passed text stands to a place inside the root where members may follow."""
+        """From where the passed text stands to a place inside the root where members may follow. It never
+        ends in a comma, which is held back until more has come."""
         closing = []
         place = self._place
         if place == _ESCAPE:
@@ -272,11 +273,9 @@ class ArgumentStream:
             closing.append(_LITERALS[self._word[0]][len(self._word) :])
         if place == _COLON:
             closing.append(":null")
-        elif place in (_VALUE, _LATER_VALUE):
+        elif place == _VALUE:
             closing.append("null")
-        elif place == _KEY and len(self._stack) > 1:
-            closing.append('"":null')
         for bracket in reversed(self._stack[1:]):
             closing.append("}" if bracket == "{" else "]")
-        at_key = len(self._stack) == 1 and self._place in (_KEY, _FIRST_KEY)
+        at_key = len(self._stack) == 1 and self._place == _FIRST_KEY
         return "".join(closing) + ("" if at_key else ",")

@@ -219,13 +219,12 @@ class OpenRedacted:
 class OpenForeign:
     """A block of a kind we do not know: its deltas are laid over its start, as the vendor's SDK does."""
 
-    __slots__ = ("_json", "_parts", "_value", "index")
+    __slots__ = ("_json", "_parts", "_value")
 
     def __init__(self, value: dict[str, Any], parts: Parts) -> None:
         self._value = dict(value)
         self._json: list[str] = []
         self._parts = parts
-        self.index = -1
 
     def delta(self, delta: dict[str, Any], out: list[Event]) -> bool:
         match delta.get("type"):
@@ -251,8 +250,8 @@ class OpenForeign:
             self._value["input"] = chosen if chosen is not None else text
         self._parts.held = None
         kind = self._value.get("type")
-        self.index = self._parts.start(Foreign(NAME, kind if type(kind) is str else "", self._value), out)
-        out.append(PartEnd(self.index))
+        index = self._parts.start(Foreign(NAME, kind if type(kind) is str else "", self._value), out)
+        out.append(PartEnd(index))
 
 
 def foreign_delta(index: int, delta: dict[str, Any]) -> ForeignEvent:

@@ -82,21 +82,15 @@ def belongs(sealed: Sealed, part: Part) -> bool:
             return False
 
 
-def attach(sealed: Sealed, part: Part) -> Part:
-    """Give a part the state that travelled before it, if it is the one it belongs to."""
-    if belongs(sealed, part) and not isinstance(part, Reasoning):
-        return msgspec.structs.replace(part, signature=sealed.signature)
-    return part
-
-
 def attach_wherever(parts: list[Part], held: list[tuple[int, Sealed]]) -> None:
     """Each state to the part it belongs to: the next one behind its place, else the first before it. Clients
     have been seen to move thinking to the front of the turn."""
     for place, sealed in held:
         order = (*range(place, len(parts)), *range(place))
         for index in order:
-            if belongs(sealed, parts[index]) and getattr(parts[index], "signature", None) is None:
-                parts[index] = attach(sealed, parts[index])
+            part = parts[index]
+            if belongs(sealed, part) and isinstance(part, Text | ToolCall | Media) and part.signature is None:
+                parts[index] = msgspec.structs.replace(part, signature=sealed.signature)
                 break
 
 
