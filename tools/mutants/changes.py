@@ -24,7 +24,7 @@ _ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.Mult: ast.Add,
 }
 _TOLD = frozenset(
-    {"Loss", "detail", "message", "fail", "debug", "info", "warning", "error", "exception", "help"}
+    {"Loss", "detail", "message", "fail", "broken", "debug", "info", "warning", "error", "exception", "help"}
 )
 """Calls and keywords whose texts are for people: their wording is not what tests are for."""
 _TYPED = frozenset({"cast", "TypeVar", "NewType", "ParamSpec", "getLogger", "lru_cache"})

@@ -496,3 +496,28 @@ def test_a_named_document_by_its_address_goes_back_as_one():
     body = {"model": "m", "messages": [{"role": "user", "content": [part]}]}
     rendered = DIALECT.render_request(DIALECT.parse_request(body, CONTEXT), CONTEXT)
     assert (rendered.value, rendered.losses) == (body, ())
+
+
+def test_a_result_that_says_nothing_goes_back_without_a_content():
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    turns = [
+        {"role": "assistant", "content": "x", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c"},
+    ]
+    body = {"model": "m", "messages": turns}
+    rendered = DIALECT.render_request(DIALECT.parse_request(body, CONTEXT), CONTEXT)
+    assert (rendered.value, rendered.losses) == (body, ())
+
+
+@pytest.mark.parametrize(
+    ("said", "ended"),
+    [
+        ('{"error": {}}', True),
+        ('{"error": {}, "choices": []}', False),
+        ('{"error": "x", "choices": []}', True),
+    ],
+)
+def test_a_tap_takes_an_error_without_choices_for_the_end(said, ended):
+    tap = DIALECT.surface.tap(1 << 20)
+    tap.feed(f"data: {said}\n\n".encode())
+    assert (tap.error is not None or tap.ended) is ended
