@@ -11,7 +11,7 @@ from wireglot.dialects.capabilities import Assist, Compaction, StateOptions, Sto
 from wireglot.dialects.context import Context, Framing, Rendered, is_minted, told_model
 from wireglot.dialects.envelope import UNREADABLE
 from wireglot.dialects.listed_model import UpstreamModel, read_list
-from wireglot.dialects.passthrough import LEAKED, WORDS, is_doubtful
+from wireglot.dialects.passthrough import LEAKED, WORDS, has_no_answer, is_doubtful
 from wireglot.dialects.places import Places, RequestPlaces, answer_located
 from wireglot.dialects.surface import (
     AnswerGlance,
@@ -79,6 +79,7 @@ __all__ = [
     "UpstreamOperation",
     "UpstreamSide",
     "answer_located",
+    "has_no_answer",
     "is_doubtful",
     "is_minted",
     "read_list",

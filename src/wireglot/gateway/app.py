@@ -127,6 +127,8 @@ class Gateway:
                 guard.check_body_form(head)
             if asked.operation == "admin":
                 caller = self._gatekeeper.admin(head, settings)
+            elif asked.operation == "metrics":
+                caller = self._gatekeeper.metrics(head, settings)
             else:
                 caller = LOCAL if asked.open else self._gatekeeper.caller(head, asked, settings)
             head.admission = _Admitted(Incoming(settings, head, asked, caller), request_id)

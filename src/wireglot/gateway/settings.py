@@ -234,6 +234,15 @@ class ServerSettings(msgspec.Struct, frozen=True):
             extra={"env": "WIREGLOT_ADMIN_SECRET"},
         ),
     ] = Secret("", "none")
+    metrics_key: Annotated[
+        Secret,
+        Meta(
+            min_length=16,
+            description="opens `/metrics`, and nothing else; `admin_secret` opens it too. Where clients need "
+            "no key and this is not set, nobody needs one there either",
+            extra={"env": "WIREGLOT_METRICS_KEY"},
+        ),
+    ] = Secret("", "none")
     require_key: Annotated[
         bool,
         Meta(description="refuse requests without a client key even before the first key is made"),

@@ -18,7 +18,7 @@ from wireglot.gateway.config.models import read_rules, retired_targets
 from wireglot.gateway.config.prices import read_prices
 from wireglot.gateway.config.problems import Problems
 from wireglot.gateway.config.references import References
-from wireglot.gateway.config.server import read_server, refuse_open_door
+from wireglot.gateway.config.server import metrics_notes, read_server, refuse_open_door
 from wireglot.gateway.config.store import read_store, shared_store_notes
 from wireglot.gateway.config.table import Table
 from wireglot.gateway.settings import Provider, Settings
@@ -60,6 +60,7 @@ def load(
     keys = read_keys(_given(whole, "keys"), problems)
     store = read_store(whole.table("store"), references, data_dir(environ))
     notes.extend(shared_store_notes(store, server))
+    notes.extend(metrics_notes(server, len(keys)))
     prices = read_prices(_given(whole, "prices"), problems)
     if not problems.found or not _touched(problems, "keys"):
         refuse_open_door(server, len(keys), table)

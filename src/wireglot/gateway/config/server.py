@@ -26,7 +26,8 @@ def read_server(table: Table, references: References, home: Path | None, *, crea
         origins=_origins(table),
         secret=secret,
         old_secrets=_old_secrets(table, references),
-        admin_secret=_admin_secret(table, references),
+        admin_secret=_secret("admin_secret", table, references),
+        metrics_key=_secret("metrics_key", table, references),
     )
     table.close()
     return server
@@ -78,10 +79,17 @@ def _old_secrets(table: Table, references: References) -> tuple[Secret, ...]:
     return tuple(secret for secret in found if secret is not None)
 
 
-def _admin_secret(table: Table, references: References) -> Secret:
-    setting = declared(ServerSettings)["admin_secret"]
-    value = table.raw(setting.name)
+def _secret(name: str, table: Table, references: References) -> Secret:
+    setting = declared(ServerSettings)[name]
+    default: Secret = setting.default
+    value = table.raw(name)
     if value is None:
-        return ServerSettings().admin_secret
-    found = references.secret(value, table.at(setting.name), setting.min_length)
-    return found or ServerSettings().admin_secret
+        return default
+    return references.secret(value, table.at(name), setting.min_length) or default
+
+
+def metrics_notes(server: ServerSettings, keys: int) -> list[str]:
+    """Any client's key opened the metrics before, which tell what all others do."""
+    if (keys or server.require_key) and not server.metrics_key.value and not server.admin_secret.value:
+        return ["/metrics is off, since clients' keys do not open it: set server.metrics_key"]
+    return []

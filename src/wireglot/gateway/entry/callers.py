@@ -82,7 +82,7 @@ class Gatekeeper:
     def caller(self, head: Head, asked: Asked, settings: Settings) -> Caller:
         if ADMIN_HEADER in head.headers:
             self._check_admin(head, [head.headers[ADMIN_HEADER]], settings)
-        if not settings.keys and not settings.server.require_key and not self._stored.required:
+        if not self._asks_for_keys(settings):
             return LOCAL
         if self._of is not settings:
             self._keys = {key.digest: key for key in settings.keys}
@@ -114,16 +114,34 @@ class Gatekeeper:
             raise RequestError(
                 "not_found", "the admin API is off: set server.admin_secret", code="unknown_url"
             )
-        # A person chose it, so it could be guessed: unlike client keys, it is not even looked at after too
-        # many failures. They are counted apart: a client with a wrong key must not lock the owner out.
-        peer = f"admin {head.peer}"
+        # Whoever has it gets in, also from an address (a proxy's) where others guess: nobody can lock the
+        # owner out. It has 16 characters or more; those who guess are told to wait all the same.
+        if _holds(secrets, [secret]):
+            return
+        peer = f"admin {head.peer}"  # counted apart: who has a wrong client key is no guesser of this one
         self._check_failures(peer, settings.limits.auth_failures)
-        expected = hashlib.sha256(secret.encode()).digest()
-        for offered in secrets:
-            if hmac.compare_digest(hashlib.sha256(offered.encode("utf-8", "replace")).digest(), expected):
-                return
         self._failed(peer)
         raise RequestError("auth", "missing or wrong admin secret")
+
+    def metrics(self, head: Head, settings: Settings) -> Caller:
+        """Whoever may read the metrics: they tell of all callers, so no client's key opens them."""
+        server = settings.server
+        if not server.metrics_key.value and not self._asks_for_keys(settings):
+            return LOCAL
+        secrets = [held.value for held in (server.metrics_key, server.admin_secret) if held.value]
+        if not secrets:
+            raise RequestError("not_found", "the metrics are off: set server.metrics_key", code="unknown_url")
+        if _holds(self._offered(head, _ADMIN), secrets):
+            return ADMIN
+        peer = f"metrics {head.peer}"
+        self._check_failures(peer, settings.limits.auth_failures)
+        self._failed(peer)
+        raise RequestError(
+            "auth", "/metrics is opened by server.metrics_key or server.admin_secret, not by a client's key"
+        )
+
+    def _asks_for_keys(self, settings: Settings) -> bool:
+        return bool(settings.keys) or settings.server.require_key or self._stored.required
 
     def _offered(self, head: Head, asked: Asked) -> list[str]:
         """Every key the request carries: clients with two settings send both."""
@@ -154,6 +172,13 @@ class Gatekeeper:
         self._failures[peer] = (since, count + 1)
         if len(self._failures) > _PEERS_MOST:
             self._failures.popitem(last=False)
+
+
+def _holds(offered: list[str], secrets: list[str]) -> bool:
+    """Whether one of them was offered; how long a comparison takes tells nothing."""
+    expected = [hashlib.sha256(secret.encode()).digest() for secret in secrets]
+    given = [hashlib.sha256(each.encode("utf-8", "replace")).digest() for each in offered]
+    return any(hmac.compare_digest(one, other) for one in given for other in expected)
 
 
 def check_permitted(key: ClientKey | None, model: str) -> None:

@@ -13,7 +13,9 @@ _NAMED_HEADER: Final = re.compile(r"(?i)auth|key|token|secret|cookie|password|cr
 
 def secrets_of(settings: Settings) -> set[str]:
     """Every value of a configuration that no sink may show."""
-    found = {settings.server.secret.value}
+    server = settings.server
+    own = (server.secret, server.admin_secret, server.metrics_key, *server.old_secrets)
+    found = {secret.value for secret in own}
     for provider in settings.providers.values():
         found.update(credential.secret.value for credential in provider.credentials)
         for name, value in provider.headers:

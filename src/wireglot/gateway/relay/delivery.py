@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import AnswerGlance, answer_located, is_doubtful
+from wireglot.dialects.base import AnswerGlance, answer_located, has_no_answer, is_doubtful
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.aside import LARGE_BYTES, aside
@@ -114,7 +114,12 @@ class Delivery:
             raise _unread(fault) from None
         if exceeds_depth(body, DEPTH_MOST):
             raise _unread(TooDeep())
-        if _is_judged(exchange, target, prepared) and is_doubtful(body):
+        if not body.isascii() and not _is_utf8(body):
+            raise failures.unreadable("the upstream's answer is not UTF-8")
+        judged = _is_judged(exchange, target, prepared)
+        if (judged and is_doubtful(body)) or (
+            not judged and _is_generated(exchange, prepared) and has_no_answer(body)
+        ):
             response = self._parsed(target, prepared, body)
             accepted = accept(response, asked(exchange))
             if accepted.response is not response:
@@ -290,6 +295,16 @@ def _unread(fault: BadJson) -> AttemptFailed:
 def _is_judged(exchange: Exchange, target: Target, prepared: Prepared) -> bool:
     """A vendor's own answer in its own dialect goes on as it came, whatever it is; so does what is none of a
     model, and what the caller wants as it is."""
-    if target.provider.spec.home or prepared.as_is:
+    return not target.provider.spec.home and _is_generated(exchange, prepared)
+
+
+def _is_generated(exchange: Exchange, prepared: Prepared) -> bool:
+    return exchange.job.asked.operation == "generate" and not prepared.as_is
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
         return False
-    return exchange.job.asked.operation == "generate"
+    return True
