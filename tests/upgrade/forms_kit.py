@@ -14,7 +14,7 @@ from tools.lab.forms import journal_rows, open_envelope, open_sealed, read_datab
 
 _PACKED = {"idempotent"}
 """Kinds of documents in MessagePack; all others are JSON, or the bytes of a stream."""
-_LATER = {"losses"}
+_LATER = {"losses", "running"}
 """Kinds that the oldest versions did not write. They leave them alone, and their sweep ends them in time."""
 _SIGNS = {"beat"}
 """Random bytes."""

@@ -125,6 +125,7 @@ class State:
         await self.keys.start()
         await self.sharing.start(health)
         self.losses.start()
+        self.background.open()
         guard = Guarded(self.note, "store")
         self._watch = asyncio.create_task(guard.forever(self._look, lambda: self.pace.store_look_seconds))
 

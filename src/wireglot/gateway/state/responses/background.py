@@ -31,6 +31,7 @@ from wireglot.gateway.state.responses.background_work import (
 from wireglot.gateway.state.responses.event_log import FULL_BYTES, HELD_BYTES, EventLog, terminal
 from wireglot.gateway.state.responses.follower import Follower
 from wireglot.gateway.state.responses.heartbeat import Heartbeats
+from wireglot.gateway.state.responses.orphans import Orphans, Running
 from wireglot.gateway.state.responses.store import ResponseStore
 from wireglot.gateway.state.stored_forms import CANCEL, EVENT, KeptResponse
 from wireglot.gateway.state.tasks import Guarded, stop
@@ -72,15 +73,32 @@ class Background:
         self._by_record: dict[str, Work] = {}
         self._watch: asyncio.Task[None] | None = None
         self._heartbeats = Heartbeats(documents)
+        self._running = Running(documents)
+        self._orphans = Orphans(self._running, self._heartbeats, instance, self._settle)
+        self._settling: asyncio.Task[None] | None = None
         self._place = Workplace(
             instance=instance,
             responses=responses,
             documents=documents,
             heartbeats=self._heartbeats,
+            running=self._running,
             watch=watch,
         )
         self._hearing = Guarded(note, "background: orders")
         self._beating = Guarded(note, "background: beats")
+        self._finding = Guarded(note, "background: orphans")
+
+    def open(self) -> None:
+        """From now on, responses whose process has died are told to have failed."""
+        self._settling = asyncio.create_task(self._find_orphans())
+
+    async def _find_orphans(self) -> None:
+        def is_ours(caller: str, id: str) -> bool:
+            return (caller, id) in self._works
+
+        while True:
+            await self._finding.run(lambda: self._orphans.look(self.lease, self.grace, is_ours))
+            await asyncio.sleep(_BEAT_LOOKS * self._pace.background_look_seconds)
 
     # Asked for.
 
@@ -190,9 +208,20 @@ class Background:
             return again
         if await self._heartbeats.read(caller, id) != sign:
             return again
+        return await self._over(caller, id, again)
+
+    async def _settle(self, caller: str, id: str) -> None:
+        """Nobody has asked for it yet; whoever does need not wait."""
+        kept = await self._responses.load(caller, id)
+        if kept is not None and self._is_elsewhere(caller, id, kept):
+            await self._over(caller, id, kept)
+            self._place.watch.note("warn", "background", detail="left by a process that has died: failed")
+        await self._heartbeats.end(caller, id)
+
+    async def _over(self, caller: str, id: str, kept: KeptResponse) -> KeptResponse | None:
         self._heartbeats.forget(caller, id)
-        body = await self._last_words(caller, id) or ended(again.body, "failed")
-        over = msgspec.structs.replace(again, body=body, instance="")
+        body = await self._last_words(caller, id) or ended(kept.body, "failed")
+        over = msgspec.structs.replace(kept, body=body, instance="")
         return over if await self._responses.replace(caller, id, over) else None
 
     async def _last_words(self, caller: str, id: str) -> dict[str, Any] | None:
@@ -318,7 +347,8 @@ class Background:
     async def close(self) -> None:
         await self.drain(0)
         watch, self._watch = self._watch, None
-        await stop(watch)
+        await stop(watch, self._settling)
+        self._orphans.close()
 
 
 def unknown(id: str) -> RequestError:

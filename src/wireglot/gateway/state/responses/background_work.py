@@ -16,6 +16,7 @@ from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.problems import error_of, note_bug
 from wireglot.gateway.state.responses.event_log import EventLog, frame, frames
 from wireglot.gateway.state.responses.heartbeat import Heartbeats
+from wireglot.gateway.state.responses.orphans import Running
 from wireglot.gateway.state.responses.store import ResponseStore
 from wireglot.gateway.state.stored_forms import EVENT, KeptResponse, now_ms
 from wireglot.ir.errors import ApiError
@@ -54,6 +55,7 @@ class Workplace(msgspec.Struct, kw_only=True):
     responses: ResponseStore
     documents: Documents
     heartbeats: Heartbeats
+    running: Running
     watch: ObservesRequests
     draining: bool = False
     """The process ends: nothing is tried for long any more."""
@@ -113,6 +115,7 @@ class Work:
             instance=self._place.instance,
         )
         await self._heartbeats.begin(self.caller, self.id)
+        await self._place.running.enter(self.caller, self.id, self._place.instance)
         await self._responses.save(self.caller, self.id, kept)
         self._kept = kept
         self._place.watch.begin(self.exchange.record)
@@ -257,6 +260,7 @@ class Work:
                 elif now.body.get("status") not in FINAL:
                     await self._save(working=False)
                     await self._heartbeats.end(self.caller, self.id)
+                    await self._place.running.remove(self.id)
                 return
             except StoreDown:
                 if wait is None or self._place.draining:
@@ -277,6 +281,7 @@ class Work:
         with contextlib.suppress(StoreDown):
             await self._documents.delete_pieces(self.caller, EVENT, self.id)
             await self._heartbeats.end(self.caller, self.id)
+            await self._place.running.remove(self.id)
 
 
 def opened(exchange: Exchange, patch: dict[str, Any]) -> dict[str, Any]:
