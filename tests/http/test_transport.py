@@ -106,7 +106,7 @@ async def test_an_answer_before_the_request_was_sent_whole_ends_the_connection()
     async def serve(peer: Peer) -> None:
         await peer.reader.readuntil(b"\r\n\r\n")
         await peer.send(answer(b"too large", status="413 Content Too Large"))
-        await asyncio.sleep(5)
+        await asyncio.Event().wait()
 
     async with Server(serve) as server, opened() as transport:
         reply = await transport.send(post(server, bytes(16 << 20)), PATIENT)

@@ -212,7 +212,7 @@ async def test_an_exception_of_feed_comes_out_of_pump_and_closes_the_connection(
     async def serve(peer: Peer) -> None:
         await peer.request()
         await peer.send(chunked(*([] if late else [b"a"]), end=b""))
-        await asyncio.sleep(0.005)
+        await begun.wait()
         await peer.send(b"1\r\nb\r\n")
         await peer.gone()
         closed.set()
@@ -220,9 +220,10 @@ async def test_an_exception_of_feed_comes_out_of_pump_and_closes_the_connection(
     def feed(data: bytes) -> None:
         raise error("no")
 
-    closed = asyncio.Event()
+    begun, closed = asyncio.Event(), asyncio.Event()
     async with Server(serve) as server, opened() as transport:
         reply = await transport.send(post(server), PATIENT)
+        begun.set()
         # A coroutine cannot raise StopIteration: Python makes a RuntimeError of it.
         with pytest.raises(ValueError if error is ValueError else RuntimeError):
             await reply.pump(feed)
@@ -236,12 +237,14 @@ async def test_feed_may_abort_even_at_the_very_end(rest: bytes):
     async def serve(peer: Peer) -> None:
         await peer.request()
         await peer.send(chunked(end=b""))
-        await asyncio.sleep(0.005)
+        await begun.wait()
         await peer.send(b"1\r\na\r\n" + rest)
         await peer.gone()
 
+    begun = asyncio.Event()
     async with Server(serve) as server, opened() as transport:
         reply = await transport.send(post(server), PATIENT)
+        begun.set()
         with pytest.raises(TransportFault) as caught:
             await reply.pump(lambda _: reply.abort())
         assert caught.value.problem == "broken"

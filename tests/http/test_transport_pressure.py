@@ -75,12 +75,15 @@ async def test_a_connection_paused_at_the_end_of_its_answer_is_read_again_for_th
         while True:
             await peer.request()
             await peer.send(chunked(end=b""))
-            await asyncio.sleep(0.002)
+            await begun.wait()
+            begun.clear()
             await peer.send(b"1\r\na\r\n0\r\n\r\n")
 
+    begun = asyncio.Event()
     async with Server(serve) as server, opened() as transport:
         for _ in range(3):
             reply = await transport.send(post(server), PATIENT)
+            begun.set()
             await reply.pump(lambda _, reply=reply: reply.pause())  # type: ignore[misc] # bound at once on purpose
             reply.resume()
         assert len(server.peers) == 1

@@ -102,7 +102,7 @@ async def test_a_pooled_connection_that_is_silent_is_not_taken_for_a_dead_one():
 async def test_a_server_that_does_not_take_the_request_is_given_up():
     async def serve(peer: Peer) -> None:
         peer.writer.transport.pause_reading()  # type: ignore[attr-defined] # a stream's transport can be paused
-        await asyncio.sleep(LONG)
+        await asyncio.Event().wait()
 
     async with Server(serve) as server, opened() as transport:
         fault = await _fault(transport, post(server, bytes(32 << 20)), only(idle=SOON))
@@ -319,7 +319,7 @@ async def test_whoever_is_cancelled_leaves_no_connection_behind(phase: str):
                 answered.append(reply)
                 if phase == "between":
                     try:
-                        await asyncio.sleep(LONG)
+                        await asyncio.Event().wait()
                     finally:
                         reply.abort()
                 await reply.read(1000)

@@ -52,7 +52,7 @@ class Names:
     async def __call__(self, host: str, port: int, **_: object):
         self.asked += 1
         if self._addresses is None:
-            await asyncio.sleep(30)
+            await asyncio.Event().wait()
         if not self._addresses:
             raise socket.gaierror(socket.EAI_NONAME, "no such name: " + host)
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (a, self._port or port)) for a in self._addresses]
