@@ -99,6 +99,7 @@ host = "127.0.0.1"
 port = {port}
 log = "json"
 secret = "a secret of the benchmark"
+metrics_key = "{KEY}"
 
 [limits]
 requests_per_key = 1000
