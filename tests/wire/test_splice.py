@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.test_json import values
-from wireglot.wire.json import BadJson, decode
+from wireglot.wire.json import BadJson, TooDeep, decode, encode
 from wireglot.wire.splice import Outline, splice, without
 
 
@@ -170,3 +170,16 @@ def test_what_is_left_reads_as_the_rest(pairs, indent):
     assert decode(without(body, "a")) == decode(
         standard_json.dumps({key: value for key, value in pairs.items() if key != "a"}).encode()
     )
+
+
+@pytest.mark.parametrize("shared", ["", "long"])
+def test_a_long_member_is_decoded_like_any_other(shared):
+    """[A5] Item by item, with the same depth for all."""
+    items = [{"n": n, "text": "x" * 30, "list": [[]]} for n in range(8000)]
+    body = encode({"a": 1, "long": items, "text": "y" * 300_000, "object": {"k": "z" * 300_000}})
+    assert Outline(body).document(shared) == decode(body)
+    assert Outline(body).document(shared, 5) == decode(body, 5)
+    with pytest.raises(TooDeep):
+        decode(body, 4)
+    with pytest.raises(TooDeep):
+        Outline(body).document("", 4)

@@ -10,6 +10,10 @@ from wireglot.wire.json import DEPTH_MOST, BadJson, bad_json, decode, encode, me
 from wireglot.wire.shared import decode_shared
 
 _decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+_LONG_BYTES = 256 * 1024
+_BRACKET = ord("[")
 
 _KEY = re.compile(rb'[ \t\n\r]*("[^"\\]*(?:\\.[^"\\]*)*")[ \t\n\r]*:[ \t\n\r]*', re.DOTALL)
 _AFTER_VALUE = re.compile(rb"[ \t\n\r]*([,}])")
@@ -45,8 +49,12 @@ class Outline:
         inside = depth - 1
         document = {}
         for key, raw in values.items():
-            read = decode_shared if raw is again else decode
-            document[key] = read(memoryview(raw), inside)
+            if raw is again:
+                document[key] = decode_shared(memoryview(raw), inside)
+            elif len(raw) > _LONG_BYTES:
+                document[key] = _decode_long(raw, inside)
+            else:
+                document[key] = decode(memoryview(raw), inside)
         return document
 
     def replaced(self, key: str, value: bytes) -> bytes:
@@ -55,6 +63,18 @@ class Outline:
         if span is None:
             return splice(self._body, {key: value})
         return b"".join((self._body[: span[0]], value, self._body[span[1] :]))
+
+
+def _decode_long(raw: msgspec.Raw, depth: int) -> Any:
+    """A long array item by item: one call into C would keep the interpreter from all other threads."""
+    text = memoryview(raw)
+    if text[0] != _BRACKET:
+        return decode(text, depth)
+    try:
+        items = _decode_items(text)
+    except (ValueError, RecursionError):
+        return decode(text, depth)  # which tells what is wrong
+    return [decode(memoryview(item), depth - 1) for item in items]
 
 
 def splice(body: bytes, replacements: Mapping[str, bytes]) -> bytes:

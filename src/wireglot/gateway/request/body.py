@@ -8,7 +8,7 @@ from wireglot.dialects.base import BadField, ClientSide, Context, RequestGlance,
 from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.request.client_body import ClientBody, bad_json, read_json
+from wireglot.gateway.request.client_body import ClientBody, bad_json
 from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.request.sealing import sealing
 from wireglot.gateway.request.sessions import conversation_name, grouping_name
@@ -96,8 +96,7 @@ def check_unread(job: Job) -> None:
     unread."""
     body = job.body
     if len(body) > _MEASURED_BYTES:
-        if not job.content.is_read:
-            read_json(body, job.settings.limits.json_depth)  # the quickest way to look for all of them
+        job.content.check()  # to decode it is the quickest way to look for all of them
         return
     if not body.isascii():
         try:

@@ -9,6 +9,8 @@ from wireglot.gateway.errors import RequestError
 from wireglot.wire.json import DEPTH_MOST, BadJson, TooDeep, decode
 from wireglot.wire.splice import Outline
 
+_LONG_BYTES: Final = 256 * 1024
+"""From here on it is decoded member by member."""
 _NO_NUMBER: Final = re.compile(rb"\W?-?(?:NaN|Infinity)")
 
 
@@ -25,10 +27,13 @@ class ClientBody:
         self._depth: Final = depth
         self._document: dict[str, Any] | None = None
 
-    @property
-    def is_read(self) -> bool:
-        """Whether all of it was decoded, and so found to be in order."""
-        return self._document is not None
+    def check(self) -> None:
+        """Raise what is wrong with it, and keep nothing of it."""
+        if self._document is None:
+            if self.outline.repeated:  # of which the outline has only one
+                read_json(self.body, self._depth)
+            else:
+                self._decoded()
 
     def document(self) -> dict[str, Any]:
         """Decoded once."""
@@ -38,7 +43,7 @@ class ClientBody:
 
     def _decoded(self) -> dict[str, Any]:
         """Agents send the same tools with every turn: those are decoded, read and fitted once."""
-        if "tools" in self.outline:
+        if "tools" in self.outline or len(self.body) > _LONG_BYTES:
             try:
                 return self.outline.document("tools", self._depth)
             except BadJson:
