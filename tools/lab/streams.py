@@ -1,0 +1,160 @@
+"""Many streams for a long time: does memory stay flat, does anyone wait, is a word lost?
+
+    python -m tools.lab.streams [--streams 1000] [--minutes 30] [--pause-ms 500]
+
+Clients of every dialect read streams that say one word every half second. Each word is a number, so that one
+that is missing or came twice is seen. Memory of the gateway is taken twice a minute; what it holds once all
+streams are open is compared with what it holds at the end. A process of its own asks for the gateway's health
+all the time: who keeps the loop keeps it waiting.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import msgspec
+
+from tools.bench import processes
+from tools.lab.big_bodies import Others
+from tools.lab.paced_upstream import PacedUpstream, config, model
+from tools.lab.questions import CLIENTS, question
+from tools.lab.result import Run, add_options
+from tools.lab.served import Served
+
+_WORD: Final = re.compile(rb'"(?:text|content|delta)": ?"(\d+) "')
+_SAMPLE_SECONDS: Final = 15.0
+_OPENED_AT_ONCE: Final = 50
+_STALL_SECONDS: Final = 0.1
+_GROWTH_PERCENT: Final = 3.0
+
+
+class Held:
+    def __init__(self) -> None:
+        self.tally: Counter[str] = Counter()
+        self.problems: list[str] = []
+        self.memory: list[float] = []
+        self.stalls: list[float] = []
+
+
+async def read(port: int, number: int, words: int, pause_ms: int, held: Held) -> None:
+    client = CLIENTS[number % len(CLIENTS)]
+    path, body = question(client, f"paced/{model(words, pause_ms)}")
+    raw = msgspec.json.encode(body)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(
+        f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\n"
+        f"connection: close\r\ncontent-length: {len(raw)}\r\n\r\n".encode()
+        + raw
+    )
+    due, rest, head = 0, b"", True
+    while data := await reader.read(65536):
+        if head:
+            head = False
+            if not data.startswith(b"HTTP/1.1 200"):
+                held.problems.append(f"stream {number} ({client}): {data[:300]!r}")
+                break
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            # A whole text repeats the words at the end of a Responses stream; only single ones count.
+            if found := _WORD.search(line):
+                if int(found[1]) != due:
+                    held.problems.append(f"stream {number} ({client}): word {found[1]!r}, expected {due}")
+                due = int(found[1]) + 1
+                held.tally["words"] += 1
+    if due != words:
+        held.problems.append(f"stream {number} ({client}): ended after {due} of {words} words")
+    held.tally["streams"] += 1
+    writer.close()
+
+
+async def trial(told: argparse.Namespace, folder: Path, held: Held) -> None:
+    upstream = PacedUpstream()
+    port = await upstream.start()
+    limits = "[limits]\nrequests_per_key = 0\n"
+    served = Served(folder, f'[server]\nlog = "json"\n{limits}{config(port)}')
+    await asyncio.to_thread(served.start)
+    others = Others(served.port)
+    words = int(told.minutes * 60_000 / told.pause_ms)
+    tasks = []
+    for number in range(told.streams):
+        tasks.append(asyncio.create_task(read(served.port, number, words, told.pause_ms, held)))
+        if number % _OPENED_AT_ONCE == 0:
+            await asyncio.sleep(0.1)
+    while upstream.open < told.streams and not any(task.done() for task in tasks):
+        await asyncio.sleep(0.1)
+    print(f"{upstream.open} streams are open", flush=True)
+    others.waited()
+    began = time.monotonic()
+    try:
+        while upstream.open == told.streams:
+            await asyncio.sleep(_SAMPLE_SECONDS)
+            if upstream.open < told.streams:
+                break
+            held.memory.append(processes.memory([served.pid]).rss)
+            longest, asked = await asyncio.to_thread(others.waited)
+            held.stalls.append(longest)
+            held.tally["asked for its health"] += asked
+            print(
+                f"{time.monotonic() - began:6.0f} s  {held.memory[-1]:7.1f} MiB  "
+                f"{1000 * longest:5.0f} ms  {held.tally['words']:,} words",
+                flush=True,
+            )
+        await asyncio.gather(*tasks)
+    finally:
+        others.close()
+        await asyncio.to_thread(served.stop)
+        await upstream.stop()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.lab.streams", description=__doc__)
+    parser.add_argument("--streams", type=int, default=1000)
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--pause-ms", type=int, default=500)
+    add_options(parser)
+    told = parser.parse_args()
+    run = Run("streams", f"{told.streams:,} streams x 2 events a second, {told.minutes:g} minutes")
+    held = Held()
+    with tempfile.TemporaryDirectory(prefix="streams-") as work:
+        asyncio.run(trial(told, Path(work), held))
+    for problem in held.problems[:20]:
+        print(problem, file=sys.stderr)
+    run.counts.update(held.tally)
+    run.figure(
+        "words lost, doubled or out of order",
+        demanded="0",
+        measured=len(held.problems),
+        holds=not held.problems,
+    )
+    tenth = max(len(held.memory) // 10, 1)
+    first, last = median(held.memory[:tenth] or [0]), median(held.memory[-tenth:] or [0])
+    growth = round(100 * (last - first) / max(first, 1), 2)
+    run.figure(
+        f"growth of memory, in % of {first:.0f} MiB",
+        demanded=f"within {_GROWTH_PERCENT:g}",
+        measured=growth,
+        holds=abs(growth) <= _GROWTH_PERCENT,
+    )
+    longest = round(max(held.stalls, default=0.0), 3)
+    over = sum(stall > _STALL_SECONDS for stall in held.stalls)
+    run.counts["quarters of a minute with a longer wait than 0.1 s"] = over
+    run.figure(
+        "longest that another waited, in seconds",
+        demanded=f"at most {_STALL_SECONDS:g}",
+        measured=longest,
+        holds=longest <= _STALL_SECONDS,
+    )
+    return run.write(told.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
