@@ -120,6 +120,7 @@ PROOFS: Final = (
         "legal bodies of the worst kind beside small requests",
         "no callback of the loop over 0.25 s",
         "tools.lab.big_bodies",
+        quick="tests/gateway/faults/test_faults_big_bodies.py",
     ),
     Proof(
         "streams",
