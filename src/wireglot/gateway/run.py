@@ -66,7 +66,7 @@ def _calm_collector() -> None:
     """One large body makes thousands of objects, hardly any of them garbage that reference counts leave.
 
     Looking through them every 700 objects was about a tenth of the work for it. What is loaded by now stays.
-    Nobody else runs while it looks: at most 100,000 young objects at a time, which takes 20 to 40 ms.
+    Nobody else runs while it looks: at most 100,000 young objects at a time, which takes 20 to 60 ms.
     """
     gc.collect()
     gc.freeze()
