@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wireglot
+from tools.lab.forms import open_envelope
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.envelope import (
     BODY_MARK,
     PLACEHOLDERS,
     PREFIX,
+    UNREADABLE,
     Holder,
     Sealed,
     is_sealed,
@@ -24,7 +26,7 @@ from wireglot.dialects.envelope import (
     unseal_all,
 )
 from wireglot.dialects.registry import NAMES, DialectName
-from wireglot.ir.content import Origin, Signature
+from wireglot.ir.content import FOREIGN, UNSIGNED, Origin, Signature
 
 _SECRET = b"s3cret"
 _SIGNATURE = Signature("EqQBCg==", Origin("anthropic", "anthropic", "claude-opus-5", "acct"), "rs_1")
@@ -41,6 +43,37 @@ def test_what_is_sealed_is_unsealed(data: str, identifier: str, model: str) -> N
     assert opened is not None
     assert opened.signature == signature
     assert opened.holder == "call"
+
+
+@pytest.mark.parametrize("owner", ["", "0123456789abcdef"])
+@pytest.mark.parametrize(
+    ("id", "holder", "to_older_ones"),
+    [
+        (UNSIGNED, "reasoning", ["unsigned", "", "", "", "", "", ""]),
+        (FOREIGN, "redacted", ["redacted", UNREADABLE, "", "", "", "", ""]),
+    ],
+)
+def test_a_name_is_no_signature_to_older_versions(
+    id: str, holder: Holder, to_older_ones: list[str], owner: str
+) -> None:
+    """They read the first seven fields, and send what they find to its minter as a signature: a provider refuses
+    the spelling of a thought in that place."""
+    name = Signature('{"field":"reasoning"}', _SIGNATURE.origin, id)
+    sealed = seal(name, holder, _SECRET, owner=owner)
+    assert (open_envelope(sealed) or [])[:7] == to_older_ones
+    assert unseal(sealed, _SECRET, owner) == Sealed(name, holder)
+    assert unseal_all(sealed + sealed, _SECRET, owner) == [Sealed(name, holder)] * 2
+
+
+@pytest.mark.parametrize(("id", "holder"), [(UNSIGNED, "reasoning"), (FOREIGN, "redacted")])
+def test_a_name_where_signatures_stand_is_still_read(id: str, holder: Holder) -> None:
+    """Sealed so before names stood apart."""
+    origin = _SIGNATURE.origin
+    fields = [holder, origin.dialect, origin.provider, origin.model, origin.account, id, "{}"]
+    payload = msgspec.msgpack.encode(fields)
+    tag = hmac.digest(_SECRET, payload, "sha256")[:16]
+    sealed = base64.b64encode(b"WG1" + tag + payload).decode()
+    assert unseal(sealed, _SECRET) == Sealed(Signature("{}", origin, id), holder)
 
 
 def test_envelopes_that_a_client_put_together_are_told_apart() -> None:

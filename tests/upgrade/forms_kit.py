@@ -24,6 +24,9 @@ _LATER_FIELDS = re.compile(
 )
 """What Response objects have had since Open Responses asks for it, with its defaults, in JSON or within a text of
 it. Older versions keep such objects as they come and show them so."""
+_UNSIGNED_ITEM = re.compile(r",\\*\"encrypted_content\\*\":\\*\"envelope \['unsigned'(, ''){6}\]\\*\"")
+"""Who wrote a thought that nobody signed, in Responses: older versions wrote nothing there, and read that nobody
+signed it, as where there is nothing."""
 _ENVELOPE = re.compile(r"V0cx[A-Za-z0-9+/_-]+=*")
 _HEX = re.compile(r"[0-9a-f]{16,}")
 _TIMES = re.compile(r"\b[12]\d{9}(\d{3})?\b")
@@ -87,8 +90,12 @@ def lines(rows: Iterable[Any]) -> list[str]:
 
 def _timeless(row: dict[str, Any]) -> dict[str, Any]:
     """Milliseconds until the first byte may be 0, which a journal does not write down. Fields are read by
-    their names, so their order says nothing. Which losses a request had is up to the translation of the day."""
+    their names, so their order says nothing. Which losses a request had is up to the translation of the day, and
+    newer versions give thoughts back to a Gemini that wrote them: without a loss, in a longer prompt."""
     row = {name: row[name] for name in sorted(row) if name != "first_byte"}
+    if row.get("upstream_dialect") == "gemini" != row["dialect"]:
+        row.pop("losses", None)
+        row["cache_read"] = f"some {type(row.get('cache_read', 0)).__name__}"
     return {**row, "losses": f"some {type(row['losses']).__name__}"} if row.get("losses") else row
 
 
@@ -122,8 +129,8 @@ def without_later_fields(text: str) -> str:
 
 
 def as_older_ones_read(text: str) -> str:
-    """A text with its envelopes opened, without the owner that newer versions seal behind all else."""
-    return _ENVELOPE.sub(lambda found: _without_owner(found[0]), text)
+    """A text with its envelopes opened, without what newer versions seal behind all else."""
+    return _UNSIGNED_ITEM.sub("", _ENVELOPE.sub(lambda found: _without_owner(found[0]), text))
 
 
 def _without_owner(text: str) -> str:

@@ -4,7 +4,7 @@ Clients echo a few opaque fields untouched (Anthropic `thinking.signature`, Resp
 Gemini `thoughtSignature`). A foreign signature travels there as
 
     base64( b"WG\x31" | 16-byte HMAC-SHA256 | msgpack )
-    msgpack: [holder, dialect, provider, model, account, id, data], and letters and owner where they are told
+    msgpack: [holder, dialect, provider, model, account, id, data], and letters, owner, named where told
 
 Pure base64, because Gemini's SDK decodes and re-encodes the field. The tag tells corruption and forgery from
 our own; the payload is opaque to begin with and is not encrypted again.
@@ -12,6 +12,10 @@ our own; the payload is opaque to begin with and is not encrypted again.
 Who serves several callers with one secret names the owner in it: what another one brings is dropped like a
 damaged one. One without an owner (of the library, of a gateway without client keys, of older versions) is for
 whoever brings it.
+
+What is no signature but a name (`providers/carried.py`) stands behind all that older versions read: they
+would send it to its writer as a signature, and be refused. To them the envelope is what they seal a thought
+in that nobody signed, or state that nobody can open.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from typing import Literal
 
 import msgspec
 
-from wireglot.ir.content import Origin, Signature
+from wireglot.ir.content import FOREIGN, UNSIGNED, Origin, Signature
 
 Holder = Literal["reasoning", "redacted", "call", "text", "media", "unsigned"]
 """What the signature belongs to: the reasoning that carries it, or the next call, text or media behind it.
@@ -53,6 +57,15 @@ class Sealed(msgspec.Struct, frozen=True):
     """How long the text is that it belongs to, where that was told: several may have become one."""
 
 
+class _Named(msgspec.Struct, frozen=True, array_like=True):
+    dialect: str
+    provider: str
+    model: str
+    account: str
+    id: str
+    data: str
+
+
 class _Payload(msgspec.Struct, frozen=True, array_like=True):
     holder: Holder
     dialect: str
@@ -63,7 +76,15 @@ class _Payload(msgspec.Struct, frozen=True, array_like=True):
     data: str
     letters: int = -1
     owner: str = ""
+    named: _Named | None = None
 
+
+_NAMES = frozenset({UNSIGNED, FOREIGN})
+_TO_OLDER_ONES: dict[Holder, tuple[Holder, str]] = {
+    "reasoning": ("unsigned", ""),
+    "redacted": ("redacted", UNREADABLE),
+}
+"""The holder and the dialect that stand where older versions read, of what is only named."""
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(_Payload)
@@ -80,8 +101,11 @@ def seal(signature: Signature, holder: Holder, secret: bytes, letters: int = -1,
         signature.id,
         signature.data,
     )
-    # Without both it is the form of every version, to the letter; older ones pass over what comes behind.
-    if owner:
+    # Without these it is the form of every version, to the letter; older ones pass over what comes behind.
+    if signature.id in _NAMES and holder in _TO_OLDER_ONES:
+        seen, dialect = _TO_OLDER_ONES[holder]
+        payload = _ENCODER.encode((seen, dialect, "", "", "", "", "", letters, owner, fields[1:]))
+    elif owner:
         payload = _ENCODER.encode((*fields, letters, owner))
     else:
         payload = _ENCODER.encode(fields if letters < 0 else (*fields, letters))
@@ -123,8 +147,11 @@ def _opened(text: str, secret: bytes, owner: str, old_secrets: Sequence[bytes]) 
         return None
     if opened.owner and opened.owner != owner:
         return None
-    origin = Origin(opened.dialect, opened.provider, opened.model, opened.account)
-    return Sealed(Signature(opened.data, origin, opened.id), opened.holder, opened.letters)
+    holder, told = opened.holder, opened.named or opened
+    if holder == "unsigned" and opened.named is not None:
+        holder = "reasoning"
+    origin = Origin(told.dialect, told.provider, told.model, told.account)
+    return Sealed(Signature(told.data, origin, told.id), holder, opened.letters)
 
 
 def unseal_all(text: str, secret: bytes, owner: str = "", old_secrets: Sequence[bytes] = ()) -> list[Sealed]:
