@@ -247,3 +247,66 @@ def test_nothing_is_no_envelope() -> None:
     one = seal(_SIGNATURE, "text", _SECRET, letters=7)
     assert unseal_all(one, _SECRET) == [Sealed(_SIGNATURE, "text", 7)]
     assert unseal_all(one + "x", _SECRET) == []
+
+
+@pytest.mark.parametrize(
+    ("secret", "owner", "old", "opens"),
+    [
+        (_SECRET, "ann", (), True),
+        (_SECRET, "bob", (), False),
+        (_SECRET, "", (), False),
+        (b"new", "ann", (), False),
+        (b"new", "ann", (_SECRET,), True),
+        (b"new", "ann", (b"older", _SECRET), True),
+        (b"new", "bob", (_SECRET,), False),
+        (b"new", "ann", (b"older",), False),
+        (_SECRET, "ann", (b"older",), True),
+    ],
+)
+def test_an_envelope_opens_for_its_owner_under_any_secret_of_the_gateway(
+    secret: bytes, owner: str, old: tuple[bytes, ...], opens: bool
+) -> None:
+    sealed = seal(_SIGNATURE, "call", _SECRET, owner="ann")
+    opened = unseal(sealed, secret, owner, old)
+    assert opened is not None
+    if opens:
+        assert opened == Sealed(_SIGNATURE, "call")
+    else:
+        assert opened == Sealed(Signature(sealed, Origin("unreadable")), "reasoning")
+    assert unseal_all(sealed, secret, owner, old) == ([opened] if opens else [])
+
+
+@pytest.mark.parametrize("owner", ["", "ann"])
+def test_an_envelope_without_an_owner_is_for_whoever_brings_it(owner: str) -> None:
+    assert unseal(seal(_SIGNATURE, "call", _SECRET), _SECRET, owner) == Sealed(_SIGNATURE, "call")
+
+
+def test_an_owner_and_letters_go_together() -> None:
+    sealed = seal(_SIGNATURE, "text", _SECRET, letters=3, owner="ann")
+    assert unseal(sealed, _SECRET, "ann") == Sealed(_SIGNATURE, "text", 3)
+
+
+def test_an_envelope_is_opened_whatever_its_length_and_its_last_letter() -> None:
+    """Also without the signs that only fill it up, which some clients cut off."""
+    last = set()
+    for number in range(400):
+        signature = Signature(f"{'x' * (number % 7)}{chr(33 + number % 94)}", _SIGNATURE.origin)
+        sealed = seal(signature, "call", _SECRET)
+        bare = sealed.rstrip("=")
+        last.add(bare[-1])
+        assert unseal(sealed, _SECRET) == unseal(bare, _SECRET) == Sealed(signature, "call")
+    assert {"x", "A", "5"} <= last
+
+
+def test_a_letter_that_is_none_of_base64_is_damage() -> None:
+    sealed = seal(_SIGNATURE, "call", _SECRET)
+    opened = unseal(f"{sealed[:30]}!{sealed[30:]}", _SECRET)
+    assert opened is not None
+    assert opened.signature.origin.dialect == "unreadable"
+
+
+def test_what_stands_before_or_between_envelopes_makes_them_none() -> None:
+    one, two = seal(_SIGNATURE, "text", _SECRET), seal(_SIGNATURE, "call", _SECRET)
+    assert len(unseal_all(one + two, _SECRET)) == 2
+    for text in (f"AAAA{one}", f"{one}AAAA{two}", f"{one}{two}AAAA", f"{one}{PREFIX}", f"AAAA{one[4:]}"):
+        assert unseal_all(text, _SECRET) == []

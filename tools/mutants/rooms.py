@@ -60,6 +60,7 @@ ROOMS = (
         ("gateway/state/ledger/*.py", "stores/journal/*.py"),
         (
             "tests/gateway/state/test_ledger.py",
+            "tests/gateway/state/test_ledger_drain.py",
             "tests/gateway/state/test_ledger_rows.py",
             "tests/gateway/state/test_ledger_sweep.py",
             "tests/gateway/state/test_usage.py",
@@ -67,6 +68,7 @@ ROOMS = (
             "tests/gateway/state/test_usage_report.py",
             "tests/stores/test_journal.py",
             "tests/stores/test_journal_files.py",
+            "tests/stores/test_journal_steps.py",
             "tests/stores/test_ledger.py",
         ),
     ),

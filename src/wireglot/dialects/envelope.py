@@ -157,18 +157,18 @@ def _opened(text: str, secret: bytes, owner: str, old_secrets: Sequence[bytes]) 
 def unseal_all(text: str, secret: bytes, owner: str = "", old_secrets: Sequence[bytes] = ()) -> list[Sealed]:
     """What several envelopes hold that a client has put one behind the other; nothing where they are not
     that. Qwen Code joins the signatures of neighbouring thoughts."""
+    before, *pieces = text.split(PREFIX)
+    if before:
+        return []
     found: list[Sealed] = []
-    start = 0
-    while start < len(text):
-        end = text.find(PREFIX, start + 1)
-        while end >= 0 and _opened(text[start:end], secret, owner, old_secrets) is None:
-            end = text.find(PREFIX, end + 1)  # these four letters may stand inside of one, too
-        opened = _opened(text[start : end if end >= 0 else None], secret, owner, old_secrets)
-        if opened is None:
-            return []
-        found.append(opened)
-        start = end if end >= 0 else len(text)
-    return found
+    begun = ""
+    for piece in pieces:
+        begun += PREFIX + piece
+        opened = _opened(begun, secret, owner, old_secrets)
+        if opened is not None:  # else these four letters stand inside of one, too
+            found.append(opened)
+            begun = ""
+    return [] if begun else found
 
 
 def _tag(secret: bytes, payload: bytes) -> bytes:

@@ -321,11 +321,14 @@ def test_prices_are_looked_up_once_and_those_of_a_request_are_of_its_own_setting
         kept.adopt(reloaded)
         assert kept._price(job.record, reloaded) == PRICE
         assert list(kept._prices) == [("mine", "fast-1")]
-        for number in range(4096):
+        for number in range(4094):
             kept._prices[("x", str(number))] = None
         job.record.upstream_model = "fast-2"
         assert kept._price(job.record, reloaded) == PRICE
-        assert list(kept._prices) == [("mine", "fast-2")]
+        assert len(kept._prices) == 4096
+        job.record.upstream_model = "fast-3"
+        assert kept._price(job.record, reloaded) == PRICE
+        assert list(kept._prices) == [("mine", "fast-3")], "so many are enough"
         job.record.provider = "nobody"
         assert kept._price(job.record, reloaded) is None
 
@@ -356,6 +359,7 @@ def test_an_account_that_is_required_says_what_to_do(tmp_path: Path) -> None:
             kept.begin(job_of(1, settings), target(settings))
         error = refused.value.error
         assert (refused.value.kind, error.code, error.retry_after) == ("shed", "storage_unavailable", 2)
+        assert str(refused.value) == "usage cannot be recorded now"
         assert kept.dropped == 1
 
     run(work)
@@ -656,11 +660,20 @@ def test_a_store_that_is_down_is_told_and_swept_at_the_next_turn(monkeypatch: py
 
         monkeypatch.setattr("wireglot.gateway.state.tasks.asyncio.sleep", noted)
         sweeper = Sweeper(as_engine(engine), as_counters(Open()), "one", notes)
+        spread: list[tuple[float, float]] = []
+
+        def uniform(least: float, most: float) -> float:
+            spread.append((least, most))
+            return most
+
+        monkeypatch.setattr("wireglot.gateway.state.ledger.sweeper.random.uniform", uniform)
         sweeper.start(lambda: SETTINGS)
         while len(engine.asked) < 3:
             await sleep(0)
         await sweeper.close()
-        assert 10.0 <= pauses[0] <= 30.0
+        assert sweeper._task is not None
+        assert sweeper._task.done()
+        assert (spread, pauses[0]) == ([(0.5, 1.5)], 30.0), "not all at once after a start"
         assert set(pauses[1:]) == {300.0}
         assert notes[0] == ("warn", "not swept", {"detail": "away"})
 

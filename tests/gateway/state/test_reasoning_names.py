@@ -153,7 +153,7 @@ def test_ids_tell_conversations_apart_but_not_places(
 
 def test_without_ids_both_names_are_one() -> None:
     prefix, place = history(user(Text("a")), model(Text("b")))
-    assert prefix == place
+    assert prefix is place, "made once"
     prefix, place = history(user(Text("a")), model(CALLED))
     assert prefix != place
 
@@ -302,3 +302,9 @@ def test_only_texts_that_hardly_recur_tell_a_turn() -> None:
     assert namer.loose([Text("x" * 31), Text("  ")]) == []
     assert len(namer.loose([Text("x" * 31), Text("x ")])) == 1
     assert namer.loose([Text(" " + LONG), Reasoning("hm")]) == namer.loose([Text(LONG)])
+
+
+def test_half_a_letter_in_a_callers_or_a_sessions_name_is_no_error() -> None:
+    """Clients may send such words; they are read as a question mark, as everywhere."""
+    for name in (EXACT, PLACED, LOOSE, TEXT):
+        assert name(Namer(b"secret", "ann\ud800", "s\ud800")) == name(Namer(b"secret", "ann?", "s?"))

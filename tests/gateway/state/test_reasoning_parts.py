@@ -143,6 +143,9 @@ KEPT = (T1, Text("So."), T2, CALL)
         ((CALL,), (SIGNED_CALL,), False, (SIGNED_CALL,)),
         ((Text("Done."),), (SIGNED_TEXT,), False, (SIGNED_TEXT,)),
         ((Text("Do"), Text("ne.")), (SIGNED_TEXT,), False, (SIGNED_TEXT,)),
+        # Texts that a client cut are one place.
+        ((T1, Text("Do"), Text("ne.")), (T1, Text("Done.")), False, None),
+        ((Text("Do"), Text("ne."), T1), (T1, Text("Done.")), False, (T1, Text("Done."))),
         # A thought that says something else is another one; without its signature it is not whole.
         ((Reasoning("First."), Text("So."), CALL), KEPT, False, KEPT),
         ((Reasoning("Changed.", S1), Text("So."), T2, CALL), KEPT, False, KEPT),
@@ -166,6 +169,8 @@ KEPT = (T1, Text("So."), T2, CALL)
         ((Text("Other."), CALL), (T1, T2, CALL), False, (T1, T2, Text("Other."), CALL)),
         ((Reasoning("x"), Text("Other."), CALL), (T1, CALL), False, (T1, Text("Other."), CALL)),
         ((T1, Text("Other."), CALL), (T1, CALL), False, None),
+        ((Reasoning("First.", BARE), Text("Other."), CALL), (T1, CALL), False, None),
+        ((Reasoning("First.", BARE), Text("Other."), CALL), (T1, CALL), True, None),
         ((CALL,), (T1, CALL, SECOND), False, (T1, CALL)),
         ((SECOND,), (T1, CALL, SECOND), False, None),
         ((SECOND, CALL), (T1, CALL, SECOND), False, None),
@@ -209,6 +214,15 @@ def test_the_clients_marks_for_its_prompt_cache_stay() -> None:
         CALL,
         msgspec.structs.replace(SECOND, cache=MARK),
     )
+    # One on an earlier text goes to the last; one on a call is no text's.
+    early = (Text("So. ", cache=MARK), Text("Now."), CALL, SECOND)
+    found = restored(turn(*early), kept, by_name=False)
+    assert found is not None
+    assert found.content == (T1, Text("So. "), Text("Now.", cache=MARK), CALL, SECOND)
+    on_call = (Text("So. "), Text("Now."), CALL, msgspec.structs.replace(SECOND, cache=MARK))
+    found = restored(turn(*on_call), kept, by_name=False)
+    assert found is not None
+    assert found.content == (*kept[:4], msgspec.structs.replace(SECOND, cache=MARK))
     marked = (T1, msgspec.structs.replace(CALL, cache=MARK))
     assert restored(turn(CALL), marked, by_name=False) == Restored((T1, CALL))
 

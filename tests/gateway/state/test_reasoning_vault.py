@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -11,9 +12,16 @@ import pytest
 
 from tests.gateway.state.reasoning_kit import MODELS, SETTINGS, Memory, WatchedVault, signed
 from tests.gateway.state.test_reasoning import ASKED, CALL, called, chat, last_answer, result
-from wireglot.gateway.settings import Keep
-from wireglot.gateway.state.reasoning.parts import GIVEN_UP
-from wireglot.gateway.state.reasoning.vault import _minter, _rename_results
+from wireglot.gateway.request.aside import LARGE_BYTES
+from wireglot.gateway.settings import Keep, Secret
+from wireglot.gateway.state.reasoning.parts import GIVEN_UP, unpack
+from wireglot.gateway.state.reasoning.vault import (
+    Recalled,
+    _carries_bare,
+    _minter,
+    _needs,
+    _rename_results,
+)
 from wireglot.ir.content import Message, Origin, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.outcome import Candidate, Response, Stop
 from wireglot.stores.base import StoreDown
@@ -240,3 +248,149 @@ def test_a_pointer_that_another_version_wrote_leads_nowhere() -> None:
 
     job = Memory(Strange()).ask(chat(ASKED, called(CALL), result(CALL)))
     assert not job.rewritten
+
+
+# --- whom it concerns
+
+
+def about(family: str = "a", **reasoning: Any) -> Any:
+    """As much of a surface as the vault looks at."""
+    told = {"returns": "some", "drops_thoughts": False, "bare_signatures": False, **reasoning}
+    return SimpleNamespace(family=family, name=f"{family}-1", reasoning=SimpleNamespace(**told))
+
+
+def upstream(family: str, reasoning: str = "own", dialect: str = "") -> Any:
+    return SimpleNamespace(
+        surface=about(family), limits=SimpleNamespace(reasoning=reasoning), dialect=dialect or f"{family}-1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("client", "target", "needs"),
+    [
+        (about(returns="all"), upstream("b"), False),
+        (about(returns="all", drops_thoughts=True), upstream("a", "text"), False),
+        (about(), upstream("b"), True),
+        (about(), upstream("b", "text"), True),
+        (about(), upstream("a"), False),
+        (about(), upstream("a", "text"), False),
+        (about(drops_thoughts=True), upstream("a"), False),
+        (about(drops_thoughts=True), upstream("a", "text"), True),
+    ],
+)
+def test_state_is_lost_between_families_and_where_a_client_drops_what_is_only_text(
+    client: Any, target: Any, needs: bool
+) -> None:
+    assert _needs(client, target) is needs
+
+
+@pytest.mark.parametrize(
+    ("bare", "dialects", "carries"),
+    [
+        (True, ("b-1",), True),
+        (True, ("a-1", "b-1"), True),
+        (True, ("a-1",), False),
+        (False, ("b-1",), False),
+        (False, ("a-1",), False),
+    ],
+)
+def test_signatures_come_back_bare_only_where_another_dialect_is_asked(
+    bare: bool, dialects: tuple[str, ...], carries: bool
+) -> None:
+    targets = tuple(upstream("x", dialect=each) for each in dialects)
+    assert _carries_bare(about(bare_signatures=bare), targets) is carries
+
+
+def test_what_does_not_concern_it_goes_on_at_once_and_all_else_is_recalled_first() -> None:
+    steps: list[str] = []
+
+    class Inner:
+        async def answer(self, exchange: Any) -> None:
+            steps.append("answered")
+
+    class Vault:
+        def concerns(self, exchange: Any) -> bool:
+            return bool(exchange)
+
+        async def recall(self, exchange: Any) -> None:
+            steps.append("recalled")
+
+    step: Any = Recalled(Inner(), Vault())  # type: ignore[arg-type]  # as much of both as a step needs
+    asyncio.run(step.answer(False))
+    assert steps == ["answered"]
+    asyncio.run(step.answer(True))
+    assert steps == ["answered", "recalled", "answered"]
+
+
+def test_large_conversations_are_read_and_mended_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    aside: list[bool] = []
+
+    async def noted(work: Any) -> Any:
+        aside.append(True)
+        return work()
+
+    monkeypatch.setattr("wireglot.gateway.state.reasoning.vault.aside", noted)
+    for letters, times in ((10, 0), (LARGE_BYTES, 2)):
+        aside.clear()
+        memory = Memory()
+        asked = {"role": "user", "content": "x" * letters}
+        memory.answer(memory.ask(chat(asked)), CALL)
+        aside.clear()
+        job = memory.ask(chat(asked, called(CALL), result(CALL)))
+        assert last_answer(job.request().messages) == (CALL,)
+        assert len(aside) == times
+
+
+def test_thoughts_of_a_model_that_takes_any_text_are_kept_as_they_are() -> None:
+    """Nobody needs to have written them; elsewhere they are their writer's."""
+
+    def kept(reasoning: str) -> Any:
+        vault = Timed()
+        memory = Memory(vault)
+        job = memory.ask(chat(ASKED), model=MODELS["kimi"])
+        target = job.targets[0]
+        limits = msgspec.structs.replace(target.limits, reasoning=reasoning)
+        job.targets = (msgspec.structs.replace(target, limits=limits),)
+        job.record.routed(target.provider.name, target.model, target.dialect)
+        asyncio.run(job.ending.keep(Response("r", "m", (Reasoning("I look."), CALL), Stop("end"))))
+        (body,) = (body for body in vault.entries.values() if len(body) > 32)
+        return unpack(body)
+
+    assert kept("text") == (Reasoning("I look."), CALL)
+    assert kept("own") == (Reasoning("I look.", minter=Origin("openai-chat", "kimi", "kimi-k2.6")), CALL)
+
+
+def test_given_up_is_under_the_names_of_old_secrets_too() -> None:
+    vault = Timed()
+    old, new = SETTINGS.server.secret, Secret("of today", "test")
+    server = msgspec.structs.replace(SETTINGS.server, secret=new, old_secrets=(old,))
+    memory = Memory(vault)
+    memory.answer(memory.ask(chat(ASKED)), CALL)
+    later = Memory(vault, msgspec.structs.replace(SETTINGS, server=server))
+    again = later.ask(chat(ASKED, called(CALL), result(CALL)))
+    assert again.rewritten
+    again.stripped = True
+    vault.entries.clear()
+    later.answer(again, Text("Rain."))
+    assert list(vault.entries.values()) == [GIVEN_UP] * 2
+    assert not later.ask(chat(ASKED, called(CALL), result(CALL))).rewritten
+
+
+def test_an_exact_turn_is_taken_before_what_a_loose_name_points_to() -> None:
+    """The same call behind two conversations, the second of which was kept last."""
+    memory = Memory()
+    other = {"role": "user", "content": "And in Bonn?"}
+    first, second = CALL, msgspec.structs.replace(CALL, signature=signed("b3RoZXI="))
+    memory.answer(memory.ask(chat(ASKED)), first)
+    memory.answer(memory.ask(chat(other)), second)
+    memory.vault.asked.clear()
+    job = memory.ask(chat(ASKED, called(CALL), result(CALL)))
+    assert last_answer(job.request().messages) == (first,)
+    assert len(memory.vault.asked) == 1, "what is there is not asked for again"
+
+
+def test_a_message_that_gets_its_state_back_stays_the_models() -> None:
+    memory = Memory()
+    memory.answer(memory.ask(chat(ASKED)), CALL)
+    job = memory.ask(chat(ASKED, called(CALL), result(CALL)))
+    assert [message.role for message in job.request().messages] == ["system", "user", "assistant", "user"]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.state.ledger.pages import UsagePages
 from wireglot.gateway.state.ledger.report import BadParameter, money, query_of, report
 from wireglot.stores.records import Grouping, UsageQuery, UsageTotal
 
@@ -203,7 +206,7 @@ def test_a_report_of_nothing_says_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("cost", "unpriced", "known"),
-    [(0, 0, 0), (0, 1, None), (5, 0, 5), (5, 1, 5)],
+    [(0, 0, 0), (0, 1, None), (1, 1, 1), (5, 0, 5), (5, 1, 5)],
 )
 def test_what_nobody_knows_the_price_of_is_not_free(cost: int, unpriced: int, known: int | None) -> None:
     found = told(Books(whole=total(cost=cost, unpriced=unpriced)), UsageQuery(("day",)))["total"]
@@ -220,3 +223,92 @@ def test_a_report_is_not_endless_and_says_where_it_was_cut() -> None:
     for lines, more in ((10_000, None), (10_001, True)):
         found = told(Books(*([line] * lines)), UsageQuery(("day",)))
         assert (len(found["data"]), found.get("has_more")) == (10_000, more)
+
+
+def test_what_a_time_may_be_is_said() -> None:
+    with pytest.raises(BadParameter) as wrong:
+        query_of({"start": "yesterday"}, NOW)
+    assert str(wrong.value) == ("start: expected unix seconds, YYYY-MM-DD or a time ago like 12h, 7d, 4w")
+
+
+def test_sums_of_other_groups_than_were_asked_for_are_not_told_as_those() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        told(Books(total("ann", "m")), UsageQuery(("day",)))
+
+
+# --- the page
+
+
+class Page:
+    """As much of a request for a page as this one looks at."""
+
+    def __init__(self, query: str, operation: str = "usage", workers: int = 1) -> None:
+        self.head = SimpleNamespace(query=query)
+        self.asked = SimpleNamespace(operation=operation)
+        self.caller = SimpleNamespace(name="ann")
+        self.settings = SimpleNamespace(server=SimpleNamespace(workers=workers), currency="EUR")
+        self.sent: list[dict[str, Any]] = []
+
+    def send(self, document: dict[str, Any]) -> None:
+        self.sent.append(document)
+
+
+class Usage:
+    def __init__(self) -> None:
+        self.flushed = 0
+
+    async def flush(self) -> bool:
+        self.flushed += 1
+        return True
+
+
+def asked(page: Page) -> UsageQuery:
+    """What the books are asked for a page, after the store was told what is known."""
+    books, usage = Books(total("d", "m"), whole=total()), Usage()
+    pages: Any = UsagePages(usage, books)  # type: ignore[arg-type]  # as much of both as it needs
+    asyncio.run(pages.usage(page))
+    assert usage.flushed == 1
+    assert [document["currency"] for document in page.sent] == ["EUR"]
+    return books.asked[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "operation", "caller"),
+    [
+        ("", "usage", "ann"),
+        ("key=bob", "usage", "ann"),
+        ("key=", "usage", "ann"),
+        ("", "admin", None),
+        ("key=bob", "admin", "bob"),
+        ("key=", "admin", None),
+    ],
+)
+def test_a_caller_sees_its_own_and_the_admin_whose_it_asks_for(
+    query: str, operation: str, caller: str | None
+) -> None:
+    assert asked(Page(query, operation)).caller == caller
+
+
+def test_a_parameter_that_is_given_twice_is_a_list() -> None:
+    assert asked(Page("group_by=day&group_by=model&start=1000")).groups == ("day", "model")
+
+
+@pytest.mark.parametrize(("workers", "waits"), [(1, []), (2, [0.15]), (3, [0.15])])
+def test_the_rows_of_other_workers_are_waited_for(
+    monkeypatch: pytest.MonkeyPatch, workers: int, waits: list[float]
+) -> None:
+    waited: list[float] = []
+
+    async def noted(seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr("wireglot.gateway.state.ledger.pages.asyncio.sleep", noted)
+    asked(Page("", workers=workers))
+    assert waited == waits
+
+
+def test_a_bad_parameter_is_an_error_that_names_it() -> None:
+    with pytest.raises(RequestError) as refused:
+        asked(Page("colour=red"))
+    error = refused.value.error
+    assert (refused.value.kind, error.code, error.param) == ("bad", "invalid_value", "colour")
