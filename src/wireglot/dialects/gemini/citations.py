@@ -8,7 +8,6 @@ from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN, count, listed
 from wireglot.dialects.unknown_fields import is_hollow
 from wireglot.ir.content import Citation, Extra, TokenLogprob
-from wireglot.ir.errors import UpstreamFault
 from wireglot.ir.loss import Loss, losses_of_extra
 
 GROUNDING = "groundingMetadata."
@@ -69,10 +68,10 @@ def read_spans(candidate: dict[str, Any]) -> list[Span]:
         spans += _grounding(grounding)
     metadata = candidate.get("citationMetadata")
     if type(metadata) is dict:
-        given = names.CITATIONS.read(metadata, "$", UpstreamFault).value
+        given = names.CITATIONS.camel(metadata)
         for item in listed(given.get("citations") or given.get("citationSources")):
             if type(item) is dict:
-                spans.append(_citation(names.CITATION.read(item, "$", UpstreamFault).value))
+                spans.append(_citation(names.CITATION.camel(item)))
     return spans
 
 
@@ -82,7 +81,7 @@ def untold_grounding(candidate: dict[str, Any]) -> dict[str, Any]:
     value = candidate.get("groundingMetadata")
     if type(value) is not dict:
         return {}
-    given = names.GROUNDING.read(value, "$", UpstreamFault).value
+    given = names.GROUNDING.camel(value)
     rest = {key: item for key, item in given.items() if key not in _SPANS and not is_hollow(item)}
     if any(
         type(item) is dict and (item.get("confidenceScores") or item.get("confidence_scores"))
@@ -118,15 +117,15 @@ def _citation(item: dict[str, Any]) -> Span:
 
 
 def _grounding(value: dict[str, Any]) -> list[Span]:
-    given = names.GROUNDING.read(value, "$", UpstreamFault).value
+    given = names.GROUNDING.camel(value)
     sources = [_source(chunk) for chunk in listed(given.get("groundingChunks"))]
     spans: list[Span] = []
     for item in listed(given.get("groundingSupports")):
         if type(item) is not dict:
             continue
-        support = names.SUPPORT.read(item, "$", UpstreamFault).value
+        support = names.SUPPORT.camel(item)
         segment = support.get("segment")
-        segment = names.SEGMENT.read(segment, "$", UpstreamFault).value if type(segment) is dict else {}
+        segment = names.SEGMENT.camel(segment) if type(segment) is dict else {}
         for index in listed(support.get("groundingChunkIndices")):
             if type(index) is int and 0 <= index < len(sources):
                 url, title = sources[index]
@@ -208,7 +207,7 @@ def _segment(part: int, text: str, citation: Citation, path: str, out: list[Loss
 def read_logprobs(value: Any) -> tuple[TokenLogprob, ...]:
     if type(value) is not dict:
         return ()
-    given = names.LOGPROBS.read(value, "$", UpstreamFault).value
+    given = names.LOGPROBS.camel(value)
     tops = listed(given.get("topCandidates"))
     tokens: list[TokenLogprob] = []
     for index, item in enumerate(listed(given.get("chosenCandidates"))):
@@ -221,7 +220,7 @@ def read_logprobs(value: Any) -> tuple[TokenLogprob, ...]:
 def _logprob(value: Any) -> tuple[str, float]:
     if type(value) is not dict:
         return "", 0.0
-    given = names.LOGPROB.read(value, "$", UpstreamFault).value
+    given = names.LOGPROB.camel(value)
     number = given.get("logProbability")
     return _text(given, "token"), float(number) if type(number) is int or type(number) is float else 0.0
 

@@ -120,8 +120,8 @@ def _text_format(config: Fields) -> Fields | None:
     entry = Fields(given[0], f"{config.path}.responseFormat[0]", config.fault).object("text")
     mime = entry.value.get("mimeType", entry.value.get("mime_type"))
     schema = entry.value.get("schema")
-    whole = entry.value.keys() <= {"mimeType", "mime_type", "schema"} and type(mime) is str
-    if not whole or (schema is not None and type(schema) is not dict) or mime not in (_JSON, _PLAIN):
+    more = entry.value.keys() - {"mimeType", "mime_type", "schema"}
+    if more or mime not in (_JSON, _PLAIN) or (schema is not None and type(schema) is not dict):
         return None
     return names.BLOB.read(entry.value, entry.path, entry.fault)
 
@@ -138,7 +138,7 @@ def _parse_text_format(entry: Fields) -> OutputFormat:
 def is_default_modality(given: Any) -> bool:
     """Whether `responseModalities` asks for text only, which every answer is unless it is asked for more."""
     wanted = names.listed(given)
-    return len(wanted) == 1 and names.enum_name(wanted[0], ("MODALITY_UNSPECIFIED", "TEXT")) == "TEXT"
+    return len(wanted) == 1 and names.enum_name(wanted[0], ("", "TEXT")) == "TEXT"
 
 
 def left_over(config: Fields, output_taken: frozenset[str]) -> dict[str, Any]:
@@ -248,7 +248,7 @@ def _render_thinking(thinking: Thinking, out: list[Loss]) -> dict[str, Any] | No
             out.append(Loss(f"{path}.budget", "thinking.budget", "dropped", "thinking is off"))
         elif mode != "off" and mode is not None:
             out.append(Loss(f"{path}.mode", "thinking.mode", "approximated", "thinking is off"))
-    elif level is not None and effort is not None:
+    elif level is not None:
         config["thinkingLevel"] = level
         if _EFFORTS[level] != effort:
             out.append(

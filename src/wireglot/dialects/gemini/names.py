@@ -31,15 +31,14 @@ class Names:
         self.spellings = {snake: name for name in names if (snake := snake_case(name)) != name}
 
     def read(self, value: Any, path: str, fault: type[WireglotError]) -> Fields:
-        """The object under camelCase names. A snake_case twin of a field that is there too stays unknown."""
-        if type(value) is dict and not value.keys() <= self.known:
-            for key in value:
-                if key in self.spellings and self.spellings[key] not in value:
-                    return Fields(self._camel(value), path, fault)
-        return Fields(value, path, fault)
+        """The object under camelCase names; it must be one."""
+        return Fields(self.camel(value) if type(value) is dict else value, path, fault)
 
-    def _camel(self, value: dict[str, Any]) -> dict[str, Any]:
+    def camel(self, value: dict[str, Any]) -> dict[str, Any]:
+        """A snake_case twin of a field that is there too stays unknown."""
         spellings = self.spellings
+        if spellings.keys().isdisjoint(value):
+            return value
         return {
             spellings[key] if key in spellings and spellings[key] not in value else key: item
             for key, item in value.items()

@@ -9,7 +9,6 @@ from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN, count
 from wireglot.dialects.untold_usage import Counted, untold
 from wireglot.ir.content import Extra
-from wireglot.ir.errors import UpstreamFault
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage
 
@@ -123,7 +122,7 @@ def _told(raw: str, calls: bool) -> StopReason:
 
 def read_usage(raw: dict[str, Any]) -> Usage:
     """`promptTokenCount` holds the cached tokens; `candidatesTokenCount` does not hold the thoughts."""
-    given = names.USAGE.read(raw, "$.usageMetadata", UpstreamFault).value
+    given = names.USAGE.camel(raw)
     prompt = count(given.get("promptTokenCount"))
     cached = count(given.get("cachedContentTokenCount"))
     thoughts = given.get("thoughtsTokenCount")

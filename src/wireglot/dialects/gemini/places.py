@@ -55,7 +55,7 @@ def _kind(part: Any) -> str:
     for name, kind in _KINDS:
         if part.get(_spelled(part, name)) is not None:
             return kind
-    if part.get("text") is None and not part.keys() <= {"thought", "thoughtSignature", "thought_signature"}:
+    if part.get("text") is None and part.keys() - {"thought", "thoughtSignature", "thought_signature"}:
         return "Foreign"
     return "Reasoning" if part.get("thought") is True else "Text"
 

@@ -174,7 +174,7 @@ class PartRenderer:
         stated = form.get("id")
         if stated is not None and stated != "absent":
             answer["id"] = stated
-        elif stated != "absent" and not self._hides_id(part.call_id, False):
+        elif stated != "absent" and part.call_id and not is_minted(part.call_id):
             answer["id"] = part.call_id
         name = part.name or self.names.get(part.call_id, "")
         if not name:

@@ -93,7 +93,7 @@ def blocked_stop(kept: dict[str, Any]) -> Stop:
     """No answer at all: the prompt was blocked, or nobody says why."""
     feedback = kept.get("promptFeedback")
     if type(feedback) is dict:
-        reason = names.enum_name(names.FEEDBACK.read(feedback, "$", UpstreamFault).value.get("blockReason"))
+        reason = names.enum_name(names.FEEDBACK.camel(feedback).get("blockReason"))
         if reason and reason != "BLOCK_REASON_UNSPECIFIED":
             return Stop("refused", reason, OWN)
     return Stop("other", "", OWN)
@@ -251,7 +251,7 @@ def render_candidate(
     parts: list[dict[str, Any]] = []
     cited: list[tuple[int, str, tuple[Citation, ...], str]] = []
     scored: list[Text] = []
-    texts = 0
+    spoken = False
     for place, part in enumerate(content):
         rendered = renderer.render(part, f"{path}.content[{place}]")
         if rendered is None:
@@ -261,11 +261,11 @@ def render_candidate(
                 cited.append((len(parts), part.text, part.citations, f"{path}.content[{place}]"))
             if part.logprobs:
                 scored.append(part)
-                if texts or len(scored) > 1:
+                if spoken:
                     renderer.losses.append(
                         Loss(f"{path}.content[{place}].logprobs", "logprobs", "approximated", "one list")
                     )
-            texts += 1
+            spoken = True
         parts.append(rendered)
     candidate: dict[str, Any] = {}
     if not parts and "content" in form:

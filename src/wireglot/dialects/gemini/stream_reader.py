@@ -90,7 +90,7 @@ class GeminiReader(AnswerReader):
 
     def _read_stream(self, data: bytes, out: list[Event]) -> None:
         for document in self._framing.feed(data):
-            if document[:1] == b"{" and not self._ended:  # nearly all are
+            if document.startswith(b"{") and not self._ended:  # nearly all are
                 self._chunk(decode(document), out)
             else:
                 self._document(document, out)
@@ -112,7 +112,7 @@ class GeminiReader(AnswerReader):
         if error is not None:
             self._fail(error, out)
             return
-        if type(body) is dict and self._unwrap is not None:
+        if self._unwrap is not None:
             body = self._unwrap(body)
         response = parse_response(body, self._context)
         if (
@@ -191,12 +191,14 @@ class GeminiReader(AnswerReader):
         if type(candidate) is not dict:
             raise UpstreamFault("expected an object", f"$.candidates[{position}]")
         index = candidate.get("index")
-        if (index if type(index) is int else position) != 0:
-            number = index if type(index) is int else position
+        number = index if type(index) is int else position
+        if number != 0:
             self._others.setdefault(number, []).append(candidate)
-            return
-        if not candidate.keys() <= names.CANDIDATE.known:
-            candidate = names.CANDIDATE.read(candidate, "$.candidates[0]", UpstreamFault).value
+        else:
+            self._first_candidate(candidate, events)
+
+    def _first_candidate(self, candidate: dict[str, Any], events: list[Event]) -> None:
+        candidate = names.CANDIDATE.camel(candidate)
         logprobs = read_logprobs(candidate["logprobsResult"]) if "logprobsResult" in candidate else ()
         content = candidate.get("content")
         if type(content) is dict:
@@ -382,7 +384,7 @@ class GeminiReader(AnswerReader):
         out: list[Event] = []
         reader._start({"responseId": f"{self._parser.response_id}#{number}"}, out)
         for candidate in pieces:
-            reader._read_candidate({**candidate, "index": 0}, 0, out)
+            reader._first_candidate(candidate, out)
         if reader._finish is None:
             reader._finish = "OTHER"  # it never said why it ended
         reader._finished(out)

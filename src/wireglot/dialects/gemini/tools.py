@@ -107,8 +107,9 @@ def render_tools(tools: tuple[AnyTool, ...], layout: Layout | None, out: list[Lo
         if type(tool) is HostedTool:
             native = _render_hosted(tool, path, out)
             if native is not None:
-                hosted.append((next(iter(native)), native))
-                order.append([hosted[-1][0]])
+                key = next(iter(native))
+                hosted.append((key, native))
+                order.append([key])
         elif type(tool) is Tool:
             function = _render_function(tool, path, out)
             if function is None:
