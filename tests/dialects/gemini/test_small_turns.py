@@ -517,3 +517,13 @@ def test_tools_stand_as_they_did_unless_one_came_or_went():
     assert render(replace(request, tools=(a, b))).value["tools"] == [
         {"functionDeclarations": [{"name": "a"}, {"name": "b"}]}
     ]
+
+
+@pytest.mark.parametrize("status", [405, 408, 415, 426])
+def test_a_status_that_tells_more_than_bad_request_is_told(status):
+    error = ApiError("invalid_request", "m", status)
+    assert DIALECT.render_error(error, CONTEXT).value["error"]["code"] == status
+    assert DIALECT.surface.status(error) == status
+    for other in (status - 1, status + 1):
+        plain = ApiError("invalid_request", "m", other)
+        assert DIALECT.render_error(plain, CONTEXT).value["error"]["code"] == 400
