@@ -1,10 +1,11 @@
 """Small things that two dialects have, or only one: carried where there is a place, else declared."""
 
+import json
 from typing import Any
 
 import pytest
 
-from wireglot import translate_request, translate_response
+from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.ir.loss import Loss
@@ -224,3 +225,83 @@ def test_documents_by_address_of_mistral_are_documents(target, where, named):
     same, losses = sent("openai-chat", "openai-chat", messages=messages)
     assert same["messages"] == messages
     assert losses == []
+
+
+FUNCTION = {"name": "t", "input_schema": {"type": "object"}}
+
+
+@pytest.mark.parametrize("tools", [[], [FUNCTION], [{"type": "novelty_1", "name": "n"}]])
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "gemini"])
+@pytest.mark.parametrize("kind", ["lottery", "auto", "none"])
+def test_fields_of_a_choice_that_nobody_else_knows_are_declared(kind, target, tools):
+    """Also where no tool is left that could be chosen."""
+    _, losses = sent("anthropic", target, tools=tools, tool_choice={"type": kind, "odds": 3})
+    told = [loss.path for loss in losses]
+    whole = [loss.action for loss in losses if loss.path == "$.tool_choice"]
+    assert "$.tool_choice.odds" in told or whole == ["dropped"]
+    assert kind != "lottery" or "$.tool_choice.type" in told or whole == ["dropped"]
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+def test_how_long_a_whole_prompt_is_kept_is_carried_or_declared(target):
+    said = {
+        ttl: sent("anthropic", target, cache_control={"type": "ephemeral", **ttl_field})
+        for ttl, ttl_field in {"": {}, "5m": {"ttl": "5m"}, "1h": {"ttl": "1h"}}.items()
+    }
+    assert said[""] != said["1h"]
+    assert said[""] != said["5m"]
+
+
+@pytest.mark.parametrize("ttl", [{}, {"ttl": "30m"}, {"ttl": "24h"}])
+def test_a_cache_breakpoint_on_a_chat_tool_or_call_stays_there(ttl):
+    mark = {"prompt_cache_breakpoint": {"mode": "explicit", **ttl}}
+    tools = [{"type": "function", "function": {"name": "t"}, **mark}]
+    call = {"id": "c", "type": "function", "function": {"name": "t", "arguments": "{}"}, **mark}
+    messages = [
+        {"role": "user", "content": "?"},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "!"},
+    ]
+    body, losses = sent("openai-chat", "openai-chat", tools=tools, messages=messages)
+    assert body["tools"] == tools
+    assert body["messages"] == messages
+    assert losses == []
+    body, _ = sent("openai-chat", "anthropic", tools=tools, messages=messages)
+    assert "cache_control" in body["tools"][0]
+    assert "cache_control" in body["messages"][1]["content"][0]
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-responses", "gemini"])
+def test_log_probabilities_of_a_streamed_refusal_are_carried_or_declared(target):
+    token = {"token": "No", "logprob": -0.5, "bytes": [78, 111], "top_logprobs": []}
+    head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    scored = {"content": None, "refusal": [token]}
+    told, carried = [], []
+    for logprobs in (scored, None):
+        translator = StreamTranslator(source="openai-chat", target=target)
+        out = b""
+        for choice in (
+            {"index": 0, "delta": {"refusal": "No"}, "logprobs": logprobs, "finish_reason": None},
+            {"index": 0, "delta": {}, "finish_reason": "stop"},
+        ):
+            out += translator.feed(b"data: " + json.dumps({**head, "choices": [choice]}).encode() + b"\n\n")
+        out += translator.feed(b"data: [DONE]\n\n") + translator.close()
+        told.append([loss.feature for loss in translator.losses].count("logprobs"))
+        carried.append(b"-0.5" in out)
+    assert [bool(lost) or kept for lost, kept in zip(told, carried, strict=True)] == [True, False]
+
+
+def test_the_tier_of_an_answer_is_told_where_its_reader_would_look():
+    """Anthropic's stands beside the usage."""
+    answer = {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+        "service_tier": "novel",
+    }
+    done = translate_response(answer, source="openai-chat", target="anthropic")
+    told = [loss.path for loss in done.losses if loss.feature == "service_tier"]
+    assert told == ["$.usage"]

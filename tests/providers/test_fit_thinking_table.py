@@ -124,6 +124,33 @@ def test_a_wish_to_think_reaches_models_like_this(dialect, whose):
     pinned(f"thinking-of-{whose}-dialect-to-{dialect}", lines)
 
 
+MANY_WISHES = [
+    Thinking(mode, effort, budget)
+    for mode in (None, "on", "auto", "off")
+    for effort in (None, *EFFORTS)
+    for budget in (None, 400, 4000)
+]
+
+
+@pytest.mark.parametrize("model", [name for name, limits in MODELS.items() if limits.thinking is not None])
+def test_how_much_to_think_is_never_ignored_in_silence(model):
+    """An effort and a budget may stand together, and beside `off`: what does not decide is declared."""
+    silent = []
+    for wish in MANY_WISHES:
+        fitted = fit(request(thinking=wish), MODELS[model], Context(), "gemini", True)
+        for field, value in (("effort", wish.effort), ("budget", wish.budget)):
+            if value is None or (field, value, wish.mode) == ("effort", "none", "off"):
+                continue
+            if getattr(fitted.request.thinking, field) == value:
+                continue
+            told = {loss.path for loss in fitted.losses}
+            if value == "none" and ({"$.thinking.mode"} & told or fitted.request.thinking.mode == "off"):
+                continue  # no effort is `off` by another name
+            if f"$.thinking.{field}" not in told:
+                silent.append((field, wish))
+    assert silent == []
+
+
 @pytest.mark.parametrize("most", [0, 1, 64, 1023, 1024, 1025, 4000, 8192, 32_000])
 @pytest.mark.parametrize("wish", ["effort max", "budget 400", "budget 4000", "budget -1", "off"])
 def test_a_budget_leaves_room_for_the_answer(most, wish):

@@ -64,6 +64,17 @@ def test_blank_text_goes_and_an_emptied_message_with_it() -> None:
     assert features(outcome) == [("content.empty", "dropped")]
 
 
+@pytest.mark.parametrize("blank", ["", "\n"])
+def test_what_hangs_on_a_blank_text_is_told_when_it_goes(blank: str) -> None:
+    """Its cache marker would have made the prompt cheaper; fields of its own dialect said something too."""
+    hung = Text(blank, cache=CacheMark("long"), extra=Extra("acme", {"more": 1}))
+    outcome = fitted(request(user(Text("a"), hung)), Limits(blank_text=False))
+    assert [message.content for message in outcome.request.messages] == [(Text("a"),)]
+    paths = [loss.path for loss in outcome.losses]
+    assert "$.messages[0].content[1].cache" in paths
+    assert "$.messages[0].content[1].more" in paths
+
+
 def test_a_conversation_that_starts_with_the_assistant_gets_a_user_turn() -> None:
     outcome = fitted(request(assistant(Text("hello")), user(Text("hi"))), Limits(starts_with_user=True))
     assert [message.role for message in outcome.request.messages] == ["user", "assistant", "user"]

@@ -104,5 +104,6 @@ PLACES: Final = Places(
         "stop": ("stop_reason",),
         "stop.sequence": ("stop_sequence",),
         "usage": ("usage",),
+        "service_tier": ("usage.service_tier", "usage"),
     },
 )

@@ -152,6 +152,7 @@ PLACES: Final = Places(
         "others": ("candidates",),
         "stop": ("candidates[0].finishReason", "promptFeedback"),
         "usage": ("usageMetadata",),
+        "service_tier": ("usageMetadata.serviceTier", "usageMetadata"),
     },
     request_envelope="request",
     snake=True,

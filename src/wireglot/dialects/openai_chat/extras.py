@@ -33,6 +33,15 @@ def parse_cache(part: dict[str, Any]) -> CacheMark | None:
     return None
 
 
+def parse_stray_cache(holder: dict[str, Any]) -> CacheMark | None:
+    """The same behind a tool or a call, where Chat documents no mark: it goes back to who wrote it, and to
+    tell it from another dialect's its spelling is kept."""
+    mark = parse_cache(holder)
+    if mark is None or mark.extra is not None:
+        return mark
+    return CacheMark(mark.ttl, Extra(NAME, {}, {"key": BREAKPOINT, "raw": holder[BREAKPOINT]}))
+
+
 def parse_message_cache(message: dict[str, Any]) -> CacheMark | None:
     """A marker of a whole message, which clients of routers write: it stands behind the last part."""
     raw = message.get("cache_control")

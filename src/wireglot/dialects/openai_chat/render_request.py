@@ -55,6 +55,8 @@ def _put_tools(out: dict[str, Any], request: Request, native: bool, losses: list
             losses.append(
                 Loss("$.tool_choice", "tool_choice", "dropped", "there are no tools to choose from")
             )
+        else:
+            losses_of_extra(choice.extra, NAME, "$.tool_choice", losses)
     if request.parallel_tools is not None:
         if declared:
             out["parallel_tool_calls"] = request.parallel_tools

@@ -15,7 +15,7 @@ from wireglot.dialects.openai_chat.extras import (
     cache_key,
     keep,
     lose_cache,
-    parse_cache,
+    parse_stray_cache,
     put_back,
     put_cache,
 )
@@ -49,7 +49,7 @@ def parse_tool(tool: Fields) -> AnyTool:
         return _parse_custom(tool, tool)
     if kind in ("function", None) and type(value.get("function")) is dict:
         function = tool.object("function")
-        mark = parse_cache(value)
+        mark = parse_stray_cache(value)
         form = {"type": "absent"} if kind is None else {}
         taken = {"type", "function", cache_key(mark)}
         extra = keep(value, taken, form, nested={"function": (function.value, _FUNCTION)})
@@ -321,7 +321,7 @@ def parse_call(call: Fields, mint: Callable[[str], str], context: Context, googl
         taken.add(CARRIER)
         if native:
             form[CARRIER] = value[CARRIER]
-    mark = parse_cache(value)
+    mark = parse_stray_cache(value)
     taken.add(cache_key(mark))
     known = frozenset({"name", "input" if custom else "arguments"})
     extra = None

@@ -139,8 +139,8 @@ class ItemWriter(ReasoningWriter):
         tail = part.tail
         if logprobs and tail is _TEXT_TAIL:
             tail = b',"logprobs":%b}\n\n' % encode(render_logprobs(logprobs))
-        elif logprobs:
-            part.logprobs.clear()
+        elif logprobs and type(part.part) is not Text:
+            part.logprobs.clear()  # a refusal has none either, which is told at its end
         number = self.sequence
         self.sequence += 1
         self.out.append(b"%b%d%b%b%b" % (part.before, number, part.after, encode(text), tail))

@@ -49,6 +49,8 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
             body["tool_choice"] = render_tool_choice(request.tool_choice, request.tools, losses)
         elif request.tool_choice.mode != "auto" or request.tool_choice.only:
             losses.append(Loss("$.tool_choice", "tool_choice", "dropped", "there are no tools"))
+        else:
+            losses_of_extra(request.tool_choice.extra, NAME, "$.tool_choice", losses, "tool_choice")
     if request.parallel_tools is not None:
         body["parallel_tool_calls"] = request.parallel_tools
     if request.max_tokens is not None:
@@ -71,6 +73,9 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         body["prompt_cache_key"] = request.cache_key
     if request.cache is not None:
         losses.append(Loss("$.cache", "cache_marker", "approximated", "caching is implicit here"))
+        if request.cache.ttl:
+            detail = f"kept as long as this server likes, not {request.cache.ttl}"
+            losses.append(Loss("$.cache.ttl", "cache_marker", "dropped", detail))
     if own:
         for key in ("store", "include", "stream_options", "background", "truncation"):
             if key in form:

@@ -140,6 +140,11 @@ class _PartFitter:
             return part
         if part.text or part.signature is not None:
             self._lose(self.trail.of(part), "content.empty", "dropped", "blank text is refused")
+        if part.cache is not None:
+            path = f"{self.trail.of(part)}.cache"
+            self._lose(path, "cache_marker", "dropped", "the blank text that it marked is refused")
+        if part.extra is not None:
+            losses_of_extra(part.extra, "", self.trail.of(part), self.losses)
         return None
 
     def _call(self, part: ToolCall) -> Part | None:

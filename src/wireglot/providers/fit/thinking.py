@@ -55,7 +55,10 @@ def fit_thinking(
         return request
     if not foreign and _may_stay(thinking, limits):
         return request
+    before = len(losses)
     fitted = _FITTERS[limits.thinking](thinking, limits, losses)
+    if fitted is not thinking:
+        _declare_untold(thinking, fitted, {loss.path for loss in losses[before:]}, losses)
     wants = fitted.effort is not None or fitted.display == "summary"
     if limits.thinking == "adaptive" and foreign and thinking.mode is None and wants:
         # Elsewhere models think of themselves: an effort, or the wish to see it, is all that is said.
@@ -81,6 +84,24 @@ def fit_thinking(
     if fitted == thinking:
         return request
     return msgspec.structs.replace(request, thinking=fitted)
+
+
+def _declare_untold(asked: Thinking, fitted: Thinking, told: set[str], losses: list[Loss]) -> None:
+    """An effort and a budget may stand together, or beside `off`: one decides, and the other is told."""
+    off = "off" in (asked.mode, fitted.mode) or "none" in (asked.effort, fitted.effort)
+    path = "$.thinking.effort"
+    if asked.effort is not None and fitted.effort != asked.effort and path not in told:
+        if asked.effort == "none" and (fitted.effort is None or "$.thinking.mode" in told):
+            pass  # it says `off` by another name, which was followed or told
+        elif fitted.effort is not None and asked.mode != "off":
+            _said(losses, asked.effort, fitted.effort)
+        else:
+            detail = "thinking is off" if off else "the budget decides"
+            losses.append(Loss(path, "thinking.effort", "dropped", detail))
+    path = "$.thinking.budget"
+    if asked.budget is not None and fitted.budget != asked.budget and path not in told:
+        detail = "thinking is off" if off else "the effort decides"
+        losses.append(Loss(path, "thinking.budget", "dropped", detail))
 
 
 def _may_stay(thinking: Thinking, limits: Limits) -> bool:

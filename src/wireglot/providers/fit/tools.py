@@ -10,7 +10,7 @@ import msgspec
 from wireglot.dialects.client_tools import declare_native
 from wireglot.dialects.schema import SchemaTarget, project
 from wireglot.ir.content import Extra, Message, Part, ToolCall, ToolResult
-from wireglot.ir.loss import Feature, Loss
+from wireglot.ir.loss import Feature, Loss, losses_of_extra
 from wireglot.ir.request import AnyTool, HostedTool, Request, Thinking, Tool, ToolChoice
 from wireglot.ir.trail import Trail
 from wireglot.providers.aliases import INPUT, Aliases, freeform_arguments, legal_name
@@ -347,6 +347,8 @@ def fit_tool_choice(request: Request, limits: Limits, losses: list[Loss], thinks
         if choice is not None or parallel is not None:
             if choice is not None and choice.mode != "none":
                 losses.append(Loss("$.tool_choice", "tool_choice", "dropped", "no tools are offered"))
+            elif choice is not None:
+                losses_of_extra(choice.extra, "", "$.tool_choice", losses)
             request = msgspec.structs.replace(request, tool_choice=None, parallel_tools=None)
         return request
     if parallel is not None and not limits.parallel_switch:
