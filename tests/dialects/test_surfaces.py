@@ -273,6 +273,7 @@ def test_only_gemini_names_the_model_in_the_path():
         ("anthropic", {"max_tokens": 5}, 5, 1),
         ("openai-chat", {"max_tokens": 5, "max_completion_tokens": 7, "n": 3}, 7, 3),
         ("openai-chat", {"max_tokens": "5", "n": -1}, 0, 0),
+        ("openai-chat", {"max_tokens": 5}, 5, 0),
         ("openai-responses", {"max_output_tokens": 5}, 5, 1),
         ("gemini", {"generationConfig": {"maxOutputTokens": 5, "candidateCount": 2}}, 5, 2),
         ("gemini", {"generation_config": {"max_output_tokens": 5}}, 5, 0),

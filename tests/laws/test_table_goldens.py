@@ -67,6 +67,12 @@ def test_a_dialect_is_this_over_http(name):
     pinned(name, "surfaces", lines)
 
 
+@every_dialect
+def test_things_stand_at_these_places(name):
+    """What `PLACES` declares: where a client looks for what a loss names, the nearest place first."""
+    pinned(name, "places", list(declared(dialect(name).places, "")))
+
+
 MODELS = (
     ListedModel("bare", "p"),
     ListedModel(

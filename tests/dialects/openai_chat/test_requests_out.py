@@ -1,5 +1,7 @@
 """Conversations of other dialects, as Chat requests."""
 
+import json
+
 import pytest
 
 from tests.dialects.openai_chat.support import CONTEXT, foreign, losses_of, sent
@@ -34,6 +36,30 @@ IMAGE = Media("image", "image/png", "iVBO")
 
 def messages(*conversation: Message):
     return sent(foreign(*conversation))["messages"]
+
+
+OPAQUE = {"type": "reasoning.encrypted", "data": "c2VjcmV0"}
+SEALED = Signature(json.dumps([OPAQUE]), Origin("openai-chat"))
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ((), None),
+        ((Text(""),), None),
+        ((Reasoning("Hm."),), {"content": "", "reasoning_content": "Hm."}),
+        ((Reasoning("Hm."), ToolCall("c", "f", "{}")), {"content": None, "reasoning_content": "Hm."}),
+        ((Text("No.", refusal=True),), {"content": None, "refusal": "No."}),
+        ((Reasoning("", SEALED),), {"content": "", "reasoning_content": "", "reasoning_details": [OPAQUE]}),
+    ],
+    ids=["nothing", "an empty text", "reasoning", "reasoning and a call", "a refusal", "sealed reasoning"],
+)
+def test_a_turn_without_words_has_the_content_that_servers_want(parts, expected):
+    """A call alone has null; an answer of nothing but reasoning still needs a string; nothing is no turn."""
+    said = [one for one in messages(HELLO, Message("assistant", parts), HELLO) if one["role"] == "assistant"]
+    for one in said:
+        one.pop("tool_calls", None)
+    assert said == ([] if expected is None else [{"role": "assistant", **expected}])
 
 
 def test_system_text_is_a_system_message_and_never_a_field():

@@ -459,3 +459,42 @@ def test_the_id_of_a_spoken_answer_without_its_sound_is_told_to_be_lost(target):
     body = answer({"role": "assistant", "content": None, "audio": audio})
     losses = translate_response(body, source="openai-chat", target=target).losses
     assert [loss.detail for loss in losses if "id:" in loss.detail] == ["id: openai-chat only"]
+
+
+SCORED = [{"token": "Yes", "logprob": -0.5, "bytes": [89, 101, 115], "top_logprobs": []}]
+
+
+@pytest.mark.parametrize(
+    ("message", "logprobs"),
+    [
+        (
+            {"content": [{"type": "text", "text": "Y"}, {"type": "text", "text": "es"}], "refusal": "No"},
+            SCORED,
+        ),
+        ({"content": "Yes", "refusal": "No"}, [{"odd": 1}]),
+    ],
+    ids=["of two texts", "in another form"],
+)
+def test_log_probabilities_are_kept_whole_where_half_of_them_has_no_place(message, logprobs):
+    """Those of the refusal have one; those of the content went unsaid."""
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", **message},
+        "logprobs": {"content": logprobs, "refusal": SCORED},
+        "finish_reason": "stop",
+    }
+    body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    again = translate_response(body, source="openai-chat", target="openai-chat")
+    assert again.value["choices"][0]["logprobs"] == choice["logprobs"]
+    told = translate_response(body, source="openai-chat", target="gemini").losses
+    assert any("logprobs" in f"{loss.path} {loss.detail}" for loss in told)
+
+
+def test_a_tier_by_its_neutral_name_is_no_loss():
+    choice = {"index": 0, "message": {"role": "assistant", "content": "A"}, "finish_reason": "stop"}
+    head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m"}
+    body = {**head, "choices": [choice], "service_tier": "standard"}
+    assert DIALECT.render_response(DIALECT.parse_response(body, CONTEXT), CONTEXT).value == body
+    told = translate_response(body, source="openai-chat", target="anthropic")
+    assert told.value["usage"]["service_tier"] == "standard"
+    assert [loss for loss in told.losses if "service_tier" in f"{loss.path} {loss.detail}"] == []

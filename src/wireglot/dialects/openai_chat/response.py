@@ -76,8 +76,10 @@ def parse_thoroughly(body: dict[str, Any], context: Context) -> Response:
             form["usage"] = "choice"
     tier = body.get("service_tier")
     tier = tier if type(tier) is str else ""
-    if tier and render_tier(parse_tier(tier), True, "", []) == tier:
+    if tier:
         taken.add("service_tier")
+        if render_tier(parse_tier(tier), True, "", []) != tier:
+            form["service_tier"] = tier
     identifier, model = head.get("id", ""), head.get("model", "")
     read = _ChoiceReader(context, identifier, model)
     first, *others = [read.choice(choice, index) for index, choice in enumerate(choices)] or [_NOTHING]
@@ -276,16 +278,17 @@ class _ChoiceReader:
     def _attach_logprobs(self, value: Any, parts: list[Part], taken: set[str], form: dict[str, Any]) -> None:
         if type(value) is not dict:
             return
-        attached = False
+        attached: dict[int, Text] = {}
         for key, refusal in (("content", False), ("refusal", True)):
             tokens = parse_logprobs(value.get(key))
             texts = [i for i, part in enumerate(parts) if isinstance(part, Text) and part.refusal == refusal]
-            if tokens is None or len(texts) != 1:
-                continue
-            part = parts[texts[0]]
-            parts[texts[0]] = Text(**{**_slots(part), "logprobs": tokens})
-            attached = True
+            if tokens is not None and len(texts) == 1:
+                attached[texts[0]] = Text(**{**_slots(parts[texts[0]]), "logprobs": tokens})
+            elif value.get(key):
+                return  # half of it would be lost: it stays a field, whole
         if attached:
+            for position, text in attached.items():
+                parts[position] = text
             taken.add("logprobs")
             form["logprobs"] = value
 
@@ -333,7 +336,7 @@ def render_response(
     if response.service_tier and "service_tier" not in odd:
         tier = render_tier(response.service_tier, native, "$.service_tier", losses)
         if tier is not None:
-            out["service_tier"] = tier
+            out["service_tier"] = form.get("service_tier", tier)
     for key, value in odd.items():
         if not key.startswith(("choice.", "message.")):
             out.setdefault(key, value)
