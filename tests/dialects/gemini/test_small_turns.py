@@ -527,3 +527,68 @@ def test_a_status_that_tells_more_than_bad_request_is_told(status):
     for other in (status - 1, status + 1):
         plain = ApiError("invalid_request", "m", other)
         assert DIALECT.render_error(plain, CONTEXT).value["error"]["code"] == 400
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("API_KEY_INVALID", "auth"),
+        ("API_KEY_EXPIRED", "auth"),
+        ("ACCESS_TOKEN_EXPIRED", "auth"),
+        ("BILLING_DISABLED", "billing"),
+        ("CONTEXT_LENGTH_EXCEEDED", "context_overflow"),
+        ("CONTENT_POLICY_VIOLATION", "content_policy"),
+        ("REQUEST_TOO_LARGE", "too_large"),
+        ("SOMETHING_ELSE", "invalid_request"),
+    ],
+)
+def test_a_reason_says_more_than_the_status(reason, kind):
+    details = [7, {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason}]
+    body = {"code": 400, "message": "m", "status": "INVALID_ARGUMENT", "details": details}
+    error = parse_error({"error": body})
+    assert error is not None
+    assert (error.kind, error.code) == (kind, reason)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        ("INVALID_ARGUMENT", "invalid_request"),
+        ("FAILED_PRECONDITION", "invalid_request"),
+        ("OUT_OF_RANGE", "invalid_request"),
+        ("UNIMPLEMENTED", "invalid_request"),
+        ("UNAUTHENTICATED", "auth"),
+        ("PERMISSION_DENIED", "permission"),
+        ("NOT_FOUND", "not_found"),
+        ("ABORTED", "conflict"),
+        ("ALREADY_EXISTS", "conflict"),
+        ("RESOURCE_EXHAUSTED", "rate_limit"),
+        ("UNAVAILABLE", "overloaded"),
+        ("DEADLINE_EXCEEDED", "timeout"),
+        ("CANCELLED", "server"),
+        ("INTERNAL", "server"),
+        ("UNKNOWN", "server"),
+        ("DATA_LOSS", "server"),
+    ],
+)
+def test_a_status_by_name_counts_more_than_its_number(status, kind):
+    number = 500 if kind != "server" else 400
+    error = parse_error({"error": {"code": number, "message": "m", "status": status}})
+    assert error is not None
+    assert error.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("mode", "budget", "lost"), [("on", 1, False), ("on", 0, True), (None, 1, True), ("auto", 7, True)]
+)
+def test_a_budget_says_that_thinking_is_on(mode, budget, lost):
+    thinking = Thinking(mode, None, budget)
+    rendered = render(Request("m", (Message("user", (Text("a"),)),), thinking=thinking))
+    assert rendered.value["generationConfig"] == {"thinkingConfig": {"thinkingBudget": budget}}
+    assert features(rendered) == ([("$.thinking.mode", "thinking.mode", "approximated")] if lost else [])
+
+
+def test_a_turn_of_the_simple_form_is_history_for_its_citations():
+    text = Text("a", citations=(Citation("u"),), logprobs=(TokenLogprob("a", -1.0),))
+    rendered = SIMPLE.render_request(Request("m", (Message("user", (text,)),)), CONTEXT)
+    assert [loss.feature for loss in rendered.losses] == ["citations", "logprobs"]
