@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from wireglot.dialects.base import Tap
 from wireglot.dialects.registry import surface
+from wireglot.wire.json import encode
 from wireglot.wire.sse import FrameTooLarge
 
 _TEXT = b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"%b"},"finish_reason":null}]}'
@@ -55,3 +56,12 @@ def test_an_end_before_the_usage_is_heard():
 def test_a_frame_larger_than_allowed_is_refused(name):
     with pytest.raises(FrameTooLarge):
         surface(name).tap(1000).feed(_TEXT % (b"x" * 2000) + b"\n\n")
+
+
+@pytest.mark.parametrize("kind", [[], {}, ["error"], 7, None])
+def test_an_event_whose_type_is_no_text_ends_nothing(kind):
+    heard = surface("openai-responses").tap(1 << 20)
+    heard.feed(
+        b"event: response.completed\ndata: " + encode({"type": kind, "response": {"usage": {}}}) + b"\n\n"
+    )
+    assert not heard.ended

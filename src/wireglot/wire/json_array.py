@@ -49,6 +49,11 @@ class ArrayDecoder:
         self._fault: BadJson | None = None
 
     @property
+    def fault(self) -> BadJson | None:
+        """What is wrong behind the elements that came out: the next call would raise it."""
+        return self._fault
+
+    @property
     def complete(self) -> bool:
         """Whether the array's closing bracket has arrived (and nothing wrong after it)."""
         return self._place == "end" and self._fault is None

@@ -26,10 +26,10 @@ _SCALAR = re.compile(rb"[^,}\] \t\n\r]+")
 class Outline:
     """The top-level members of a JSON object, read once: to look at, and to replace one of them."""
 
-    __slots__ = ("_body", "_spans", "_values", "repeated")
+    __slots__ = ("_spans", "_values", "body", "repeated")
 
     def __init__(self, body: bytes) -> None:
-        self._body = body
+        self.body = body
         self._values, readable = _values(body)
         self._spans = _compact_spans(readable, self._values)
         self.repeated = [] if self._spans is not None else _repeated(readable, self._values)
@@ -39,8 +39,19 @@ class Outline:
         return key in self._values
 
     def get(self, key: str) -> Any:
+        """Its value; None where it is not there. Raises what `unreadable` makes of a BadJson."""
         raw = self._values.get(key)
-        return decode(memoryview(raw)) if raw is not None else None
+        if raw is None:
+            return None
+        try:
+            return decode(memoryview(raw))
+        except BadJson as problem:
+            raise self.unreadable(problem) from None
+
+    def unreadable(self, problem: BadJson) -> Exception:
+        """A member that only its own reader finds bad: raw values are checked for where they end, not for
+        their letters, numbers and depth. For those who tell it in their own way."""
+        return problem
 
     def document(self, shared: str, depth: int = DEPTH_MOST) -> dict[str, Any]:
         """The object, decoded. The member `shared` is one that others may hold too: see `decode_shared`."""
@@ -61,8 +72,8 @@ class Outline:
         """As `splice` does it."""
         span = self._spans.get(key) if self._spans is not None else None
         if span is None:
-            return splice(self._body, {key: value})
-        return b"".join((self._body[: span[0]], value, self._body[span[1] :]))
+            return splice(self.body, {key: value})
+        return b"".join((self.body[: span[0]], value, self.body[span[1] :]))
 
 
 def _decode_long(raw: msgspec.Raw, depth: int) -> Any:

@@ -448,3 +448,12 @@ def test_an_array_that_is_never_closed_was_cut():
         assert isinstance(last, Failure), data[:at]
         assert last.error.code == "upstream_error"
     assert read(data)[-1].stop.raw == "RECITATION"
+
+
+@pytest.mark.parametrize("behind", ["[", "data: {}", "x", "]"])
+def test_what_follows_an_array_breaks_it_however_it_is_cut(behind):
+    data = f"[{json.dumps(chunk({'text': 'Hi.'}, finish='STOP'))}]\n{behind}".encode()
+    whole = read(data)
+    assert type(whole[-1]) is Failure
+    for pieces in every_cut(data, random_cuts=2):
+        assert read(data, pieces) == whole

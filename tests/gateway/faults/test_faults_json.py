@@ -206,6 +206,24 @@ def test_bytes_that_are_no_utf8_are_refused(stage: Stage, client: Client, text: 
     refused(stage, client, whole(client, "HERE").replace(b"HERE", text), "invalid_utf8")
 
 
+@EVERY
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [(b'"\xe4"', "invalid_utf8"), (b"1e999", "invalid_number"), (b"[" * 129 + b"]" * 129, "json_too_deep")],
+)
+@pytest.mark.parametrize(
+    "field", ["previous_response_id", "store", "conversation", "background", "metadata", "user", "timeout"]
+)
+def test_no_field_that_is_read_by_itself_is_read_as_it_may_not_be(
+    stage: Stage, client: Client, field: str, value: bytes, code: str
+) -> None:
+    """FAULTS 20, 22, 28: what decides the way of a request is read before all of its body is."""
+    body = whole(client)
+    refused(stage, client, body[:-1] + b',"%b":%b}' % (field.encode(), value), code)
+    padding = b',"padding":"%b"' % (b"x" * 20_000)
+    refused(stage, client, body[:-1] + padding + b',"%b":%b}' % (field.encode(), value), code)
+
+
 def test_decoding_agrees_with_what_is_sent_on(stage: Stage) -> None:
     """FAULTS 24: of a nested key that stands twice the last wins, for us and for the upstream."""
     body = whole(A).replace(b'"role":"user"', b'"role":"assistant","role":"user"')

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from wireglot.dialects.answer_reader import MAX_DOCUMENT_BYTES, first_byte
+from wireglot.wire.json import BadJson
 from wireglot.wire.json_array import ArrayDecoder
 from wireglot.wire.sse import MAX_FRAME, FrameTooLarge, SseDecoder
 
@@ -38,6 +39,11 @@ class Framing:
             if len(self._pending) > MAX_DOCUMENT_BYTES:
                 raise FrameTooLarge("the answer is too large")
         return []
+
+    @property
+    def fault(self) -> BadJson | None:
+        """What no further bytes came to tell: garbage that arrived together with the last good element."""
+        return self._array.fault
 
     @property
     def settled(self) -> int:

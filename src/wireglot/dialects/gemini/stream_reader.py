@@ -102,6 +102,8 @@ class GeminiReader(AnswerReader):
                 self._document(document, out)
             except BadJson:
                 self._fail(TRUNCATED, out)  # a frame without its blank line may be cut, not broken
+        if framing.fault is not None and not self._ended:
+            raise framing.fault  # as it would have been, had it come in a piece of its own
         if not framing.cut and not self._ended:
             self._finished(out)
 

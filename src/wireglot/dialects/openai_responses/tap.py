@@ -44,7 +44,7 @@ class ResponsesTap(SseTap):
             self._failed(parse_error(document))
             return
         answer = document.get("response")
-        if kind not in _ENDS or type(answer) is not dict:
+        if type(kind) is not str or kind not in _ENDS or type(answer) is not dict:
             return
         self.complete = self.ended = True
         self.usage = parse_usage(answer.get("usage"))

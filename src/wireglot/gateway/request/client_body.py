@@ -23,7 +23,7 @@ class ClientBody:
         if not body:
             raise RequestError("bad", "the body is empty: expected a JSON object", code="invalid_json")
         self.body: Final = body
-        self.outline: Final = _outlined(body)
+        self.outline: Final[Outline] = _outlined(body)
         self._depth: Final = depth
         self._document: dict[str, Any] | None = None
 
@@ -65,9 +65,22 @@ def bad_json(problem: BadJson, body: bytes = b"") -> RequestError:
     return RequestError("bad", f"the body is not JSON: {problem}", code=code)
 
 
+class _ClientOutline(Outline):
+    """Whoever reads a single member of it, its caller is told what is wrong with that one."""
+
+    __slots__ = ()
+
+    def unreadable(self, problem: BadJson) -> Exception:
+        try:
+            read_json(self.body)  # to tell its place in the whole body
+        except RequestError as fault:
+            return fault
+        return bad_json(problem)
+
+
 def _outlined(body: bytes) -> Outline:
     try:
-        return Outline(body)
+        return _ClientOutline(body)
     except BadJson as problem:
         if not isinstance(read_json(body), dict):
             raise RequestError("bad", "expected a JSON object", code="invalid_type") from None
