@@ -1,0 +1,130 @@
+"""Fuzz, guided by coverage: does anything that arrives crash it, hang it, or get an error that is ours?
+
+    python -m tools.lab.fuzz [--inputs 1000000] [--seed 1] [--only http,json] [--processes 2]
+
+Inputs are made of the fixtures and of what reached new lines of our package since (one input in five is
+watched), for six targets:
+
+    http      bytes into the server, with the whole gateway behind it; one in 200 over a real socket
+    json      bodies of every dialect: requests, answers, errors; read, fitted, written in every dialect
+    sse       streams of every dialect for every client: cut anywhere the same bytes, and a legal end
+    config    configurations: read, or refused with a place
+    envelope  sealed reasoning state, changed, cut, joined, brought by another: as it was sealed or not at all
+    ids       ids of what is remembered, in every place that takes one, asked by another caller
+
+Only errors of our own types, no 5xx but 505, nothing over two seconds of the processor, no endless memory.
+Resumable: so many inputs of one target are a piece; the corpus lies beside the result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from tools.lab.fuzz_codecs import Configurations, Envelopes, JsonBodies, Streams
+from tools.lab.fuzz_entry import HttpBytes, Ids
+from tools.lab.fuzz_target import Fuzzer, Target, guard
+from tools.lab.progress import Progress
+from tools.lab.result import FOLDER, Run, add_options
+
+_TARGETS: Final[dict[str, Callable[[], Target]]] = {
+    "http": HttpBytes,
+    "json": JsonBodies,
+    "sse": Streams,
+    "config": Configurations,
+    "envelope": Envelopes,
+    "ids": Ids,
+}
+_PIECE: Final = 20_000
+_SHOWN: Final = 30
+
+_fuzzers: Final[dict[str, Fuzzer]] = {}
+"""Of this process: what it has learnt stays from piece to piece."""
+
+
+def _share(name: str, folder: Path, count: int, seed: str) -> tuple[Counter[str], list[str]]:
+    fuzzer = _fuzzers.get(name)
+    if fuzzer is None:
+        fuzzer = _fuzzers[name] = Fuzzer(_TARGETS[name](), folder / name)
+    return fuzzer.run(count, seed)
+
+
+def _pieces(names: list[str], inputs: int) -> dict[str, tuple[str, int]]:
+    """Each with its target and how many inputs. The targets take turns, so that a run that ends early has
+    something of all."""
+    return {
+        f"{name} {begin}": (name, min(_PIECE, inputs - begin))
+        for begin in range(0, inputs, _PIECE)
+        for name in names
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.lab.fuzz", description=__doc__)
+    parser.add_argument("--inputs", type=int, default=1_000_000, help="for each target")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help=f"of {', '.join(_TARGETS)}")
+    parser.add_argument("--processes", type=int, default=min(4, os.cpu_count() or 1))
+    add_options(parser)
+    told = parser.parse_args()
+    names = told.only.split(",") if told.only else list(_TARGETS)
+    if unknown := set(names) - set(_TARGETS):
+        parser.error(f"no such target: {', '.join(sorted(unknown))}")
+    run = Run("fuzz", f"{told.inputs:,} inputs for each of {', '.join(names)}", seed=told.seed)
+    progress = Progress("fuzz", f"{told.inputs} {told.seed} {told.only} {told.processes}", told.out)
+    folder = Path(told.out) if told.out and Path(told.out).suffix != ".json" else FOLDER
+    corpus = folder / "fuzz.corpus"
+    _run(told, names, corpus, progress)
+    run.counts.update(sorted(progress.counts.items()))
+    for problem in progress.problems[:_SHOWN]:
+        print(problem, file=sys.stderr)
+    for name in names:
+        tried = progress.counts[f"{name}: inputs"]
+        run.figure(f"{name}: inputs", demanded=f"{told.inputs}", measured=tried, holds=tried >= told.inputs)
+    hangs = sum("Hang:" in problem for problem in progress.problems)
+    run.figure("hangs", demanded="0", measured=hangs, holds=hangs == 0)
+    wrong = sum(progress.counts[f"{name}: wrong"] for name in names)
+    run.figure(
+        "crashes, errors of no type, 5xx, opened or seen by another",
+        demanded="0",
+        measured=wrong,
+        holds=wrong == 0 and not progress.problems,
+    )
+    progress.end()
+    return run.write(told.out, seconds=progress.seconds)
+
+
+def _run(told: argparse.Namespace, names: list[str], corpus: Path, progress: Progress) -> None:
+    pieces = _pieces(names, told.inputs)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(told.processes, mp_context=context, initializer=guard) as pool:
+        for piece in progress.left(pieces):
+            name, count = pieces[piece]
+            shares = [
+                (
+                    name,
+                    corpus,
+                    count // told.processes + (number < count % told.processes),
+                    f"{told.seed} {piece} {number}",
+                )
+                for number in range(told.processes)
+            ]
+            for counts, problems in pool.map(_share, *zip(*shares, strict=True)):
+                progress.counts.update({f"{name}: {outcome}": many for outcome, many in counts.items()})
+                progress.counts[f"{name}: inputs"] += counts.total()
+                progress.problems += [f"{name}: {problem}" for problem in problems]
+            print(
+                f"{piece}: {progress.counts[f'{name}: inputs']:,} inputs, {len(progress.problems)} wrong",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
