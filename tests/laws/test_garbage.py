@@ -141,10 +141,12 @@ def test_a_bent_response_raises_a_fault_or_translates(case):
 
 
 @every_dialect
-def test_deep_nesting_is_no_crash(name):
+@pytest.mark.parametrize("inside", ["parts", "content"])
+def test_deep_nesting_is_no_crash(name, inside):
     deep: object = "x"
     for _ in range(300):
-        deep = [{"type": "tool_result", "parts": deep, "content": deep}]
+        # Once in each level: a value that holds itself twice over would be a document without end.
+        deep = [{"type": "tool_result", inside: deep}]
     for key in ("messages", "input", "contents", "tools", "output", "candidates", "content"):
         with suppress(ClientFault, Unsupported):
             translate_request({"model": "m", "max_tokens": 1, key: deep}, source=name, target="anthropic")
