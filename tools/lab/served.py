@@ -51,8 +51,10 @@ class Served:
         port: int = 0,
         tree: Tree = HERE,
         environ: dict[str, str] | None = None,
+        log: str = "json",
     ) -> None:
         self.folder = folder
+        self._log = ("--log", log)
         self.port = port or processes.free_port()
         self.tree = tree
         self._workers = workers
@@ -74,7 +76,7 @@ class Served:
         options = ["--config", "wireglot.toml", "--port", str(self.port), "--workers", str(self._workers)]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                self.tree.command("serve", *options, "--log", "json"),
+                self.tree.command("serve", *options, *self._log),
                 cwd=self.folder,
                 env=self.tree.environ(self.folder, self._environ),
                 stdout=log,

@@ -30,3 +30,20 @@ def test_every_secret_of_a_configuration_is_known():
         "a public title; credential-value-2; proxy-password; sealing-secret-value"
     )
     assert told == "a public title; [redacted]; [redacted]; [redacted]"
+
+
+def test_a_header_that_looks_drawn_by_chance_is_a_secret_whatever_its_name():
+    spec = ProviderSpec("mine", "Mine", ("openai-chat",), "http://127.0.0.1:1/v1")
+    headers = (
+        ("x-extra", "R0b3MtAVWlMk9CZzU9skMGwa"),
+        ("x-team", "Team 5f1d7e84a2b3c4d5e6f708192a3b4c5d"),
+        ("anthropic-beta", "context-1m-2025-08-07"),
+        ("http-referer", "https://app.example.com/A1"),
+    )
+    settings = Settings(providers={"mine": Provider("mine", spec, headers=headers)})
+    hidden = secrets_of(settings) - secrets_of(Settings())
+    assert hidden == {
+        "R0b3MtAVWlMk9CZzU9skMGwa",
+        "Team 5f1d7e84a2b3c4d5e6f708192a3b4c5d",
+        "5f1d7e84a2b3c4d5e6f708192a3b4c5d",
+    }

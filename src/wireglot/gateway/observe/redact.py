@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 from wireglot.gateway.settings import Settings
 
 _NAMED_HEADER: Final = re.compile(r"(?i)auth|key|token|secret|cookie|password|credential")
+_DRAWN: Final = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w.~+/=-]{20,}|[0-9a-fA-F]{32,}")
+"""As nobody writes by hand: letters of both sizes and digits, or a long number. Versions are neither."""
 
 
 def secrets_of(settings: Settings) -> set[str]:
@@ -19,7 +21,7 @@ def secrets_of(settings: Settings) -> set[str]:
     for provider in settings.providers.values():
         found.update(credential.secret.value for credential in provider.credentials)
         for name, value in provider.headers:
-            if _NAMED_HEADER.search(name):
+            if _NAMED_HEADER.search(name) or _DRAWN.fullmatch(value.rpartition(" ")[2]):
                 found.add(value)
                 found.add(value.rpartition(" ")[2])
         password = urlsplit(provider.proxy).password
