@@ -94,6 +94,7 @@ class Gateway:
         self._state_pages = StatePages(state)
         health.publish(observer, self._gates, self.health, lambda: self.relay.waiting)
         state.ledger.publish(observer.metrics)
+        state.publish(observer.metrics)
 
     def adopt(self, settings: Settings) -> None:
         """Go over to new settings. Running requests keep theirs."""

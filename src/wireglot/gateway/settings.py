@@ -308,6 +308,15 @@ class StoreSettings(msgspec.Struct, frozen=True):
         ),
     ] = ""
     """"": a temporary one."""
+    timeout: Annotated[
+        float,
+        Meta(
+            gt=0,
+            description="that one call to the store, or to what is shared, is waited for; after three that "
+            "failed in a row no request waits, until a look at it goes well",
+            extra={"unit": "seconds"},
+        ),
+    ] = 2.0
     responses: Annotated[
         Literal["gateway", "upstream"],
         Meta(

@@ -27,6 +27,7 @@ _LARGEST: Final = frozenset(
     {
         "wireglot_start_time_seconds",
         "wireglot_breaker_open",
+        "wireglot_store_breaker_open",
         "wireglot_build_info",
         "wireglot_config_refused",
     }

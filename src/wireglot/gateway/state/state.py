@@ -7,9 +7,11 @@ import contextlib
 import os
 import secrets
 import socket
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from wireglot.gateway.observe.log import Level
+from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.conversations.continued import Continuing
@@ -32,7 +34,9 @@ from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.gateway.targets.health import Health
 from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
 from wireglot.stores.base import Counters, Engine, Vault
+from wireglot.stores.bounded import BoundedEngine, BoundedShared, Bounds, Breaker
 from wireglot.stores.deferred import DeferredEngine, DeferredShared
+from wireglot.stores.memory import MemoryCounters
 from wireglot.stores.seal import Sealer
 from wireglot.stores.sealed import SealedVault
 
@@ -45,18 +49,25 @@ class State:
     def __init__(
         self,
         settings: Settings,
-        engine: Engine,
+        behind: Engine,
         counters: Counters,
-        vault: Vault,
+        vault: Vault | None,
         observer: Observer,
         *,
         pace: Pace,
     ) -> None:
+        """`vault`: beside the counters, where it is not the engine's."""
         note = observer.note
+        engine = BoundedEngine(behind, self._call_seconds)
+        self._bounds: dict[str, Bounds] = {"store": engine.bounds}
+        if not isinstance(counters, MemoryCounters):  # which never make anybody wait
+            shared = BoundedShared(counters, vault, self._call_seconds)
+            counters, vault = shared.counters, shared.vault
+            self._bounds["shared"] = shared.bounds
         self.pace = pace
         self.instance = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self.settings = settings
-        self.engine = engine
+        self.engine: Engine = engine
         self.counters = counters
         self.note = note
         self.store_health = StoreHealth()
@@ -66,8 +77,8 @@ class State:
             [old.value.encode() for old in server.old_secrets],
         )
         self.documents = WatchedDocuments(engine.documents, sealer, self._unreadable, self.store_health)
-        self.vault = SealedVault(vault, sealer, self._unreadable)
-        self.vault_apart: Vault | None = vault if vault is not engine.vault else None
+        self.vault = SealedVault(vault if vault is not None else engine.vault, sealer, self._unreadable)
+        self.vault_apart: Vault | None = vault
         """The vault, where it is not the engine's: wiping a caller must reach it too."""
         self.ledger = UsageLedger(engine.ledger, settings, self.instance, note)
         self.keys = KeyTable(engine.keys, note, look_seconds=pace.keys_look_seconds)
@@ -113,7 +124,7 @@ class State:
             note("error", "store down", detail=str(down))
             late = DeferredShared(url, str(down))
             counters, vault = late.counters, late.vault
-        state = cls(settings, engine, counters, vault or engine.vault, observer, pace=pace or Pace())
+        state = cls(settings, engine, counters, vault, observer, pace=pace or Pace())
         state.store_health.trouble = away
         state._told = bool(away)
         return state
@@ -169,7 +180,8 @@ class State:
     @property
     def trouble(self) -> str:
         """Why the store or the counters do not answer, "" where both do."""
-        return self.store_health.trouble or self._counters_trouble
+        opened = (bounds.trouble for bounds in self._bounds.values())
+        return self.store_health.trouble or self._counters_trouble or next(filter(None, opened), "")
 
     def health(self) -> dict[str, Any]:
         """For whoever asks about the store: its trouble, and how many processes share it."""
@@ -178,11 +190,11 @@ class State:
     async def _look(self) -> None:
         """Try whether the store takes a write, where nothing else has shown it lately."""
         is_sure = self.store_health.is_sure and not self.keys.down
-        if not is_sure:
+        if not is_sure or self._is_left_alone("store"):
             self.store_health.trouble = await _trouble(self.engine)
             if not self.store_health.trouble:
                 self.store_health.written()
-        if not is_sure or self.sharing.down or self._counters_trouble:
+        if not is_sure or self.sharing.down or self._counters_trouble or self._is_left_alone("shared"):
             # Apart: what must be kept can be kept without them.
             self._counters_trouble = await _trouble(self.counters)
         trouble = self.trouble
@@ -191,6 +203,34 @@ class State:
             event, fields = ("store down", {"detail": trouble}) if trouble else ("store is back", {})
             self.note(level, event, **fields)
             self._told = bool(trouble)
+
+    def publish(self, metrics: Metrics) -> None:
+        metrics.read(
+            "store_breaker_open",
+            "Calls to the store, or to what is shared, that no request waits for: those before them failed.",
+            lambda: {names: 1 for names, breaker in self._breakers() if breaker.why},
+            ("part", "calls"),
+        )
+        metrics.read(
+            "store_refused_total",
+            "Calls to the store that were not made, since those before them failed.",
+            lambda: {names: breaker.refused for names, breaker in self._breakers() if breaker.refused},
+            ("part", "calls"),
+            "counter",
+        )
+
+    def _breakers(self) -> Iterator[tuple[tuple[str, str], Breaker]]:
+        for part, bounds in self._bounds.items():
+            for calls, breaker in bounds.breakers.items():
+                yield (part, calls), breaker
+
+    def _is_left_alone(self, part: str) -> bool:
+        """Whether requests do not ask it: only a look at it changes that."""
+        bounds = self._bounds.get(part)
+        return bounds is not None and bool(bounds.trouble)
+
+    def _call_seconds(self) -> float:
+        return self.settings.store.timeout
 
     def _unreadable(self, kind: str) -> None:
         self.note("warn", "unreadable", kind=kind, detail="sealed with another secret, or damaged")

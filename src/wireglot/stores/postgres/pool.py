@@ -110,8 +110,9 @@ class PostgresPool:
         connection = await self._pool.acquire(timeout=self._connect_seconds)
         try:
             return await work(connection, turn)
-        except (TimeoutError, OSError):
-            # A silent server would not answer the driver's polite cancellation either.
+        except (TimeoutError, OSError, asyncio.CancelledError):
+            # A silent server would not answer the driver's polite cancellation either, and whoever waited
+            # for it has waited long enough.
             connection.terminate()
             raise
         finally:

@@ -216,6 +216,8 @@ class WriterThread(WorkerThread):
             raise
 
     def _step(self, connection: apsw.Connection, job: _Job[Any]) -> None:
+        if job.future.cancelled():
+            return  # whoever asked was told that it has not happened
         job.error = None
         connection.execute("SAVEPOINT step")
         try:

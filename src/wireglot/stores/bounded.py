@@ -1,0 +1,193 @@
+"""Any store, with a budget for each call and a breaker: whoever asks it waits for so long at most, and where
+it has failed a few times in a row nobody waits at all, until a check of it goes well.
+
+Reads and writes have a breaker each: a database that is locked, or whose disk is full, is read as ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeVar, cast
+
+from wireglot.stores.base import Counters, Documents, Engine, Keys, Ledger, StoreDown, Vault
+from wireglot.stores.records import Document, KeyRow, KindLimits, Stats, Swept, UsageRow, VaultEntry
+
+T = TypeVar("T")
+
+FAILURES_TO_OPEN: Final = 3
+"""In a row, without one that went well between them."""
+LONG_SECONDS: Final = 60.0
+"""For reports, the sweep and the books, which no answer waits for."""
+
+Sort = Literal["reads", "writes"]
+
+_READS: Final = frozenset(
+    {
+        "get", "pieces", "recent",  # documents
+        "recall",  # vault
+        "totals", "rows", "spent", "sessions",  # ledger
+        "version", "all",  # keys
+        "stats",
+    }
+)  # fmt: skip
+_LONG: Final = frozenset(
+    {
+        "apply", "close_open", "totals", "rows", "sessions", "forget_session",  # ledger
+        "forget", "stats", "sweep", "wipe", "load",
+    }
+)  # fmt: skip
+_UNATTENDED: Final = frozenset({"apply", "close_open", "beat", "version", "sweep", "cool", "cooling"})
+"""Asked by tasks that nobody waits for, at a pace of their own: they ask on, whatever came of it before. One
+of them that goes well closes no breaker: it may be all that the store can do."""
+
+
+class Breaker:
+    """Whether one sort of calls is worth the wait."""
+
+    def __init__(self) -> None:
+        self.why = ""
+        """Why nobody waits for it, "" where calls are made."""
+        self.refused = 0
+        """Calls that were not made."""
+        self._failed = 0
+
+    def ask(self) -> None:
+        if self.why:
+            self.refused += 1
+            raise StoreDown(self.why)
+
+    def failed(self, why: str) -> None:
+        self._failed += 1
+        if self._failed >= FAILURES_TO_OPEN:
+            self.why = why or "the store does not answer"
+
+    def succeeded(self) -> None:
+        """Of calls that were under way when it opened, none closes it."""
+        if not self.why:
+            self._failed = 0
+
+    def close(self) -> None:
+        self.why = ""
+        self._failed = 0
+
+
+class Bounds:
+    """The budgets of one server, and its breakers."""
+
+    def __init__(self, seconds: Callable[[], float]) -> None:
+        """`seconds`: of one call, as the settings have it now."""
+        self.breakers: dict[Sort, Breaker] = {"reads": Breaker(), "writes": Breaker()}
+        self._seconds = seconds
+
+    @property
+    def trouble(self) -> str:
+        """Why some calls are not made, "" where all are."""
+        return next((breaker.why for breaker in self.breakers.values() if breaker.why), "")
+
+    async def call(self, method: str, work: Callable[[], Awaitable[T]]) -> T:
+        breaker = self.breakers["reads" if method in _READS else "writes"]
+        if method not in _UNATTENDED:
+            breaker.ask()
+        seconds = self._seconds()
+        try:
+            done = await _within(LONG_SECONDS if method in _LONG else seconds, work)
+        except StoreDown as down:
+            breaker.failed(str(down))
+            raise
+        breaker.succeeded()
+        return done
+
+    async def check(self, work: Callable[[], Awaitable[None]]) -> None:
+        """What goes well here closes the breakers: three more failures open them again."""
+        writes = self.breakers["writes"]
+        try:
+            await _within(self._seconds(), work)
+        except StoreDown as down:
+            writes.failed(str(down))
+            raise
+        for breaker in self.breakers.values():
+            breaker.close()
+
+
+async def _within(seconds: float, work: Callable[[], Awaitable[T]]) -> T:
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await work()
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise StoreDown(f"the store does not answer within {seconds:g} s") from None
+
+
+class BoundedEngine:
+    def __init__(self, behind: Engine, seconds: Callable[[], float]) -> None:
+        self.behind = behind
+        self.bounds = bounds = Bounds(seconds)
+        self.documents = cast(Documents, BoundedPart(lambda: behind.documents, bounds))
+        self.vault = cast(Vault, BoundedPart(lambda: behind.vault, bounds))
+        self.ledger = cast(Ledger, BoundedPart(lambda: behind.ledger, bounds))
+        self.keys = cast(Keys, BoundedPart(lambda: behind.keys, bounds))
+
+    async def check(self) -> None:
+        await self.bounds.check(self.behind.check)
+
+    async def sweep(
+        self, now: int, *, usage_before: int, dead_before: int, kinds: Mapping[str, KindLimits]
+    ) -> Swept:
+        return await self.bounds.call(
+            "sweep",
+            lambda: self.behind.sweep(now, usage_before=usage_before, dead_before=dead_before, kinds=kinds),
+        )
+
+    async def wipe(self, caller: str) -> dict[str, int]:
+        return await self.bounds.call("wipe", lambda: self.behind.wipe(caller))
+
+    async def stats(self) -> Stats:
+        return await self.bounds.call("stats", self.behind.stats)
+
+    def export(self) -> AsyncIterator[Document | UsageRow | KeyRow | VaultEntry]:
+        """As slow as whoever reads it: no budget could be told."""
+        return self.behind.export()
+
+    async def load(self, records: Sequence[Document | UsageRow | KeyRow | VaultEntry]) -> None:
+        await self.bounds.call("load", lambda: self.behind.load(records))
+
+    async def close(self) -> None:
+        await self.behind.close()
+
+
+class BoundedShared:
+    """The same for counters, and the vault beside them where they have one."""
+
+    def __init__(self, counters: Counters, vault: Vault | None, seconds: Callable[[], float]) -> None:
+        self.bounds = Bounds(seconds)
+        self.counters = cast(Counters, _BoundedCounters(lambda: counters, self.bounds))
+        self.vault = cast(Vault, BoundedPart(lambda: vault, self.bounds)) if vault is not None else None
+
+
+class BoundedPart:
+    """One side of a store. What is behind is looked up with each call: it may not be open yet."""
+
+    def __init__(self, behind: Callable[[], Any], bounds: Bounds) -> None:
+        self._behind = behind
+        self._bounds = bounds
+
+    def __getattr__(self, method: str) -> Any:
+        async def called(*arguments: Any, **more: Any) -> Any:
+            async def work() -> Any:
+                return await getattr(self._behind(), method)(*arguments, **more)
+
+            return await self._bounds.call(method, work)
+
+        setattr(self, method, called)  # found at once from now on
+        return called
+
+
+class _BoundedCounters(BoundedPart):
+    async def check(self) -> None:
+        await self._bounds.check(self._behind().check)
+
+    async def close(self) -> None:
+        await self._behind().close()

@@ -1,0 +1,239 @@
+"""Every call to a store has a budget, and where a few have failed nobody waits for the next."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from wireglot.stores import StoreDown
+from wireglot.stores.base import Counters, Documents, Engine, Keys, Ledger, Vault
+from wireglot.stores.bounded import FAILURES_TO_OPEN, BoundedEngine, BoundedPart, BoundedShared, Bounds
+from wireglot.stores.memory import MemoryCounters, MemoryEngine
+from wireglot.stores.records import Document
+
+QUICK_SECONDS = 0.01
+
+
+def in_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    @functools.wraps(test)
+    def run(*values: Any, **named: Any) -> None:
+        asyncio.run(test(*values, **named))
+
+    return run
+
+
+class Troubled:
+    """A part of a store whose calls hang, or fail, by their names."""
+
+    def __init__(self, behind: Any) -> None:
+        self.behind = behind
+        self.hangs: set[str] = set()
+        self.fails: set[str] = set()
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        async def called(*arguments: Any, **more: Any) -> Any:
+            self.asked.append(name)
+            if name in self.hangs:
+                await asyncio.Event().wait()
+            if name in self.fails:
+                raise StoreDown("the disk is full")
+            return await getattr(self.behind, name)(*arguments, **more)
+
+        return called
+
+
+class Stage:
+    def __init__(self, seconds: float = QUICK_SECONDS) -> None:
+        self.behind: Any = MemoryEngine()
+        self.documents = self.behind.documents = Troubled(self.behind.documents)
+        self.vault = self.behind.vault = Troubled(self.behind.vault)
+        self.ledger = self.behind.ledger = Troubled(self.behind.ledger)
+        self.keys = self.behind.keys = Troubled(self.behind.keys)
+        self.engine = BoundedEngine(self.behind, lambda: seconds)
+
+    def open_breakers(self) -> list[str]:
+        return [sort for sort, breaker in self.engine.bounds.breakers.items() if breaker.why]
+
+
+DOCUMENT = Document("alice", "response", "resp_1", b"x")
+
+
+def public(protocol: type) -> list[str]:
+    return [name for name, value in vars(protocol).items() if callable(value) and not name.startswith("_")]
+
+
+CALLS = [
+    (part, name)
+    for part, protocol in (("documents", Documents), ("vault", Vault), ("ledger", Ledger), ("keys", Keys))
+    for name in public(protocol)
+]
+
+
+@pytest.mark.parametrize(("part", "name"), CALLS)
+@in_a_loop
+async def test_no_call_of_a_store_that_hangs_is_waited_for_without_end(
+    part: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[A7]"""
+    monkeypatch.setattr("wireglot.stores.bounded.LONG_SECONDS", QUICK_SECONDS)
+    stage = Stage()
+    getattr(stage, part).hangs.add(name)
+    with pytest.raises(StoreDown, match="does not answer within"):
+        await getattr(getattr(stage.engine, part), name)()
+
+
+@pytest.mark.parametrize("name", [name for name in public(Counters) if name not in ("close",)])
+@in_a_loop
+async def test_no_call_of_counters_that_hang_is_waited_for_without_end(name: str) -> None:
+    """[A7]"""
+    counters: Any = Troubled(MemoryCounters())
+    counters.hangs.add(name)
+    shared = BoundedShared(counters, None, lambda: QUICK_SECONDS)
+    with pytest.raises(StoreDown, match="does not answer within"):
+        await getattr(shared.counters, name)()
+
+
+@pytest.mark.parametrize("name", ["check", "sweep", "wipe", "stats", "load"])
+@in_a_loop
+async def test_no_call_of_an_engine_that_hangs_is_waited_for_without_end(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[A7]"""
+    monkeypatch.setattr("wireglot.stores.bounded.LONG_SECONDS", QUICK_SECONDS)
+    stage = Stage()
+
+    async def hang(*_: Any, **__: Any) -> None:
+        await asyncio.Event().wait()
+
+    setattr(stage.behind, name, hang)
+    calls: dict[str, Callable[[], Any]] = {
+        "sweep": lambda: stage.engine.sweep(0, usage_before=0, dead_before=0, kinds={}),
+        "wipe": lambda: stage.engine.wipe("alice"),
+        "load": lambda: stage.engine.load([]),
+    }
+    with pytest.raises(StoreDown, match="does not answer within"):
+        await calls.get(name, getattr(stage.engine, name))()
+
+
+@pytest.mark.parametrize("how", ["hangs", "fails"])
+@in_a_loop
+async def test_after_a_few_failures_nobody_asks_until_a_check_goes_well(how: str) -> None:
+    """[A7]"""
+    stage = Stage()
+    getattr(stage.documents, how).add("put")
+    for _ in range(FAILURES_TO_OPEN):
+        with pytest.raises(StoreDown):
+            await stage.engine.documents.put([DOCUMENT])
+    assert stage.open_breakers() == ["writes"]
+    asked = len(stage.documents.asked)
+    for _ in range(5):
+        with pytest.raises(StoreDown):
+            await stage.engine.documents.put([DOCUMENT])
+        with pytest.raises(StoreDown):
+            await stage.engine.vault.keep("alice", {"a": b"b"}, 60)
+    assert len(stage.documents.asked) == asked
+    assert stage.vault.asked == []
+    assert stage.engine.bounds.breakers["writes"].refused == 10
+    assert stage.engine.bounds.trouble
+    # What it has is read as ever: a locked database answers, it only takes nothing.
+    assert await stage.engine.documents.get("alice", "response", ["resp_1"]) == []
+
+    getattr(stage.documents, how).clear()
+    with pytest.raises(StoreDown):  # nobody has looked yet
+        await stage.engine.documents.put([DOCUMENT])
+    await stage.engine.check()
+    assert stage.engine.bounds.trouble == ""
+    assert await stage.engine.documents.put([DOCUMENT])
+
+
+@in_a_loop
+async def test_a_check_that_fails_opens_writes_and_closes_nothing() -> None:
+    """[A7]"""
+    stage = Stage()
+
+    async def fail() -> None:
+        raise StoreDown("the disk is full")
+
+    stage.behind.check = fail
+    for _ in range(FAILURES_TO_OPEN + 1):
+        with pytest.raises(StoreDown, match="full"):
+            await stage.engine.check()
+    assert stage.open_breakers() == ["writes"]
+
+
+@in_a_loop
+async def test_a_failure_now_and_then_opens_nothing() -> None:
+    """[A7]"""
+    stage = Stage()
+    for _ in range(4):
+        stage.documents.fails.add("put")
+        for _ in range(FAILURES_TO_OPEN - 1):
+            with pytest.raises(StoreDown):
+                await stage.engine.documents.put([DOCUMENT])
+        stage.documents.fails.clear()
+        assert await stage.engine.documents.put([DOCUMENT])
+    assert stage.open_breakers() == []
+
+
+@in_a_loop
+async def test_the_books_and_the_keys_ask_on_and_close_no_breaker() -> None:
+    """[A7] Nobody waits for them, and that they go well says nothing about what hung."""
+    stage = Stage()
+    stage.documents.fails |= {"put", "get"}
+    for _ in range(FAILURES_TO_OPEN):
+        with pytest.raises(StoreDown):
+            await stage.engine.documents.put([DOCUMENT])
+        with pytest.raises(StoreDown):
+            await stage.engine.documents.get("alice", "response", ["resp_1"])
+    await stage.engine.ledger.apply([])
+    await stage.engine.keys.version()
+    assert stage.ledger.asked == ["apply"]
+    assert stage.keys.asked == ["version"]
+    assert stage.open_breakers() == ["reads", "writes"]
+
+
+@in_a_loop
+async def test_a_mistake_of_ours_is_no_failure_of_the_store() -> None:
+    """[A7]"""
+    bounds = Bounds(lambda: 1.0)
+
+    class Odd:
+        async def put(self) -> None:
+            raise ValueError("odd")
+
+        async def get(self) -> None:
+            raise TimeoutError("of somebody else")
+
+    part = BoundedPart(Odd, bounds)
+    for _ in range(FAILURES_TO_OPEN + 1):
+        with pytest.raises(ValueError, match="odd"):
+            await part.put()
+        with pytest.raises(TimeoutError, match="somebody else"):
+            await part.get()
+    assert bounds.trouble == ""
+
+
+@in_a_loop
+async def test_a_caller_that_leaves_is_no_failure_of_the_store() -> None:
+    """[A7]"""
+    stage = Stage(seconds=60.0)
+    stage.documents.hangs.add("put")
+    for _ in range(FAILURES_TO_OPEN + 1):
+        task = asyncio.create_task(stage.engine.documents.put([DOCUMENT]))
+        while not stage.documents.asked:
+            await asyncio.sleep(0)
+        stage.documents.asked.clear()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert stage.open_breakers() == []
+
+
+def test_a_bounded_engine_is_an_engine() -> None:
+    engine: Engine = BoundedEngine(MemoryEngine(), lambda: 1.0)
+    assert engine.documents is engine.documents
