@@ -92,7 +92,8 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     without_state: Callable[[Request], Request]
     """The request without what it says of state."""
     told: Callable[[Request, Document, bool], Request]
-    """The request, whose answer says this of itself (its id, whether it is stored). True: its history holds
+    """The request, whose answer says this of itself (its id, whether it is stored): as it says it when the
+    answer ends, since what is stored is known no sooner. True: its history holds
     state that the upstream must be asked for again."""
     instructions: Callable[[str], Message]
     is_instructions: Callable[[Message], bool]

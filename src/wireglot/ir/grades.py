@@ -126,6 +126,10 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
         "serious",
         "The answer goes on at texts where it should have stopped.",
     ),
+    ("storage", "dropped"): (
+        "serious",
+        "The answer is whole, and neither found by its id nor gone on with.",
+    ),
     ("system.position", "dropped"): ("degraded", "The instruction is not told where it stood."),
     ("system.position", "approximated"): ("degraded", "The instruction is told in another place."),
     ("thinking.budget", "dropped"): ("degraded", "The model thinks as much as its effort or default says."),

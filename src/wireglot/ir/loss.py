@@ -59,6 +59,7 @@ Feature = Literal[
     "stop_reason",
     "stop_sequence",
     "stop_sequences",
+    "storage",
     "system.position",
     "thinking.budget",
     "thinking.display",
@@ -133,6 +134,8 @@ FEATURES: dict[Feature, str] = {
     "stop_reason": "Why the answer ended, where the target has no word for it.",
     "stop_sequence": "Which stop sequence matched.",
     "stop_sequences": "Texts at which the model should stop.",
+    "storage": "What the gateway was to remember of an answer: the response under its id, the turn of a "
+    "conversation.",
     "system.position": "The place of a system text in the middle of a conversation.",
     "thinking.budget": "The token budget for thinking.",
     "thinking.display": "Whether the thinking is shown.",

@@ -39,7 +39,7 @@ _LONG: Final = frozenset(
 )  # fmt: skip
 _UNATTENDED: Final = frozenset({"apply", "close_open", "beat", "version", "sweep", "cool", "cooling"})
 """Asked by tasks that nobody waits for, at a pace of their own: they ask on, whatever came of it before. One
-of them that goes well closes no breaker: it may be all that the store can do."""
+of them that goes well says nothing for the others: it may be all that the store can do."""
 
 
 class Breaker:
@@ -87,7 +87,8 @@ class Bounds:
 
     async def call(self, method: str, work: Callable[[], Awaitable[T]]) -> T:
         breaker = self.breakers["reads" if method in _READS else "writes"]
-        if method not in _UNATTENDED:
+        is_waited_for = method not in _UNATTENDED
+        if is_waited_for:
             breaker.ask()
         seconds = self._seconds()
         try:
@@ -95,7 +96,8 @@ class Bounds:
         except StoreDown as down:
             breaker.failed(str(down))
             raise
-        breaker.succeeded()
+        if is_waited_for:
+            breaker.succeeded()
         return done
 
     async def check(self, work: Callable[[], Awaitable[None]]) -> None:

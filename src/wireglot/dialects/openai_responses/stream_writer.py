@@ -123,7 +123,7 @@ class ResponsesWriter:
         form = own_form(extra, NAME)
         if "body" in form:
             body.update(form["body"])
-            body.update(told(self._request))
+        body.update(told(self._request))  # anew: whether it is stored has been found out since
         whole = Response(
             self._start.id, self._start.model, (), finish.stop, created=self._start.created, extra=extra
         )

@@ -165,6 +165,8 @@ class Delivery:
             self._tell_losses(exchange, rendered.losses)
         if keeps:
             await self._keep(exchange, rendered.response)
+            if exchange.unstored:  # which the answer itself says
+                rendered = await aside(rendering) if large else rendering()
         exchange.held.take(len(rendered.body))
         self._send_whole(exchange, rendered.body, rendered.headers)
 

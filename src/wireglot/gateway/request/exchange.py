@@ -67,6 +67,7 @@ class Exchange:
         "stripped",
         "targets",
         "tells_losses",
+        "unstored",
     )
 
     def __init__(
@@ -94,6 +95,8 @@ class Exchange:
         self.losses: tuple[Loss, ...] = ()
         """What the client is told of this attempt's losses."""
         self.tells_losses = True
+        self.unstored = False
+        """The store has not taken what it was to keep of the answer, which says so."""
         self.invented: tuple[Loss, ...] = ()
         self.estimates: Callable[[Exchange], int] | None = None
         """Knows what providers have reported of conversations before."""
@@ -161,6 +164,13 @@ class Exchange:
         if len(losses) > LOSSES_TOLD_MOST:
             losses = _some_of_each(losses)
         return places.located(losses, asked)
+
+    def lose(self, loss: Loss) -> None:
+        """Found out at the end, with a place in the client's own document: where its head has not gone out
+        yet, the answer tells it; the log and the page of losses do in any case."""
+        self.record.lost([loss])
+        if self.tells_losses:
+            self.losses = (*self.losses, loss)
 
     def place(self, path: str, asked: Request) -> str:
         """A neutral place of `asked`, in the client's body."""

@@ -91,7 +91,7 @@ class State:
         self.conversations = ConversationStore(self.documents, settings)
         self.background = Background(self.documents, self.responses, self.instance, observer, pace)
         self.chain = Chain(self.responses, self.conversations, self.background, self.store_health, note)
-        self.continuing = Continuing(self.conversations, self.store_health)
+        self.continuing = Continuing(self.conversations, self.store_health, note)
         self.compaction = Compaction(sealer)
         self.idempotency = Idempotency(self.documents, settings, note, pace)
         self.losses = LossShelf(self.documents, note, peers=lambda: self.sharing.peers)
@@ -194,6 +194,7 @@ class State:
             self.store_health.trouble = await _trouble(self.engine)
             if not self.store_health.trouble:
                 self.store_health.written()
+                await self.responses.remove_unstored()
         if not is_sure or self.sharing.down or self._counters_trouble or self._is_left_alone("shared"):
             # Apart: what must be kept can be kept without them.
             self._counters_trouble = await _trouble(self.counters)

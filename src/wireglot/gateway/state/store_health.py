@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 from wireglot.gateway.state.stored_forms import HISTORY
+from wireglot.ir.loss import Loss
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
@@ -15,6 +16,22 @@ from wireglot.stores.sealed import SealedDocuments
 
 TRUSTED_SECONDS: Final = 30.0
 """For which a write that went well says that others will."""
+
+NOT_STORED: Final = Loss(
+    "$.store",
+    "storage",
+    "dropped",
+    "the gateway's store was not available: the answer is not stored under its id",
+    "response",
+)
+NOT_HELD: Final = Loss(
+    "$.conversation",
+    "storage",
+    "dropped",
+    "the gateway's store was not available: its conversation does not hold this turn",
+    "response",
+)
+"""Of answers that were paid for: they are delivered, and say so."""
 
 T = TypeVar("T")
 

@@ -11,12 +11,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from wireglot.gateway.observe.log import Note
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.page_request import unavailable
 from wireglot.gateway.request.results import paired, with_calls
 from wireglot.gateway.state.conversations.items import items_of, turns_of, with_tools
 from wireglot.gateway.state.conversations.store import ConversationStore, new_conversation
-from wireglot.gateway.state.store_health import StoreHealth
+from wireglot.gateway.state.store_health import NOT_HELD, StoreHealth
 from wireglot.gateway.state.stored_forms import KeptConversation
 from wireglot.gateway.targets.routing import Target
 from wireglot.ir.content import Message
@@ -28,7 +29,8 @@ from wireglot.stores import StoreDown
 class Continuing:
     """Puts the turns of a conversation before a request, and has the next one kept."""
 
-    def __init__(self, conversations: ConversationStore, store_health: StoreHealth) -> None:
+    def __init__(self, conversations: ConversationStore, store_health: StoreHealth, note: Note) -> None:
+        self.note = note
         self.store_health = store_health
         self.conversations = conversations
 
@@ -99,8 +101,10 @@ class _KeepsTurn:
                 job.caller.name, kept, items, job.context, begins=self._begins, whole=self._whole
             )
         except StoreDown as down:
+            # The answer is paid for: it goes out, and says what is missing.
             self._continuing.store_health.suspect(down)
-            raise unavailable(f"conversation {kept.id!r}") from None
+            self._continuing.note("error", "not stored", id=self._exchange.record.id, detail=str(down))
+            self._exchange.lose(NOT_HELD)
 
 
 class Continued:

@@ -22,6 +22,8 @@ from wireglot.gateway.request.problems import note_bug
 from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.responses.background_work import (
     FINAL,
+    STOPPED,
+    UNSTORED,
     ObservesRequests,
     Work,
     Workplace,
@@ -199,6 +201,8 @@ class Background:
         """The response, failed by now if whoever worked on it has died; None: it was deleted meanwhile."""
         if not self._is_elsewhere(caller, id, kept):
             return kept
+        if (caller, id) in self._place.unended:
+            return await self._over(caller, id, kept, UNSTORED)
         sign = await self._heartbeats.read(caller, id)
         if self._heartbeats.still(caller, id, sign) < self.lease:
             return kept
@@ -218,9 +222,11 @@ class Background:
             self._place.watch.note("warn", "background", detail="left by a process that has died: failed")
         await self._heartbeats.end(caller, id)
 
-    async def _over(self, caller: str, id: str, kept: KeptResponse) -> KeptResponse | None:
+    async def _over(
+        self, caller: str, id: str, kept: KeptResponse, why: str = STOPPED
+    ) -> KeptResponse | None:
         self._heartbeats.forget(caller, id)
-        body = await self._last_words(caller, id) or ended(kept.body, "failed")
+        body = await self._last_words(caller, id) or ended(kept.body, "failed", why)
         over = msgspec.structs.replace(kept, body=body, instance="")
         return over if await self._responses.replace(caller, id, over) else None
 
@@ -276,7 +282,7 @@ class Background:
         if kept is not None:
             kept = await self.current(caller, id, kept)
         if kept is None:
-            raise unknown(id)
+            raise self._responses.missing(caller, id)
         return kept
 
     async def _order(self, caller: str, id: str) -> None:
@@ -349,10 +355,6 @@ class Background:
         watch, self._watch = self._watch, None
         await stop(watch, self._settling)
         self._orphans.close()
-
-
-def unknown(id: str) -> RequestError:
-    return RequestError("not_found", f"Response with id '{id}' not found.", code="response_not_found")
 
 
 def _links(document: dict[str, Any]) -> dict[str, Any]:

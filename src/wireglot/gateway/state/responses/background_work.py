@@ -18,6 +18,7 @@ from wireglot.gateway.state.responses.event_log import EventLog, frame, frames
 from wireglot.gateway.state.responses.heartbeat import Heartbeats
 from wireglot.gateway.state.responses.orphans import Running
 from wireglot.gateway.state.responses.store import ResponseStore
+from wireglot.gateway.state.responses.unstored import Unstored
 from wireglot.gateway.state.stored_forms import EVENT, KeptResponse, now_ms
 from wireglot.ir.errors import ApiError
 from wireglot.ir.stream import Failure, Start
@@ -27,6 +28,7 @@ from wireglot.stores.records import Document
 
 FINAL: Final = frozenset({"completed", "failed", "incomplete", "cancelled"})
 STOPPED: Final = "the gateway stopped while it worked on this response"
+UNSTORED: Final = "the gateway's store was not available when this response ended"
 
 _GATHER_SECONDS: Final = 0.2
 """That events wait for more of them before they are stored together."""
@@ -57,6 +59,8 @@ class Workplace(msgspec.Struct, kw_only=True):
     heartbeats: Heartbeats
     running: Running
     watch: ObservesRequests
+    unended: Unstored = msgspec.field(default_factory=Unstored)
+    """Responses whose end could not be stored: whoever asks for one finds it failed, and why."""
     draining: bool = False
     """The process ends: nothing is tried for long any more."""
 
@@ -266,6 +270,7 @@ class Work:
                 if wait is None or self._place.draining:
                     detail = "the store is down: the end is lost"
                     self._place.watch.note("error", "background", id=self.exchange.record.id, detail=detail)
+                    self._place.unended.add(self.caller, self.id)
                     return
                 await asyncio.sleep(wait)
 
@@ -293,6 +298,6 @@ def opened(exchange: Exchange, patch: dict[str, Any]) -> dict[str, Any]:
     return {**body, **patch, "status": "queued"}
 
 
-def ended(body: dict[str, Any], status: str) -> dict[str, Any]:
-    error = {"code": "server_error", "message": STOPPED} if status == "failed" else None
+def ended(body: dict[str, Any], status: str, why: str = STOPPED) -> dict[str, Any]:
+    error = {"code": "server_error", "message": why} if status == "failed" else None
     return {**body, "status": status, "error": error}

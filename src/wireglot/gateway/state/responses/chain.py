@@ -31,7 +31,8 @@ from wireglot.gateway.state.conversations.store import ConversationStore, new_co
 from wireglot.gateway.state.responses.background import Background
 from wireglot.gateway.state.responses.compaction import is_upstreams
 from wireglot.gateway.state.responses.store import ResponseStore
-from wireglot.gateway.state.store_health import StoreHealth
+from wireglot.gateway.state.responses.unstored import WHY
+from wireglot.gateway.state.store_health import NOT_HELD, NOT_STORED, StoreHealth
 from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, KeptResponse
 from wireglot.gateway.targets.routing import Target
 from wireglot.ir.content import Message, Reasoning
@@ -92,7 +93,10 @@ class Chain:
         generates = job.asked.operation == "generate"
         stays = generates and options.store is not False
         if stays or (generates and past.conversation is not None):
-            stays = self._can_store(exchange, options) and stays
+            can_store = self._can_store(exchange, options)
+            if stays and not can_store:
+                self._responses.unstored.add(job.caller.name, identifier, doubtful=False)
+            stays = stays and can_store
         shown: dict[str, Any] = {"id": identifier, "store": stays}
         if options.previous:
             shown["previous_response_id"] = options.previous
@@ -113,8 +117,10 @@ class Chain:
         if work is not None:
             await self._background.loaded(exchange, kept)
         if (stays and work is None) or (generates and past.conversation is not None):
-            turn = _Turn(identifier, kept, past, stored=stays and work is None)
-            exchange.ending.keep_with(_KeepsTurn(self, exchange, turn))
+            turn = _Turn(
+                identifier, kept, past, stored=stays and work is None, in_background=work is not None
+            )
+            exchange.ending.keep_with(_KeepsTurn(self, exchange, turn, shown))
 
     def _own(self, exchange: Exchange, document: dict[str, Any]) -> Request:
         """The request without its history. It has been read already, unless there was something to put in."""
@@ -159,7 +165,7 @@ class Chain:
         if last is not None:
             last = await self._background.current(caller, previous, last)
         if last is None:
-            raise _no_previous(previous)
+            raise self._no_previous(caller, previous)
         if last.body.get("status") in _UNFINISHED:
             raise RequestError(
                 "bad",
@@ -173,7 +179,7 @@ class Chain:
         for id in ids:
             response = kept.get(id)
             if response is None:
-                raise _no_previous(id)
+                raise self._no_previous(caller, id)
             if not items and response.conversation:
                 items = await self._before(caller, response.conversation, id)
             items += _items(response)
@@ -187,7 +193,7 @@ class Chain:
         items = [placed.kept for placed in await self._conversations.items(caller, kept)]
         own = next((place for place, item in enumerate(items) if item.response == response), None)
         if own is None:  # its turn was deleted, and nobody knows what stood before it
-            raise _no_previous(response)
+            raise self._no_previous(caller, response)
         return items[:own]
 
     async def _conversed(self, job: Job, name: str) -> _Past:
@@ -231,23 +237,42 @@ class Chain:
 
     # What came of it.
 
-    async def keep(self, job: Job, turn: _Turn) -> None:
+    async def keep(self, exchange: Exchange, turn: _Turn) -> bool:
         """The response first, then its turn in one step. What fails in between is taken back: a response that
-        its conversation knows nothing of could not be gone on with."""
-        caller, past = job.caller.name, turn.past
+        its conversation knows nothing of could not be gone on with. False: nothing is kept, and the answer,
+        which is paid for, says so."""
+        job, past = exchange.job, turn.past
+        caller, saved = job.caller.name, False
         try:
             if turn.stored:
                 await self._responses.save(caller, turn.id, turn.kept)
+                saved = True
             if past.conversation is not None:
                 await self._conversations.keep_turn(
                     caller, past.conversation, _items(turn.kept, turn.id), job.context, begins=past.begins
                 )
         except StoreDown as down:
             self._store_health.suspect(down)
-            if turn.stored:
-                with suppress(StoreDown):
+            if saved:
+                with suppress(StoreDown):  # else when the store is back
                     await self._responses.delete(caller, turn.id)
-            raise unavailable("the response could not be stored") from None
+            if turn.in_background:  # there is nobody to hand it to
+                raise unavailable("the response could not be stored") from None
+            if turn.stored:
+                self._responses.unstored.add(caller, turn.id)
+            self._note("error", "not stored", id=exchange.record.id, detail=str(down))
+            return False
+        return True
+
+    def _no_previous(self, caller: str, id: str) -> RequestError:
+        """As OpenAI has it: the request is at fault, so its status is 400."""
+        why = f" {WHY}" if (caller, id) in self._responses.unstored else ""
+        return RequestError(
+            "not_found",
+            f"Previous response with id '{id}' not found.{why}",
+            code="previous_response_not_found",
+            param="previous_response_id",
+        ).with_status(400)
 
 
 class _Turn(msgspec.Struct, frozen=True):
@@ -258,24 +283,35 @@ class _Turn(msgspec.Struct, frozen=True):
     past: _Past
     stored: bool
     """Under its own id. Without it, it is only a turn of its conversation."""
+    in_background: bool
 
 
 class _KeepsTurn:
     """Implements `Keeper`: the whole answer, written down before its end is told."""
 
-    def __init__(self, chain: Chain, exchange: Exchange, turn: _Turn) -> None:
+    def __init__(self, chain: Chain, exchange: Exchange, turn: _Turn, shown: dict[str, Any]) -> None:
+        """`shown`: what the answer says of itself, up to its last event."""
         self._chain = chain
         self._exchange = exchange
         self._turn = turn
+        self._shown = shown
 
     def needs(self, target: Target) -> bool:
         return True
 
     async def keep(self, response: Response) -> None:
-        job = self._exchange.job
+        exchange = self._exchange
+        job = exchange.job
         # The same words as in the client's answer: ids follow from the answer and the request alone.
-        body = dialect(job.dialect).render_response(response, job.context, self._exchange.request()).value
-        await self._chain.keep(job, replace(self._turn, kept=replace(self._turn.kept, body=body)))
+        body = dialect(job.dialect).render_response(response, job.context, exchange.request()).value
+        kept = replace(self._turn, kept=replace(self._turn.kept, body=body))
+        if not await self._chain.keep(exchange, kept):
+            self._shown["store"] = False
+            exchange.unstored = True
+            if kept.stored:
+                exchange.lose(NOT_STORED)
+            if kept.past.conversation is not None:
+                exchange.lose(NOT_HELD)
 
 
 class Chained:
@@ -326,11 +362,3 @@ def _options(exchange: Exchange) -> StateOptions:
 
 def _is_sealed(message: Message) -> bool:
     return any(isinstance(part, Reasoning) and part.signature is not None for part in message.content)
-
-
-def _no_previous(id: str) -> RequestError:
-    """As OpenAI has it: the request is at fault, so its status is 400."""
-    message = f"Previous response with id '{id}' not found."
-    return RequestError(
-        "not_found", message, code="previous_response_not_found", param="previous_response_id"
-    ).with_status(400)

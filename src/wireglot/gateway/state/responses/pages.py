@@ -6,7 +6,7 @@ from typing import Any
 
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.page_request import PageRequest, listed, order_of, page_size
-from wireglot.gateway.state.responses.background import Background, unknown
+from wireglot.gateway.state.responses.background import Background
 from wireglot.gateway.state.responses.store import ResponseStore
 
 
@@ -27,13 +27,13 @@ class ResponsePages:
         if kept is not None:
             kept = await self._background.current(page.caller.name, id, kept)
         if kept is None:
-            raise unknown(id)
+            raise self._responses.missing(page.caller.name, id)
         page.send(kept.body)
 
     async def delete(self, page: PageRequest) -> None:
         (id,) = page.asked.ids
         if not await self._responses.delete(page.caller.name, id):
-            raise unknown(id)
+            raise self._responses.missing(page.caller.name, id)
         await self._background.dropped(page.caller.name, id)
         page.send({"id": id, "object": "response.deleted", "deleted": True})
 
@@ -41,7 +41,7 @@ class ResponsePages:
         (id,) = page.asked.ids
         kept = await self._responses.load(page.caller.name, id)
         if kept is None:
-            raise unknown(id)
+            raise self._responses.missing(page.caller.name, id)
         items: list[dict[str, Any]] = kept.input
         if order_of(page) == "desc":
             items = items[::-1]

@@ -8,8 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
+from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.conversations.items import stem_of
+from wireglot.gateway.state.responses.unstored import WHY, Unstored
 from wireglot.gateway.state.stored_forms import REFERENCE, RESPONSE, KeptResponse, key_of, pack
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
@@ -20,6 +22,7 @@ _DAY_MS: Final = 24 * 3600 * 1000
 
 class ResponseStore:
     def __init__(self, documents: Documents, settings: Settings) -> None:
+        self.unstored = Unstored()
         self._documents = documents
         self._days = settings.store.keep.responses_days
 
@@ -30,8 +33,12 @@ class ResponseStore:
         return (await self.load_all(caller, [id])).get(id)
 
     async def load_all(self, caller: str, ids: Iterable[str]) -> dict[str, KeptResponse]:
-        """Those that are there, by id."""
-        found = await self._documents.get(caller, RESPONSE, list(ids))
+        """Those that are there, by id. One whose client was told that it is not stored is not there, whatever
+        became of the call that was given up."""
+        wanted = [id for id in ids if (caller, id) not in self.unstored]
+        if not wanted:
+            return {}
+        found = await self._documents.get(caller, RESPONSE, wanted)
         return {document.id: _DECODER.decode(document.body) for document in found}
 
     async def save(self, caller: str, id: str, kept: KeptResponse) -> None:
@@ -48,6 +55,21 @@ class ResponseStore:
         if references:
             await self._documents.put(references)
         return True
+
+    def missing(self, caller: str, id: str) -> RequestError:
+        """What is told of an id under which there is nothing."""
+        why = f" {WHY}" if (caller, id) in self.unstored else ""
+        return RequestError(
+            "not_found", f"Response with id '{id}' not found.{why}", code="response_not_found"
+        )
+
+    async def remove_unstored(self) -> None:
+        """The store is back: what calls that were given up may have left in it goes. Its references lead
+        nowhere then, and end with their time."""
+        for name in self.unstored.doubtful():
+            caller, id = name
+            await self._documents.delete(caller, RESPONSE, [id])
+            self.unstored.cleared(name)
 
     async def delete(self, caller: str, id: str) -> bool:
         kept = await self.load(caller, id)
