@@ -42,7 +42,7 @@ _UNATTENDED: Final = frozenset({"apply", "close_open", "beat", "version", "sweep
 of them that goes well says nothing for the others: it may be all that the store can do."""
 
 
-class Breaker:
+class StoreBreaker:
     """Whether one sort of calls is worth the wait."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Bounds:
 
     def __init__(self, seconds: Callable[[], float]) -> None:
         """`seconds`: of one call, as the settings have it now."""
-        self.breakers: dict[Sort, Breaker] = {"reads": Breaker(), "writes": Breaker()}
+        self.breakers: dict[Sort, StoreBreaker] = {"reads": StoreBreaker(), "writes": StoreBreaker()}
         self._seconds = seconds
 
     @property

@@ -34,7 +34,7 @@ from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.gateway.targets.health import Health
 from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
 from wireglot.stores.base import Counters, Engine, Vault
-from wireglot.stores.bounded import BoundedEngine, BoundedShared, Bounds, Breaker
+from wireglot.stores.bounded import BoundedEngine, BoundedShared, Bounds, StoreBreaker
 from wireglot.stores.deferred import DeferredEngine, DeferredShared
 from wireglot.stores.memory import MemoryCounters
 from wireglot.stores.seal import Sealer
@@ -220,7 +220,7 @@ class State:
             "counter",
         )
 
-    def _breakers(self) -> Iterator[tuple[tuple[str, str], Breaker]]:
+    def _breakers(self) -> Iterator[tuple[tuple[str, str], StoreBreaker]]:
         for part, bounds in self._bounds.items():
             for calls, breaker in bounds.breakers.items():
                 yield (part, calls), breaker
