@@ -4,6 +4,7 @@ import pytest
 
 from wireglot.dialects.openai_chat.render_results import render_result
 from wireglot.ir.content import CacheMark, Extra, Foreign, Media, Text, ToolCall, ToolResult
+from wireglot.ir.loss import Loss
 
 IMAGE = Media("image", "image/png", "iVBO")
 SHOWN = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}}
@@ -52,7 +53,7 @@ MOVED = ("$.content[0]", "tool_result.media", "approximated")
     ],
 )  # fmt: skip
 def test_a_result_is_one_message(result, content, moved, losses):
-    told = []
+    told: list[Loss] = []
     message, beside = render_result(result, "$", CALLS, False, told)
     expected = {"role": "tool", "tool_call_id": result.call_id, "content": content}
     assert message == expected
