@@ -94,6 +94,7 @@ IGNORED: Final[tuple[Ignored, ...]] = (
     ),
     Ignored("the default, spelled out", ("*.detail",), kind="requests", values=("auto",)),
     Ignored("the default, spelled out", ("*ttl", "tool_choice", "*summary"), values=("5m", "auto")),
+    Ignored("the default where no tools are offered", ("tool_choice",), kind="requests", values=("none",)),
     Ignored("a name that somebody had to give", ("*json_schema.name", "*format.name"),
         values=("response",)),
     Ignored(

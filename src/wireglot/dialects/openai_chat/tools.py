@@ -305,7 +305,7 @@ def parse_call(call: Fields, mint: Callable[[str], str], context: Context, googl
     if not identifier:
         identifier = mint(name)
         if value.get("id") == "":
-            form["blank_id"] = True
+            form["id"] = "blank"
         else:
             taken.discard("id")
             if "id" not in value:
@@ -395,7 +395,7 @@ def render_call(
     fields = part.extra.fields if part.extra is not None and part.extra.dialect == NAME else {}
     out: dict[str, Any] = {}
     if "id" not in fields and not form.get("no_id"):
-        out["id"] = "" if form.get("blank_id") else part.id
+        out["id"] = "" if form.get("id") == "blank" else part.id
     if "type" not in form:
         out["type"] = part.kind
     out[part.kind] = call_body(part)
