@@ -307,3 +307,26 @@ def test_space_that_was_freed_is_given_back(run, engine, path):
     run(engine.sweep(1, usage_before=0, dead_before=0, kinds={}))
     run(engine.close())
     assert path.stat().st_size < large / 2
+
+
+def test_a_file_that_is_emptied_while_it_is_open_is_down_and_not_made_anew(run, path):
+    """FAULTS 97: found by the trial of store faults; "no such table" came out as a bug of ours."""
+    run(filled_and_closed(path))
+    engine = run(SqliteEngine.open(str(path), busy=0.2))
+    os.truncate(path, 0)
+    for _ in range(3):
+        with pytest.raises(StoreDown):
+            ids(run, engine)
+        with pytest.raises(StoreDown):
+            run(engine.documents.put([document("new")]))
+        with pytest.raises(StoreDown):
+            run(engine.keys.all())
+    assert path.stat().st_size == 0
+    run(engine.close())
+
+
+async def filled_and_closed(path: Path) -> None:
+    """What is in it lies in the file itself then, and not in its WAL."""
+    engine = await SqliteEngine.open(str(path))
+    await engine.documents.put([document("kept")])
+    await engine.close()

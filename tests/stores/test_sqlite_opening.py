@@ -422,3 +422,22 @@ def test_where_files_cannot_be_linked_they_are_renamed(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", none)
     opened(tmp_path / "store.db")
     assert [entry.name for entry in tmp_path.iterdir()] == ["store.db"]
+
+
+@pytest.mark.parametrize(
+    "problem", [apsw.FullError("full"), apsw.IOError("broken"), apsw.CantOpenError("no")]
+)
+def test_a_disk_that_fails_while_the_file_is_made_is_told_and_leaves_nothing(tmp_path, monkeypatch, problem):
+    """FAULTS 93: found by the trial of store faults; the start ended in a traceback."""
+    path = tmp_path / "store.db"
+
+    class Broken:
+        def __init__(self, *_: object, **__: object) -> None:
+            raise problem
+
+    with monkeypatch.context() as patched:
+        patched.setattr(apsw, "Connection", Broken)
+        with pytest.raises(StoreUnusable, match=r"store\.db"):
+            open_file(path, STORE)
+    assert list(tmp_path.iterdir()) == []
+    opened(path)

@@ -95,6 +95,8 @@ def explain(error: apsw.Error, path: Path) -> str:
                 f"{path}: is damaged; it is left as it is. Stop the gateway and rescue what can be read:"
                 f" sqlite3 {path} .recover | sqlite3 recovered.db"
             )
+        case apsw.SQLError() if "no such table" in str(error):
+            return f"{path}: has lost its tables; it is left as it is. Put a copy back, or restart"
         case apsw.IOError():
             return f"{path}: input/output error ({error})"
     return f"{path}: {type(error).__name__}: {error}"
@@ -113,6 +115,8 @@ def _create(path: Path, form: Format) -> None:
             _make(path, form)
     except OSError as error:
         raise StoreUnusable(f"{path}: cannot be made ({error.strerror})") from error
+    except apsw.Error as error:
+        raise StoreUnusable(explain(error, path)) from error
     if not path.is_file():
         raise StoreUnusable(f"{path}: is no file that could hold {form.what}")
 

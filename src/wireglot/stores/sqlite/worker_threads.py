@@ -144,13 +144,22 @@ class WorkerThread:
 
     def _told(self, error: Exception) -> Exception:
         """As the caller is told: what is the file's fault is StoreDown, what is ours stays what it is."""
-        if isinstance(error, apsw.IOError | apsw.CantOpenError | apsw.CorruptError | apsw.NotADBError):
+        emptied = _lacks_tables(error)
+        if emptied or isinstance(
+            error, apsw.IOError | apsw.CantOpenError | apsw.CorruptError | apsw.NotADBError
+        ):
             self._connection.drop()
-        if isinstance(error, _OUTAGES):
+        if emptied or isinstance(error, _OUTAGES):
+            assert isinstance(error, apsw.Error)
             down = StoreDown(explain(error, self._connection.path))
             down.__cause__ = error
             return down
         return error
+
+
+def _lacks_tables(error: Exception) -> bool:
+    """Whether the file was emptied behind our back: its tables were there when it was opened."""
+    return isinstance(error, apsw.SQLError) and str(error).startswith("no such table")
 
 
 _OUTAGES: Final = (
