@@ -86,11 +86,13 @@ sbom: wheel ## Write a bill of materials (CycloneDX) of what the lock installs: 
 	rm -rf .venv-sbom
 
 # The tests start private servers of their own; this only sees to it that there is something to start.
-servers: ## Install PostgreSQL and Redis where they are missing (on Debian, as root)
+servers: ## Install PostgreSQL, Redis and PgBouncer where they are missing (on Debian, as root)
 	tools/install_servers.sh
 
-test-fleet: $(VENV)/.dev servers ## Run the tests that need real PostgreSQL and Redis servers (installs them on Debian as root)
+test-fleet: $(VENV)/.dev servers ## Run the tests that need real PostgreSQL, Redis and PgBouncer servers (installs them on Debian as root)
 	WIREGLOT_FLEET=1 $(BIN)/python -m pytest -q -n $(JOBS) $(wildcard tests/stores tests/fleet tests/upgrade)
+	! command -v valkey-server >/dev/null || WIREGLOT_FLEET=1 WIREGLOT_REDIS_SERVER=valkey-server \
+		$(BIN)/python -m pytest -q -n $(JOBS) -k redis tests/stores tests/fleet
 
 lint: $(VENV)/.dev ## Check style and formatting
 	$(BIN)/ruff check .

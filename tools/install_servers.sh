@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# Installs PostgreSQL and Redis for the tests where they are missing. The tests start private servers of their
-# own (tools/servers.py), so Debian's packages must not start theirs.
+# Installs PostgreSQL, Redis and PgBouncer for the tests where they are missing, and Valkey where there is a package
+# (Debian 13 has one, Debian 12 has not). The tests start private servers of their own (tools/servers.py), so
+# Debian's packages must not start theirs.
 set -euo pipefail
 
 has_postgres() { command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; }
 has_redis() { command -v redis-server >/dev/null || command -v valkey-server >/dev/null; }
+has_pgbouncer() { command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ]; }
 
 missing=()
 has_postgres || missing+=(postgresql)
 has_redis || missing+=(redis-server)
+has_pgbouncer || missing+=(pgbouncer)
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
@@ -25,4 +28,7 @@ if [ ! -e "$policy" ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
 apt-get update -qq -o Acquire::Retries=3
+if ! command -v valkey-server >/dev/null && [ -n "$(apt-cache search --names-only '^valkey-server$')" ]; then
+    missing+=(valkey-server)
+fi
 apt-get install -y -qq --no-install-recommends -o Acquire::Retries=3 "${missing[@]}" >/dev/null

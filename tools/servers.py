@@ -3,6 +3,9 @@
     with PostgresServer() as postgres, RedisServer() as redis:
         print(postgres.url, redis.url)
 
+With `authority=trustme.CA()` they speak TLS, Redis nothing else. Several that belong
+together: tools/server_groups.py.
+
 They can be hurt: `kill()` (as power loss would), `pause()` (alive and silent), `restart()`.
 """
 
@@ -16,12 +19,15 @@ import secrets
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import time
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Self
+
+import trustme
 
 READY_WITHIN = 30.0
 
@@ -40,6 +46,9 @@ def find_postgres() -> Path | None:
 
 
 def find_redis() -> str | None:
+    """WIREGLOT_REDIS_SERVER names one of two that are here: `valkey-server`."""
+    if named := os.environ.get("WIREGLOT_REDIS_SERVER"):
+        return shutil.which(named)
     return shutil.which("redis-server") or shutil.which("valkey-server")
 
 
@@ -61,6 +70,20 @@ class Server(ABC):
         self.directory = Path(tempfile.mkdtemp(prefix=f"wireglot-{name}-"))
         self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
+
+    def certify(self, authority: trustme.CA | None) -> None:
+        """`self.certificate`, `self.key` and, for clients, `self.authority`."""
+        self.certificate = self.directory / "server.crt"
+        self.key = self.directory / "server.key"
+        self.authority = self.directory / "authority.crt"
+        self.encrypted = authority is not None
+        if authority is None:
+            return
+        issued = authority.issue_cert("127.0.0.1", "localhost")
+        self.certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+        self.key.write_bytes(issued.private_key_pem.bytes())
+        self.key.chmod(0o600)
+        authority.cert_pem.write_to_path(self.authority)
 
     @abstractmethod
     def command(self) -> list[str]: ...
@@ -132,6 +155,22 @@ class Server(ABC):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def hand_over(self) -> None:
+        """The directory to the user that it runs as, where that is another."""
+        if os.geteuid() == 0:
+            owner = _other_user()
+            for path in (self.directory, *self.directory.iterdir()):
+                os.chown(path, owner.pw_uid, owner.pw_gid)
+
+    def _as_user(self) -> list[str]:
+        """PostgreSQL and PgBouncer refuse to run as root."""
+        if os.geteuid() != 0:
+            return []
+        owner = _other_user()
+        if shutil.which("setpriv"):
+            return ["setpriv", f"--reuid={owner.pw_uid}", f"--regid={owner.pw_gid}", "--clear-groups"]
+        return ["runuser", "-u", owner.pw_name, "--"]
+
     def _family(self) -> list[int]:
         """The process and its children, the parent first: it must not start more of them meanwhile."""
         if self.process is None:
@@ -155,8 +194,15 @@ class PostgresServer(Server):
     # An end without a checkpoint that still gives its shared memory back.
     at_once = signal.SIGQUIT
 
-    def __init__(self, *, durable: bool = False, settings: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        durable: bool = False,
+        settings: tuple[str, ...] = (),
+        authority: trustme.CA | None = None,
+    ) -> None:
         super().__init__("postgres")
+        self.certify(authority)
         found = find_postgres()
         if found is None:
             raise RuntimeError("there is no PostgreSQL here")
@@ -164,11 +210,13 @@ class PostgresServer(Server):
         self.data = self.directory / "data"
         self.password = "a-test-password"
         quick = () if durable else ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
-        self.settings = (*quick, "max_connections=60", "shared_buffers=32MB", *settings)
+        tls = (f"ssl_cert_file={self.certificate}", f"ssl_key_file={self.key}") if self.encrypted else ()
+        self.settings = (*quick, *tls, "max_connections=60", "shared_buffers=32MB", *settings)
 
     @property
     def url(self) -> str:
-        return f"postgresql://wireglot:{self.password}@127.0.0.1:{self.port}/postgres"
+        verified = f"?sslmode=verify-full&sslrootcert={self.authority}" if self.encrypted else ""
+        return f"postgresql://wireglot:{self.password}@127.0.0.1:{self.port}/postgres{verified}"
 
     def start(self) -> None:
         if not self.data.exists():
@@ -183,7 +231,8 @@ class PostgresServer(Server):
 
     def command(self) -> list[str]:
         # No unix socket: its path would have to be short and the directory writable for another user.
-        settings = ("listen_addresses=127.0.0.1", "unix_socket_directories=", *self.settings)
+        encrypted = f"ssl={'on' if self.encrypted else 'off'}"
+        settings = ("listen_addresses=127.0.0.1", "unix_socket_directories=", encrypted, *self.settings)
         options = [word for setting in settings for word in ("-c", setting)]
         return [
             *self._as_user(),
@@ -202,10 +251,7 @@ class PostgresServer(Server):
     def _initialise(self) -> None:
         secret = self.directory / "password"
         secret.write_text(self.password)
-        if os.geteuid() == 0:
-            owner = _other_user()
-            for path in (self.directory, secret):
-                os.chown(path, owner.pw_uid, owner.pw_gid)
+        self.hand_over()
         initdb = [
             str(self.binaries / "initdb"),
             "-D",
@@ -222,15 +268,6 @@ class PostgresServer(Server):
             cwd=self.directory,
             stdout=subprocess.DEVNULL,
         )
-
-    def _as_user(self) -> list[str]:
-        """PostgreSQL refuses to run as root."""
-        if os.geteuid() != 0:
-            return []
-        owner = _other_user()
-        if shutil.which("setpriv"):
-            return ["setpriv", f"--reuid={owner.pw_uid}", f"--regid={owner.pw_gid}", "--clear-groups"]
-        return ["runuser", "-u", owner.pw_name, "--"]
 
     def _kill_family(self) -> None:
         """Its children outlive a killed parent for a moment, and while they do the data cannot be opened."""
@@ -249,8 +286,16 @@ class PostgresServer(Server):
 class RedisServer(Server):
     """`durable=True` writes every command to disk before it answers, so that a restart forgets nothing."""
 
-    def __init__(self, *, durable: bool = False, password: str = "", settings: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        durable: bool = False,
+        password: str = "",
+        settings: tuple[str, ...] = (),
+        authority: trustme.CA | None = None,
+    ) -> None:
         super().__init__("redis")
+        self.certify(authority)
         found = find_redis()
         if found is None:
             raise RuntimeError("there is no Redis or Valkey here")
@@ -261,12 +306,13 @@ class RedisServer(Server):
     @property
     def url(self) -> str:
         secret = f":{self.password}@" if self.password else ""
+        if self.encrypted:
+            return f"rediss://{secret}127.0.0.1:{self.port}/0?ssl_ca_certs={self.authority}"
         return f"redis://{secret}127.0.0.1:{self.port}/0"
 
     def command(self) -> list[str]:
         settings = [
-            "--port",
-            str(self.port),
+            *self.listening(),
             "--bind",
             "127.0.0.1",
             "--save",
@@ -278,14 +324,27 @@ class RedisServer(Server):
             settings += ["--requirepass", self.password]
         return [self.binary, *settings, *self.settings]
 
+    def listening(self) -> list[str]:
+        if not self.encrypted:
+            return ["--port", str(self.port)]
+        words = ["--port", "0", "--tls-port", str(self.port), "--tls-auth-clients", "no"]
+        words += ["--tls-cert-file", str(self.certificate), "--tls-key-file", str(self.key)]
+        return [*words, "--tls-ca-cert-file", str(self.authority)]
+
     def answers(self) -> bool:
         """While it reads its files it says so; ready is PONG, or that a password is needed."""
         try:
-            with socket.create_connection(("127.0.0.1", self.port), 1) as line:
+            with socket.create_connection(("127.0.0.1", self.port), 1) as plain, self._wrapped(plain) as line:
                 line.sendall(b"PING\r\n")
                 return line.recv(64).startswith((b"+PONG", b"-NOAUTH"))
         except OSError:
             return False
+
+    def _wrapped(self, line: socket.socket) -> socket.socket:
+        if not self.encrypted:
+            return line
+        context = ssl.create_default_context(cafile=str(self.authority))
+        return context.wrap_socket(line, server_hostname="127.0.0.1")
 
 
 def _is_alive(process: int) -> bool:

@@ -21,7 +21,9 @@ pytestmark = [needs_own_postgres, needs_own_redis]
 def test_a_gateway_starts_without_its_stores_and_finds_them_later(tmp_path: Path) -> None:
     with PostgresServer() as postgres, RedisServer() as redis:
         # Nobody can tell which keys are stored: only those of the configuration open.
-        two = Fleet(tmp_path, postgres, redis, f'[keys]\nme = "sha256:{sha256(KEY.encode()).hexdigest()}"\n')
+        two = Fleet(
+            tmp_path, postgres.url, redis.url, f'[keys]\nme = "sha256:{sha256(KEY.encode()).hexdigest()}"\n'
+        )
         postgres.stop()
         redis.stop()
         try:

@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.fleet.fleet_kit import ADMIN, Fleet, chat, fleet, run
+from tests.fleet.fleet_kit import ADMIN, Caller, Fleet, chat, fleet, progress, run
 from tests.stores.servers import needs_own_postgres, needs_own_redis
-from tests.waiting import until, wait_until
-from tools.lab.link import Link, Reply
+from tests.waiting import wait_until
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
 pytestmark = [needs_own_postgres, needs_own_redis]
@@ -114,50 +113,9 @@ def test_a_key_that_one_machine_found_exhausted_rests_on_the_other(tmp_path: Pat
             assert len(upstream.requests) == seen
 
 
-class _Caller:
-    """Stores responses at both machines in turn, and remembers what was acknowledged."""
-
-    def __init__(self, two: Fleet, number: int) -> None:
-        self._links = [Link(machine.port) for machine in two.machines]
-        self._turn = number
-        self.acknowledged: dict[str, str] = {}
-        self.broken = 0
-        self.odd: list[Reply] = []
-
-    async def run(self, stopped: asyncio.Event) -> None:
-        last = ""
-        while not stopped.is_set():
-            self._turn += 1
-            word = secrets.token_hex(8)
-            body: dict[str, Any] = {"model": "demo-anthropic", "input": f"[[demo:echo]] {word}"}
-            if last:
-                body["previous_response_id"] = last
-            try:
-                reply = await self._links[self._turn % 2].ask("POST", "/v1/responses", body)
-            except OSError:
-                self.broken += 1
-                await asyncio.sleep(0.02)
-                continue
-            if reply.status != 200:
-                self.odd.append(reply)
-                continue
-            last = reply.json()["id"]
-            self.acknowledged[last] = word
-        for link in self._links:
-            link.close()
-
-
-async def progress(callers: list[_Caller], count: int = 5) -> None:
-    """Until each of them has so many more acknowledged."""
-    wanted = [len(caller.acknowledged) + count for caller in callers]
-    await until(
-        lambda: all(len(caller.acknowledged) >= each for caller, each in zip(callers, wanted, strict=True))
-    )
-
-
 def test_nothing_acknowledged_is_lost_when_a_machine_dies_and_redis_restarts(tmp_path: Path) -> None:
     with fleet(tmp_path) as two:
-        callers = [_Caller(two, number) for number in range(4)]
+        callers = [Caller(two, number) for number in range(4)]
 
         async def trial() -> None:
             stopped = asyncio.Event()

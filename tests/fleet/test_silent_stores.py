@@ -12,7 +12,7 @@ from hashlib import sha256
 
 import pytest
 
-from tests.fleet.fleet_kit import Fleet, chat, fleet
+from tests.fleet.fleet_kit import OwnFleet, chat, fleet
 from tests.stores.servers import needs_own_postgres, needs_own_redis
 from tests.waiting import wait_until
 from wireglot.stores.bounded import FAILURES_TO_OPEN
@@ -32,23 +32,23 @@ pytestmark = [needs_own_postgres, needs_own_redis]
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnFleet]:
     own = f'[keys]\nme = "sha256:{sha256(KEY.encode()).hexdigest()}"\n'
     with fleet(tmp_path_factory.mktemp("silent"), own) as found:
         yield found
 
 
-def measured(running: Fleet, name: str, labels: str) -> int:
+def measured(running: OwnFleet, name: str, labels: str) -> int:
     text = running.ask(0, "GET", "/metrics", key=KEY).body.decode()
     found = re.search(rf"^{name}\{{{labels}\}} (\d+)", text, re.MULTILINE)
     return int(found[1]) if found else 0
 
 
-def is_ready(running: Fleet) -> bool:
+def is_ready(running: OwnFleet) -> bool:
     return bool(running.ask(0, "GET", "/readyz").json()["status"] == "ready")
 
 
-def test_turns_to_a_thinking_model_do_not_wait_for_a_redis_that_hangs(running: Fleet) -> None:
+def test_turns_to_a_thinking_model_do_not_wait_for_a_redis_that_hangs(running: OwnFleet) -> None:
     """[A7] FAULTS 100: it was four seconds for each turn, for the whole outage."""
     wait_until(lambda: is_ready(running))
     assert running.ask(0, "POST", "/v1/chat/completions", THINKING, key=KEY).status == 200
@@ -75,7 +75,7 @@ def test_turns_to_a_thinking_model_do_not_wait_for_a_redis_that_hangs(running: F
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_answers_are_delivered_while_postgres_hangs(running: Fleet, stream: bool) -> None:
+def test_answers_are_delivered_while_postgres_hangs(running: OwnFleet, stream: bool) -> None:
     """[A7] FAULTS 101: they took ten seconds and more, and ended in 503."""
     wait_until(lambda: is_ready(running))
     body = {"model": "demo-gemini", "input": "[[demo:echo]] bought-word", "stream": stream}

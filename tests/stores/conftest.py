@@ -16,9 +16,10 @@ from wireglot.stores.sqlite import SqliteCounters, SqliteEngine
 try:
     from tests.stores import servers
 except ImportError:  # the fleet's clients are not installed
-    HAVE_POSTGRES = HAVE_REDIS = False
+    HAVE_POSTGRES = HAVE_REDIS = CAN_START_PGBOUNCER = False
 else:
     HAVE_POSTGRES, HAVE_REDIS = servers.HAVE_POSTGRES, servers.HAVE_REDIS
+    CAN_START_PGBOUNCER = servers.CAN_START_PGBOUNCER
 
 T = TypeVar("T")
 
@@ -28,6 +29,11 @@ POSTGRES = pytest.param(
     "postgres",
     id="postgres",
     marks=pytest.mark.skipif(not HAVE_POSTGRES, reason="no PostgreSQL here: make test-fleet"),
+)
+POOLED = pytest.param(
+    "pgbouncer",
+    id="pgbouncer",
+    marks=pytest.mark.skipif(not CAN_START_PGBOUNCER, reason="no PgBouncer here: make test-fleet"),
 )
 REDIS = pytest.param(
     "redis", id="redis", marks=pytest.mark.skipif(not HAVE_REDIS, reason="no Redis here: make test-fleet")
@@ -42,7 +48,7 @@ def run() -> Iterator[Callable[[Coroutine[Any, Any, Any]], Any]]:
         yield runner.run
 
 
-@pytest.fixture(params=[MEMORY, SQLITE, POSTGRES])
+@pytest.fixture(params=[MEMORY, SQLITE, POSTGRES, POOLED])
 def engine(request: pytest.FixtureRequest, run: Run[Any], tmp_path) -> Iterator[Engine]:
     opened = run(open_engine(request.param, tmp_path))
     yield opened
@@ -79,6 +85,8 @@ async def open_engine(kind: str, tmp_path) -> Engine:
             return MemoryEngine()
         case "sqlite":
             return await SqliteEngine.open(str(tmp_path / "store.db"))
+        case "pgbouncer":
+            return await servers.pooled_engine()
     return await servers.postgres_engine()
 
 

@@ -18,6 +18,7 @@ import asyncpg  # type: ignore[import-untyped]  # it ships no types
 import pytest
 from redis.asyncio import Redis
 
+from tools.server_groups import PgBouncer, find_pgbouncer
 from tools.servers import PostgresServer, RedisServer, find_postgres, find_redis
 from wireglot.stores.base import Counters, Engine, Vault
 from wireglot.stores.postgres import PostgresEngine
@@ -30,6 +31,7 @@ _REQUIRED = os.environ.get("WIREGLOT_FLEET", "") == "1"
 # Tests that hurt a server start one of their own, whatever the URLs say.
 CAN_START_POSTGRES = _REQUIRED or find_postgres() is not None
 CAN_START_REDIS = _REQUIRED or find_redis() is not None
+CAN_START_PGBOUNCER = _REQUIRED or (CAN_START_POSTGRES and find_pgbouncer() is not None)
 HAVE_POSTGRES = CAN_START_POSTGRES or bool(_POSTGRES)
 HAVE_REDIS = CAN_START_REDIS or bool(_REDIS)
 
@@ -38,6 +40,7 @@ needs_postgres = pytest.mark.skipif(
 )
 needs_redis = pytest.mark.skipif(not HAVE_REDIS, reason="no Redis here (make test-fleet installs it)")
 needs_own_postgres = pytest.mark.skipif(not CAN_START_POSTGRES, reason="no PostgreSQL binaries here")
+needs_pgbouncer = pytest.mark.skipif(not CAN_START_PGBOUNCER, reason="no PgBouncer here")
 needs_own_redis = pytest.mark.skipif(not CAN_START_REDIS, reason="no Redis binaries here")
 
 _schemas: list[str] = []
@@ -53,6 +56,18 @@ def _postgres() -> str:
     atexit.register(server.close)
     server.start()
     return server.url
+
+
+@cache
+def _pgbouncer() -> str:
+    """Before a server of its own: it needs to know the address."""
+    server = PostgresServer()
+    atexit.register(server.close)
+    server.start()
+    pooler = PgBouncer(server)
+    atexit.register(pooler.close)
+    pooler.start()
+    return pooler.url
 
 
 @cache
@@ -73,6 +88,11 @@ def postgres_url() -> str:
     return with_option(_postgres(), "schema", schema)
 
 
+def pooled_url() -> str:
+    """The same, through PgBouncer in transaction mode."""
+    return with_option(_pgbouncer(), "schema", f"test_{secrets.token_hex(8)}")
+
+
 def redis_url() -> str:
     """A prefix nobody has used."""
     prefix = f"test-{secrets.token_hex(8)}:"
@@ -86,6 +106,10 @@ def with_option(url: str, name: str, value: str) -> str:
 
 async def postgres_engine() -> Engine:
     return await PostgresEngine.open(postgres_url())
+
+
+async def pooled_engine() -> Engine:
+    return await PostgresEngine.open(pooled_url())
 
 
 async def redis_counters() -> tuple[Counters, Vault]:

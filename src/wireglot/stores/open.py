@@ -27,8 +27,9 @@ async def open_engine(url: str) -> Engine:
 
 
 async def open_counters(url: str) -> tuple[Counters, Vault | None]:
-    """`redis://` (also `rediss://`, `valkey://`) for a fleet: counters and a vault. `sqlite:` shares between
-    the processes of one machine, `memory:` is for one process; both leave the vault to the engine."""
+    """`redis://` (also `rediss://`, `valkey://`, each also with `+sentinel`): counters and a vault for a
+    fleet. `sqlite:` shares between the processes of one machine, `memory:` is for one process; both leave the
+    vault to the engine."""
     scheme, _, rest = url.partition(":")
     match scheme:
         case "memory":
@@ -39,13 +40,13 @@ async def open_counters(url: str) -> tuple[Counters, Vault | None]:
             from wireglot.stores.sqlite import SqliteCounters
 
             return await SqliteCounters.open(sqlite_path(rest)), None
-        case "redis" | "rediss" | "valkey" | "valkeys":
+        case _ if scheme.removesuffix("+sentinel") in ("redis", "rediss", "valkey", "valkeys"):
             try:
                 from wireglot.stores.redis import open_redis
             except ImportError:
                 raise StoreUnusable("store.shared: Redis needs `pip install wireglot[fleet]`") from None
             return await open_redis(url)
-    raise StoreUnusable(f"store.shared: expected redis://..., got {scheme}:")
+    raise StoreUnusable(f"store.shared: expected redis://... or redis+sentinel://..., got {scheme}:")
 
 
 def sqlite_path(rest: str) -> str:

@@ -329,3 +329,21 @@ def test_settings_show_no_secret(tmp_path: Path) -> None:
     assert "hush" not in repr(settings)
     assert "hush" not in str(settings)
     assert "hush" not in f"{settings.providers['openai']} {settings.providers}"
+
+
+@pytest.mark.parametrize(
+    ("url", "noted"),
+    [
+        ("postgresql://u:p@db.example/x", True),
+        ("postgresql://u:p@127.0.0.1,db.example/x?schema=y", True),
+        ("postgresql://u:p@db.example/x?sslmode=verify-full", False),
+        ("postgresql://u:p@db.example/x?sslmode=disable", False),
+        ("postgresql://u:p@127.0.0.1:5433,[::1]:5433,10.1.2.3,db/x", False),
+        ("postgresql:///x?host=/run/postgresql", False),
+    ],
+)
+def test_a_store_on_another_machine_that_nobody_verifies_is_noted(
+    url: str, noted: bool, tmp_path: Path
+) -> None:
+    settings = loaded(tmp_path, f'[providers.demo]\n[store]\nurl = "{url}"\n')
+    assert any("sslmode" in note for note in settings.notes) is noted

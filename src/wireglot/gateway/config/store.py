@@ -7,12 +7,15 @@ from typing import Final
 
 from wireglot.gateway.config.references import References
 from wireglot.gateway.config.table import Table
+from wireglot.gateway.config.urls import is_local
 from wireglot.gateway.settings import Secret, ServerSettings, StoreSettings
 
 _FILE: Final = "wireglot.db"
 _ENGINES: Final = ("memory", "sqlite", "postgresql", "postgres")
 _SCHEME_CHARACTERS: Final = 16
-_SHARED: Final = ("redis", "rediss", "valkey", "valkeys")
+_SHARED: Final = tuple(
+    f"{server}{more}" for server in ("redis", "rediss", "valkey", "valkeys") for more in ("", "+sentinel")
+)
 
 
 def read_store(table: Table, references: References, home: Path | None) -> StoreSettings:
@@ -24,7 +27,8 @@ def read_store(table: Table, references: References, home: Path | None) -> Store
         if home is not None and "url" not in table:
             url = Secret(f"sqlite://{home.absolute() / _FILE}", "default")
     url = Secret(_placed(url.value, references.base), url.source)
-    shared = _url(table, "shared", _SHARED, '"redis://..."', references) or default.shared
+    redis = '"redis://..." or "redis+sentinel://..."'
+    shared = _url(table, "shared", _SHARED, redis, references) or default.shared
     if "url" not in table and home is None:
         references.notes.append(
             "no directory for data: what is stored is gone at the next start; set store.url"
@@ -48,11 +52,23 @@ def shared_store_notes(store: StoreSettings, server: ServerSettings) -> list[str
             "the store is shared, and server.secret is this machine's own: set it, the same on every "
             "machine, or none can read what another has stored"
         )
+    if store.url.value.startswith("postgres") and _leaves_tls_open(store.url.value):
+        notes.append(
+            "store.url does not say sslmode: the server decides whether the connection is encrypted, and "
+            "is not verified; say sslmode=verify-full, or sslmode=disable in a network that you trust"
+        )
     if store.url.value.startswith("memory:") and server.workers > 1:
         notes.append(
             "each worker has a store in its own memory: set store.url, or conversations get lost between them"
         )
     return notes
+
+
+def _leaves_tls_open(url: str) -> bool:
+    base, _, query = url.partition("?")
+    places = base.partition("://")[2].partition("/")[0].rpartition("@")[2].split(",")
+    hosts = [place[1:].partition("]")[0] if place[:1] == "[" else place.partition(":")[0] for place in places]
+    return not all(map(is_local, hosts)) and not any(name in query for name in ("sslmode=", "sslrootcert="))
 
 
 def _url(

@@ -47,7 +47,8 @@ _SIZE = (
 
 
 class PostgresEngine:
-    """Open it with `open`. A pool of up to eight connections; PgBouncer works in session mode."""
+    """Open it with `open`. A pool of up to eight connections. Before PgBouncer in transaction mode, the URL
+    says `?pooler=transaction`."""
 
     def __init__(self, pool: PostgresPool, address: Address) -> None:
         self._pool = pool

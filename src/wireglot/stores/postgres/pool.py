@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeVar
@@ -13,6 +14,8 @@ import asyncpg  # type: ignore[import-untyped]  # it ships no types
 
 from wireglot.stores.base import StoreDown, StoreUnusable
 from wireglot.stores.postgres.address import Address
+from wireglot.stores.postgres.hosts import HostConnector
+from wireglot.stores.servers import tls_fault
 
 # The driver's pool tells of every try to reconnect, with a traceback; what matters of it StoreDown tells.
 logging.getLogger("asyncpg.pool").setLevel(logging.CRITICAL)
@@ -26,6 +29,8 @@ CONNECT_SECONDS: Final = 5.0
 COMMAND_SECONDS: Final = 5.0
 LONG_SECONDS: Final = 60.0
 """For reports and the sweep, which nobody's request waits for."""
+_SILENCE_SECONDS: Final = 0.5
+"""Whoever waited so long on a connection did not just leave early."""
 _PAUSES_SECONDS: Final = (0.02, 0.1, 0.3)
 """Before a second, third and fourth try."""
 TRIES: Final = 1 + len(_PAUSES_SECONDS)
@@ -40,6 +45,7 @@ _REASONS: Final = {
     "28": "it refuses the user or the password",
     "3D000": "there is no such database",
     "40": "other writers were always in the way",
+    "42704": "it does not know an option of the URL",
     "42501": "the user lacks a right",
     "53100": "its disk is full",
     "53200": "it is out of memory",
@@ -49,16 +55,21 @@ _REASONS: Final = {
     "08": "the connection was lost",
 }
 FAILURES: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
-_CONFIGURATION_STATES: Final = ("28", "3D000", "42501", "0A000")
+_CONFIGURATION_STATES: Final = ("28", "3D000", "42501", "0A000", "42704")
 """What waiting does not mend."""
+_POOLER_STATE: Final = "08P01"
+"""With it PgBouncer refuses settings that a session begins with."""
 
 
 class PostgresPool:
     """Runs pieces of work on a connection; again, where it is known to help."""
 
-    def __init__(self, pool: Any, connect_seconds: float) -> None:
+    def __init__(self, pool: Any, connect_seconds: float, address: Address) -> None:
         self._pool = pool
         self._connect_seconds = connect_seconds
+        self._several_hosts = bool(address.hosts)
+        self._before = f"SET LOCAL search_path = {address.quoted_schema}" if address.pooled else ""
+        """What a transaction begins with where a session is not ours to keep."""
 
     @classmethod
     async def open(
@@ -69,7 +80,15 @@ class PostgresPool:
         command_seconds: float = COMMAND_SECONDS,
     ) -> PostgresPool:
         """Raises StoreUnusable where waiting would not help."""
-        settings = {"search_path": address.quoted_schema, "application_name": "wireglot", "jit": "off"}
+        settings = {"application_name": "wireglot"}
+        options: dict[str, Any] = {"ssl": address.tls} if address.tls is not None else {}
+        if address.pooled:
+            # Neither a setting nor a prepared statement would be there in the next transaction.
+            options["statement_cache_size"] = 0
+        else:
+            settings |= {"search_path": address.quoted_schema, "jit": "off"}
+        if address.hosts:
+            options["connect"] = HostConnector(address).connect
         try:
             pool = await asyncio.wait_for(
                 asyncpg.create_pool(
@@ -80,15 +99,18 @@ class PostgresPool:
                     command_timeout=command_seconds,
                     server_settings=settings,
                     reset=_as_it_is,
+                    **options,
                 ),
                 connect_seconds * 2,
             )
+        except ssl.SSLError as problem:  # one of them is a ValueError, too
+            raise down(problem, at_open=True) from None
         except (ValueError, asyncpg.ClientConfigurationError):
             # The driver's own words may repeat the URL, and with it the password.
             raise StoreUnusable("store.url: not a PostgreSQL URL the driver understands") from None
         except FAILURES as problem:
             raise down(problem, at_open=True) from None
-        return cls(pool, connect_seconds)
+        return cls(pool, connect_seconds, address)
 
     async def run(self, work: Callable[[Connection, int], Awaitable[T]]) -> T:
         """`work` gets a connection and how many tries came before: after a lost one, it may have happened."""
@@ -100,25 +122,48 @@ class PostgresPool:
             except FAILURES as problem:
                 if _is_ours(problem):
                     raise  # no server could do it: a fault of this program
-                if turn == TRIES - 1 or not _worth_another(problem):
-                    raise down(problem) from problem
                 if _is_lost(problem):
                     await self._pool.expire_connections()
+                if turn == TRIES - 1 or not _worth_another(problem):
+                    raise down(problem) from problem
         raise AssertionError("unreachable: the last try returns or raises")
 
     async def _once(self, work: Callable[[Connection, int], Awaitable[T]], turn: int) -> T:
         connection = await self._pool.acquire(timeout=self._connect_seconds)
+        began = asyncio.get_running_loop().time()
         try:
-            return await work(connection, turn)
+            if not self._before:
+                return await work(connection, turn)
+            return await self._in_transaction(connection, work, turn)
         except (TimeoutError, OSError, asyncio.CancelledError):
             # A silent server would not answer the driver's polite cancellation either, and whoever waited
             # for it has waited long enough.
             connection.terminate()
+            if self._several_hosts and asyncio.get_running_loop().time() - began > _SILENCE_SECONDS:
+                # Its machine may have gone, and another host be the primary by now.
+                await self._pool.expire_connections()
             raise
         finally:
             # Whatever is wrong with the connection now, the work has its own answer.
             with suppress(*FAILURES):
                 await self._pool.release(connection, timeout=1.0)
+
+    async def _in_transaction(
+        self, connection: Connection, work: Callable[[Connection, int], Awaitable[T]], turn: int
+    ) -> T:
+        """Two journeys more. Transactions of the work itself are savepoints in it."""
+        transaction = connection.transaction()
+        await transaction.start()
+        try:
+            await connection.execute(self._before)
+            answer = await work(connection, turn)
+        except (TimeoutError, OSError, asyncio.CancelledError):
+            raise  # the connection is given up, and the transaction with it
+        except BaseException:
+            await transaction.rollback()
+            raise
+        await transaction.commit()
+        return answer
 
     async def fetch(self, query: str, *values: object, seconds: float | None = None) -> list[Any]:
         async def work(connection: Connection, _: int) -> list[Any]:
@@ -156,6 +201,8 @@ class PostgresPool:
                 self._pool.acquire(timeout=self._connect_seconds) as connection,
                 connection.transaction(isolation="repeatable_read", readonly=True),
             ):
+                if self._before:
+                    await connection.execute(self._before)
                 yield connection
         except FAILURES as problem:
             raise down(problem) from problem
@@ -181,8 +228,15 @@ def down(problem: BaseException, *, at_open: bool = False) -> StoreDown | StoreU
     state = _state(problem)
     if at_open and state.startswith(_CONFIGURATION_STATES):
         return StoreUnusable(f"store.url: PostgreSQL cannot be used: {_reason(state)}")
+    if at_open and state == _POOLER_STATE and "startup parameter" in str(problem):
+        return StoreUnusable("store.url: what answers is PgBouncer: add pooler=transaction to the URL")
     if isinstance(problem, TimeoutError):
         return StoreDown("PostgreSQL does not answer in time")
+    if fault := _tls_fault(problem):
+        told = f"PostgreSQL: {fault}"
+        return StoreUnusable(f"store.url: {told}") if at_open else StoreDown(told)
+    if isinstance(problem, asyncpg.TargetServerAttributeNotMatched):
+        return StoreDown("PostgreSQL: none of the hosts takes writes")
     if isinstance(problem, OSError):
         return StoreDown("PostgreSQL cannot be reached")
     if not isinstance(problem, asyncpg.PostgresError):
@@ -197,8 +251,19 @@ def _reason(state: str) -> str:
     return f"it refused the request ({state})"
 
 
+def _tls_fault(problem: BaseException) -> str:
+    if fault := tls_fault(problem):
+        return fault
+    # The driver has no type for it.
+    if isinstance(problem, ConnectionError) and "rejected SSL upgrade" in str(problem):
+        return "it does not speak TLS, and sslmode asks for it"
+    return ""
+
+
 def _is_ours(problem: BaseException) -> bool:
-    """A value no column can hold."""
+    """A value no column can hold. A certificate that is not trusted is a ValueError, too."""
+    if isinstance(problem, ssl.SSLError):
+        return False
     return isinstance(problem, ValueError) or _state(problem).startswith("22")
 
 
@@ -216,4 +281,4 @@ def _worth_another(problem: BaseException) -> bool:
     """Not after silence: whoever waits has waited long enough."""
     if isinstance(problem, asyncpg.PostgresError):
         return _state(problem).startswith(_LOST_STATES + _AGAIN_STATES)
-    return not isinstance(problem, TimeoutError)
+    return not isinstance(problem, TimeoutError | ssl.SSLError)

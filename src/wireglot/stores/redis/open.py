@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import parse_qsl, urlencode
 
 from redis.exceptions import AuthenticationError, AuthorizationError, RedisError
 
 from wireglot.stores.base import StoreUnusable
+from wireglot.stores.redis.address import read_address
 from wireglot.stores.redis.counters import RedisCounters
 from wireglot.stores.redis.pool import RedisPool
 from wireglot.stores.redis.vault import RedisVault
+from wireglot.stores.servers import tls_fault
 
-DEFAULT_PREFIX: Final = "wireglot:"
-_SCHEMES: Final = {"redis": "redis", "rediss": "rediss", "valkey": "redis", "valkeys": "rediss"}
 _OLDEST_VERSION: Final = (6, 2)
 """The first with ZADD GT and SET PXAT."""
 
@@ -21,12 +20,13 @@ _OLDEST_VERSION: Final = (6, 2)
 async def open_redis(
     url: str, *, connect_seconds: float = 0.25, call_seconds: float = 0.25, vault_seconds: float = 2.0
 ) -> tuple[RedisCounters, RedisVault]:
-    """`?prefix=` begins every key (`wireglot:`). One server, or one address that follows a failover: a Redis
-    Cluster is not supported, since a limit's keys would lie on several of its nodes.
+    """`?prefix=` begins every key (`wireglot:`). One server, one address that follows a failover, or the
+    primary that Sentinels name: a Redis Cluster is not supported, since a limit's keys would lie on several
+    of its nodes.
 
     Raises StoreUnusable where waiting would not help, StoreDown where it might.
     """
-    address, prefix = _read_address(url)
+    address = read_address(url)
     try:
         pools = [
             RedisPool(address, connect_seconds=connect, call_seconds=call)
@@ -35,6 +35,7 @@ async def open_redis(
     except (ValueError, TypeError, AttributeError, RedisError):
         # The driver's own words may repeat the URL, and with it the password.
         raise StoreUnusable("store.shared: not a Redis URL the driver understands") from None
+    prefix = address.prefix
     vault = RedisVault(pools[1], prefix)
     counters = RedisCounters(pools[0], prefix, vault)
     try:
@@ -45,18 +46,10 @@ async def open_redis(
     return counters, vault
 
 
-def _read_address(url: str) -> tuple[str, str]:
-    base, _, query = url.partition("?")
-    scheme, colon, rest = base.partition(":")
-    options = parse_qsl(query, keep_blank_values=True)
-    prefix = dict(options).get("prefix", DEFAULT_PREFIX)
-    others = urlencode([(name, value) for name, value in options if name != "prefix"])
-    address = _SCHEMES.get(scheme, scheme) + colon + rest
-    return f"{address}?{others}" if others else address, prefix
-
-
 async def _meet(pool: RedisPool) -> None:
     """With the vault's patience: at the start there is time, and the first connection takes the longest."""
+    if pool.sentinels is not None:
+        await pool.sentinels.meet()
     try:
         found = await pool.run(lambda: _version(pool))
     except TypeError:
@@ -70,6 +63,10 @@ async def _version(pool: RedisPool) -> tuple[int, ...]:
         await pool.client.ping()
     except (AuthenticationError, AuthorizationError):
         raise StoreUnusable("store.shared: Redis refuses the user or the password") from None
+    except RedisError as problem:
+        if fault := tls_fault(problem):
+            raise StoreUnusable(f"store.shared: Redis: {fault}") from None
+        raise
     try:
         told = await pool.client.info("server")
     except RedisError:

@@ -8,10 +8,13 @@ from typing import Any, Final, TypeVar
 
 from redis import exceptions as faults
 from redis.asyncio import BlockingConnectionPool, Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
+from redis.asyncio.connection import parse_url
 
 from wireglot.stores.base import StoreDown
+from wireglot.stores.redis.address import RedisAddress
+from wireglot.stores.redis.connection import connection_options
+from wireglot.stores.redis.sentinel import Sentinels
+from wireglot.stores.servers import tls_fault
 
 T = TypeVar("T")
 
@@ -37,22 +40,17 @@ class Script:
 
 
 class RedisPool:
-    def __init__(self, url: str, *, connect_seconds: float, call_seconds: float) -> None:
+    def __init__(self, address: RedisAddress, *, connect_seconds: float, call_seconds: float) -> None:
         """Raises ValueError or TypeError where the URL makes no sense."""
-        self._pool = BlockingConnectionPool.from_url(
-            url,
-            max_connections=CONNECTIONS_MAX,
-            timeout=call_seconds,
-            socket_connect_timeout=connect_seconds,
-            socket_timeout=call_seconds,
-            socket_keepalive=True,
-            # We say ourselves what is tried again: a claim that is taken twice would be lost to the budget.
-            retry=Retry(NoBackoff(), 0),
-            # Names come from clients, and may hold half a surrogate pair.
-            encoding_errors="surrogatepass",
-            # Version 2 is what every server speaks, and needs no greeting.
-            protocol=2,
+        self.sentinels = Sentinels(address, seconds=connect_seconds) if address.sentinels else None
+        options: dict[str, Any] = {"max_connections": CONNECTIONS_MAX, "timeout": call_seconds}
+        options |= connection_options(
+            tls=address.tls, connect_seconds=connect_seconds, call_seconds=call_seconds
         )
+        options |= parse_url(address.url)
+        if self.sentinels is not None:
+            options["primary"] = self.sentinels.primary
+        self._pool = BlockingConnectionPool(**options)
         self.client: Redis = Redis(connection_pool=self._pool)
 
     async def run(self, work: Callable[[], Awaitable[T]], *, again: bool = True) -> T:
@@ -89,10 +87,14 @@ class RedisPool:
     async def close(self) -> None:
         await self.client.aclose()
         await self._pool.aclose()
+        if self.sentinels is not None:
+            await self.sentinels.close()
 
 
 def _reason(problem: faults.RedisError) -> str:
     """In our own words: the server's may hold names of hosts and users."""
+    if fault := tls_fault(problem):
+        return f"cannot be trusted: {fault}"
     for kind, reason in _REASONS:
         if isinstance(problem, kind):
             return reason
