@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import multiprocessing
 import os
 import resource
@@ -323,6 +324,37 @@ def test_a_file_that_is_emptied_while_it_is_open_is_down_and_not_made_anew(run, 
             run(engine.keys.all())
     assert path.stat().st_size == 0
     run(engine.close())
+
+
+@pytest.mark.parametrize(("at", "byte"), [(18, 9), (19, 9), (44, 99)])
+def test_a_header_that_is_written_over_while_it_is_open_is_down(run, path, at, byte):
+    """FAULTS 97: found by the trial of store faults ("unsupported file format")."""
+    run(filled_and_closed(path))
+    engine = run(SqliteEngine.open(str(path), busy=0.2))
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(bytes([byte] * (4 if at == 44 else 1)))
+        file.seek(24)  # the change counter, so that it is looked at again
+        file.write(b"\xff" * 4)
+    for _ in range(2):
+        with contextlib.suppress(StoreDown):  # nothing else is raised, and nothing else is found
+            assert ids(run, engine) == {"kept"}
+    run(engine.close())
+
+
+def test_text_that_is_none_is_damage_and_told_as_such(run, engine):
+    """FAULTS 97: found by the trial of store faults (UnicodeDecodeError)."""
+    run(engine.documents.put([document("kept")]))
+    run(
+        engine._database.write(
+            lambda c: c.execute("UPDATE documents SET id = CAST(x'c328' AS TEXT)") and None
+        )
+    )
+    with pytest.raises(StoreDown, match="is damaged"):
+        ids(run, engine)
+    with pytest.raises(StoreDown, match="is damaged"):  # also within what is written
+        run(engine._database.write(lambda c: c.execute("SELECT id FROM documents").fetchall()))
+    run(engine.check())
 
 
 async def filled_and_closed(path: Path) -> None:

@@ -75,7 +75,18 @@ def require_version(found: str = "") -> None:
         )
 
 
-def explain(error: apsw.Error, path: Path) -> str:
+_ODD_FILES: Final = ("no such table", "no such column", "unsupported file format")
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether the file is not what it was when it was opened. Our own SQL is sound: a table that is missing
+    was taken away, and text that is none was written over."""
+    if isinstance(error, apsw.SQLError):
+        return str(error).startswith(_ODD_FILES)
+    return isinstance(error, apsw.CorruptError | apsw.NotADBError | UnicodeDecodeError)
+
+
+def explain(error: Exception, path: Path) -> str:
     """A line for people: what is the matter with the file, and what to do about it."""
     match error:
         case apsw.BusyError() | apsw.LockedError():
@@ -90,13 +101,11 @@ def explain(error: apsw.Error, path: Path) -> str:
             return (
                 f"{path}: is not a SQLite database; it is left as it is. Name another file, or move this one"
             )
-        case apsw.CorruptError():
+        case _ if is_damage(error):
             return (
                 f"{path}: is damaged; it is left as it is. Stop the gateway and rescue what can be read:"
                 f" sqlite3 {path} .recover | sqlite3 recovered.db"
             )
-        case apsw.SQLError() if "no such table" in str(error):
-            return f"{path}: has lost its tables; it is left as it is. Put a copy back, or restart"
         case apsw.IOError():
             return f"{path}: input/output error ({error})"
     return f"{path}: {type(error).__name__}: {error}"

@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, TypeVar
 import apsw
 
 from wireglot.stores.base import StoreDown, StoreUnusable
-from wireglot.stores.sqlite.file import explain
+from wireglot.stores.sqlite.file import explain, is_damage
 
 T = TypeVar("T")
 
@@ -144,22 +144,14 @@ class WorkerThread:
 
     def _told(self, error: Exception) -> Exception:
         """As the caller is told: what is the file's fault is StoreDown, what is ours stays what it is."""
-        emptied = _lacks_tables(error)
-        if emptied or isinstance(
-            error, apsw.IOError | apsw.CantOpenError | apsw.CorruptError | apsw.NotADBError
-        ):
+        damaged = is_damage(error)
+        if damaged or isinstance(error, apsw.IOError | apsw.CantOpenError):
             self._connection.drop()
-        if emptied or isinstance(error, _OUTAGES):
-            assert isinstance(error, apsw.Error)
+        if damaged or isinstance(error, _OUTAGES):
             down = StoreDown(explain(error, self._connection.path))
             down.__cause__ = error
             return down
         return error
-
-
-def _lacks_tables(error: Exception) -> bool:
-    """Whether the file was emptied behind our back: its tables were there when it was opened."""
-    return isinstance(error, apsw.SQLError) and str(error).startswith("no such table")
 
 
 _OUTAGES: Final = (
@@ -169,8 +161,6 @@ _OUTAGES: Final = (
     apsw.IOError,
     apsw.ReadOnlyError,
     apsw.CantOpenError,
-    apsw.CorruptError,
-    apsw.NotADBError,
     apsw.ProtocolError,
     apsw.NoMemError,
 )
@@ -240,7 +230,7 @@ class WriterThread(WorkerThread):
         connection.execute("RELEASE step")
 
     def _told_in_step(self, error: Exception) -> Exception:
-        if isinstance(error, apsw.IOError | apsw.CorruptError | apsw.NotADBError):
+        if is_damage(error) or isinstance(error, apsw.IOError | apsw.CantOpenError):
             # The connection is not to be trusted with the others' commit.
             raise error
         return self._told(error)
