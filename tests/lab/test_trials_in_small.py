@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[2]
         ("splits", ["--only", "openai-chat-anthropic", "--random", "50"], 1_000),
         ("cuts", ["--every", "700", "--clients", "8"], 150),
         ("store_faults", ["--every", "300", "--damages", "12", "--fillings", "1"], 40),
+        ("fuzz", ["--inputs", "150", "--processes", "1"], 900),
+        ("crosstalk", ["--exchanges", "400", "--callers", "20"], 400),
         ("drain", ["--streams", "40", "--deadline", "6"], 40),
     ],
 )

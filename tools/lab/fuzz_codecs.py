@@ -18,9 +18,10 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.envelope import PREFIX, UNREADABLE, Holder, seal, unseal, unseal_all
 from wireglot.dialects.registry import NAMES, DialectName, dialect
 from wireglot.gateway.config import ConfigError, load
-from wireglot.ir.content import Origin, Signature
+from wireglot.ir.content import Origin, Signature, Text
 from wireglot.ir.errors import ClientFault, Unsupported, UpstreamFault
-from wireglot.ir.stream import Failure
+from wireglot.ir.outcome import Response, Stop
+from wireglot.ir.stream import Failure, unfold
 from wireglot.testing.chunking import cut_at
 from wireglot.testing.codec_laws import names_a_place
 from wireglot.testing.fixtures import fixtures
@@ -59,6 +60,9 @@ def names_in(seeds: list[Input]) -> tuple[bytes, ...]:
     return tuple(sorted({word for seed in seeds for word in _QUOTED.findall(seed.data)}))
 
 
+_ANSWER: Final = Response("id", "m", (Text("Hi."),), Stop("end"))
+
+
 class JsonBodies(_Still):
     """Requests, answers and errors of every dialect: read, fitted, and written in every other."""
 
@@ -95,6 +99,9 @@ class JsonBodies(_Still):
             with suppress(Unsupported):
                 planned = plan(request, source=source, target=name, context=context)
                 encode(dialect(name).render_request(planned.upstream, planned.context).value)
+        # An answer tells its client some of what was asked.
+        dialect(source).render_response(_ANSWER, context, request)
+        dialect(source).stream_writer(context, request).write(unfold(_ANSWER))
         return "translated"
 
     def _answer(self, data: bytes, source: DialectName, status: int, chance: Random) -> str:

@@ -111,6 +111,7 @@ class Fuzzer:
         except (Exception, Hang) as problem:  # whatever it is, it is what was looked for
             if len(problems) < _PROBLEMS_MOST:
                 problems.append(_told(given, problem))
+            _write(self._folder.with_name(f"{self._folder.name}.wrong"), given)
             outcome = "wrong"
             if isinstance(problem, Hang):
                 self._target.end()
@@ -123,17 +124,26 @@ class Fuzzer:
         if given.name not in self._names:
             self._names.add(given.name)
             self._corpus.append(given)
-            self._folder.mkdir(parents=True, exist_ok=True)
-            unready = self._folder / f".{given.name}"
-            unready.write_bytes(given.form.encode() + b"\n" + given.data)
-            unready.replace(self._folder / given.name)
+            _write(self._folder, given)
 
     def _read_others(self) -> None:
         for path in sorted(self._folder.glob("[!.]*")):
             if path.name not in self._names:
-                form, _, data = path.read_bytes().partition(b"\n")
                 self._names.add(path.name)
-                self._corpus.append(Input(form.decode(), data))
+                self._corpus.append(read(path))
+
+
+def read(path: Path) -> Input:
+    """An input that was kept: in the corpus, or among those that went wrong."""
+    form, _, data = path.read_bytes().partition(b"\n")
+    return Input(form.decode(), data)
+
+
+def _write(folder: Path, given: Input) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    unready = folder / f".{given.name}"
+    unready.write_bytes(given.form.encode() + b"\n" + given.data)
+    unready.replace(folder / given.name)
 
 
 def guard() -> None:

@@ -54,13 +54,28 @@ class Link:
             self.close()
             raise
 
+    async def leave(
+        self, method: str, path: str, document: Any, headers: dict[str, str] | None = None, *, pieces: int = 0
+    ) -> bytes:
+        """Ask, and be gone after so many pieces of the answer: what was seen of it."""
+        seen = b""
+        try:
+            reader = await self._send(method, path, document, headers or {})
+            for _ in range(pieces):
+                seen += await reader.read(_READ)
+        finally:
+            self.close()
+        return seen
+
     def close(self) -> None:
         if self._streams is not None:
             with suppress(OSError):
                 self._streams[1].close()
             self._streams = None
 
-    async def _ask(self, method: str, path: str, document: Any, headers: dict[str, str]) -> Reply:
+    async def _send(
+        self, method: str, path: str, document: Any, headers: dict[str, str]
+    ) -> asyncio.StreamReader:
         if self._streams is None:
             self._streams = await asyncio.open_connection(*self._address)
         reader, writer = self._streams
@@ -74,6 +89,10 @@ class Link:
         lines += [f"content-length: {len(body)}", "", ""]
         writer.write("\r\n".join(lines).encode() + body)
         await writer.drain()
+        return reader
+
+    async def _ask(self, method: str, path: str, document: Any, headers: dict[str, str]) -> Reply:
+        reader = await self._send(method, path, document, headers)
         answer = _Answer()
         while not answer.whole:
             data = await reader.read(_READ)

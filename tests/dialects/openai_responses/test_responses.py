@@ -358,3 +358,10 @@ def test_counts_that_contradict_each_other_are_declared_elsewhere_and_come_back(
     again = DIALECT.render_response(response, CONTEXT).value
     assert again["usage"] == usage
     assert not any(key.startswith("usage.") for key in again)
+
+
+def test_a_tool_without_a_type_is_told_back_as_it_was():
+    tool = {"name": "freely"}
+    request = DIALECT.parse_request({"model": "m", "input": "Hi.", "tools": [tool]}, CONTEXT)
+    answer = Response("resp_1", "m", (Text("Hi."),), Stop("end"))
+    assert DIALECT.render_response(answer, CONTEXT, request).value["tools"] == [tool]

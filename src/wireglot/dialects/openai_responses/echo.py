@@ -142,6 +142,7 @@ def echo(request: Request | None) -> dict[str, Any]:
 
 def _whole(value: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
     """With every key that an answer has: a function's, or those of a format that is a schema."""
-    return (
-        {**value, **{k: v for k, v in usual.items() if k not in value}} if value["type"] in _FILLED else value
-    )
+    kind = value.get("type")  # a tool of nobody's may have none
+    if type(kind) is not str or kind not in _FILLED:
+        return value
+    return {**value, **{k: v for k, v in usual.items() if k not in value}}
