@@ -62,12 +62,14 @@ PROOFS: Final = (
         "500 x `kill -9` under load, SQLite",
         "nothing acknowledged lost or doubled; back within 2 s",
         "tools.lab.kill --kills 500",
+        quick="tests/lab/test_trials_in_small.py",
     ),
     Proof(
         "kill_fleet",
         "50 x `kill -9` of a machine of a fleet, PostgreSQL and Redis",
         "nothing acknowledged lost or doubled; back within 2 s",
         "tools.lab.kill_fleet --kills 50",
+        quick="tests/fleet/test_fleet.py",
     ),
     Proof(
         "store_faults",
