@@ -95,7 +95,8 @@ def _timeless(row: dict[str, Any]) -> dict[str, Any]:
     row = {name: row[name] for name in sorted(row) if name != "first_byte"}
     if row.get("upstream_dialect") == "gemini" != row["dialect"]:
         row.pop("losses", None)
-        row["cache_read"] = f"some {type(row.get('cache_read', 0)).__name__}"
+        for count in ("cache_read", "input", "cost"):
+            row[count] = f"some {type(row.get(count) or 0).__name__}"
     return {**row, "losses": f"some {type(row['losses']).__name__}"} if row.get("losses") else row
 
 

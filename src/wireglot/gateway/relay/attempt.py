@@ -34,6 +34,7 @@ LOSS_REFUSED: Final = "loss_refused"
 
 def prepare(exchange: Exchange, target: Target, credential: Credential | None) -> Prepared:
     job, spec = exchange.job, target.provider.spec
+    exchange.minter = _minter(job, target)
     stream = job.stream if spec.streams == "both" else spec.streams == "only"
     context = msgspec.structs.replace(
         job.context,
@@ -149,7 +150,7 @@ def _translated(
         losses=losses,
         request=request,
         aliases=planned.aliases,
-        minter=_minter(job, target),
+        minter=exchange.minter,
     )
 
 

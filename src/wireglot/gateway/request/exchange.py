@@ -27,6 +27,7 @@ from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Headers, Reply
 from wireglot.http.redaction import Redactor
+from wireglot.ir.content import Origin
 from wireglot.ir.loss import Loss, worst_first
 from wireglot.ir.request import Request
 from wireglot.providers.carried import brought_back
@@ -59,6 +60,7 @@ class Exchange:
         "invented",
         "job",
         "losses",
+        "minter",
         "passed_back",
         "record",
         "redactor",
@@ -94,6 +96,8 @@ class Exchange:
         self.feeder: Teller | None = None
         self.losses: tuple[Loss, ...] = ()
         """What the client is told of this attempt's losses."""
+        self.minter: Origin | None = None
+        """Who writes what this attempt's answer leaves unsigned, where the client's dialect is another."""
         self.tells_losses = True
         self.unstored = False
         """The store has not taken what it was to keep of the answer, which says so."""

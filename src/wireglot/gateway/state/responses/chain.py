@@ -38,6 +38,7 @@ from wireglot.gateway.targets.routing import Target
 from wireglot.ir.content import Message, Reasoning
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import AnyTool, Request
+from wireglot.providers.carried import with_minter
 from wireglot.stores import StoreDown
 
 _UNFINISHED: Final = frozenset({"queued", "in_progress"})
@@ -303,6 +304,8 @@ class _KeepsTurn:
         exchange = self._exchange
         job = exchange.job
         # The same words as in the client's answer: ids follow from the answer and the request alone.
+        if exchange.minter is not None:
+            response = with_minter(response, exchange.minter, [])  # what is lost is told with the answer
         body = dialect(job.dialect).render_response(response, job.context, exchange.request()).value
         kept = replace(self._turn, kept=replace(self._turn.kept, body=body))
         if not await self._chain.keep(exchange, kept):
