@@ -6,6 +6,7 @@ import httpx2
 import pytest
 from google import genai
 
+from wireglot import StreamTranslator
 from wireglot.dialects.base import Context
 from wireglot.dialects.gemini import DIALECT
 from wireglot.ir.content import Media, Origin, Reasoning, Signature, Text, ToolCall
@@ -23,6 +24,7 @@ from wireglot.ir.stream import (
     UsageReport,
     fold,
 )
+from wireglot.wire.json import encode
 
 CONTEXT = Context()
 ARRAY = Context(framing="json-array")
@@ -299,3 +301,12 @@ def test_a_kind_of_foreign_event_is_declared_once():
         "code.delta of openai-responses",
         "audio.delta of openai-responses",
     ]
+
+
+@pytest.mark.parametrize("key", ["parts", "self", "more", "index"])
+def test_a_field_of_a_candidate_may_have_any_name(key):
+    candidate = {"content": {"parts": [{"text": "Hi."}], "role": "model"}, "finishReason": "STOP", key: [1]}
+    translator = StreamTranslator(source="gemini", target="gemini")
+    data = b"data: " + encode({"candidates": [candidate]}) + b"\n\n"
+    assert translator.feed(data) + translator.close()
+    assert not translator.failed

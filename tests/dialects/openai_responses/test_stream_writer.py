@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 
 from tests.dialects.openai_responses.wire import CONTEXT, parse, read, write
+from wireglot import StreamTranslator
 from wireglot.dialects.openai_responses import DIALECT
 from wireglot.ir.content import Citation, Extra, Foreign, Reasoning, Text, TokenLogprob, ToolCall
 from wireglot.ir.errors import ApiError
@@ -24,6 +25,8 @@ from wireglot.ir.stream import (
     unfold,
 )
 from wireglot.testing.strategies import event_streams
+from wireglot.wire.json import decode, encode
+from wireglot.wire.sse import SseDecoder
 
 START = Start("resp_1", "m", 5)
 FINISH = Finish(Stop("end"), Usage(input=1, output=2))
@@ -309,3 +312,17 @@ def test_a_kind_of_foreign_event_is_declared_once():
     writer = DIALECT.stream_writer(CONTEXT)
     writer.write([START, *foreign, FINISH])
     assert [loss.detail for loss in writer.losses] == ["one of gemini", "two of gemini"]
+
+
+@pytest.mark.parametrize("kind", ['x_"quoted"', "x_two\nlines", "x_\r\n\r\ndata: {}", "x_\\"])
+@pytest.mark.parametrize("more", [{}, {"a": 1}])
+def test_an_event_of_any_name_is_one_frame_that_can_be_read(kind, more):
+    event = encode({"type": kind, **more})
+    data = (
+        b'data: {"type":"response.created","response":{"id":"resp_1","model":"m"}}\n\ndata: '
+        + event
+        + b"\n\n"
+    )
+    translator = StreamTranslator(source="openai-responses", target="openai-responses")
+    frames = SseDecoder().feed(translator.feed(data))
+    assert kind in [decode(frame.data)["type"] for frame in frames]

@@ -151,7 +151,7 @@ class GeminiWriter:
         before, _, after = chunk.partition(_MARK_JSON)
         return b"data: " + before, after + b"\n\n"
 
-    def _candidate(self, parts: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    def _candidate(self, parts: list[dict[str, Any]], /, **more: Any) -> dict[str, Any]:
         return self._chunk(
             {"candidates": [{"content": {"parts": parts, "role": "model"}, **more, "index": 0}]}
         )

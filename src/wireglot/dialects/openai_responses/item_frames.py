@@ -60,11 +60,10 @@ class ItemFrames:
         self._newest: Item | None = None  # complete, but its closing event is still held
 
     def emit(self, kind: str, payload: dict[str, Any]) -> None:
-        name = kind.encode()
-        self.out.append(
-            b'event: %b\ndata: {"type":"%b","sequence_number":%d,%b\n\n'
-            % (name, name, self.sequence, encode(payload)[1:])
-        )
+        # An event that is passed on has the name that its provider gave it, whatever that is.
+        name = kind if kind.isprintable() else " ".join(kind.split())
+        data = encode({"type": kind, "sequence_number": self.sequence, **payload})
+        self.out.append(b"event: %b\ndata: %b\n\n" % (name.encode(), data))
         self.sequence += 1
 
     def release(self, status: str = "completed") -> None:
