@@ -404,3 +404,16 @@ def test_a_message_that_begins_late_is_no_second_one():
         MESSAGE_STOP,
     )
     assert heard.content == (Text("Hel"), Text("lo"))
+
+
+def test_two_calls_without_arguments_that_are_open_at_once_both_end():
+    data = sse(
+        message_start(),
+        block_start(0, type="tool_use", id="toolu_a", name="a", input={}),
+        block_start(1, type="tool_use", id="toolu_b", name="b", input={}),
+        block_stop(0),
+        block_stop(1),
+        message_delta("tool_use"),
+        MESSAGE_STOP,
+    )
+    assert [event.index for event in read(data) if isinstance(event, PartEnd)] == [0, 1]

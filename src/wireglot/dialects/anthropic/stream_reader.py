@@ -294,6 +294,7 @@ class MessageReader(AnswerReader):
     def _block_stop(self, event: dict[str, Any], out: list[Event]) -> None:
         block = self._blocks.pop(_index(event.get("index")), None)
         if type(block) is OpenCall and block.is_bare:
+            self._end_bare(out)  # of several that were open at once, the last waits
             self._bare = block
         elif block is not None:
             block.stop(out)
