@@ -224,6 +224,18 @@ def test_no_field_that_is_read_by_itself_is_read_as_it_may_not_be(
     refused(stage, client, body[:-1] + padding + b',"%b":%b}' % (field.encode(), value), code)
 
 
+@EVERY
+@pytest.mark.parametrize(
+    ("value", "code"), [(b'"\xe4"', "invalid_utf8"), (b"1e999", "invalid_number")], ids=["letters", "number"]
+)
+def test_a_body_whose_depth_is_measured_is_refused_for_what_else_is_wrong(
+    stage: Stage, client: Client, value: bytes, code: str
+) -> None:
+    """FAULTS 20, 28: many brackets side by side are no depth, but they are counted."""
+    body = whole(client)
+    refused(stage, client, body[:-1] + b',"wide":[' + b"[]," * 200 + value + b"]}", code)
+
+
 def test_decoding_agrees_with_what_is_sent_on(stage: Stage) -> None:
     """FAULTS 24: of a nested key that stands twice the last wins, for us and for the upstream."""
     body = whole(A).replace(b'"role":"user"', b'"role":"assistant","role":"user"')

@@ -139,7 +139,11 @@ def _check_size(body: bytes, most: int) -> None:
 def _check_depth(body: bytes, most: int) -> None:
     """Refuse what is nested so deeply that somebody behind us may break on it. A larger body is measured when
     it is decoded, which happens before it goes anywhere."""
-    if len(body) <= _MEASURED_BYTES and exceeds_depth(body, most):
+    try:
+        deep = len(body) <= _MEASURED_BYTES and exceeds_depth(body, most)
+    except BadJson as problem:  # its outline was read, not yet its letters and numbers
+        raise bad_json(problem, body) from None
+    if deep:
         raise RequestError("bad", f"the JSON is nested more than {most} deep", code="json_too_deep")
 
 
