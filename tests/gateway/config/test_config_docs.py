@@ -100,6 +100,7 @@ def test_every_variable_is_documented() -> None:
         "WIREGLOT_KEYS",
         "WIREGLOT_LOG",
         "WIREGLOT_LOSSES",
+        "WIREGLOT_METRICS_KEY",
         "WIREGLOT_MODELS",
         "WIREGLOT_PORT",
         "WIREGLOT_SECRET",
