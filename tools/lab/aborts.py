@@ -27,7 +27,7 @@ from typing import Final
 import msgspec
 
 from tools.bench import processes
-from tools.lab.gauges import gauges
+from tools.lab.gauges import LEFTOVERS, gauges
 from tools.lab.link import Link
 from tools.lab.patient_upstream import PatientUpstream
 from tools.lab.questions import CLIENTS, question
@@ -166,8 +166,8 @@ async def trial(told: argparse.Namespace, folder: Path, left: Left) -> None:
         await asyncio.sleep(0.1)
     await asyncio.sleep(_QUIET_SECONDS)
     after = await asyncio.to_thread(gauges, served.port)
-    for name in ("wireglot_requests_in_flight", "wireglot_tasks"):
-        if after.get(name, 0) > before.get(name, 0):
+    for name in LEFTOVERS:
+        if after[name] > before[name]:
             left.problems.append(f"{name} is {after[name]:.0f}, before it was {before[name]:.0f}")
     if (now := processes.open_files([served.pid])) > files + _FILES:
         left.problems.append(f"{now} open files, before there were {files}")

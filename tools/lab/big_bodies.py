@@ -35,7 +35,7 @@ _TRIES: Final = 3
 LARGE_ANSWER: Final = "an answer of 10 MB"
 
 
-def _ask_again_and_again(port: int, told: Connection) -> None:
+def _ask_again_and_again(port: int, told: Connection, gap_seconds: float) -> None:
     """Whenever asked: the longest and the number of waits since the last time."""
     link = http.client.HTTPConnection("127.0.0.1", port)
     longest, count = 0.0, 0
@@ -50,16 +50,18 @@ def _ask_again_and_again(port: int, told: Connection) -> None:
         link.getresponse().read()
         longest = max(longest, time.perf_counter() - began)
         count += 1
-        time.sleep(_GAP_SECONDS)
+        time.sleep(gap_seconds)
 
 
 class Others:
     """Everybody else."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, gap_seconds: float = _GAP_SECONDS) -> None:
         fresh = multiprocessing.get_context("spawn")
         self._link, theirs = fresh.Pipe()
-        self._process = fresh.Process(target=_ask_again_and_again, args=(port, theirs), daemon=True)
+        self._process = fresh.Process(
+            target=_ask_again_and_again, args=(port, theirs, gap_seconds), daemon=True
+        )
         self._process.start()
         self.waited()
 

@@ -19,6 +19,7 @@ import secrets
 import sys
 import tempfile
 from collections import Counter, deque
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -50,9 +51,13 @@ _PAIRS: Final = tuple(product(CLIENTS, SPEAKERS, (True, False)))
 class World:
     """What all callers share: the account of the trial, and whose is what."""
 
-    def __init__(self, counts: Counter[str], problems: list[str], exchanges: int) -> None:
+    def __init__(
+        self, counts: Counter[str], problems: list[str], exchanges: int, pause_seconds: float = 0.0
+    ) -> None:
         self.counts = counts
         self.problems = problems
+        self.pause_seconds = pause_seconds
+        """Of a caller between two exchanges, about."""
         self.ids: deque[tuple[int, str]] = deque(maxlen=_IDS_MOST)
         """Who owns which path."""
         self._left = exchanges
@@ -61,10 +66,17 @@ class World:
         self._left -= 1
         return self._left >= 0
 
+    def end(self) -> None:
+        """Nobody begins another exchange."""
+        self._left = 0
+
 
 class Caller:
-    def __init__(self, port: int, number: int, key: str, world: World, chance: Random) -> None:
-        self._link = Link(port, key)
+    """`ports`: of all machines that it may ask, by chance."""
+
+    def __init__(self, ports: Sequence[int], number: int, key: str, world: World, chance: Random) -> None:
+        self._links = [Link(port, key) for port in ports]
+        self._link = self._links[0]
         self._number = number
         self._world = world
         self._chance = chance
@@ -75,6 +87,9 @@ class Caller:
     async def run(self) -> None:
         stateful = (self._stored, self._session, self._vault, self._foreign)
         while self._world.takes_one():
+            if self._world.pause_seconds:
+                await asyncio.sleep(self._chance.expovariate(1 / self._world.pause_seconds))
+            self._link = self._chance.choice(self._links)
             try:
                 async with asyncio.timeout(_PATIENCE_SECONDS):
                     if self._chance.random() < _STATEFUL:
@@ -87,7 +102,8 @@ class Caller:
             except OSError as fault:
                 self._world.counts["connections that broke"] += 1
                 self._problem(f"the connection broke: {fault!r}")
-        self._link.close()
+        for link in self._links:
+            link.close()
 
     # One question and its answer: nothing of any other exchange, not even of the same caller.
 
@@ -218,10 +234,11 @@ def _whole(path: str, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return path.replace(":streamGenerateContent?alt=sse", ":generateContent"), plain
 
 
-def _config(port: int, keys: list[str]) -> str:
-    """Nobody rests, however many fail: every exchange is one with a provider."""
+def config(port: int, keys: list[str], server: str = 'log = "off"\n') -> str:
+    """Nobody rests, however many fail: every exchange is one with a provider.
+    `server`: the lines of that table."""
     tables = [
-        '[server]\nlog = "off"\n[limits]\nrequests_per_key = 0\n[providers]\ndiscover = false\n',
+        f"[server]\n{server}[limits]\nrequests_per_key = 0\n[providers]\ndiscover = false\n",
         "[providers.demo]\n",
     ]
     for name in SPEAKERS:
@@ -240,7 +257,7 @@ def _config(port: int, keys: list[str]) -> str:
 async def _trial(told: argparse.Namespace, folder: Path, progress: Progress) -> None:
     upstream = MarkingUpstream()
     keys = [f"key-{secrets.token_hex(16)}" for _ in range(told.callers)]
-    served = Served(folder, _config(await upstream.start(), keys), workers=told.workers)
+    served = Served(folder, config(await upstream.start(), keys), workers=told.workers)
     await asyncio.to_thread(served.start)
     try:
         pieces = {
@@ -251,7 +268,7 @@ async def _trial(told: argparse.Namespace, folder: Path, progress: Progress) -> 
             async with asyncio.TaskGroup() as group:
                 for number, key in enumerate(keys):
                     chance = Random(f"{told.seed} {piece} {number}")
-                    group.create_task(Caller(served.port, number, key, world, chance).run())
+                    group.create_task(Caller([served.port], number, key, world, chance).run())
             progress.counts["exchanges"] += pieces[piece]
             print(
                 f"{progress.counts['exchanges']:,} exchanges, {len(progress.problems)} problems", flush=True

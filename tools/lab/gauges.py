@@ -8,6 +8,14 @@ from urllib.request import Request, urlopen
 
 _SAMPLE: Final = re.compile(r"^(wireglot_\w+)(?:\{.*\})? ([\d.e+-]+)$", re.MULTILINE)
 
+LEFTOVERS: Final = (
+    "wireglot_requests_in_flight",
+    "wireglot_requests_waiting",
+    "wireglot_permits",
+    "wireglot_tasks",
+)
+"""What must be as it was once all clients have gone."""
+
 
 def gauges(port: int, headers: dict[str, str] | None = None) -> dict[str, float]:
     """By name; of those with labels the last."""

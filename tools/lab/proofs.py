@@ -137,6 +137,7 @@ PROOFS: Final = (
         "memory flat within 3 %; no stall of the loop over 100 ms outside of big bodies",
         "tools.lab.fleet_soak --minutes 90",
         tier="soak",
+        quick="tests/fleet/test_fleet.py",
     ),
     Proof(
         "slow",

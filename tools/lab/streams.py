@@ -45,14 +45,15 @@ class Held:
         self.stalls: list[float] = []
 
 
-async def read(port: int, number: int, words: int, pause_ms: int, held: Held) -> None:
+async def read(port: int, number: int, words: int, pause_ms: int, held: Held, *, key: str = "") -> None:
     client = CLIENTS[number % len(CLIENTS)]
     path, body = question(client, f"paced/{model(words, pause_ms)}")
     raw = msgspec.json.encode(body)
+    allowed = f"authorization: Bearer {key}\r\n" if key else ""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(
         f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\n"
-        f"connection: close\r\ncontent-length: {len(raw)}\r\n\r\n".encode()
+        f"connection: close\r\n{allowed}content-length: {len(raw)}\r\n\r\n".encode()
         + raw
     )
     due, rest, head = 0, b"", True
@@ -115,6 +116,19 @@ async def trial(told: argparse.Namespace, folder: Path, held: Held) -> None:
         await upstream.stop()
 
 
+def judge_memory(run: Run, samples: list[float], whose: str = "") -> None:
+    """The first tenth of the samples beside the last, in MiB."""
+    tenth = max(len(samples) // 10, 1)
+    first, last = median(samples[:tenth] or [0]), median(samples[-tenth:] or [0])
+    growth = round(100 * (last - first) / max(first, 1), 2)
+    run.figure(
+        f"growth of memory{whose}, in % of {first:.0f} MiB",
+        demanded=f"within {_GROWTH_PERCENT:g}",
+        measured=growth,
+        holds=abs(growth) <= _GROWTH_PERCENT,
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.lab.streams", description=__doc__)
     parser.add_argument("--streams", type=int, default=1000)
@@ -135,15 +149,7 @@ def main() -> int:
         measured=len(held.problems),
         holds=not held.problems,
     )
-    tenth = max(len(held.memory) // 10, 1)
-    first, last = median(held.memory[:tenth] or [0]), median(held.memory[-tenth:] or [0])
-    growth = round(100 * (last - first) / max(first, 1), 2)
-    run.figure(
-        f"growth of memory, in % of {first:.0f} MiB",
-        demanded=f"within {_GROWTH_PERCENT:g}",
-        measured=growth,
-        holds=abs(growth) <= _GROWTH_PERCENT,
-    )
+    judge_memory(run, held.memory)
     longest = round(max(held.stalls, default=0.0), 3)
     over = sum(stall > _STALL_SECONDS for stall in held.stalls)
     run.counts["quarters of a minute with a longer wait than 0.1 s"] = over

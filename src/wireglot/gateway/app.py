@@ -112,6 +112,10 @@ class Gateway:
     def waiting(self) -> int:
         return self._gates.waiting + self.relay.waiting
 
+    @property
+    def permits(self) -> int:
+        return self._gates.inside + self.relay.inside
+
     # What the server asks before it reads a body.
 
     def admit(self, head: Head) -> Refusal | None:

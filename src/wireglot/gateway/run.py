@@ -255,6 +255,17 @@ class Process:
     def _publish(self) -> None:
         read = self.observer.metrics.read
         read("connections", "Open connections of clients.", lambda: {(): self.server.connections})
+        read("tasks", "Tasks of the process.", lambda: {(): len(asyncio.all_tasks())})
+        read(
+            "requests_waiting",
+            "Requests that wait for their turn, or for a place at a provider or a connection to it.",
+            lambda: {(): self.gateway.waiting},
+        )
+        read(
+            "permits",
+            "Places that requests hold: of the process, of their key, at a provider.",
+            lambda: {(): self.gateway.permits},
+        )
         read(
             "buffered_bytes",
             "Bytes held: bodies, what is made of them, answers.",

@@ -7,6 +7,7 @@ import http.client
 import re
 import socket
 import struct
+import urllib.request
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -347,3 +348,11 @@ def line_of(gateway: LiveGateway, mark: str) -> dict[str, Any]:
     assert len(found) == 1, "a request is told exactly once"
     line: dict[str, Any] = decode(found[0])
     return line
+
+
+def figure(gateway: LiveGateway, name: str) -> int:
+    """One of the metrics."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{gateway.port}/metrics") as page:
+        found = re.search(rb"^wireglot_%b (\d+)$" % name.encode(), page.read(), re.MULTILINE)
+    assert found is not None, name
+    return int(found[1])

@@ -16,6 +16,7 @@ from tests.gateway.faults.faults_kit import (
     Client,
     ask,
     every_dialect,
+    figure,
     is_complete,
     line_of,
     logged,
@@ -131,6 +132,21 @@ def test_while_the_gateway_waits_to_try_again(stage: Stage, name: str) -> None:
     assert line_of(gateway, f'"model":"{model}"')["outcome"] == "client_abort"
     wait_until(lambda: gateway.process.gateway.in_flight == 0)
     assert len(upstream.requests) == 1
+
+
+def test_what_a_request_holds_shows_in_the_metrics_and_is_given_back(stage: Stage) -> None:
+    gateway, upstream = stage
+    held = ("permits", "tasks", "requests_waiting")
+    before = [figure(gateway, name) for name in held]
+    upstream.next(Behaviour(fault="stall"))
+    first, _ = begin(stage, C, "narrow", stream=False)
+    upstream.wait_for(1)
+    second, _ = begin(stage, C, "narrow", stream=False)
+    wait_until(lambda: figure(gateway, "requests_waiting") == 1)
+    assert all(figure(gateway, name) > was for name, was in zip(held, before, strict=True))
+    first.leave()
+    second.leave()
+    wait_until(lambda: [figure(gateway, name) for name in held] == before)
 
 
 def test_while_it_waits_for_its_turn(stage: Stage) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import http.client
-import re
 import socket
 import threading
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.gateway.faults.faults_kit import Client, ask, every_dialect, is_of, model_at
+from tests.gateway.faults.faults_kit import Client, ask, every_dialect, figure, is_of, model_at
 from tests.gateway.faults.faults_stages import EVERY, PAIRED, A, C, Stage
 from tests.waiting import wait_until
 from wireglot.testing.live_gateway import LiveGateway
@@ -33,13 +31,6 @@ def stage() -> Iterator[Stage]:
 @pytest.fixture(autouse=True)
 def _fresh(stage: Stage) -> None:
     stage[1].reset()
-
-
-def figure(gateway: LiveGateway, name: str) -> int:
-    with urllib.request.urlopen(f"http://127.0.0.1:{gateway.port}/metrics") as page:
-        found = re.search(rb"^wireglot_%b (\d+)$" % name.encode(), page.read(), re.MULTILINE)
-    assert found is not None, name
-    return int(found[1])
 
 
 def gives_all_back(gateway: LiveGateway) -> None:

@@ -77,6 +77,11 @@ class Gates:
         self._by_caller: dict[str, Gate] = {}
 
     @property
+    def inside(self) -> int:
+        """Places taken, at all of them together."""
+        return self.all.inside + sum(gate.inside for gate in self._by_caller.values())
+
+    @property
     def waiting(self) -> int:
         """Requests that wait for their turn at any of them."""
         return self.all.waiting + sum(gate.waiting for gate in self._by_caller.values())

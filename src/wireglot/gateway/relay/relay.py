@@ -74,6 +74,11 @@ class Relay:
         )
 
     @property
+    def inside(self) -> int:
+        """Places taken at providers."""
+        return sum(gate.inside for gate in self._gates.values())
+
+    @property
     def waiting(self) -> int:
         """Requests that wait for a place at a provider, or for a connection to it."""
         at_gates = sum(gate.waiting for gate in self._gates.values())

@@ -1,0 +1,252 @@
+"""Hours of everything at once on a fleet: does memory stay flat, does anyone wait, does anything stay behind?
+
+    python -m tools.lab.fleet_soak [--minutes 90] [--machines 2] [--callers 50] [--streams 60] [--seed 1]
+
+Machines on one PostgreSQL and one Redis. The callers of `crosstalk` use all of them by chance: all pairs of
+dialects, whole and streamed, clients that leave, providers that fail, chained responses, sessions, tool calls
+whose reasoning is kept, questions for what is another's. Beside them streams that say a word every half
+second, and now and then a large body and a reload at every machine, whose waits are told apart. Memory is
+compared after a warm-up of a tenth of the time, in which what is kept fills up. In the end, with all clients
+gone, no request may be in flight and no task or file be there that was not before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import secrets
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from tools.bench import processes
+from tools.lab import monsters, paced_upstream, streams
+from tools.lab.big_bodies import Others
+from tools.lab.crosstalk import Caller, World, config
+from tools.lab.gauges import LEFTOVERS, gauges
+from tools.lab.link import Link
+from tools.lab.marking_upstream import SPEAKERS, MarkingUpstream, mark
+from tools.lab.questions import CLIENTS
+from tools.lab.result import Run, add_options
+from tools.lab.served import Served
+from tools.servers import PostgresServer, RedisServer
+from wireglot.gateway.run import run_loop
+
+_METRICS_KEY: Final = "the-key-of-the-metrics"
+_SAMPLE_SECONDS: Final = 15.0
+_LARGE_EVERY: Final = 8
+"""Samples for one large body and one reload at every machine."""
+_LARGE_BYTES: Final = 2_000_000
+_GAP_SECONDS: Final = 0.01
+_STALL_SECONDS: Final = 0.1
+_LARGE_STALL_SECONDS: Final = 0.25
+_QUIET_SECONDS: Final = 75.0
+"""Longer than idle connections to providers are kept."""
+_STREAM_WORDS: Final = 120
+_PAUSE_MS: Final = 500
+_ENDLESS: Final = sys.maxsize
+_FILES_MORE: Final = 8 + 32
+"""What the pools of PostgreSQL and Redis may keep open. A leak of one in a thousand requests is more."""
+_EVERYBODY: Final = 9999
+"""Who asks what is nobody's exchange, in marks."""
+
+
+Left = dict[str, float]
+"""What is there while nobody asks anything, by name."""
+
+
+class Machine:
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self.memory: list[float] = []
+        self.stalls: list[float] = []
+        self.large_stalls: list[float] = []
+
+    def start(self) -> None:
+        self.served.start()
+        self._others = Others(self.served.port, gap_seconds=_GAP_SECONDS)
+
+    def stop(self) -> None:
+        self._others.close()
+        self.served.stop()
+
+    def waited(self) -> float:
+        """How long somebody waited at most since this was last asked."""
+        return self._others.waited()[0]
+
+    def left(self) -> Left:
+        seen = gauges(self.served.port, {"authorization": f"Bearer {_METRICS_KEY}"})
+        files = processes.open_files([self.served.pid])
+        return {**{name.removeprefix("wireglot_"): seen[name] for name in LEFTOVERS}, "files": files}
+
+
+class Soak:
+    def __init__(self, told: argparse.Namespace) -> None:
+        self.told = told
+        self.counts: Counter[str] = Counter()
+        self.problems: list[str] = []
+        self.held = streams.Held()
+        self.machines: list[Machine] = []
+        self.before: list[Left] = []
+        self.after: list[Left] = []
+        self._keys = [f"key-{secrets.token_hex(16)}" for _ in range(told.callers)]
+        self._world = World(self.counts, self.problems, _ENDLESS, told.pause_seconds)
+        self._numbers = count()
+
+    async def run(self, folder: Path) -> None:
+        marking, paced = MarkingUpstream(), paced_upstream.PacedUpstream()
+        postgres, redis = PostgresServer(durable=True), RedisServer()
+        try:
+            await asyncio.to_thread(postgres.start)
+            await asyncio.to_thread(redis.start)
+            server = f'log = "json"\nsecret = "one-for-all-machines-of-it"\nmetrics_key = "{_METRICS_KEY}"\n'
+            toml = paced_upstream.config(await paced.start())
+            toml = config(await marking.start(), self._keys, server).replace("[keys]\n", f"{toml}[keys]\n")
+            environ = {"WIREGLOT_STORE": postgres.url, "WIREGLOT_SHARED": redis.url}
+            for number in range(self.told.machines):
+                machine = Machine(Served(folder / f"machine-{number}", toml, environ=environ))
+                await asyncio.to_thread(machine.start)
+                self.machines.append(machine)
+            await self._traffic()
+        finally:
+            for machine in self.machines:
+                await asyncio.to_thread(machine.stop)
+            await marking.stop()
+            await paced.stop()
+            redis.close()
+            postgres.close()
+
+    async def _traffic(self) -> None:
+        await self._large(0)  # what is made once, at the first request, has been made
+        await self._large(1)
+        self.before = await self._quiet()
+        ports = [machine.served.port for machine in self.machines]
+        async with asyncio.TaskGroup() as group:
+            for number, key in enumerate(self._keys):
+                chance = Random(f"{self.told.seed} {number}")
+                group.create_task(Caller(ports, number, key, self._world, chance).run())
+            end = time.monotonic() + self.told.minutes * 60
+            for number in range(self.told.streams):
+                group.create_task(self._read_on(ports[number % len(ports)], end))
+            await self._watch(end)
+            self._world.end()
+        self.after = await self._quiet()
+
+    async def _read_on(self, port: int, end: float) -> None:
+        """One stream after the other."""
+        while time.monotonic() < end:
+            number = next(self._numbers)
+            key = self._keys[number % len(self._keys)]
+            await streams.read(port, number, _STREAM_WORDS, _PAUSE_MS, self.held, key=key)
+
+    async def _watch(self, end: float) -> None:
+        began = time.monotonic()
+        warm = began + self.told.minutes * 6  # a tenth
+        for number in count(1):
+            await asyncio.sleep(min(_SAMPLE_SECONDS, max(end - time.monotonic(), 0)))
+            for machine in self.machines:
+                machine.stalls.append(await asyncio.to_thread(machine.waited))
+                if time.monotonic() > warm:
+                    machine.memory.append(processes.memory([machine.served.pid]).rss)
+            self._say(time.monotonic() - began)
+            if time.monotonic() >= end:
+                return
+            if number % _LARGE_EVERY == 1:
+                await self._large(number // _LARGE_EVERY)
+
+    async def _large(self, number: int) -> None:
+        """A long history to every machine, and a reload."""
+        source = CLIENTS[number % len(CLIENTS)]
+        target = SPEAKERS[number // len(CLIENTS) % len(SPEAKERS)]
+        own = mark(_EVERYBODY, number)
+        asked = [
+            *monsters.history(_LARGE_BYTES),
+            ("assistant", [{"text": "ok"}]),
+            *monsters.said(f"Say {own}"),
+        ]
+        body = monsters.request(source, asked)
+        model = f"{target}/any"
+        if source != "gemini":
+            body["model"] = model
+        for machine in self.machines:
+            link = Link(machine.served.port, self._keys[0])
+            reply = await link.ask("POST", monsters.path(source, model), body)
+            link.close()
+            if reply.status != 200 or own.encode() not in reply.body:
+                self.problems.append(
+                    f"a large body, {source} to {target}: {reply.status} {reply.body[:300]!r}"
+                )
+            os.kill(machine.served.pid, signal.SIGHUP)
+            await asyncio.sleep(1)
+            machine.large_stalls.append(await asyncio.to_thread(machine.waited))
+            self.counts["large bodies, each with a reload"] += 1
+
+    async def _quiet(self) -> list[Left]:
+        await asyncio.sleep(_QUIET_SECONDS)
+        return [await asyncio.to_thread(machine.left) for machine in self.machines]
+
+    def _say(self, seconds: float) -> None:
+        exchanges = sum(many for what, many in self.counts.items() if what.startswith("status "))
+        each = "  ".join(
+            f"{processes.memory([machine.served.pid]).rss:6.1f} MiB {1000 * machine.stalls[-1]:4.0f} ms"
+            for machine in self.machines
+        )
+        wrong = len(self.problems) + len(self.held.problems)
+        print(f"{seconds:6.0f} s  {each}  {exchanges:,} answers, {wrong} wrong", flush=True)
+
+
+def _judge(run: Run, soak: Soak) -> None:
+    run.counts.update(sorted(soak.counts.items()))
+    run.counts.update({f"paced {what}": many for what, many in soak.held.tally.items()})
+    wrong = [*soak.problems, *soak.held.problems]
+    for problem in wrong[:20]:
+        print(problem, file=sys.stderr)
+    run.figure("answers wrong, lost or another's", demanded="0", measured=len(wrong), holds=not wrong)
+    for number, machine in enumerate(soak.machines, 1):
+        streams.judge_memory(run, machine.memory, f" of machine {number}")
+    for what, stalls, most in (
+        ("longest that another waited, in seconds", "stalls", _STALL_SECONDS),
+        ("longest that another waited beside large bodies and reloads", "large_stalls", _LARGE_STALL_SECONDS),
+    ):
+        longest = max((max(getattr(machine, stalls), default=0.0) for machine in soak.machines), default=0.0)
+        run.figure(what, demanded=f"at most {most:g}", measured=round(longest, 3), holds=longest <= most)
+    for name in soak.before[0]:
+        pairs = zip(soak.before, soak.after, strict=True)
+        more = [int(after[name] - before[name]) for before, after in pairs]
+        allowed = _FILES_MORE if name == "files" else 0
+        run.figure(
+            f"{name.replace('_', ' ')} in the end, more than before",
+            demanded=f"at most {allowed} at each machine",
+            measured=" ".join(map(str, more)),
+            holds=max(more) <= allowed,
+        )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.lab.fleet_soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=90.0)
+    parser.add_argument("--machines", type=int, default=2)
+    parser.add_argument("--callers", type=int, default=50)
+    parser.add_argument("--streams", type=int, default=60)
+    parser.add_argument("--pause-seconds", type=float, default=2.0, help="of a caller between two exchanges")
+    parser.add_argument("--seed", type=int, default=1)
+    add_options(parser)
+    told = parser.parse_args()
+    what = f"{told.minutes:g} minutes of mixed traffic on {told.machines} machines with PostgreSQL and Redis"
+    run = Run("fleet_soak", what, seed=told.seed)
+    soak = Soak(told)
+    with tempfile.TemporaryDirectory(prefix="fleet-soak-") as work:
+        run_loop(soak.run(Path(work)))
+    _judge(run, soak)
+    return run.write(told.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
