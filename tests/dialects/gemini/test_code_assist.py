@@ -8,11 +8,13 @@ import pytest
 from wireglot.dialects.base import Context
 from wireglot.dialects.gemini import DIALECT as GEMINI
 from wireglot.dialects.gemini.code_assist import DIALECT
+from wireglot.dialects.registry import dialect as registered
 from wireglot.ir.content import Message, Text, ToolCall
 from wireglot.ir.errors import ApiError, ClientFault
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request, Tool
 from wireglot.ir.stream import Delta, Event, Failure, Finish, PartEnd, PartStart, Start, fold
+from wireglot.wire.json import encode
 
 CONTEXT = Context()
 INNER = {
@@ -143,3 +145,29 @@ def test_plain_gemini_takes_wrapped_bodies_too():
     assert fold(reader.read(DIALECT.stream_writer(CONTEXT).write(events)) + reader.end()).content == (
         Text("a"),
     )
+
+
+@pytest.mark.parametrize("name", ["gemini", "code-assist"])
+def test_an_error_inside_the_envelope_is_one(name: str):
+    """Carried as a field beside the answer it would have been the client's error, in an answer of ours that
+    says it went well."""
+    error = {"code": 503, "message": "The model failed.", "status": "UNAVAILABLE"}
+    wrapped = {"response": {"error": error}, "traceId": "t1"}
+    codec = registered(name)
+    told = codec.parse_error(wrapped, 200)
+    assert told is not None
+    assert (told.kind, told.message) == ("overloaded", "The model failed.")
+    assert codec.render_error(told, CONTEXT).value == {"error": error}
+
+    begun = {"response": {"candidates": [{"content": {"role": "model", "parts": [{"text": "a"}]}}]}}
+    ended = {"response": {"candidates": [{"finishReason": "STOP"}]}}
+    data = b"".join(b"data: %b\n\n" % encode(chunk) for chunk in (begun, wrapped, ended))
+    reader = codec.stream_reader(CONTEXT)
+    last = (reader.read(data) + reader.end())[-1]
+    assert isinstance(last, Failure)
+    assert last.error.message == "The model failed."
+
+
+def test_a_hollow_error_inside_the_envelope_is_none():
+    response = {"error": {"code": 0, "message": ""}, **ANSWER["response"]}
+    assert DIALECT.parse_error({**ANSWER, "response": response}, 200) is None

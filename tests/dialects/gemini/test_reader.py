@@ -457,3 +457,12 @@ def test_what_follows_an_array_breaks_it_however_it_is_cut(behind):
     assert type(whole[-1]) is Failure
     for pieces in every_cut(data, random_cuts=2):
         assert read(data, pieces) == whole
+
+
+def test_a_hollow_error_of_a_chunk_does_not_outlive_it():
+    """Beside candidates it is nothing; in the last chunk of a blocked prompt, without any, it is an error."""
+    feedback = {"blockReason": "SAFETY"}
+    blocked = {"candidates": [], "error": {"code": 0, "message": ""}, "promptFeedback": feedback}
+    events = read(sse(blocked))
+    assert isinstance(events[-1], Finish)
+    assert isinstance(read(DIALECT.stream_writer(CONTEXT).write(events))[-1], Finish)

@@ -79,7 +79,7 @@ _SECONDS = re.compile(r"([0-9]+(?:\.[0-9]+)?)s?")
 def parse_error(body: Any, status: int = 0) -> ApiError | None:
     """The error in a body of any of the shapes Google and the proxies before it send."""
     listed = type(body) is list and bool(body)
-    whole = body[0] if listed else body
+    whole = _opened(body[0] if listed else body)
     error = error_beside(whole, "candidates") if type(whole) is dict else None
     if not error:
         if status < 400:
@@ -115,6 +115,16 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
         request_id=request_id,
         extra=extra,
     )
+
+
+def _opened(body: Any) -> Any:
+    """What is inside Code Assist's envelope, if an error is. As a rule one comes without any envelope; left
+    inside, it would be a field of an answer that says nothing else."""
+    if type(body) is dict and "response" in body and not body.get("error") and "candidates" not in body:
+        inner = body["response"]
+        if type(inner) is dict and inner.get("error"):
+            return inner
+    return body
 
 
 def _bare(body: Any, status: int) -> ApiError:

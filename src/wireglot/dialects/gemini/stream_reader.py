@@ -145,13 +145,12 @@ class GeminiReader(AnswerReader):
     def _chunk(self, chunk: Any, events: list[Event]) -> None:
         if type(chunk) is not dict:
             raise UpstreamFault("expected a chunk object")
-        if "error" in chunk:
-            error = parse_error(chunk)
-            if error is not None:
-                self._fail(error, events)
-                return
+        if "error" in chunk and self._fails(chunk, events):
+            return
         if self._unwrap is not None:
             chunk = self._unwrap(chunk)
+            if "error" in chunk and self._fails(chunk, events):
+                return
         if not self._started:
             self._start(chunk, events)
         for key, value in chunk.items():
@@ -165,6 +164,12 @@ class GeminiReader(AnswerReader):
                     self._usage = value if self._usage is None else self._usage | value
             elif key not in _TAKEN:
                 self._keep(key, value, events)
+
+    def _fails(self, chunk: dict[str, Any], events: list[Event]) -> bool:
+        error = parse_error(chunk)
+        if error is not None:
+            self._fail(error, events)
+        return error is not None
 
     def _start(self, chunk: dict[str, Any], events: list[Event]) -> None:
         fields = names.RESPONSE.read(chunk, "$", UpstreamFault)
@@ -183,7 +188,8 @@ class GeminiReader(AnswerReader):
         """A field beside the answer: a snake_case spelling, or something to give back at the end."""
         name = names.RESPONSE.spellings.get(key)
         if name is None:
-            self._rest[key] = value
+            if key != "error" or not value:  # a hollow one would be an error where no candidates are
+                self._rest[key] = value
         elif name in _TAKEN:
             self._chunk({name: value}, events)
         else:
