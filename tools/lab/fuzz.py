@@ -3,11 +3,11 @@
     python -m tools.lab.fuzz [--inputs 1000000] [--seed 1] [--only http,json] [--processes 2]
 
 Inputs are made of the fixtures and of what reached new lines of our package since (one input in five is
-watched), for six targets:
+watched, one in 25 once new lines have become rare), for six targets:
 
     http      bytes into the server, with the whole gateway behind it; one in 200 over a real socket
-    json      bodies of every dialect: requests, answers, errors; read, fitted, written in every dialect
-    sse       streams of every dialect for every client: cut anywhere the same bytes, and a legal end
+    json      bodies of every dialect: requests, answers, errors; read, fitted, written in any dialect
+    sse       streams of every dialect for every client: a legal end; cut anywhere, the same bytes
     config    configurations: read, or refused with a place
     envelope  sealed reasoning state, changed, cut, joined, brought by another: as it was sealed or not at all
     ids       ids of what is remembered, in every place that takes one, asked by another caller

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any, Final
+from unittest.mock import patch
 from urllib.parse import quote
 
 import msgspec
@@ -23,6 +24,7 @@ from tools.lab.fuzz_mutations import Mutator
 from tools.lab.fuzz_target import Found, Input
 from wireglot.gateway.config import load
 from wireglot.gateway.run import Process
+from wireglot.gateway.state.losses import shelf
 from wireglot.http.server.connection import ServerConnection
 from wireglot.http.server.hub import Hub
 from wireglot.http.server.phases import WAITING
@@ -305,6 +307,9 @@ class Ids(_Gateway):
         return list(self._seeds)
 
     def begin(self) -> None:
+        # An unknown id is looked for again, in case it is on its way: here nearly every one is unknown.
+        self._unhurried = patch.object(shelf, "_LOOK_SECONDS", 0.0)
+        self._unhurried.start()
         super().begin()
         self._real: dict[bytes, bytes] = {b"KEY_A": b"a"}
         for owner, key in _KEYS.items():
@@ -346,6 +351,7 @@ class Ids(_Gateway):
                     raise Found(f"a's own is gone: {path}: {bytes(line.written)!r}")
         finally:
             super().end()
+            self._unhurried.stop()
 
     def changed(self, mutator: Mutator, one: Input, other: Input) -> bytes:
         return one.data if mutator.chance.random() < 0.05 else mutator.of_bytes(one.data, other.data)[:2000]

@@ -86,7 +86,9 @@ class Mutator:
         except BadJson:
             return self.of_bytes(data, other)
         chance = self.chance
-        for _ in range(chance.choice((1, 1, 1, 2, 3))):
+        for turn in range(chance.choice((1, 1, 1, 2, 3))):
+            if turn:
+                document = _fresh(document)
             places = _places(document)
             if not places:
                 return encode(chance.choice(VALUES))
@@ -107,7 +109,6 @@ class Mutator:
                     container[key] = self._text(container[key])
                 case _:
                     container[key] = chance.choice(VALUES)
-            document = _fresh(document)
         return encode(document)[:BYTES_MOST]
 
     def _grafted(self, other: bytes) -> Any:

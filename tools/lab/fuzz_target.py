@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import re
 import resource
@@ -18,13 +19,21 @@ from tools.lab.fuzz_lines import Lines
 from tools.lab.fuzz_mutations import Mutator
 
 _WATCHED_ONE_OF: Final = 5
-"""So many inputs are tried for one whose lines are watched, which takes several times as long."""
+"""So many inputs are tried for one whose lines are watched, which takes several times as long ..."""
+_WATCHED_LATER_ONE_OF: Final = 25
+_NOTHING_NEW: Final = 200
+"""... and fewer are watched once so many of them, one after another, have reached nothing new."""
 _FRESH_CHANCE: Final = 0.3
 """That the last of the corpus, which reached something new, is changed further."""
+_EVEN_BYTES: Final = 1000
+"""An input is taken as often as any other up to about this size; from there on the less, the larger it is, so
+that each of the sizes gets about the same time."""
 _BUSY_SECONDS: Final = 2.0
 """Of the processor, for one input: other work on the machine does not count."""
 _SILENT_SECONDS: Final = 60.0
 _MEMORY_BYTES: Final = 6 << 30
+_GARBAGE_MOST: Final = 20_000
+"""Objects, before circles among them are looked for: there are hardly any, and looking takes time."""
 _PROBLEMS_MOST: Final = 200
 
 
@@ -75,8 +84,16 @@ class Fuzzer:
         self._target = target
         self._folder = folder
         self._lines = Lines()
-        self._corpus = target.seeds()
-        self._names = {one.name for one in self._corpus}
+        self._learnt = 0
+        """So many of the corpus have been watched."""
+        self._idle = 0
+        """So many have been watched since one of them reached something new."""
+        self._corpus: list[Input] = []
+        self._weights: list[float] = []
+        """Each with those before it, as `choices` wants them."""
+        self._names: set[str] = set()
+        for one in target.seeds():
+            self._add(one)
 
     def run(self, count: int, seed: str) -> tuple[Counter[str], list[str]]:
         """How so many inputs ended, and what was wrong."""
@@ -87,18 +104,27 @@ class Fuzzer:
         problems: list[str] = []
         self._target.begin()
         try:
+            self._learn(chance, problems)
             for number in range(count):
                 given = self._made(mutator)
-                counts[self._one(given, chance, problems, watched=number % _WATCHED_ONE_OF == 0)] += 1
+                one_of = _WATCHED_ONE_OF if self._idle < _NOTHING_NEW else _WATCHED_LATER_ONE_OF
+                counts[self._one(given, chance, problems, watched=number % one_of == 0)] += 1
         finally:
             self._target.end()
         return counts, problems
 
+    def _learn(self, chance: Random, problems: list[str]) -> None:
+        """What was there before reaches nothing new. It is tried too, and not counted."""
+        for one in self._corpus[self._learnt :]:
+            self._one(one, chance, problems, watched=True)
+        self._learnt = len(self._corpus)
+        self._idle = 0
+
     def _made(self, mutator: Mutator) -> Input:
         chance = mutator.chance
-        fresh = chance.random() < _FRESH_CHANCE
-        one = chance.choice(self._corpus[-50:] if fresh else self._corpus)
-        other = chance.choice(self._corpus)
+        one, other = chance.choices(self._corpus, cum_weights=self._weights, k=2)
+        if chance.random() < _FRESH_CHANCE:
+            one = min(chance.choices(self._corpus[-50:], k=2), key=lambda each: len(each.data))
         return Input(one.form, self._target.changed(mutator, one, other))
 
     def _one(self, given: Input, chance: Random, problems: list[str], *, watched: bool) -> str:
@@ -116,21 +142,25 @@ class Fuzzer:
             if isinstance(problem, Hang):
                 self._target.end()
                 self._target.begin()
-        if watched and self._lines.known > known and outcome != "wrong":
-            self._keep(given)
+        if watched:
+            is_new = self._lines.known > known
+            self._idle = 0 if is_new else self._idle + 1
+            if is_new and outcome != "wrong" and given.name not in self._names:
+                self._add(given)
+                self._learnt += 1
+                _write(self._folder, given)
         return outcome
 
-    def _keep(self, given: Input) -> None:
-        if given.name not in self._names:
-            self._names.add(given.name)
-            self._corpus.append(given)
-            _write(self._folder, given)
+    def _add(self, one: Input) -> None:
+        before = self._weights[-1] if self._weights else 0.0
+        self._names.add(one.name)
+        self._corpus.append(one)
+        self._weights.append(before + 1 / (_EVEN_BYTES + len(one.data)))
 
     def _read_others(self) -> None:
         for path in sorted(self._folder.glob("[!.]*")):
             if path.name not in self._names:
-                self._names.add(path.name)
-                self._corpus.append(read(path))
+                self._add(read(path))
 
 
 def read(path: Path) -> Input:
@@ -148,6 +178,7 @@ def _write(folder: Path, given: Input) -> None:
 
 def guard() -> None:
     """For the process that tries: memory that runs away is a MemoryError, an endless loop a `Hang`."""
+    gc.set_threshold(_GARBAGE_MOST)
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     signal.signal(signal.SIGVTALRM, _hangs)
     signal.signal(signal.SIGALRM, _hangs)

@@ -16,6 +16,8 @@ from wireglot.providers.limits import Limits
 from wireglot.providers.spec import Auth, ModelSpec, ProviderSpec
 
 AUTHS: Final = get_args(Auth)
+_LIMITS: Final = msgspec.structs.fields(Limits)
+"""Once: it takes milliseconds, and is wanted for each provider of each configuration."""
 _USUAL_AUTH: Final = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
 
 
@@ -83,7 +85,7 @@ def _limits(table: Table) -> dict[str, Any]:
     """Fields of `Limits`, as in a catalog file."""
     given = table.table("limits")
     read: dict[str, Any] = {}
-    for field in msgspec.structs.fields(Limits):
+    for field in _LIMITS:
         value = given.raw(field.name)
         if value is None:
             continue
