@@ -1,11 +1,13 @@
 """Many streams for a long time: does memory stay flat, does anyone wait, is a word lost?
 
-    python -m tools.lab.streams [--streams 1000] [--minutes 30] [--pause-ms 500]
+    python -m tools.lab.streams [--streams 1000] [--minutes 30] [--pause-ms 500] [--each-minutes 3]
 
-Clients of every dialect read streams that say one word every half second. Each word is a number, so that one
-that is missing or came twice is seen. Memory of the gateway is taken twice a minute; what it holds once all
-streams are open is compared with what it holds at the end. A process of its own asks for the gateway's health
-all the time: who keeps the loop keeps it waiting.
+So many clients of every dialect read streams that say one word every half second, one after the other;
+the first of each ends at another time, so that at any time some begin and some end. (What is said in a stream
+is held until it ends, since it is kept then: streams without an end would hold more and more.) Each word is a
+number, so that one that is missing or came twice is seen. Memory of the gateway is taken every quarter of a
+minute; what it holds once every client has had its first stream is compared with what it holds at the end. A
+process of its own asks for the gateway's health all the time: who keeps the loop keeps it waiting.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ from tools.lab.served import Served
 _WORD: Final = re.compile(rb'"(?:text|content|delta)": ?"(\d+) "')
 _SAMPLE_SECONDS: Final = 15.0
 _OPENED_AT_ONCE: Final = 50
+_STAGGERED: Final = 37
+"""Times at which the first streams end: no multiple of the number of dialects."""
 _STALL_SECONDS: Final = 0.1
 _GROWTH_PERCENT: Final = 3.0
 
@@ -77,6 +81,16 @@ async def read(port: int, number: int, words: int, pause_ms: int, held: Held, *,
     writer.close()
 
 
+async def read_on(
+    port: int, number: int, words: tuple[int, int], end: float, told: argparse.Namespace, held: Held
+) -> None:
+    """One stream behind the other. `words`: of the first, and of those behind it."""
+    next_words, each = words
+    while (left := int((end - time.monotonic()) * 1000 / told.pause_ms)) > 0:
+        await read(port, number, min(next_words, left), told.pause_ms, held)
+        next_words = each
+
+
 async def trial(told: argparse.Namespace, folder: Path, held: Held) -> None:
     upstream = PacedUpstream()
     port = await upstream.start()
@@ -84,28 +98,31 @@ async def trial(told: argparse.Namespace, folder: Path, held: Held) -> None:
     served = Served(folder, f'[server]\nlog = "json"\n{limits}{config(port)}')
     await asyncio.to_thread(served.start)
     others = Others(served.port)
-    words = int(told.minutes * 60_000 / told.pause_ms)
+    each = int(min(told.each_minutes, told.minutes) * 60_000 / told.pause_ms)
+    end = time.monotonic() + told.minutes * 60
     tasks = []
     for number in range(told.streams):
-        tasks.append(asyncio.create_task(read(served.port, number, words, told.pause_ms, held)))
+        first = max(each * (number % _STAGGERED + 1) // _STAGGERED, 1)
+        tasks.append(asyncio.create_task(read_on(served.port, number, (first, each), end, told, held)))
         if number % _OPENED_AT_ONCE == 0:
             await asyncio.sleep(0.1)
-    while upstream.open < told.streams and not any(task.done() for task in tasks):
+    while upstream.asked < told.streams:
         await asyncio.sleep(0.1)
     print(f"{upstream.open} streams are open", flush=True)
     others.waited()
     began = time.monotonic()
+    warm = began + each * told.pause_ms / 1000
     try:
-        while upstream.open == told.streams:
+        while time.monotonic() + _SAMPLE_SECONDS < end:
             await asyncio.sleep(_SAMPLE_SECONDS)
-            if upstream.open < told.streams:
-                break
-            held.memory.append(processes.memory([served.pid]).rss)
+            rss = processes.memory([served.pid]).rss
+            if time.monotonic() > warm:
+                held.memory.append(rss)
             longest, asked = await asyncio.to_thread(others.waited)
             held.stalls.append(longest)
             held.tally["asked for its health"] += asked
             print(
-                f"{time.monotonic() - began:6.0f} s  {held.memory[-1]:7.1f} MiB  "
+                f"{time.monotonic() - began:6.0f} s  {rss:7.1f} MiB  {upstream.open:,} open  "
                 f"{1000 * longest:5.0f} ms  {held.tally['words']:,} words",
                 flush=True,
             )
@@ -134,6 +151,7 @@ def main() -> int:
     parser.add_argument("--streams", type=int, default=1000)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--pause-ms", type=int, default=500)
+    parser.add_argument("--each-minutes", type=float, default=3.0, help="that a stream takes")
     add_options(parser)
     told = parser.parse_args()
     run = Run("streams", f"{told.streams:,} streams x 2 events a second, {told.minutes:g} minutes")

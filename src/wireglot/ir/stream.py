@@ -29,6 +29,7 @@ from wireglot.ir.content import (
     ToolCall,
 )
 from wireglot.ir.errors import ApiError
+from wireglot.ir.growing import GrowingText
 from wireglot.ir.outcome import Candidate, Response, Stop, Usage
 
 
@@ -163,15 +164,15 @@ def check(events: Iterable[Event]) -> Iterator[Event]:
 class _Open:
     """A part being collected."""
 
-    __slots__ = ("logprobs", "part", "texts")
+    __slots__ = ("logprobs", "part", "text")
 
     def __init__(self, part: Part) -> None:
         self.part = part
-        self.texts: list[str] = []
+        self.text = GrowingText()
         self.logprobs: list[TokenLogprob] = []
 
     def close(self, end: PartEnd) -> Part:
-        return finish_part(self.part, "".join(self.texts), tuple(self.logprobs), end)
+        return finish_part(self.part, str(self.text), tuple(self.logprobs), end)
 
 
 def finish_part(part: Part, text: str, logprobs: tuple[TokenLogprob, ...], end: PartEnd) -> Part:
@@ -228,7 +229,7 @@ class Folding:
             match event:
                 case Delta(index=index, text=text):
                     collected = self._live[index]
-                    collected.texts.append(text)
+                    collected.text.add(text)
                     if event.logprobs:
                         collected.logprobs.extend(event.logprobs)
                 case PartStart(index=index, part=part):

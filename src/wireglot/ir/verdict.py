@@ -13,6 +13,7 @@ import msgspec
 
 from wireglot.ir.content import Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
+from wireglot.ir.growing import GrowingText
 from wireglot.ir.leaked_calls import LeakFilter, can_leak, offered, recovered
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Candidate, Response, Stop, StopReason, Usage
@@ -212,7 +213,7 @@ class Watch:
         """Why what came is no answer."""
         self._request = request
         self._leaves_out = leaves_out
-        self._arguments: dict[int, list[str]] = {}  # of the open calls
+        self._arguments: dict[int, GrowingText] = {}  # of the open calls
         self._held: dict[int, tuple[PartEnd, bool]] = {}  # whether it is cut, or only has no arguments so far
         self._thoughts: set[int] = set()
         self._said = may_be_empty
@@ -242,7 +243,7 @@ class Watch:
         for event in events:
             if type(event) is Delta:
                 if event.index in arguments:
-                    arguments[event.index].append(event.text)
+                    arguments[event.index].add(event.text)
                     continue
                 if not self._said and event.text and event.index not in self._thoughts:
                     self._said = True
@@ -268,7 +269,7 @@ class Watch:
         for event in events:
             match event:
                 case Delta(index=index) if index in self._arguments:
-                    self._arguments[index].append(event.text)
+                    self._arguments[index].add(event.text)
                 case Delta(index=index):
                     self._said = self._said or (bool(event.text) and index not in self._thoughts)
                 case PartStart():
@@ -284,7 +285,8 @@ class Watch:
         if type(part) is Reasoning:
             self._thoughts.add(start.index)
         elif type(part) is ToolCall and part.kind == "function":
-            self._arguments[start.index] = [part.arguments]
+            self._arguments[start.index] = text = GrowingText()
+            text.add(part.arguments)
         if not self._said:
             self._said = _says(part)
 
@@ -303,10 +305,10 @@ class Watch:
         return passed
 
     def _holds(self, end: PartEnd) -> bool:
-        pieces = self._arguments.pop(end.index, None)
-        if pieces is None:
+        arguments = self._arguments.pop(end.index, None)
+        if arguments is None:
             return False
-        text = "".join(pieces)
+        text = str(arguments)
         if text and not text.isspace():
             if not is_cut(text):
                 return False

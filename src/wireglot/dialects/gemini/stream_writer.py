@@ -21,6 +21,7 @@ from wireglot.dialects.gemini.render_parts import PartRenderer
 from wireglot.dialects.gemini.response import FIRST, render_candidate
 from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import PHASE, Citation, Part, Reasoning, Text, TokenLogprob, ToolCall
+from wireglot.ir.growing import GrowingText
 from wireglot.ir.loss import Loss, is_blank, losses_of_extra
 from wireglot.ir.outcome import Candidate, Usage
 from wireglot.ir.stream import (
@@ -59,13 +60,15 @@ def _one_line(data: bytes) -> bytes:
 class _Part:
     """A part on its way out."""
 
-    __slots__ = ("end", "live", "logprobs", "part", "sent", "texts")
+    __slots__ = ("begun", "end", "live", "logprobs", "part", "sent", "texts")
 
     def __init__(self, part: Part) -> None:
         self.part = part
         self.texts: list[str] = []
         self.logprobs: list[TokenLogprob] = []
-        self.sent: list[str] = []  # text that has left
+        self.sent = GrowingText()  # text that has left
+        self.begun = False
+        """Something of it has left."""
         self.end: PartEnd | None = None
         # A part with a signature or fields of its own must leave in one piece with them; so must a call.
         self.live = (type(part) is Text or type(part) is Reasoning) and not (
@@ -104,11 +107,12 @@ class GeminiWriter:
                         text = event.text
                         before, after = self._text if type(state.part) is Text else self._thought
                         if text:
-                            if not state.sent:
+                            if not state.begun:
                                 self._join(state)
+                                state.begun = True
                                 self._tail = type(state.part)
                             out.append(b"%b%b%b" % (before, _one_line(encode(text)), after))
-                            state.sent.append(text)
+                            state.sent.add(text)
                         continue
                 self._delta(event, out)
             else:
@@ -197,11 +201,12 @@ class GeminiWriter:
         self._join(state)
         self._send([part], out, **more)
         self._tail = kind
-        state.sent.append(text)
+        state.sent.add(text)
+        state.begun = True
 
     def _join(self, state: _Part) -> None:
         """Before the first text of a part leaves: does it run into the part before it?"""
-        if not state.sent and self._tail is type(state.part):
+        if not state.begun and self._tail is type(state.part):
             detail = "neighbouring texts of one kind run together in a stream"
             self.losses.append(Loss(f"$.content[{self._head}]", "content.position", "approximated", detail))
 
@@ -226,7 +231,7 @@ class GeminiWriter:
 
     def _flush(self, state: _Part, out: list[bytes]) -> None:
         """Text that waited for its turn, and text the part had from its start."""
-        first = getattr(state.part, "text", "") if not state.sent else ""
+        first = getattr(state.part, "text", "") if not state.begun else ""
         if first or state.texts:
             self._live_text(state, first + "".join(state.texts), tuple(state.logprobs), out)
             state.texts, state.logprobs = [], []
@@ -244,7 +249,7 @@ class GeminiWriter:
                 self._send([rendered], out, **more)
                 self._tail = None
         if type(part) is Text and part.citations:
-            text = "".join(state.sent) or part.text
+            text = str(state.sent) or part.text
             self._cited.append((self._head, text, part.citations, path))
 
     def _complete_live(self, part: Text | Reasoning, state: _Part, path: str, out: list[bytes]) -> None:
@@ -258,9 +263,9 @@ class GeminiWriter:
         said = part.signature is not None or any(
             not is_blank(item) for item in own_fields(part.extra, OWN).values()
         )
-        if rendered is None or not (said or (type(part) is Reasoning and not state.sent)):
+        if rendered is None or not (said or (type(part) is Reasoning and not state.begun)):
             return
-        if not state.sent and not said:
+        if not state.begun and not said:
             self._join(state)
         self._send([rendered], out)
         self._tail = None if said else Reasoning

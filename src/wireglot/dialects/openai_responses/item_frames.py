@@ -7,6 +7,7 @@ from typing import Any
 from wireglot.dialects.base import Context
 from wireglot.dialects.openai_responses.output import ItemIds
 from wireglot.ir.content import Part, Text
+from wireglot.ir.growing import GrowingText
 from wireglot.ir.loss import Loss
 from wireglot.wire.json import encode
 
@@ -30,13 +31,13 @@ class OpenPart:
 
     __slots__ = (
         "after", "before", "item", "logprobs", "number", "part", "path", "sections", "source", "tail",
-        "texts",
+        "text",
     )  # fmt: skip
 
     def __init__(self, part: Part, path: str) -> None:
         self.part = part
         self.path = path
-        self.texts: list[str] = []
+        self.text = GrowingText()
         self.logprobs: list[Any] = []
         self.item: Item | None = None
         self.number = 0

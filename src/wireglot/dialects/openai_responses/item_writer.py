@@ -101,7 +101,7 @@ class ItemWriter(ReasoningWriter):
             case ToolCall():
                 self.release()
                 if is_client_run(part, self._own_tools):
-                    opened.texts.append(part.arguments)  # such an item is announced when it is known
+                    opened.text.add(part.arguments)  # such an item is announced when it is known
                     opened.part = replace(part, arguments="")
                 else:
                     self._open_call(opened, part)
@@ -127,14 +127,14 @@ class ItemWriter(ReasoningWriter):
                                 self._say(part, piece)
                         return
                 case ToolCall():
-                    part.texts.append(event.text)
+                    part.text.add(event.text)
                     return
                 case _:
                     return
         self._say(part, event.text, event.logprobs)
 
     def _say(self, part: OpenPart, text: str, logprobs: tuple[TokenLogprob, ...] = ()) -> None:
-        part.texts.append(text)
+        part.text.add(text)
         part.logprobs += logprobs
         tail = part.tail
         if logprobs and tail is _TEXT_TAIL:
@@ -193,7 +193,7 @@ class ItemWriter(ReasoningWriter):
         """The answer breaks off: what came of the open parts stands in their items."""
         self.release("incomplete")
         for part in self.parts.values():
-            item, text = part.item, "".join(part.texts)
+            item, text = part.item, str(part.text)
             if item is None:
                 continue
             match part.part:
@@ -216,7 +216,7 @@ class ItemWriter(ReasoningWriter):
         if end.cut:
             self._leave_out(part)
             return
-        whole = finish_part(part.part, "".join(part.texts), tuple(part.logprobs), end)
+        whole = finish_part(part.part, str(part.text), tuple(part.logprobs), end)
         match whole:
             case Text():
                 self._close_text(part, whole)

@@ -34,7 +34,7 @@ class ReasoningWriter(ItemFrames):
         if not part.source or not own_form(getattr(part.part, "extra", None), NAME):
             return False
         self._close_section(part)
-        part.texts.append(SEAM)
+        part.text.add(SEAM)
         part.number += 1
         self._open_section(part)
         return True
@@ -88,7 +88,7 @@ class ReasoningWriter(ItemFrames):
 
 def _section(part: OpenPart) -> str:
     """The text of the part now open: what came behind all the complete ones and their seams."""
-    return "".join(part.texts)[sum(len(said) + len(SEAM) for said in part.sections) :]
+    return str(part.text)[sum(len(said) + len(SEAM) for said in part.sections) :]
 
 
 def _entries(part: OpenPart, texts: list[str]) -> list[dict[str, Any]]:

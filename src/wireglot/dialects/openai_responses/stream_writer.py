@@ -62,7 +62,7 @@ class ResponsesWriter:
                     text = event.text
                     if text == SEAM and items.next_section(part):
                         continue
-                    part.texts.append(text)
+                    part.text.add(text)
                     number = items.sequence
                     items.sequence = number + 1
                     out.append(b"%b%d%b%b%b" % (part.before, number, part.after, encode(text), part.tail))
