@@ -394,6 +394,20 @@ def test_a_second_candidate_is_an_answer_of_its_own():
     assert [other.content for other in fold(events).others] == [(Text("b"),)]
 
 
+@pytest.mark.parametrize("finish", [None, "STOP"])
+def test_a_call_that_a_further_candidate_leaves_open_is_no_call(finish):
+    """It was an exception of ours. The first answer is whole, and none of the other's arguments is told."""
+    piece = {"partialArgs": [{"jsonPath": "$.a", "stringValue": "/srv/fo", "willContinue": True}]}
+    opened = {"functionCall": {"name": "f", **piece, "willContinue": True}}
+    two = chunk({"text": "a"}, finish="STOP")
+    other = {"content": {"parts": [{"text": "b"}, opened]}, "index": 1}
+    two["candidates"].append(other if finish is None else {**other, "finishReason": finish})
+    whole = fold(read(sse(two)))
+    assert whole.content == (Text("a"),)
+    assert [other.content for other in whole.others] == [(Text("b"),)]
+    assert [other.stop.reason for other in whole.others] == ["malformed_call"]
+
+
 def test_unknown_parts_and_fields_survive():
     """R-DC-13"""
     events = read(

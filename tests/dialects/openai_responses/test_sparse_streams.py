@@ -222,3 +222,11 @@ def test_a_request_of_another_dialect_asks_for_its_log_probabilities():
     assert DIALECT.render_request(request, CONTEXT).value["include"] == ["message.output_text.logprobs"]
     own = {"model": "m", "input": "x", "include": ["message.output_text.logprobs"]}
     assert DIALECT.parse_request(own, CONTEXT).sampling.logprobs is True
+
+
+def test_an_end_that_names_no_output_is_written_with_it():
+    """Nothing was said, and the end does not say so: it was a KeyError of ours."""
+    events = read(sse(CREATED, ENDED))
+    written = DIALECT.stream_writer(CONTEXT).write(events)
+    assert isinstance(read(written)[-1], Finish)
+    assert b'"output":[]' in written.rpartition(b"response.completed")[2]

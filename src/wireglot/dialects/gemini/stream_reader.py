@@ -393,6 +393,8 @@ class GeminiReader(AnswerReader):
         reader._start({"responseId": f"{self._parser.response_id}#{number}"}, out)
         for candidate in pieces:
             reader._first_candidate(candidate, out)
+        if reader._partial is not None and names.enum_name(reader._finish, FINISH_NUMBERS) != "MAX_TOKENS":
+            reader._partial, reader._finish = None, "MALFORMED_FUNCTION_CALL"  # what came of it is no call
         if reader._finish is None:
             reader._finish = "OTHER"  # it never said why it ended
         reader._finished(out)

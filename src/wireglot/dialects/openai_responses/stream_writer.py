@@ -128,12 +128,13 @@ class ResponsesWriter:
             self._start.id, self._start.model, (), finish.stop, created=self._start.created, extra=extra
         )
         finish_body(body, whole, status, why, self._context)
-        body["output"] = [item.value for item in items.items if item.value]
+        output = [item.value for item in items.items if item.value]
+        body["output"] = output
         usage = finish.usage if finish.usage is not None else self._usage
         body["usage"] = render_usage(usage, items.losses)
         render_body_tier(body, finish.service_tier or self._start.service_tier, form, items.losses)
         spelled = respell(body, extra)
-        spelled.update(id=self._shell["id"], object="response", output=body["output"], status=status)
+        spelled.update(id=self._shell["id"], object="response", output=output, status=status)
         items.emit(_LAST.get(status, "response.completed"), {"response": spelled})
         self._ended = True
 
