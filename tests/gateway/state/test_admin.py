@@ -192,6 +192,20 @@ def test_a_body_in_chunks_must_be_json_too(stage: Any) -> None:
     assert admin(gateway, "GET", "/keys/chunks").status == 404
 
 
+def test_a_body_that_nobody_reads_must_be_json_too(stage: Any) -> None:
+    """THREATS T2: in chunks, at a page that acts on its path alone."""
+    gateway, _ = stage
+    create(gateway, "stays")
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=DEADLINE_SECONDS)
+    sent = {"authorization": f"Bearer {SECRET}", "content-type": "text/plain"}
+    try:
+        connection.request("DELETE", "/v1/admin/keys/stays", iter([b"{}"]), sent, encode_chunked=True)
+        assert connection.getresponse().status == 415
+    finally:
+        connection.close()
+    assert admin(gateway, "GET", "/keys/stays").document["state"] == "active"
+
+
 def test_a_client_key_opens_no_admin_door_and_the_admin_secret_no_other(stage: Any) -> None:
     gateway, _ = stage
     key = create(gateway, "client")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from wireglot.gateway.entry.guard import check_body_form
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.page_request import PageRequest, unavailable
 from wireglot.gateway.state.conversations.pages import ConversationPages
@@ -67,6 +68,8 @@ class StatePages:
         handler = self._handlers.get(page.asked.verb)
         if handler is None:
             raise RequestError("not_found", f"there is nothing at {page.head.path}", code="unknown_url")
+        if page.body:
+            check_body_form(page.head)  # one in chunks does not show before it has come
         try:
             await handler(page)
         except StoreDown:
