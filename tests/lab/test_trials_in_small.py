@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
         ("crosstalk", ["--exchanges", "400", "--callers", "20"], 400),
         ("drain", ["--streams", "40", "--deadline", "6"], 40),
         ("kill", ["--kills", "3", "--clients", "4"], 3),
+        ("doors", ["--every", "101"], 1_000),
     ],
 )
 def test_it_holds_in_small(name: str, options: list[str], tries: int, tmp_path: Path) -> None:

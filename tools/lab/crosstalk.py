@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import hashlib
 import secrets
 import sys
 import tempfile
@@ -28,11 +27,11 @@ from typing import Any, Final
 import msgspec
 
 from tools.lab.link import Link, Reply
-from tools.lab.marking_upstream import FAILURES, MARK, SPEAKERS, MarkingUpstream, mark
+from tools.lab.marking_upstream import FAILURES, MARK, SPEAKERS, MarkingUpstream, mark, provider_table
 from tools.lab.progress import Progress
-from tools.lab.questions import CLIENTS, question
+from tools.lab.questions import CLIENTS, question, whole
 from tools.lab.result import Run, add_options
-from tools.lab.served import Served
+from tools.lab.served import Served, keys_table
 from wireglot.dialects.registry import DialectName
 from wireglot.gateway.run import run_loop
 
@@ -113,7 +112,7 @@ class Caller:
         own = self._next(way)
         path, body = question(client, f"{speaker}/any", f"Say {own}")
         if not streamed:
-            path, body = _whole(path, body)
+            path, body = whole(path, body)
         self._world.counts[f"{client} to {speaker}"] += 1
         self._doing = f"{path}, {own}"
         if _FAIL <= draw < _FAIL + _LEAVE:
@@ -229,11 +228,6 @@ class Caller:
         self._world.problems.append(f"caller {self._number}: {said}")
 
 
-def _whole(path: str, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    plain = {name: value for name, value in body.items() if name != "stream"}
-    return path.replace(":streamGenerateContent?alt=sse", ":generateContent"), plain
-
-
 def config(port: int, keys: list[str], server: str = 'log = "off"\n') -> str:
     """Nobody rests, however many fail: every exchange is one with a provider.
     `server`: the lines of that table."""
@@ -241,16 +235,8 @@ def config(port: int, keys: list[str], server: str = 'log = "off"\n') -> str:
         f"[server]\n{server}[limits]\nrequests_per_key = 0\n[providers]\ndiscover = false\n",
         "[providers.demo]\n",
     ]
-    for name in SPEAKERS:
-        version = {"anthropic": "", "gemini": "/v1beta"}.get(name, "/v1")
-        tables.append(
-            f'[providers.{name}]\ndialect = "{name}"\nbase_url = "http://127.0.0.1:{port}{version}"\n'
-            f'api_key = "not-a-secret"\n[providers.{name}.retry]\nretries = 1\n'
-            f"[providers.{name}.breaker]\nconsecutive = 1000000000\nminimum = 1000000000\n"
-        )
-    tables.append("[keys]\n")
-    for number, key in enumerate(keys):
-        tables.append(f'caller{number} = "sha256:{hashlib.sha256(key.encode()).hexdigest()}"\n')
+    tables += (provider_table(name, name, f"http://127.0.0.1:{port}") for name in SPEAKERS)
+    tables.append(keys_table({f"caller{number}": key for number, key in enumerate(keys)}))
     return "".join(tables)
 
 

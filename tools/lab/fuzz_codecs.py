@@ -327,7 +327,7 @@ class Envelopes(_Still):
         source = chance.choice(("anthropic", "openai-responses", "gemini"))
         context = Context(secret=_SECRET, old_secrets=(_OLD,), owner=brings)
         try:
-            request = dialect(source).parse_request(decode(encode(_carrying(source, text))), context)
+            request = dialect(source).parse_request(decode(encode(carrying(source, text))), context)
         except ClientFault as fault:
             names_a_place(fault)
             return
@@ -340,7 +340,8 @@ class Envelopes(_Still):
                         raise Found(f"{other}'s state goes to {target} for {brings!r}")
 
 
-def _carrying(source: str, text: str) -> dict[str, Any]:
+def carrying(source: str, text: str) -> dict[str, Any]:
+    """A request whose history carries an envelope."""
     thought: dict[str, Any]
     call: dict[str, Any]
     result: dict[str, Any]

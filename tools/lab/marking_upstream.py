@@ -6,8 +6,10 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import ssl
 import struct
-from typing import Final, cast
+from collections.abc import Callable
+from typing import Final, NamedTuple, cast
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import DialectName, dialect
@@ -23,6 +25,7 @@ FAILURES: Final = ("refuse", "limit", "close", "reset", "cut", "garbage")
 it, and an answer that nobody can read."""
 MARK: Final = re.compile(rb"mark(\d{4})x(\d{8})([a-z]+)")
 SPEAKERS: Final[tuple[DialectName, ...]] = ("anthropic", "openai-chat", "openai-responses", "gemini")
+PROVIDER_KEY: Final = "not-a-secret"
 
 _SHAPE: Final = "mark0000x00000000well"
 _REPEATS: Final = 6
@@ -30,6 +33,13 @@ _LENGTH: Final = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _STREAMED: Final = re.compile(rb'"stream": ?true|streamGenerateContent')
 _RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
 _STATUSES: Final = {"refuse": b"503 Service Unavailable", "limit": b"429 Too Many Requests"}
+
+
+class Seen(NamedTuple):
+    """A request as it arrived."""
+
+    head: bytes
+    body: bytes
 
 
 def mark(caller: int, exchange: int, way: str = "well") -> str:
@@ -67,7 +77,10 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
 
+        self._upstream.connections += 1
+
     def data_received(self, data: bytes) -> None:
+        self._upstream.bytes += len(data)
         self._held += data
         while (end := self._held.find(b"\r\n\r\n")) >= 0:
             head = self._held[:end]
@@ -81,6 +94,8 @@ class _Connection(asyncio.Protocol):
     def _answer(self, head: bytes, body: bytes) -> None:
         told = MARK.findall(body)
         self._upstream.asked += 1
+        if self._upstream.seen is not None:
+            self._upstream.seen.append(Seen(head, body))
         if not told:
             self._transport.close()
             return
@@ -96,6 +111,9 @@ class _Connection(asyncio.Protocol):
         if name in _STATUSES:
             status, data, streamed = _STATUSES[name], words.error, None
         data = data.replace(_SHAPE.encode(), said)
+        if name in self._upstream.ways:
+            self._transport.write(self._upstream.ways[name](said, data))
+            return
         if name == "garbage":
             data = data[:-40].replace(b":", b";", 30) + said
         kind = b"text/event-stream" if streamed else b"application/json"
@@ -117,6 +135,17 @@ class _Connection(asyncio.Protocol):
         self._transport.close()
 
 
+def provider_table(name: str, speaker: DialectName, url: str, retry: str = "retries = 1\n") -> str:
+    """A provider for a configuration that never rests, however often it fails: every question is asked.
+    `url`: without a path; `retry`: the lines of that table."""
+    version = {"anthropic": "", "gemini": "/v1beta"}.get(speaker, "/v1")
+    return (
+        f'[providers.{name}]\ndialect = "{speaker}"\nbase_url = "{url}{version}"\n'
+        f'api_key = "{PROVIDER_KEY}"\n[providers.{name}.retry]\n{retry}'
+        f"[providers.{name}.breaker]\nconsecutive = 1000000000\nminimum = 1000000000\n"
+    )
+
+
 def _speaker(head: bytes) -> DialectName:
     path = head.split(b" ", 2)[1]
     if b"/messages" in path:
@@ -127,13 +156,23 @@ def _speaker(head: bytes) -> DialectName:
 
 
 class MarkingUpstream:
-    def __init__(self) -> None:
+    """`record`: all requests are kept, as they arrived."""
+
+    def __init__(self, *, record: bool = False) -> None:
         self.asked = 0
+        self.connections = 0
+        self.bytes = 0
+        """That arrived, behind TLS where it is spoken."""
+        self.seen: list[Seen] | None = [] if record else None
+        self.ways: dict[str, Callable[[bytes, bytes], bytes]] = {}
+        """Further ways that a mark may name: the mark and the plain answer -> all that is sent."""
         self.words = {name: _Words(name) for name in SPEAKERS}
 
-    async def start(self) -> int:
+    async def start(self, context: ssl.SSLContext | None = None) -> int:
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Connection(self), "127.0.0.1", 0, backlog=4096)
+        self._server = await loop.create_server(
+            lambda: _Connection(self), "127.0.0.1", 0, backlog=4096, ssl=context
+        )
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 

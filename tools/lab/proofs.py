@@ -165,6 +165,7 @@ PROOFS: Final = (
         "transplanted envelopes",
         "0 admitted",
         "tools.lab.doors",
+        quick="tests/lab/test_doors.py",
     ),
 )  # fmt: skip
 

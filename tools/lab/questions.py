@@ -27,6 +27,12 @@ def question(client: DialectName, model: str, said: str = "Hello.") -> tuple[str
             return f"/v1beta/models/{model}:streamGenerateContent?alt=sse", {"contents": contents}
 
 
+def whole(path: str, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The same question, answered in one piece."""
+    plain = {name: value for name, value in body.items() if name != "stream"}
+    return path.replace(":streamGenerateContent?alt=sse", ":generateContent"), plain
+
+
 def answer(client: DialectName, body: bytes) -> tuple[bool, str]:
     """Whether a stream came to its own end, and the text in it."""
     events = read_stream(dialect(client), [body])

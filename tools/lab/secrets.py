@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import base64
-import hashlib
 import random
 import re
 import string
@@ -28,9 +27,9 @@ from urllib.parse import quote
 
 from tools.bench import processes
 from tools.lab.link import Link
-from tools.lab.questions import CLIENTS, question
+from tools.lab.questions import CLIENTS, question, whole
 from tools.lab.result import Run, add_options
-from tools.lab.served import Served
+from tools.lab.served import Served, keys_table
 
 _PIECE: Final = 12
 _STATUSES: Final = (400, 404, 413, 422, 500, 502, 503)
@@ -150,8 +149,8 @@ def _config(planted: Planted, port: int, log: str) -> tuple[str, dict[str, str],
         ]
     lines += [
         f'[providers.dead]\ndialect = "openai-chat"\nbase_url = "http://127.0.0.1:{processes.free_port()}/v1"',
-        f'api_key = "{planted.new("key of a dead host")}"\n[providers.dead.retry]\nretries = 0\n[keys]',
-        *(f'{name} = "sha256:{hashlib.sha256(key.encode()).hexdigest()}"' for name, key in clients.items()),
+        f'api_key = "{planted.new("key of a dead host")}"\n[providers.dead.retry]\nretries = 0',
+        keys_table(clients),
     ]
     return "\n".join(lines) + "\n", environ, clients
 
@@ -185,8 +184,7 @@ async def trial(seed: int, log: str, folder: Path, tally: Counter[str]) -> list[
             for provider in (*_PROVIDERS, "dead"):
                 path, body = question(client, f"{provider}/say-{status}-{way}")
                 if way != "stream":
-                    body.pop("stream", None)
-                    path = path.replace(":streamGenerateContent?alt=sse", ":generateContent")
+                    path, body = whole(path, body)
                 await asked(link, "POST", path, body)
 
     for status in _STATUSES:

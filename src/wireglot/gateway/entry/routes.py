@@ -51,7 +51,7 @@ GET: Final[dict[str, Asked]] = {
 }
 
 
-class _OwnRoute(msgspec.Struct, frozen=True):
+class OwnRoute(msgspec.Struct, frozen=True):
     """A page of the gateway itself; `*` stands for an id. Those of its admin are told in the common dialect,
     the others in that of whoever asks."""
 
@@ -64,24 +64,24 @@ class _OwnRoute(msgspec.Struct, frozen=True):
         return self.path.startswith("/v1/admin/")
 
 
-_OWN: Final = (
-    _OwnRoute("GET", "/v1/sessions", "sessions.list"),
-    _OwnRoute("GET", "/v1/sessions/*", "sessions.get"),
-    _OwnRoute("DELETE", "/v1/sessions/*", "sessions.delete"),
-    _OwnRoute("GET", "/v1/usage", "usage"),
-    _OwnRoute("GET", "/v1/requests/*/losses", "losses.get"),
-    _OwnRoute("GET", "/v1/admin/keys", "keys.list"),
-    _OwnRoute("POST", "/v1/admin/keys", "keys.create"),
-    _OwnRoute("GET", "/v1/admin/keys/*", "keys.get"),
-    _OwnRoute("PATCH", "/v1/admin/keys/*", "keys.update"),
-    _OwnRoute("DELETE", "/v1/admin/keys/*", "keys.revoke"),
-    _OwnRoute("POST", "/v1/admin/keys/*/rotate", "keys.rotate"),
-    _OwnRoute("GET", "/v1/admin/usage", "usage"),
-    _OwnRoute("GET", "/v1/admin/store", "store.stats"),
-    _OwnRoute("DELETE", "/v1/admin/callers/*/data", "callers.wipe"),
+OWN: Final = (
+    OwnRoute("GET", "/v1/sessions", "sessions.list"),
+    OwnRoute("GET", "/v1/sessions/*", "sessions.get"),
+    OwnRoute("DELETE", "/v1/sessions/*", "sessions.delete"),
+    OwnRoute("GET", "/v1/usage", "usage"),
+    OwnRoute("GET", "/v1/requests/*/losses", "losses.get"),
+    OwnRoute("GET", "/v1/admin/keys", "keys.list"),
+    OwnRoute("POST", "/v1/admin/keys", "keys.create"),
+    OwnRoute("GET", "/v1/admin/keys/*", "keys.get"),
+    OwnRoute("PATCH", "/v1/admin/keys/*", "keys.update"),
+    OwnRoute("DELETE", "/v1/admin/keys/*", "keys.revoke"),
+    OwnRoute("POST", "/v1/admin/keys/*/rotate", "keys.rotate"),
+    OwnRoute("GET", "/v1/admin/usage", "usage"),
+    OwnRoute("GET", "/v1/admin/store", "store.stats"),
+    OwnRoute("DELETE", "/v1/admin/callers/*/data", "callers.wipe"),
 )
-_OWN_PIECES: Final = tuple((route, route.path.split("/")) for route in _OWN)
-_SECOND_ROOT: Final = "/openai"
+_OWN_PIECES: Final = tuple((route, route.path.split("/")) for route in OWN)
+SECOND_ROOT: Final = "/openai"
 """Clients whose base URL ends so reach the gateway's own pages too."""
 
 _FIXED_MOST: Final = 256
@@ -166,7 +166,7 @@ class Routes:
         return None if found is None else _asked(self.dialect_of(head), found)
 
     def _own(self, head: Head, method: str) -> Asked | None:
-        path = head.path.removeprefix(_SECOND_ROOT)
+        path = head.path.removeprefix(SECOND_ROOT)
         for route, pieces in _OWN_PIECES:
             ids = ids_in(path, pieces) if route.method == method else None
             if ids is not None:
@@ -177,7 +177,7 @@ class Routes:
         return None
 
     def _allowed(self, path: str) -> tuple[str, ...]:
-        own = path.removeprefix(_SECOND_ROOT)
+        own = path.removeprefix(SECOND_ROOT)
         known = [route.method for route, pieces in _OWN_PIECES if ids_in(own, pieces) is not None]
         known += self._paths.methods(path)
         if known:
