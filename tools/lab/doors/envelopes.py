@@ -48,6 +48,8 @@ class Carried(NamedTuple):
     text: str
     brought: str = ANN
     state: str = ""
+    is_anothers: bool = False
+    """It is whole, and another caller's: who brings it is told that it was dropped."""
 
 
 def context_of(caller: str, secret: str = _SECRET) -> Context:
@@ -97,8 +99,9 @@ def _vectors(pair: tuple[DialectName, DialectName], chance: random.Random) -> It
         theirs, his = _sealed(pair, ANN, number, FOREIGN), _sealed(pair, BOB, number)
         yield Carried(f"of another gateway, {number}", theirs)
         yield Carried(f"of another gateway for nobody, {number}", _sealed(pair, "", number, FOREIGN))
-        yield Carried(f"of another caller, {number}", his)
-        yield Carried(f"hers, brought by him, {number}", _sealed(pair, ANN, number), BOB)
+        yield Carried(f"of another caller, {number}", his, is_anothers=True)
+        hers = _sealed(pair, ANN, number)
+        yield Carried(f"hers, brought by him, {number}", hers, BOB, is_anothers=True)
         yield Carried(f"of one whose name begins alike, {number}", _sealed(pair, ANN + "x", number))
         yield Carried(f"of one in capitals, {number}", _sealed(pair, ANN.upper(), number))
         own = _sealed(pair, ANN, number)
@@ -131,13 +134,13 @@ async def trial(book: Book, folder: Path) -> None:
             for secret, owner in product((_SECRET, _OLD), (ANN, "")):
                 number = next(numbers)
                 mine = Carried("her own", _sealed(pair, owner, number, secret))
-                status, seen = await _brought(stage, pair, mine, number)
+                status, seen, _ = await _brought(stage, pair, mine, number)
                 went = _state(owner, number).encode() in seen
                 book.right(f"{pair}: hers, {owner!r}, {secret[:16]}", status == 200 and went, seen[:300])
 
         async def one(task: tuple[tuple[DialectName, DialectName], Carried]) -> None:
             pair, carried = task
-            status, seen = await _brought(stage, pair, carried, next(numbers))
+            status, seen, losses = await _brought(stage, pair, carried, next(numbers))
             book.counts[f"status {status}"] += 1
             allowed = seen.replace(carried.state.encode(), b"") if carried.state else seen
             problem = ""
@@ -147,6 +150,8 @@ async def trial(book: Book, folder: Path) -> None:
                 problem = "an envelope was sent for a signature"
             elif status != 200:
                 problem = f"refused with {status}, not dropped"
+            if carried.is_anothers:
+                book.right(f"{pair}: {carried.name}, told of the loss", "reasoning" in losses, losses)
             book.knocked(f"{pair[0]} to {pair[1]}: {carried.name}", problem)
 
         await at_once(book.some((pair, each) for pair in _PAIRS for each in _vectors(pair, chance)), one)
@@ -154,8 +159,8 @@ async def trial(book: Book, folder: Path) -> None:
 
 async def _brought(
     stage: Stage, pair: tuple[DialectName, DialectName], carried: Carried, number: int
-) -> tuple[int, bytes]:
-    """The status, and all that a provider was told for it."""
+) -> tuple[int, bytes, str]:
+    """The status, all that a provider was told for it, and the losses that the caller was told of."""
     client, speaker = pair
     body = carrying(client, carried.text)
     own = mark(1, number)
@@ -171,4 +176,5 @@ async def _brought(
     before = len(stage.seen)
     sent = msgspec.json.encode(body).replace(b"Hi.", own.encode())
     said = await asked(stage.port, "POST", path, sent, {"x-api-key": KEYS[carried.brought]})
-    return said.status, b"".join(each.body for each in stage.saw(own, before))
+    told = b"".join(each.body for each in stage.saw(own, before))
+    return said.status, told, said.header("x-wireglot-losses")
