@@ -66,11 +66,13 @@ def _calm_collector() -> None:
     """One large body makes thousands of objects, hardly any of them garbage that reference counts leave.
 
     Looking through them every 700 objects was about a tenth of the work for it. What is loaded by now stays.
-    Nobody else runs while it looks: at most 100,000 young objects at a time, which takes 20 to 60 ms.
+    Nobody else runs while it looks: at most 100,000 young objects at a time, which takes 20 to 60 ms. What is
+    old is looked through once a million objects have been made that did not go by themselves; an exchange
+    leaves none (tests/gateway/faults/test_faults_garbage.py).
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 5, 80)
+    gc.set_threshold(20_000, 5, 10)
 
 
 class Process:

@@ -206,7 +206,7 @@ class Relay:
                         else:
                             breaker.succeeded(policy, now, caller)
                         raise
-                    earlier = failed
+                    earlier = failed.with_traceback(None)  # this frame is in it: a circle
                     if wait > 0:
                         await asyncio.sleep(wait)
                 else:
@@ -346,10 +346,7 @@ class Relay:
         try:
             return await self._transport(prepared.outbound).send(prepared.outbound, timeouts)
         except TransportFault as fault:
-            failed = failures.of_transport(fault)
-            if fault.problem == "busy":
-                failed.told_wait = shed_seconds()  # many are told at once: not all at the same time again
-            raise failed from None
+            raise _unsent(fault) from None
 
     async def _failure(self, exchange: Exchange, target: Target, answer: Answer) -> AttemptFailed:
         """What an answer that is no 200 means."""
@@ -373,6 +370,13 @@ class Relay:
         wait = advised_wait(answer.headers, time.time())
         own = readable and target.dialect == exchange.job.dialect
         return refusals.judged(failures.of_error(error, status, wait, body if own else None))
+
+
+def _unsent(fault: TransportFault) -> AttemptFailed:
+    failed = failures.of_transport(fault)
+    if fault.problem == "busy":
+        failed.told_wait = shed_seconds()  # many are told at once: not all at the same time again
+    return failed
 
 
 def _resting(route: str, seconds: float) -> AttemptFailed:

@@ -166,13 +166,13 @@ class Passthrough:
         self._client.end()
 
     def _late_verdict(self) -> LateVerdict:
-        job, context = self._exchange.job, self._prepared.context
-        spoken = dialect(job.dialect)
+        exchange, context = self._exchange, self._prepared.context  # `self` in them would be a circle
+        spoken = dialect(exchange.job.dialect)
         return LateVerdict(
             lambda: spoken.stream_reader(context),
-            lambda: spoken.stream_writer(context, asked(self._exchange)),
-            lambda: asked(self._exchange),
-            retells=job.surface.client.leaves_out_calls,
+            lambda: spoken.stream_writer(context, asked(exchange)),
+            lambda: asked(exchange),
+            retells=exchange.job.surface.client.leaves_out_calls,
         )
 
     def _write(self, data: bytes) -> None:

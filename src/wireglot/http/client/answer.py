@@ -87,7 +87,7 @@ class HttpAnswer:
             self._held = held
             await self._rest()
         if self.error is not None:
-            raise self.error
+            raise self.given_up()
         pieces = self._pieces
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
@@ -106,7 +106,7 @@ class HttpAnswer:
             self._feed = feed
             await self._rest()
         if self.error is not None:
-            raise self.error
+            raise self.given_up()
 
     def pause(self) -> None:
         self._paused = True
@@ -170,6 +170,13 @@ class HttpAnswer:
                 self._full = True
                 self._line.hold()
 
+    def given_up(self) -> Exception:
+        """The error, for whoever raises it: held here too, it would be in a circle with the frames that it
+        passes, and these be freed much later."""
+        error, self.error = self.error, None
+        assert error is not None
+        return error
+
     def wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
@@ -177,6 +184,7 @@ class HttpAnswer:
     def end(self, error: Exception | None) -> None:
         """Nothing more will come; the connection is no longer ours."""
         self._line = None
+        self._feed = self._held = None  # who consumes it holds it too: a circle is freed much later
         self._ended = True
         if error is None and self._decoder is not None:
             try:

@@ -73,7 +73,7 @@ class HttpTransport:
             else:
                 assert answer.error is not None
                 if retry or not connection.stale:
-                    raise answer.error
+                    raise answer.given_up()
             # The server had closed a connection of the pool, and we learned of it only by using it.
             retry = True
 

@@ -42,6 +42,10 @@ class Home(Protocol):
     def forget(self, connection: ClientConnection) -> None: ...
 
 
+_SPENT: Final = HttpResponseParser(object())
+"""In place of the parser of a connection that is closed."""
+
+
 class ClientConnection(asyncio.Protocol):
     """Parses with one llhttp parser for its whole life. `reused`: it has carried an exchange before."""
 
@@ -170,7 +174,8 @@ class ClientConnection(asyncio.Protocol):
         if self._closed:
             return
         self._closed = True
-        self._watch.stop()
+        self._watch.end()
+        self._parser = _SPENT  # it holds our callbacks: a circle
         if self._transport is not None:
             # A polite close would wait for the peer, and first send what is left of the request.
             self._transport.abort()

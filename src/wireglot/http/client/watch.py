@@ -108,6 +108,12 @@ class Watch:
         self._expiry = self._now() + expiry
         self._arm(self._expiry)
 
+    def end(self) -> None:
+        """For good: who made it is not held any longer."""
+        self.stop()
+        self._expired = _told_nobody
+        self._backlog = _nothing
+
     def stop(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
@@ -156,3 +162,10 @@ class Watch:
         if self._blocked:
             return TransportFault("first_byte_timeout", "the upstream did not take the request in time")
         return TransportFault("first_byte_timeout", "the upstream did not answer in time")
+
+
+def _told_nobody(fault: TransportFault | None) -> None: ...
+
+
+def _nothing() -> int:
+    return 0
