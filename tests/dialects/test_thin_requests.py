@@ -31,6 +31,31 @@ def test_a_conversation_without_a_message_is_refused_by_the_name_of_its_field(so
     assert refused.value.path == path
 
 
+SILENT: list[tuple[str, dict[str, Any]]] = [
+    ("anthropic", {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": []}]}),
+    ("anthropic", {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": ""}]}),
+    ("openai-chat", {"model": "m", "messages": [{"role": "user", "content": ""}]}),
+    ("openai-chat", {"model": "m", "messages": [{"role": "assistant"}]}),
+    ("openai-responses", {"model": "m", "input": ""}),
+    ("gemini", {"contents": [{"role": "user", "parts": []}]}),
+    ("gemini", {"contents": [{"role": "user", "parts": [{"text": ""}]}]}),
+    ("gemini", {"contents": [{"role": "user"}]}),
+]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("source", "body"), SILENT)
+def test_a_conversation_in_which_nothing_is_said_is_not_sent_empty(source, body, target):
+    """[X24] Its turns have no place elsewhere; what is put there instead is declared."""
+    sent = translate_request(body, source=source, target=target)
+    if source == target:
+        assert sent.value[CONVERSATION[target]] == body[CONVERSATION[target]]
+    else:
+        told = [loss for loss in sent.losses if loss.feature == "content.position"]
+        assert sent.value[CONVERSATION[target]]
+        assert [(loss.path, loss.action) for loss in told] == [(f"$.{CONVERSATION[source]}", "invented")]
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_developer_only_request_still_asks_something(target):
     """[X24] Legal on Chat; everybody else gets a conversation that is not empty."""

@@ -88,12 +88,14 @@ class JsonBodies(_Still):
     def _request(self, data: bytes, source: DialectName, chance: Random) -> str:
         target, *more = chance.sample(NAMES, 3)
         try:
-            encode(translate_request(data, source=source, target=target).value)
+            sent = encode(translate_request(data, source=source, target=target).value)
         except Unsupported as fault:
             names_a_place(fault)
         except ClientFault as fault:
             names_a_place(fault)
             return "refused"
+        else:
+            self._read_again(sent, source, target)
         if chance.random() < 0.5:
             return "translated"
         context = Context()
@@ -107,17 +109,42 @@ class JsonBodies(_Still):
         dialect(source).stream_writer(context, request).write(unfold(_ANSWER))
         return "translated"
 
+    def _read_again(self, sent: bytes, source: DialectName, target: DialectName) -> None:
+        """What we ask in another dialect is a request of it."""
+        if source != target:
+            try:
+                dialect(target).parse_request(decode(sent), Context())
+            except ClientFault as fault:
+                raise Found(f"for {target} it is no request: {fault}: {sent[:300]!r}") from None
+
     def _answer(self, data: bytes, source: DialectName, status: int, chance: Random) -> str:
         if status == 200:
             with suppress(BadJson):
                 dialect(source).surface.glance(data)
         try:
             for target in chance.sample(NAMES, 2):
-                encode(translate_response(data, source=source, target=target, status=status).value)
+                told = encode(translate_response(data, source=source, target=target, status=status).value)
+                self._told_again(told, data, (source, target), status)
         except UpstreamFault as fault:
             names_a_place(fault)
             return "refused"
         return "translated"
+
+    def _told_again(
+        self, told: bytes, data: bytes, names: tuple[DialectName, DialectName], status: int
+    ) -> None:
+        """An error stays one; an answer can be read, and to clients of its own dialect it is no error."""
+        source, target = names
+        failed = dialect(source).parse_error(decode(data), status) is not None
+        body = decode(told)
+        fails = dialect(target).parse_error(body, status) is not None
+        if (failed and not fails) or (fails and not failed and source == target):
+            raise Found(f"for {target} it {'is an' if fails else 'is no'} error: {told[:300]!r}")
+        if not fails:
+            try:
+                dialect(target).parse_response(body, Context())
+            except UpstreamFault as fault:
+                raise Found(f"for {target} it is no answer: {fault}: {told[:300]!r}") from None
 
 
 class Streams(_Still):

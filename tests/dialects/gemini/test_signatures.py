@@ -128,7 +128,7 @@ def test_redacted_reasoning_travels_with_a_gemini_client():
     assert rendered.losses == ()
     assert parse(*rendered.value["candidates"][0]["content"]["parts"]) == (redacted, Text("Hi."))
     parts, losses = render(redacted)
-    assert (parts, losses) == ([], ["reasoning.redacted"])
+    assert (parts, losses) == ([{"text": "Continue."}], ["reasoning.redacted", "content.position"])
 
 
 def test_reasoning_that_was_streamed_in_pieces_is_one_again_when_it_comes_back():

@@ -16,13 +16,13 @@ from wireglot.dialects.anthropic.settings import (
 from wireglot.dialects.anthropic.tools import render_choice, render_tools
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.silent import FILLER, NO_MESSAGE
 from wireglot.ir.content import Message
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Request
 
 DEFAULT_MAX_TOKENS = 32000
-FILLER = "Continue."
-"""The user turn for a conversation that has none at its start: the wire wants the user to speak first."""
+_USER_FIRST = Loss("$.messages", "content.position", "invented", "the user speaks first")
 
 
 def render_request(request: Request, context: Context) -> Rendered[dict[str, Any]]:
@@ -125,8 +125,7 @@ def _render_messages(
     if blocks.native:
         return turns
     if not turns or turns[0]["role"] != "user":
-        detail = "the user speaks first" if turns else "there must be a message"
-        blocks.losses.append(Loss("$.messages", "content.position", "invented", detail))
+        blocks.losses.append(_USER_FIRST if turns else NO_MESSAGE)
         turns.insert(0, {"role": "user", "content": [{"type": "text", "text": FILLER}]})
     for turn in turns:
         if turn["role"] == "user":

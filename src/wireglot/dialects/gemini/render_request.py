@@ -12,6 +12,7 @@ from wireglot.dialects.gemini.names import OWN, put_back
 from wireglot.dialects.gemini.parse_request import TIERS, bare_model, read_tier
 from wireglot.dialects.gemini.render_parts import PartRenderer
 from wireglot.dialects.gemini.tools import render_choice, render_tools
+from wireglot.dialects.silent import FILLER, NO_MESSAGE
 from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -107,7 +108,11 @@ def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, lis
         if content.role == "user" and not (native and content.messages == 1):
             _results_first(content, turns, renderer.losses)
         turns.append(content)
-    return _system(instruction, leading), [_finish(content) for content in contents]
+    told = [_finish(content) for content in contents]
+    if not told:
+        renderer.losses.append(NO_MESSAGE)
+        told.append({"role": "user", "parts": [{"text": FILLER}]})
+    return _system(instruction, leading), told
 
 
 def _render_parts(

@@ -10,6 +10,7 @@ from wireglot.dialects.openai_chat.extras import NAME, put_back
 from wireglot.dialects.openai_chat.outcome import render_tier
 from wireglot.dialects.openai_chat.render_messages import render_messages
 from wireglot.dialects.openai_chat.tools import WEB_SEARCH, render_choice, render_hosted, render_tool
+from wireglot.dialects.silent import FILLER, NO_MESSAGE
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import MIDWAY, AnyTool, HostedTool, OutputFormat, Request, Sampling, Thinking
 from wireglot.wire.shared import remembered
@@ -23,7 +24,11 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     out: dict[str, Any] = {}
     if request.model or not (form.get("model") == "absent" or "model" in own_fields(request.extra, NAME)):
         out["model"] = request.model
-    out["messages"] = render_messages(request, native, context, losses)
+    messages = render_messages(request, native, context, losses)
+    if not messages:
+        losses.append(NO_MESSAGE)
+        messages.append({"role": "user", "content": FILLER})
+    out["messages"] = messages
     _put_tools(out, request, native, losses)
     _put_limits(out, request, form)
     _put_sampling(out, request.sampling, form, native, losses)

@@ -24,6 +24,7 @@ from wireglot.dialects.openai_responses.render_items import (
 from wireglot.dialects.openai_responses.settings import render_output, render_thinking, render_tier
 from wireglot.dialects.openai_responses.spelling import NAME, put_back
 from wireglot.dialects.openai_responses.tools import render_tool_choice, render_tools
+from wireglot.dialects.silent import FILLER, NO_MESSAGE
 from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Feature, Loss, losses_of_extra
@@ -185,6 +186,7 @@ class _Input:
 
     def __init__(self, request: Request, context: Context, losses: list[Loss]) -> None:
         self.messages = request.messages
+        self.native = request.extra is not None and request.extra.dialect == NAME
         self.context = context
         self.losses = losses
         self.items: list[dict[str, Any]] = []
@@ -207,6 +209,9 @@ class _Input:
             assert isinstance(only.content[0], Text)
             body["input"] = only.content[0].text
         else:
+            if not self.items and not self.native:  # its own clients may name a conversation instead
+                self.losses.append(NO_MESSAGE)
+                self.items.append({"type": "message", "role": "user", "content": FILLER})
             body["input"] = self.items
 
     def is_instructions(self, first: Message) -> bool:
