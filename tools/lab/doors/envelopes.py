@@ -83,7 +83,10 @@ def _vectors(pair: tuple[DialectName, DialectName], chance: random.Random) -> It
     for size in range(1, len(ann.rstrip("=")), 3):
         yield Carried(f"{size} letters", ann[:size])
     for more in (b"\x00", b"\x01", b"x", raw, foreign, b"\xc0", b"\xff" * 40, foreign[_MAGIC_BYTES:]):
-        yield Carried(f"longer by {len(more)}", _encoded(raw + more))
+        # Where its letters end with its bytes, a second one behind it makes two, each opened for itself:
+        # clients join those of neighbouring thoughts. Hers may then go out, and nothing else.
+        hers = _state(ANN, 1) if more in (raw, foreign) else ""
+        yield Carried(f"longer by {len(more)}", _encoded(raw + more), state=hers)
         yield Carried(f"{len(more)} before it", _encoded(raw[:_MAGIC_BYTES] + more + raw[_MAGIC_BYTES:]))
     for place in range(_MAGIC_BYTES, min(len(raw), len(foreign)), 2):
         yield Carried(
