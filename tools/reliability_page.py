@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from tools.lab.proofs import PROOFS, Proof, kept
 from tools.lab.result import Result
@@ -12,7 +13,8 @@ People hand this process their provider keys and their agents' work. Each line b
 with the figure that was demanded beforehand and what came out. The command repeats it; the raw file beside it
 has seed, counts, machine and commit. Where a figure was not reached, it says so, and what happens instead.
 The same is tried in small by `make test` at every change."""
-_SAID = {"held": "holds", "failed": "**does not hold**", "unfinished": "holds for what was run"}
+_SHOWN_FIGURES: Final = 3
+_SAID: Final = {"held": "holds", "failed": "**does not hold**", "unfinished": "holds for what was run"}
 
 
 def page() -> Iterator[str]:
@@ -35,7 +37,14 @@ def page() -> Iterator[str]:
 
 
 def _short(result: Result | None) -> str:
-    return "not measured yet" if result is None else _SAID[result.verdict]
+    """The verdict, and the figures it rests on, as far as there is room for them."""
+    if result is None:
+        return "not measured yet"
+    missed = [figure for figure in result.figures if not figure.holds]
+    shown = (missed or result.figures)[:_SHOWN_FIGURES]
+    told = "; ".join(f"{figure.name}: {_number(figure.measured)}" for figure in shown)
+    more = len(missed or result.figures) - len(shown)
+    return f"{_SAID[result.verdict]}: {told}{f'; {more} more' if more else ''}"
 
 
 def _section(proof: Proof, result: Result | None) -> Iterator[str]:

@@ -29,7 +29,7 @@ def page(monkeypatch: pytest.MonkeyPatch, result: Result | None) -> str:
 def test_a_figure_that_was_missed_is_told_with_what_happens_instead(monkeypatch: pytest.MonkeyPatch) -> None:
     text = page(monkeypatch, RESULT)
     assert "| streams that differ | 0 | 12,345 | **missed**: they are told |" in text
-    assert "| bit-identical | **does not hold** |" in text
+    assert "| bit-identical | **does not hold**: streams that differ: 12,345 |" in text
     assert "Counted: in two 1,234,567." in text
     assert (
         "`python -m tools.lab.splits --seed 7`, seed 7; 2026-11-16, 10 min, commit `abc`; a machine" in text
