@@ -169,8 +169,10 @@ def test_without_the_store_what_needs_it_is_refused_and_all_else_goes_on(away: A
     store.reads = store.writes = False
     store_health = stage.gateway.process.state.store_health
     store_health.suspect(StoreDown("away for a test"))  # as the next look at it finds
-    served = stage.alice.responses.create(model="m1", input="hello")
+    raw = stage.alice.responses.with_raw_response.create(model="m1", input="hello")
+    served = raw.parse()
     assert (served.store, served.status) == (False, "completed")
+    assert "storage" in raw.headers["x-wireglot-losses"]
     assert stage.gateway.wait_log(1, "not stored")
     assert stage.alice.responses.create(model="m1", input="hello", store=False).status == "completed"
     asked = len(stage.upstream.requests)

@@ -293,6 +293,7 @@ class Relay:
         target, prepared = await aside(preparing) if exchange.is_large else preparing()
         outgoing = prepared.outbound.body
         exchange.held.attempt(0 if outgoing is job.body else len(outgoing))
+        losses = prepared.losses + exchange.foreseen
         record.asked(
             target.provider.name,
             target.model,
@@ -300,10 +301,10 @@ class Relay:
             url=prepared.outbound.url,
             account=credential.account if credential is not None else "",
             passthrough=prepared.raw,
-            losses=prepared.losses,
+            losses=losses,
         )
         exchange.tells_losses = policy_of(job, target) != "silent"
-        exchange.losses = prepared.losses if exchange.tells_losses else ()
+        exchange.losses = losses if exchange.tells_losses else ()
         timeouts = target.provider.timeouts
         if job.timeout is not None:
             timeouts = msgspec.structs.replace(

@@ -56,6 +56,7 @@ class Exchange:
         "ending",
         "estimates",
         "feeder",
+        "foreseen",
         "held",
         "invented",
         "job",
@@ -102,6 +103,8 @@ class Exchange:
         self.unstored = False
         """The store has not taken what it was to keep of the answer, which says so."""
         self.invented: tuple[Loss, ...] = ()
+        self.foreseen: tuple[Loss, ...] = ()
+        """What will be lost whoever answers, with a place in the client's own document."""
         self.estimates: Callable[[Exchange], int] | None = None
         """Knows what providers have reported of conversations before."""
         self.passed_back: Headers = []

@@ -97,6 +97,7 @@ class Chain:
             can_store = self._can_store(exchange, options)
             if stays and not can_store:
                 self._responses.unstored.add(job.caller.name, identifier, doubtful=False)
+                exchange.foreseen = (NOT_STORED,)
             stays = stays and can_store
         shown: dict[str, Any] = {"id": identifier, "store": stays}
         if options.previous:
