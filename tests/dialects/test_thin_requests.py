@@ -106,3 +106,22 @@ def test_a_flat_freeform_tool_becomes_a_function_where_there_are_only_functions(
     }
     sent = translate_request(body, source="openai-chat", target="anthropic")
     assert [tool["name"] for tool in sent.value["tools"]] == ["apply_patch"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("source", ["openai-chat", "openai-responses", "gemini"])
+def test_a_negative_limit_is_no_limit_elsewhere(source, target):
+    """Servers that speak Chat take -1 for none; no other dialect takes it for anything."""
+    bodies: dict[str, dict[str, Any]] = {
+        "openai-chat": {"messages": [{"role": "user", "content": "Hi."}], "max_tokens": -1},
+        "openai-responses": {"input": "Hi.", "max_output_tokens": -1},
+        "gemini": {"contents": [{"parts": [{"text": "Hi."}]}], "generationConfig": {"maxOutputTokens": -1}},
+    }
+    body = bodies[source] if source == "gemini" else {"model": "m", **bodies[source]}
+    sent = translate_request(body, source=source, target=target)
+    if source == target:
+        assert sent.value == body
+    else:
+        assert "-1" not in str(sent.value)
+        told = [loss.action for loss in sent.losses if loss.feature == "max_tokens"]
+        assert told == (["dropped", "invented"] if target == "anthropic" else ["dropped"])

@@ -107,7 +107,7 @@ FEATURES: dict[Feature, str] = {
     "image": "A picture, which the target cannot take here or in this form.",
     "image.detail": "How closely a picture should be looked at.",
     "logprobs": "Token probabilities, asked for or answered.",
-    "max_tokens": "The output limit: invented where the target demands one, or clamped.",
+    "max_tokens": "The output limit: invented where a target demands one, clamped, or dropped if negative.",
     "message.name": "The participant's name on a message.",
     "message.phase": "What a text is to the answer: commentary on the way, or the final answer.",
     "message.role": "A role the target does not have in this place.",

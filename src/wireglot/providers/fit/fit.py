@@ -58,6 +58,8 @@ def fit(
         # Nothing is translated, so a media URL goes to the provider as its own dialect wrote it.
         limits = msgspec.structs.replace(limits, media_urls=True)
     if regroup:
+        if request.max_tokens is not None and request.max_tokens < 0:
+            request = _without_limit(request, losses)
         declare_switches(request, dialect, losses, trail)
         request = without_state(request, losses, trail, Foreign in seen.kinds)
         if Foreign in seen.kinds:
@@ -189,6 +191,12 @@ def _fit_stop(request: Request, limits: Limits, losses: list[Loss]) -> Request:
         )
     )
     return msgspec.structs.replace(request, stop=kept)
+
+
+def _without_limit(request: Request, losses: list[Loss]) -> Request:
+    """LM Studio and llama.cpp take -1 for no limit, so clients write it; elsewhere it means nothing."""
+    losses.append(Loss("$.max_tokens", "max_tokens", "dropped", f"{request.max_tokens} is no limit"))
+    return msgspec.structs.replace(request, max_tokens=None)
 
 
 def _fit_max_tokens(request: Request, limits: Limits, losses: list[Loss]) -> Request:
