@@ -243,7 +243,9 @@ class Tap(Protocol):
         """How many bytes of a JSON array are whole elements."""
         ...
 
-    def feed(self, data: bytes) -> None: ...
+    def feed(self, data: bytes) -> None:
+        """Raises BadJson or FrameTooLarge where the bytes have no frames: the stream is broken."""
+        ...
 
     def close(self) -> None:
         """The end of the bytes: it also ends a last frame that has no blank line behind it."""
