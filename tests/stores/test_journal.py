@@ -549,6 +549,21 @@ def test_without_a_folder_nothing_is_left_on_the_disk(
     within(work)
 
 
+def test_without_syncs_no_file_that_is_full_is_held_on_to(tmp_path: Path) -> None:
+    async def work() -> None:
+        journal = Journal(tmp_path, "one", limit=64 * 1024, sync=False)
+        await journal.start()
+        for number in range(3000):
+            journal.append(row(number))
+            if number % 100 == 99:
+                read_all(journal)
+        assert journal._numbers > 3
+        assert not journal._syncer.rolled
+        await journal.close()
+
+    within(work)
+
+
 def test_a_folder_that_cannot_be_written_is_no_error_of_the_start_and_is_used_once_it_can(
     tmp_path: Path,
 ) -> None:

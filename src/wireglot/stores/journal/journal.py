@@ -223,7 +223,7 @@ class Journal:
             self._shelf.spares.appendleft(segment)
             raise self._failed(problem) from None
         self._numbers += 1
-        if self._current is not None:
+        if self._current is not None and self._syncer.sync:
             self._syncer.rolled.append(self._current)
         self._current = self._syncer.current = segment
         self._written.append(segment)
