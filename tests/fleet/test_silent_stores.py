@@ -106,3 +106,28 @@ def test_answers_are_delivered_while_postgres_hangs(running: OwnFleet, stream: b
         assert running.ask(machine, "GET", f"/v1/responses/{id}", key=KEY).status == 404
         for there in (kept["id"], again["id"]):
             assert running.ask(machine, "GET", f"/v1/responses/{there}", key=KEY).status == 200
+
+
+def booked(running: OwnFleet) -> int:
+    """Requests in the books to a model that only one test asks."""
+    rows = running.ask(0, "GET", "/v1/usage?group_by=model", key=KEY).json()["data"]
+    return sum(row["requests"] for row in rows if row["model"] == "demo-openai-chat")
+
+
+def test_a_machine_ends_in_good_order_while_its_stores_hang(running: OwnFleet) -> None:
+    """[A7] What is not in the books yet lies in the journal of the machine, which writes it after its start."""
+    wait_until(lambda: is_ready(running))
+    machine = running.machines[1]
+    body = chat("demo-openai-chat", "hi")
+    assert running.ask(1, "POST", "/v1/chat/completions", body, key=KEY).status == 200
+    wait_until(lambda: booked(running) == 1)
+    running.postgres.pause()
+    running.redis.pause()
+    try:
+        assert running.ask(1, "POST", "/v1/chat/completions", body, key=KEY).status == 200
+        assert machine.stop() == 0
+    finally:
+        running.redis.resume()
+        running.postgres.resume()
+    machine.start()
+    wait_until(lambda: booked(running) == 2)
