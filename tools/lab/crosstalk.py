@@ -229,11 +229,11 @@ class Caller:
 
 
 def config(port: int, keys: list[str], server: str = 'log = "off"\n') -> str:
-    """Nobody rests, however many fail: every exchange is one with a provider.
-    `server`: the lines of that table."""
+    """Nobody rests, however many fail: every exchange is one with a provider. A store that a loaded machine
+    keeps waiting is waited for. `server`: the lines of that table."""
     tables = [
-        f"[server]\n{server}[limits]\nrequests_per_key = 0\n[providers]\ndiscover = false\n",
-        "[providers.demo]\n",
+        f"[server]\n{server}[limits]\nrequests_per_key = 0\n[store]\ntimeout = 60\n",
+        "[providers]\ndiscover = false\n[providers.demo]\n",
     ]
     tables += (provider_table(name, name, f"http://127.0.0.1:{port}") for name in SPEAKERS)
     tables.append(keys_table({f"caller{number}": key for number, key in enumerate(keys)}))

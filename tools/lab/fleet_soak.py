@@ -6,8 +6,8 @@ Machines on one PostgreSQL and one Redis. The callers of `crosstalk` use all of 
 dialects, whole and streamed, clients that leave, providers that fail, chained responses, sessions, tool calls
 whose reasoning is kept, questions for what is another's. Beside them streams that say a word every half
 second, and now and then a large body and a reload at every machine, whose waits are told apart. Memory is
-compared after a warm-up of a tenth of the time, in which what is kept fills up. In the end, with all clients
-gone, no request may be in flight and no task or file be there that was not before.
+compared after a warm-up: what is kept for a while is filled first, then a tenth of the time passes. In the
+end, with all clients gone, no request may be in flight and no task or file be there that was not before.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from tools.bench import processes
 from tools.lab import monsters, paced_upstream, streams
 from tools.lab.big_bodies import Others
 from tools.lab.crosstalk import Caller, World, config
+from tools.lab.filling import fill
 from tools.lab.gauges import LEFTOVERS, gauges
 from tools.lab.link import Link
 from tools.lab.marking_upstream import SPEAKERS, MarkingUpstream, mark
@@ -124,8 +125,12 @@ class Soak:
             postgres.close()
 
     async def _traffic(self) -> None:
-        await self._large(0)  # what is made once, at the first request, has been made
-        await self._large(1)
+        for machine in self.machines:
+            self.counts["asked before, to fill what is kept"] += await fill(
+                machine.served.port, self._keys[0]
+            )
+        for number in range(len(CLIENTS) * len(SPEAKERS)):
+            await self._large(number)
         self.before = await self._quiet()
         ports = [machine.served.port for machine in self.machines]
         async with asyncio.TaskGroup() as group:

@@ -6,8 +6,9 @@ So many clients of every dialect read streams that say one word every half secon
 the first of each ends at another time, so that at any time some begin and some end. (What is said in a stream
 is held until it ends, since it is kept then: streams without an end would hold more and more.) Each word is a
 number, so that one that is missing or came twice is seen. Memory of the gateway is taken every quarter of a
-minute; what it holds once every client has had its first stream is compared with what it holds at the end. A
-process of its own asks for the gateway's health all the time: who keeps the loop keeps it waiting.
+minute; what it holds once what it remembers is full, and every client has had its first stream, is compared
+with what it holds at the end. A process of its own asks for the gateway's health all the time: who keeps the
+loop keeps it waiting.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import msgspec
 
 from tools.bench import processes
 from tools.lab.big_bodies import Others
+from tools.lab.filling import fill
 from tools.lab.paced_upstream import PacedUpstream, config, model
 from tools.lab.questions import CLIENTS, question
 from tools.lab.result import Run, add_options
@@ -97,6 +99,7 @@ async def trial(told: argparse.Namespace, folder: Path, held: Held) -> None:
     limits = "[limits]\nrequests_per_key = 0\n"
     served = Served(folder, f'[server]\nlog = "json"\n{limits}{config(port)}')
     await asyncio.to_thread(served.start)
+    held.tally["asked before, to fill what is kept"] = await fill(served.port)
     others = Others(served.port)
     each = int(min(told.each_minutes, told.minutes) * 60_000 / told.pause_ms)
     end = time.monotonic() + told.minutes * 60

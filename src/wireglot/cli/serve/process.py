@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
+from wireglot.cli.serve.allocator import give_large_blocks_back
 from wireglot.cli.serve.descriptors import raise_limit
 from wireglot.cli.serve.privileges import give_up
 from wireglot.dialects.paths import Paths
@@ -29,6 +30,7 @@ def serve(named: str | None, overrides: dict[str, Any]) -> int:
         print(f"wireglot: {error}", file=sys.stderr)
         return UNUSABLE
     give_up()
+    give_large_blocks_back()
     raise_limit()
     Paths(surfaces())  # two dialects at one path stop the start here, and not each worker
     if settings.server.workers > 1:

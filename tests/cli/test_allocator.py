@@ -1,0 +1,39 @@
+"""Memory of large bodies goes back to the system."""
+
+import ctypes
+import subprocess
+import sys
+
+import pytest
+
+MAPPED = """
+import ctypes, sys
+from wireglot.cli.serve.allocator import give_large_blocks_back
+
+class Told(ctypes.Structure):  # struct mallinfo2
+    _fields_ = [(name, ctypes.c_size_t) for name in (
+        "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"
+    )]
+
+told = ctypes.CDLL(None).mallinfo2
+told.restype = Told
+if sys.argv[1] == "tuned":
+    give_large_blocks_back()
+del (large := [b"x" * 20_000_000])[:]  # one that was freed: others are put between small ones from then on
+before = told().hblks
+kept = b"x" * 1_000_000
+print(told().hblks - before)
+"""
+
+
+def mapped(how: str) -> int:
+    done = subprocess.run([sys.executable, "-c", MAPPED, how], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="it is glibc that is told"
+)
+def test_a_large_block_stands_by_itself_also_after_others_were_freed() -> None:
+    assert mapped("as it is") == 0
+    assert mapped("tuned") == 1
