@@ -35,7 +35,9 @@ class Tree(msgspec.Struct, frozen=True):
         place = {"XDG_DATA_HOME": str(home), "HOME": str(home), "WIREGLOT_DEBUGGABLE": "1"}
         if self.checkout is not None:
             place["PYTHONPATH"] = str(self.checkout / "src")
-        return {**os.environ, **place, **(more or {})}
+        # Compiled once, as what is installed is: else every start compiles the whole package again.
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        return {**inherited, **place, **(more or {})}
 
 
 HERE = Tree()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Final
 
 import msgspec
@@ -89,5 +90,11 @@ class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def body_of(self, dialect: str) -> int:
         """Bytes of a body in this dialect: what a field of its name says, else what holds for all."""
-        most: int = getattr(self, f"{dialect.replace('-', '_')}_body", self.body)
+        most: int = getattr(self, _body_name(dialect), self.body)
         return most
+
+
+@cache
+def _body_name(dialect: str) -> str:
+    """Made once for each: the interpreter remembers every name that it has looked up."""
+    return f"{dialect.replace('-', '_')}_body"
