@@ -37,14 +37,15 @@ def page() -> Iterator[str]:
 
 
 def _short(result: Result | None) -> str:
-    """The verdict, and the figures it rests on, as far as there is room for them."""
+    """The verdict, and what it rests on: the figures that were missed, else all where they are few."""
     if result is None:
         return "not measured yet"
     missed = [figure for figure in result.figures if not figure.holds]
-    shown = (missed or result.figures)[:_SHOWN_FIGURES]
+    shown = missed or result.figures
+    if len(shown) > _SHOWN_FIGURES:
+        return f"{_SAID[result.verdict]}: {len(shown)} figures, below"
     told = "; ".join(f"{figure.name}: {_number(figure.measured)}" for figure in shown)
-    more = len(missed or result.figures) - len(shown)
-    return f"{_SAID[result.verdict]}: {told}{f'; {more} more' if more else ''}"
+    return f"{_SAID[result.verdict]}: {told}"
 
 
 def _section(proof: Proof, result: Result | None) -> Iterator[str]:
