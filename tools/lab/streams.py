@@ -102,6 +102,7 @@ async def trial(told: argparse.Namespace, folder: Path, held: Held) -> None:
     held.tally["asked before, to fill what is kept"] = await fill(served.port)
     others = Others(served.port)
     each = int(min(told.each_minutes, told.minutes) * 60_000 / told.pause_ms)
+    asked_before = upstream.asked
     end = time.monotonic() + told.minutes * 60
     tasks = []
     for number in range(told.streams):
@@ -109,7 +110,7 @@ async def trial(told: argparse.Namespace, folder: Path, held: Held) -> None:
         tasks.append(asyncio.create_task(read_on(served.port, number, (first, each), end, told, held)))
         if number % _OPENED_AT_ONCE == 0:
             await asyncio.sleep(0.1)
-    while upstream.asked < told.streams:
+    while upstream.asked < asked_before + told.streams:
         await asyncio.sleep(0.1)
     print(f"{upstream.open} streams are open", flush=True)
     others.waited()
