@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import socket
@@ -20,6 +21,7 @@ from clients.report import Table, page, plain
 from clients.run import main
 from clients.seat import Launch, Outcome, Seat
 from clients.servers import UPSTREAMS, DidNotStart, configuration, provider_double
+from tests.waiting import wait_until
 
 _READ_MARKER = (
     "import re, sys; word = open(re.search(r'marker-file:([^]]+)', sys.argv[1])[1]).read().strip()\n"
@@ -71,8 +73,14 @@ time.sleep(60)
 """
     assert _run(seat, program, timeout=5.0).reason == "still running after 5 s"
     port = int((tmp_path / "logs" / "stdout").read_text())
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port), timeout=60)
+
+    def is_refused() -> bool:
+        with contextlib.suppress(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), timeout=60).close()
+            return False
+        return True
+
+    wait_until(is_refused)  # whoever was killed ends a moment later
 
 
 def test_no_key_of_the_caller_reaches_a_client(seat, monkeypatch, tmp_path):

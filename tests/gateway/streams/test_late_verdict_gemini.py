@@ -93,11 +93,12 @@ def test_a_call_in_pieces_that_stays_open_is_an_error(stage: Stage, framing: str
 @FRAMINGS
 @pytest.mark.parametrize("cut", [0, 7])
 def test_calls_left_in_the_text_reach_nobody_as_words(stage: Stage, framing: str, cut: int) -> None:
-    """[K5] Cut over chunks or not."""
+    """[K5] Cut over chunks or not. Where a loaded machine hands over all of it at once, nothing has gone out
+    before they are seen, and they are told as calls."""
     words = [{"text": TOKENS[:cut]}, {"text": TOKENS[cut:]}] if cut else [{"text": TOKENS}]
     _, got = asked(stage, framing, chunk(WORD), *map(chunk, words), chunk(finish="STOP"))
     assert b"<|" not in got
-    assert b"leaked tool tokens" in got
+    assert (b"leaked tool tokens" in got) is (b'"functionCall"' not in got)
 
 
 @FRAMINGS
