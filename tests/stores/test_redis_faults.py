@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from tests.stores.servers import needs_own_redis
 from tests.waiting import DEADLINE_SECONDS, until
-from tools.servers import RedisServer
+from tools.servers import RedisServer, free_port
 from wireglot.stores.base import StoreDown, StoreUnusable
 from wireglot.stores.records import Budget, Rate
 from wireglot.stores.redis import RedisCounters, open_redis
@@ -168,7 +168,8 @@ def test_a_wrong_password_is_told_without_it() -> None:
 
 def test_a_cluster_is_refused_in_a_plain_line() -> None:
     with (
-        RedisServer(settings=("--cluster-enabled", "yes")) as server,
+        # By itself it takes a second port 10,000 above the first, which may be somebody's.
+        RedisServer(settings=("--cluster-enabled", "yes", "--cluster-port", str(free_port()))) as server,
         pytest.raises(StoreUnusable, match="Cluster"),
     ):
         asyncio.run(open_redis(server.url))
