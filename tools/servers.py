@@ -177,11 +177,11 @@ class Server(ABC):
             return []
         parent = self.process.pid
         children = []
-        for stat in glob.glob("/proc/[0-9]*/stat"):
+        for process in _processes():
             with contextlib.suppress(OSError):
-                fields = Path(stat).read_text().rpartition(")")[2].split()
+                fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
                 if int(fields[1]) == parent:
-                    children.append(int(stat.split("/")[2]))
+                    children.append(process)
         return [parent, *children]
 
     def _log_tail(self) -> str:
@@ -270,16 +270,15 @@ class PostgresServer(Server):
         )
 
     def _kill_family(self) -> None:
-        """Its children outlive a killed parent for a moment, and while they do the data cannot be opened."""
-        if self.process is None or self.process.poll() is not None:
-            return
-        # Stopped first, so that it cannot start another one between the look and the shot.
-        os.kill(self.process.pid, signal.SIGSTOP)
-        family = self._family()
-        for process in family:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-        while any(map(_is_alive, family[1:])):
+        """Its children outlive a killed parent for a moment, and while they do the data cannot be opened.
+
+        They are known by where they stand, not by their parent: one that was started between the look and the
+        shot belongs to nobody any more.
+        """
+        while left := [process for process in _processes() if _stands_in(process, self.data)]:
+            for process in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
             time.sleep(0.005)
 
 
@@ -347,10 +346,14 @@ class RedisServer(Server):
         return context.wrap_socket(line, server_hostname="127.0.0.1")
 
 
-def _is_alive(process: int) -> bool:
-    """One that is dead and only waits for its parent to look is not."""
+def _processes() -> list[int]:
+    return [int(path.rpartition("/")[2]) for path in glob.glob("/proc/[0-9]*")]
+
+
+def _stands_in(process: int, folder: Path) -> bool:
+    """One that is dead and only waits for its parent to look stands nowhere."""
     try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return os.readlink(f"/proc/{process}/cwd") == str(folder)
     except OSError:
         return False
 
