@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from wireglot.cli.event_loop import run_loop
 from wireglot.gateway import config
-from wireglot.gateway.run import Process, run_loop
+from wireglot.gateway.run import Process
 
 _OVERRIDES: Final = {"server": {"host": "127.0.0.1", "port": 0, "workers": 1, "log": "off"}}
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import os
 import signal
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -28,8 +27,6 @@ from wireglot.gateway.state.pace import Pace
 from wireglot.gateway.state.state import State
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.server.server import HttpServer
-
-T = TypeVar("T")
 
 _LAST_WORDS = 2.0
 """Seconds in which answers that are being written down may be."""
@@ -49,30 +46,6 @@ class Place(msgspec.Struct, frozen=True):
 
     def inherited(self) -> Settings | None:
         return self.handed_down.read() if self.again and self.handed_down is not None else None
-
-
-def run_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end on the fastest loop there is."""
-    _calm_collector()
-    try:
-        import uvloop
-    except ImportError:  # Windows has none
-        return asyncio.run(work)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(work)
-
-
-def _calm_collector() -> None:
-    """One large body makes thousands of objects, hardly any of them garbage that reference counts leave.
-
-    Looking through them every 700 objects was about a tenth of the work for it. What is loaded by now stays.
-    Nobody else runs while it looks: at most 100,000 young objects at a time, which takes 20 to 60 ms. What is
-    old is looked through once a million objects have been made that did not go by themselves; an exchange
-    leaves none (tests/gateway/faults/test_faults_garbage.py).
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 5, 10)
 
 
 class Process:

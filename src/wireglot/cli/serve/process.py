@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from wireglot.cli.event_loop import run_loop
 from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
 from wireglot.cli.serve.allocator import give_large_blocks_back
 from wireglot.cli.serve.descriptors import raise_limit
@@ -16,7 +17,7 @@ from wireglot.cli.serve.privileges import give_up
 from wireglot.dialects.paths import Paths
 from wireglot.dialects.registry import surfaces
 from wireglot.gateway import config
-from wireglot.gateway.run import Place, Process, run_loop
+from wireglot.gateway.run import Place, Process
 from wireglot.gateway.settings import Settings
 from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
 
