@@ -208,8 +208,7 @@ def main() -> int:
     left = Left()
     with tempfile.TemporaryDirectory(prefix="aborts-") as work:
         asyncio.run(trial(told, Path(work), left))
-    for problem in left.problems[:20]:
-        print(problem, file=sys.stderr)
+    run.tell(left.problems)
     run.counts.update(sorted(left.tally.items()))
     run.counts["left while it was at it, and noticed"] = len(left.seconds)
     share = 100 * sum(each <= 1 for each in left.seconds) / max(len(left.seconds), 1)

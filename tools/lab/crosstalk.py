@@ -32,8 +32,8 @@ from tools.lab.progress import Progress
 from tools.lab.questions import CLIENTS, question, whole
 from tools.lab.result import Run, add_options
 from tools.lab.served import Served, keys_table
+from wireglot.cli.event_loop import run_loop
 from wireglot.dialects.registry import DialectName
-from wireglot.gateway.run import run_loop
 
 _PIECE: Final = 20_000
 _LEAVE: Final = 0.2
@@ -43,7 +43,6 @@ _STATEFUL: Final = 0.1
 _CHAIN_MOST: Final = 12
 _IDS_MOST: Final = 500
 _PATIENCE_SECONDS: Final = 60.0
-_SHOWN: Final = 30
 _PAIRS: Final = tuple(product(CLIENTS, SPEAKERS, (True, False)))
 
 
@@ -284,8 +283,7 @@ def main() -> int:
     progress = Progress("crosstalk", options, told.out)
     with tempfile.TemporaryDirectory(prefix="crosstalk-") as work:
         run_loop(_trial(told, Path(work), progress))
-    for problem in progress.problems[:_SHOWN]:
-        print(problem, file=sys.stderr)
+    run.tell(progress.problems)
     run.counts.update(sorted(progress.counts.items()))
     done, foreign = progress.counts["exchanges"], progress.counts["foreign marks"]
     run.figure("exchanges", demanded=f"{told.exchanges}", measured=done, holds=done >= told.exchanges)

@@ -41,7 +41,6 @@ _STREAMS: Final = (
     *product(("gemini",), ("text", "tools", "signed_text", "length")),
 )
 _PATIENCE_SECONDS: Final = 20.0
-_SHOWN: Final = 20
 _SERVER: Final = '[server]\nlog = "json"\n[limits]\nrequests_per_key = 0\n'
 
 
@@ -205,8 +204,7 @@ def main() -> int:
     run = Run("cuts", "the provider's connection cut at every byte of 16 streams, in three ways, 4 clients")
     progress = Progress("cuts", f"{told.every} {told.only}", told.out)
     asyncio.run(_run(told, progress))
-    for problem in progress.problems[:_SHOWN]:
-        print(problem, file=sys.stderr)
+    run.tell(progress.problems)
     run.counts.update(progress.counts)
     run.unfinished = told.every > 1 or bool(told.only)
     for name, word in (("clients left hanging", "hangs"), ("invented ends", "an end that nobody sent")):

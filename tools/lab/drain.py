@@ -144,8 +144,7 @@ def main() -> int:
     drained = Drained()
     with tempfile.TemporaryDirectory(prefix="drain-") as work:
         took = asyncio.run(trial(told, Path(work), drained))
-    for problem in drained.problems[:20]:
-        print(problem, file=sys.stderr)
+    run.tell(drained.problems)
     run.counts.update(sorted(drained.tally.items()))
     lost = len(drained.problems)
     run.figure("lost, wrong or not in the books", demanded="0", measured=lost, holds=lost == 0)

@@ -159,8 +159,7 @@ def main() -> int:
         print(name, flush=True)
         with tempfile.TemporaryDirectory(prefix="failover-") as folder:
             asyncio.run(trial(name, told, Path(folder), outcome))
-    for problem in outcome.problems[:20]:
-        print(problem, file=sys.stderr)
+    run.tell(outcome.problems)
     run.counts.update(outcome.counts)
     lost = len(outcome.problems)
     run.figure("acknowledged and lost, doubled or wrong", demanded="0", measured=lost, holds=lost == 0)

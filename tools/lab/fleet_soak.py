@@ -38,7 +38,7 @@ from tools.lab.questions import CLIENTS
 from tools.lab.result import Run, add_options
 from tools.lab.served import Served
 from tools.servers import PostgresServer, RedisServer
-from wireglot.gateway.run import run_loop
+from wireglot.cli.event_loop import run_loop
 
 _METRICS_KEY: Final = "the-key-of-the-metrics"
 _SAMPLE_SECONDS: Final = 15.0
@@ -108,8 +108,8 @@ class Soak:
             await asyncio.to_thread(postgres.start)
             await asyncio.to_thread(redis.start)
             server = f'log = "json"\nsecret = "one-for-all-machines-of-it"\nmetrics_key = "{_METRICS_KEY}"\n'
-            toml = paced_upstream.config(await paced.start())
-            toml = config(await marking.start(), self._keys, server).replace("[keys]\n", f"{toml}[keys]\n")
+            toml = config(await marking.start(), self._keys, server)
+            toml += paced_upstream.config(await paced.start())
             environ = {"WIREGLOT_STORE": postgres.url, "WIREGLOT_SHARED": redis.url}
             for number in range(self.told.machines):
                 machine = Machine(Served(folder / f"machine-{number}", toml, environ=environ))
@@ -211,17 +211,17 @@ def _judge(run: Run, soak: Soak) -> None:
     run.counts.update(sorted(soak.counts.items()))
     run.counts.update({f"paced {what}": many for what, many in soak.held.tally.items()})
     wrong = [*soak.problems, *soak.held.problems]
-    for problem in wrong[:20]:
-        print(problem, file=sys.stderr)
+    run.tell(wrong)
     run.figure("answers wrong, lost or another's", demanded="0", measured=len(wrong), holds=not wrong)
     for number, machine in enumerate(soak.machines, 1):
         streams.judge_memory(run, machine.memory, f" of machine {number}")
-    for what, stalls, most in (
-        ("longest that another waited, in seconds", "stalls", _STALL_SECONDS),
-        ("longest that another waited beside large bodies and reloads", "large_stalls", _LARGE_STALL_SECONDS),
+    longest = max(wait for machine in soak.machines for wait in machine.stalls)
+    beside_large = max(wait for machine in soak.machines for wait in machine.large_stalls)
+    for what, measured, most in (
+        ("longest that another waited, in seconds", longest, _STALL_SECONDS),
+        ("longest that another waited beside large bodies and reloads", beside_large, _LARGE_STALL_SECONDS),
     ):
-        longest = max((max(getattr(machine, stalls), default=0.0) for machine in soak.machines), default=0.0)
-        run.figure(what, demanded=f"at most {most:g}", measured=round(longest, 3), holds=longest <= most)
+        run.figure(what, demanded=f"at most {most:g}", measured=round(measured, 3), holds=measured <= most)
     for name in soak.before[0]:
         pairs = zip(soak.before, soak.after, strict=True)
         more = [int(after[name] - before[name]) for before, after in pairs]

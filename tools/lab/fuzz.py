@@ -43,7 +43,6 @@ _TARGETS: Final[dict[str, Callable[[], Target]]] = {
     "ids": Ids,
 }
 _PIECE: Final = 20_000
-_SHOWN: Final = 30
 
 _fuzzers: Final[dict[str, Fuzzer]] = {}
 """Of this process: what it has learnt stays from piece to piece."""
@@ -83,8 +82,7 @@ def main() -> int:
     corpus = folder / "fuzz.corpus"
     _run(told, names, corpus, progress)
     run.counts.update(sorted(progress.counts.items()))
-    for problem in progress.problems[:_SHOWN]:
-        print(problem, file=sys.stderr)
+    run.tell(progress.problems)
     for name in names:
         tried = progress.counts[f"{name}: inputs"]
         run.figure(f"{name}: inputs", demanded=f"{told.inputs}", measured=tried, holds=tried >= told.inputs)

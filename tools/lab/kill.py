@@ -288,8 +288,7 @@ def main() -> int:
     run = Run("kill", f"{told.kills} x kill -9 under load, SQLite", seed=told.seed)
     with tempfile.TemporaryDirectory(prefix="wireglot-kill-") as temporary:
         problems = asyncio.run(trial(told, (told.keep or Path(temporary)).resolve(), run))
-    for problem in problems[:50]:
-        print(problem, file=sys.stderr)
+    run.tell(problems)
     doubled = sum("twice" in problem for problem in problems)
     lost = len(problems) - doubled
     run.figure("acknowledged and lost, or wrong", demanded="0", measured=lost, holds=lost == 0)

@@ -94,8 +94,7 @@ def main() -> int:
     )
     with tempfile.TemporaryDirectory(prefix="kill-fleet-") as folder:
         done = asyncio.run(trial(options, Path(folder)))
-    for problem in done.problems[:20]:
-        print(problem, file=sys.stderr)
+    run.tell(done.problems)
     run.counts["kills"] = len(done.starts)
     run.counts["acknowledged requests"] = len(done.told.requests)
     run.counts["acknowledged responses"] = len(done.told.responses)

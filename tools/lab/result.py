@@ -24,6 +24,7 @@ from typing import Final, Literal
 import msgspec
 
 FOLDER: Final = Path("results")
+_SHOWN: Final = 30
 Measured = int | float | str
 Verdict = Literal["held", "failed", "unfinished"]
 """unfinished: the run was ended before it was through; its figures hold for what it did."""
@@ -69,6 +70,11 @@ class Run:
         self._figures: list[Figure] = []
         self._started = datetime.datetime.now(datetime.UTC)
         self._clock = time.monotonic()
+
+    def tell(self, problems: Sequence[str]) -> None:
+        """What was wrong, the first of it."""
+        for problem in problems[:_SHOWN]:
+            print(problem, file=sys.stderr)
 
     def figure(self, name: str, *, demanded: str, measured: Measured, holds: bool, note: str = "") -> None:
         self._figures.append(Figure(name, demanded, measured, holds, note))

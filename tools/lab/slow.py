@@ -211,8 +211,7 @@ def main() -> int:
     seen = Seen()
     with tempfile.TemporaryDirectory(prefix="slow-") as work:
         asyncio.run(trial(told, Path(work), seen))
-    for problem in seen.problems[:20]:
-        print(problem, file=sys.stderr)
+    run.tell(seen.problems)
     run.counts.update(sorted(seen.tally.items()))
     for phase, waits in seen.waits.items():
         run.counts[f"good, {phase}: median wait in ms"] = round(1000 * median(waits or [0]))

@@ -49,8 +49,7 @@ def main() -> int:
                 )
         print(f"{piece}: {progress.counts.total():,} splits, {len(progress.problems)} differ", flush=True)
     run.counts.update(progress.counts)
-    for problem in progress.problems[:_SHOWN]:
-        print(problem, file=sys.stderr)
+    run.tell(progress.problems)
     differ = len(progress.problems)
     run.figure("streams that differ by how they were cut", demanded="0", measured=differ, holds=differ == 0)
     progress.end()

@@ -49,7 +49,6 @@ _PATIENCE_SECONDS: Final = 60.0
 _TYPED: Final = (StoreDown, StoreUnusable, JournalFull)
 _HURRIED: Final = Timing(gather=0.0, later=0.001, retry=0.005)
 _JOURNAL_BYTES: Final = 256 * 1024
-_SHOWN: Final = 20
 _HOUR_SECONDS: Final = 3600.0
 _KINDS: Final = ("k", "pieces")
 
@@ -540,8 +539,7 @@ def main() -> int:
     # A failure within SQLite that it can do without is told by apsw on stderr, and is no news here.
     sys.unraisablehook = lambda _: None
     asyncio.run(_run(told, progress))
-    for problem in progress.problems[:_SHOWN]:
-        print(problem, file=sys.stderr)
+    run.tell(progress.problems)
     run.counts.update(progress.counts)
     run.unfinished = told.every > 1
     lost = sum("lost" in problem or "not found" in problem for problem in progress.problems)

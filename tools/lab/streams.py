@@ -162,8 +162,7 @@ def main() -> int:
     held = Held()
     with tempfile.TemporaryDirectory(prefix="streams-") as work:
         asyncio.run(trial(told, Path(work), held))
-    for problem in held.problems[:20]:
-        print(problem, file=sys.stderr)
+    run.tell(held.problems)
     run.counts.update(held.tally)
     run.figure(
         "words lost, doubled or out of order",

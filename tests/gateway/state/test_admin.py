@@ -179,16 +179,21 @@ def test_a_page_of_another_site_and_a_wrong_secret_change_nothing(
     assert admin(gateway, "GET", "/keys/smuggled").status == 404
 
 
+def sent_in_chunks(gateway: LiveGateway, method: str, path: str, body: bytes) -> int:
+    """The status of a body that says of itself that it is plain text."""
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=DEADLINE_SECONDS)
+    headers = {"authorization": f"Bearer {SECRET}", "content-type": "text/plain"}
+    try:
+        connection.request(method, f"/v1/admin{path}", iter([body]), headers, encode_chunked=True)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
 def test_a_body_in_chunks_must_be_json_too(stage: Any) -> None:
     """THREATS T2: how long it is does not matter to what it may be."""
     gateway, _ = stage
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=DEADLINE_SECONDS)
-    sent = {"authorization": f"Bearer {SECRET}", "content-type": "text/plain"}
-    try:
-        connection.request("POST", "/v1/admin/keys", iter([b'{"name": "chunks"}']), sent, encode_chunked=True)
-        assert connection.getresponse().status == 415
-    finally:
-        connection.close()
+    assert sent_in_chunks(gateway, "POST", "/keys", b'{"name": "chunks"}') == 415
     assert admin(gateway, "GET", "/keys/chunks").status == 404
 
 
@@ -196,13 +201,7 @@ def test_a_body_that_nobody_reads_must_be_json_too(stage: Any) -> None:
     """THREATS T2: in chunks, at a page that acts on its path alone."""
     gateway, _ = stage
     create(gateway, "stays")
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=DEADLINE_SECONDS)
-    sent = {"authorization": f"Bearer {SECRET}", "content-type": "text/plain"}
-    try:
-        connection.request("DELETE", "/v1/admin/keys/stays", iter([b"{}"]), sent, encode_chunked=True)
-        assert connection.getresponse().status == 415
-    finally:
-        connection.close()
+    assert sent_in_chunks(gateway, "DELETE", "/keys/stays", b"{}") == 415
     assert admin(gateway, "GET", "/keys/stays").document["state"] == "active"
 
 

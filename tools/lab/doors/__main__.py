@@ -33,7 +33,6 @@ CLASSES: Final[dict[str, tuple[str, Callable[[Book, Path], Awaitable[None]]]]] =
     "callers": ("what is another caller's", callers.trial),
     "envelopes": ("forged and transplanted envelopes", envelopes.trial),
 }
-_SHOWN: Final = 40
 
 
 def main() -> int:
@@ -70,8 +69,7 @@ def main() -> int:
             holds=not book.shut and book.opened > 0,
         )
         print(f"{name}: {book.knocks} knocks, {len(book.admitted)} admitted", flush=True)
-    for problem in problems[:_SHOWN]:
-        print(problem, file=sys.stderr)
+    run.tell(problems)
     return run.write(told.out)
 
 

@@ -18,7 +18,6 @@ from wireglot.dialects.openai_responses.parse_request import parse_request
 from wireglot.dialects.openai_responses.render_request import render_request
 from wireglot.dialects.openai_responses.response import render_response
 from wireglot.dialects.openai_responses.spelling import NAME
-from wireglot.dialects.silent import NO_MESSAGE
 from wireglot.ir.content import Extra, Media, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request
@@ -180,11 +179,9 @@ def _rendered(message: Message, context: Context) -> list[dict[str, Any]]:
         answer = Response("", "", message.content, Stop("end"))
         output: list[dict[str, Any]] = render_response(answer, context).value["output"]
         return output
-    asked = Request("", (replace(message, extra=None),))
-    rendered = render_request(asked, context)
-    if NO_MESSAGE in rendered.losses:
-        return []  # what is put in the place of nothing was never said
-    value = rendered.value.get("input")
+    # As a request of its own clients: where nothing can be said, nothing is put in its place.
+    asked = Request("", (replace(message, extra=None),), extra=Extra(NAME))
+    value = render_request(asked, context).value.get("input")
     return value if isinstance(value, list) else [{"type": "message", "role": message.role, "content": value}]
 
 

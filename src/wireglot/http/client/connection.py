@@ -33,6 +33,9 @@ _ROUND_TRIP_SECONDS: Final = 1.0
 _NAMES: Final[dict[bytes, str]] = {}
 _NAMES_MAX: Final = 1024
 
+_SPENT: Final = HttpResponseParser(object())
+"""In place of the parser of a connection that is closed."""
+
 
 class Home(Protocol):
     """The pool a connection belongs to."""
@@ -40,10 +43,6 @@ class Home(Protocol):
     def release(self, connection: ClientConnection) -> None: ...
 
     def forget(self, connection: ClientConnection) -> None: ...
-
-
-_SPENT: Final = HttpResponseParser(object())
-"""In place of the parser of a connection that is closed."""
 
 
 class ClientConnection(asyncio.Protocol):

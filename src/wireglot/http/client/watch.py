@@ -110,15 +110,12 @@ class Watch:
 
     def end(self) -> None:
         """For good: who made it is not held any longer."""
-        self.stop()
-        self._expired = _told_nobody
-        self._backlog = _nothing
-
-    def stop(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
         self._due = math.inf
+        self._expired = _told_nobody
+        self._backlog = _nothing
 
     def _arm(self, due: float) -> None:
         if due >= self._due:
