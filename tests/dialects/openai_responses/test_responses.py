@@ -119,6 +119,8 @@ def test_the_request_is_echoed():
             ],
         },
         {"type": "message", "id": "m", "role": "user", "content": [{"type": "input_text", "text": "kept"}]},
+        {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "some_future_type", "x": 1}]},
+        {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "message", "text": "odd"}]},
         {"type": "reasoning", "id": "rs_1", "summary": []},
         {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": None, "content": None},
         {
@@ -145,6 +147,15 @@ def test_the_request_is_echoed():
 )  # fmt: skip
 def test_an_answer_comes_back_as_it_was(item):
     answer_comes_back({**REAL, "output": [item]})
+
+
+def test_an_unknown_part_beside_a_text_stays_inside_a_message():
+    text, odd = {"type": "output_text", "text": "a", "annotations": []}, {"type": "message", "text": "odd"}
+    message = {"type": "message", "id": "m", "role": "assistant", "content": [text, odd]}
+    read = DIALECT.parse_response({**REAL, "output": [message]}, CONTEXT)
+    said, told = DIALECT.render_response(read, CONTEXT, None).value["output"]
+    assert said["content"] == [text]
+    assert told == {"type": "message", "role": "assistant", "content": [odd]}
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,7 @@ def test_what_the_gateway_keeps_is_taken_out_of_a_request():
         ({}, True, ["reasoning.encrypted_content"]),
         ({"reasoning": {"effort": "low"}}, False, ["reasoning.encrypted_content"]),
         ({"include": ["a"]}, True, ["a", "reasoning.encrypted_content"]),
+        ({"include": [{"odd": []}]}, True, [{"odd": []}, "reasoning.encrypted_content"]),
         ({"include": ["a", "reasoning.encrypted_content"]}, True, ["a", "reasoning.encrypted_content"]),
     ],
 )

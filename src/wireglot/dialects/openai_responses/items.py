@@ -14,17 +14,17 @@ from msgspec.structs import replace
 from wireglot.dialects.base import Context, is_minted
 from wireglot.dialects.envelope import Holder
 from wireglot.dialects.fields import Fields
-from wireglot.dialects.openai_responses.output import (
-    joined,
-)
+from wireglot.dialects.openai_responses.output import ITEM, joined
 from wireglot.dialects.openai_responses.parts import parse_part
 from wireglot.dialects.openai_responses.spelling import NAME, keep
+from wireglot.dialects.unknown_fields import split_blank
 from wireglot.ir.content import (
     PHASE,
     Extra,
     Foreign,
     Media,
     Origin,
+    Part,
     Reasoning,
     ResultPart,
     Role,
@@ -174,6 +174,35 @@ def parse_message(item: Fields, origin: Origin) -> MessageItem:
     rest = item.rest(_MESSAGE_KEYS, NAME)
     parts = with_phase(parts, phase_of(item.value, origin))
     return MessageItem(role, parts, form, rest.fields if rest is not None else {})
+
+
+def message_parts(message: MessageItem, number: int, item: dict[str, Any]) -> list[Part]:
+    """The parts, each with the form of the item it stood in; unknown fields of the item go with the first."""
+    foreign = [part for part in message.parts if isinstance(part, Foreign)]
+    if foreign and len(foreign) == len(message.parts):
+        return [Foreign(NAME, foreign[0].type, item)]
+    telling, blank = split_blank(message.fields)
+    form: dict[str, Any] = {**message.form, "number": number}
+    if blank:
+        form["blank"] = blank
+    parts: list[Part] = []
+    for part in message.parts or (Text("", extra=Extra(NAME, form={"empty": True})),):
+        if isinstance(part, Foreign):
+            # As an item its type could be one that we know, and that must have fields this one has not.
+            shell = {"type": "message", "role": "assistant", "content": [part.value]}
+            parts.append(Foreign(NAME, part.type, shell))
+            continue
+        if isinstance(part, Media):
+            parts.append(part)
+            continue
+        own = part.extra
+        fields = dict(own.fields) if own is not None else {}
+        if telling:
+            fields.update({ITEM + key: value for key, value in telling.items()})
+            telling = {}
+        spelled = {**(own.form if own is not None else {}), "item": form}
+        parts.append(replace(part, extra=Extra(NAME, fields, spelled)))
+    return parts
 
 
 def parse_reasoning(item: Fields, origin: Origin, context: Context, source: str = "") -> Reasoning | Carried:

@@ -19,7 +19,7 @@ from wireglot.dialects.openai_responses.client_tools import client_run
 from wireglot.dialects.openai_responses.echo import ECHOED, echo, told
 from wireglot.dialects.openai_responses.items import (
     Carried,
-    MessageItem,
+    message_parts,
     parse_call,
     parse_image_call,
     parse_message,
@@ -35,7 +35,6 @@ from wireglot.dialects.openai_responses.outcome import (
     render_usage,
 )
 from wireglot.dialects.openai_responses.output import (
-    ITEM,
     ItemIds,
     carrier,
     declare_id,
@@ -53,7 +52,7 @@ from wireglot.dialects.openai_responses.render_items import render_call, render_
 from wireglot.dialects.openai_responses.render_request import render_image_call
 from wireglot.dialects.openai_responses.settings import parse_tier, render_tier
 from wireglot.dialects.openai_responses.spelling import NAME, put_back
-from wireglot.dialects.unknown_fields import WITHOUT, split_blank
+from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import (
     Extra,
     Foreign,
@@ -160,7 +159,7 @@ def parse_output_item(
                 return [Foreign(NAME, kind, item.value)]  # a compacted conversation, not an answer
             if role is None:
                 item = Fields({**item.value, "role": "assistant"}, item.path, item.fault)
-            return list(message_parts(parse_message(item, origin), number))
+            return list(message_parts(parse_message(item, origin), number, item.value))
         case "function_call" | "custom_tool_call":
             return [parse_call(item, context, identifier, str(number))]
         case "reasoning":
@@ -171,27 +170,6 @@ def parse_output_item(
             return [parse_client_call(item, context, identifier, str(number))]
         case _:
             return [Foreign(NAME, kind, item.value)]
-
-
-def message_parts(message: MessageItem, number: int) -> list[Part]:
-    """The parts, each with the form of the item it stood in; unknown fields of the item go with the first."""
-    telling, blank = split_blank(message.fields)
-    form: dict[str, Any] = {**message.form, "number": number}
-    if blank:
-        form["blank"] = blank
-    parts: list[Part] = []
-    for part in message.parts or (Text("", extra=Extra(NAME, form={"empty": True})),):
-        if not isinstance(part, Text):
-            parts.append(part)
-            continue
-        own = part.extra
-        fields = dict(own.fields) if own is not None else {}
-        if telling:
-            fields.update({ITEM + key: value for key, value in telling.items()})
-            telling = {}
-        spelled = {**(own.form if own is not None else {}), "item": form}
-        parts.append(replace(part, extra=Extra(NAME, fields, spelled)))
-    return parts
 
 
 def render_response(

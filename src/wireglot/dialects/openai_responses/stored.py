@@ -89,7 +89,8 @@ def told(request: Request, says: dict[str, Any], sealed: bool) -> Request:
     form = {**extra.form, "store": False, TOLD: says}
     if request.thinking.extra is not None or sealed:
         include = form.get("include")
-        form["include"] = list(dict.fromkeys([*(include if isinstance(include, list) else ()), _ENCRYPTED]))
+        asked = include if isinstance(include, list) else []
+        form["include"] = asked if _ENCRYPTED in asked else [*asked, _ENCRYPTED]
     return replace(request, extra=replace(extra, form=form))
 
 
