@@ -14,7 +14,7 @@ JOBS ?= 2
 CORPUS ?= ../shared/corpus/dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test full newest pins servers test-fleet lock wheel sbom lint format types contracts docs docs-check bench bench-core leaks lab soak corpus mutants rolling clients clean
+.PHONY: .valgrind help setup demo test full newest pins servers test-fleet lock wheel sbom lint format types contracts docs docs-check bench bench-core guard guard-update leaks lab soak corpus mutants rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -122,6 +122,17 @@ bench: $(VENV)/.dev ## Measure the gateway beside nginx (ARGS=--quick, --only A,
 
 bench-core: $(VENV)/.dev ## Measure translation against a plain msgspec round trip
 	$(BIN)/python -m tools.bench.core $(ARGS)
+
+# Callgrind counts instructions: the same number on a busy machine as on an idle one.
+.valgrind:
+	@command -v valgrind >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
+		|| { apt-get update -qq && apt-get install -y -qq --no-install-recommends valgrind >/dev/null; } || true
+
+guard: $(VENV)/.dev .valgrind ## Fail where a hot path of the core takes more instructions than recorded (ARGS="--only 'text event'")
+	$(BIN)/python -m tools.guard $(ARGS)
+
+guard-update: $(VENV)/.dev .valgrind ## Record how many instructions the hot paths take now
+	$(BIN)/python -m tools.guard --update
 
 leaks: $(VENV)/.dev ## Look for leaks under mixed traffic (ARGS="--minutes 60")
 	$(BIN)/python -m tools.bench.soak $(ARGS)
