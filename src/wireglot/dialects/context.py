@@ -12,6 +12,7 @@ from wireglot.dialects.envelope import Holder, Sealed, seal, unseal, unseal_all
 from wireglot.ir.content import Origin, Signature
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
+from wireglot.wire.memory import Memory
 from wireglot.wire.sse import MAX_FRAME
 
 T = TypeVar("T")
@@ -52,6 +53,8 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
     framing: Framing = "sse"
     max_frame: int = MAX_FRAME
     """How much of one event of a stream is held before the stream is given up."""
+    memory: Memory | None = None
+    """What the client's requests have in common. Nothing may differ where it is missing, but the time."""
     first_event: int = 0
     """The number of the first event, in a stream that others began (Responses counts its events)."""
 

@@ -142,6 +142,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The most tokens that an answer may have, 0 where the request does not say."""
     asked_answers: Callable[[Body], int]
     """How many answers it asks for, 0 where it does not say."""
+    turns: str = ""
+    """The array of the body to which every turn of a conversation adds."""
     conversation_field: str = ""
     """Where the body may name a conversation that the server holds."""
     timeout_field: str = ""

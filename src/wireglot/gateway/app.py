@@ -32,6 +32,7 @@ from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import JSON, common_headers, identity
 from wireglot.gateway.request.held import Held
 from wireglot.gateway.request.job import Incoming
+from wireglot.gateway.request.memories import Memories
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.problems import error_of, is_final, redacted, tells_all
 from wireglot.gateway.settings import Settings
@@ -77,6 +78,7 @@ class Gateway:
         self._gates = Gates(settings.limits)
         self.account = ByteAccount(lambda: self.settings.limits.buffered)
         """Bytes held by all requests, in both directions."""
+        self.memories = Memories(lambda: self.settings.limits, self.account)
         self._router = Router(settings)
         self.relay = Relay(transports, self.health, self._count_error)
         self._answerer = around(
@@ -103,6 +105,7 @@ class Gateway:
         self._state.adopt(settings)
         self._router.adopt(settings)
         self._gates.adopt(settings.limits)
+        self.memories.clear()
 
     @property
     def in_flight(self) -> int:
@@ -136,7 +139,8 @@ class Gateway:
                 caller = self._gatekeeper.metrics(head, settings)
             else:
                 caller = LOCAL if asked.open else self._gatekeeper.caller(head, asked, settings)
-            head.admission = _Admitted(Incoming(settings, head, asked, caller), request_id)
+            memory = self.memories.of(caller.name) if asked.operation in _WITH_BODY else None
+            head.admission = _Admitted(Incoming(settings, head, asked, caller, memory), request_id)
             return None
         except NoRoute as lost:
             refused = self._refused(head, self._routes.nowhere(head, lost), request_id, lost.dialect)

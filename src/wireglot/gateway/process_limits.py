@@ -59,6 +59,16 @@ class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     buffered: Annotated[
         Bytes, Meta(description="bytes held at once: bodies, what is made of them, answers")
     ] = 512 * MIB
+    remembered: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="what is remembered of tools and turns that come again with every request, within "
+            "`buffered`; 0: nothing",
+            extra={"unit": "bytes"},
+        ),
+    ] = 128 * MIB
+    remembered_per_key: Annotated[Bytes, Meta(description="the same of one client key's requests")] = 64 * MIB
     connections: Annotated[Count, Meta(description="connections of clients")] = 10_000
     connections_per_peer: Annotated[
         Count, Meta(description="the same from one address; this machine's own are not counted")

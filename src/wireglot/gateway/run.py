@@ -247,6 +247,11 @@ class Process:
             lambda: {(): self.server.buffered},
         )
         read(
+            "remembered_bytes",
+            "Bytes of tools and turns that may come again; given up before anybody is turned away.",
+            lambda: {(): self.gateway.account.remembered},
+        )
+        read(
             "buffered_shed_total",
             "Requests and answers turned away because too many bytes were held.",
             lambda: {(): self.gateway.account.shed},

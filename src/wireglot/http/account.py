@@ -10,14 +10,26 @@ class ByteAccount:
     """One for both directions. Whoever holds bytes adds them and takes them off again; beyond `most`, which
     may change at any time, nobody should take on more. Only for the loop's own thread."""
 
-    __slots__ = ("held", "most", "shed")
+    __slots__ = ("forget", "held", "most", "remembered", "shed")
 
     def __init__(self, most: Callable[[], int]) -> None:
         self.held = 0
         self.most = most
         self.shed = 0
         """How often somebody was turned away for it."""
+        self.remembered = 0
+        """What nobody needs, and is kept because it may come again."""
+        self.forget: Callable[[int], None] = lambda size: None
+        """Gives up so many of the remembered bytes: before anybody is turned away."""
 
     @property
     def is_over(self) -> bool:
-        return self.held > self.most()
+        return self.lacks(0)
+
+    def lacks(self, size: int) -> bool:
+        """Whether there is no room for so many bytes more."""
+        over = self.held + self.remembered + size - self.most()
+        if over > 0 and self.remembered:
+            self.forget(over)
+            over = self.held + self.remembered + size - self.most()
+        return over > 0

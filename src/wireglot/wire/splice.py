@@ -7,13 +7,16 @@ from typing import Any
 import msgspec
 
 from wireglot.wire.json import DEPTH_MOST, BadJson, bad_json, decode, encode, mend_escapes
-from wireglot.wire.shared import decode_shared
+from wireglot.wire.memory import Memory
 
 _decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 _LONG_BYTES = 256 * 1024
+_SHORT_BYTES = 1024
+"""Members up to here are decoded sooner than found."""
 _BRACKET = ord("[")
+_NESTED = b"[{"
 
 _KEY = re.compile(rb'[ \t\n\r]*("[^"\\]*(?:\\.[^"\\]*)*")[ \t\n\r]*:[ \t\n\r]*', re.DOTALL)
 _AFTER_VALUE = re.compile(rb"[ \t\n\r]*([,}])")
@@ -53,15 +56,19 @@ class Outline:
         their letters, numbers and depth. For those who tell it in their own way."""
         return problem
 
-    def document(self, shared: str, depth: int = DEPTH_MOST) -> dict[str, Any]:
-        """The object, decoded. The member `shared` is one that others may hold too: see `decode_shared`."""
+    def document(
+        self, depth: int = DEPTH_MOST, memory: Memory | None = None, turns: str = ""
+    ) -> dict[str, Any]:
+        """The object, decoded. What `memory` knows is taken from it: each item of the member `turns`, any
+        other array or object as a whole."""
         values = self._values
-        again = values.get(shared)
         inside = depth - 1
         document = {}
         for key, raw in values.items():
-            if raw is again:
-                document[key] = decode_shared(memoryview(raw), inside)
+            if memory is not None and len(raw) > _SHORT_BYTES and memoryview(raw)[0] in _NESTED:
+                document[key] = (
+                    _decode_turns(raw, inside, memory) if key == turns else memory.decode(raw, inside)
+                )
             elif len(raw) > _LONG_BYTES:
                 document[key] = _decode_long(raw, inside)
             else:
@@ -86,6 +93,25 @@ def _decode_long(raw: msgspec.Raw, depth: int) -> Any:
     except (ValueError, RecursionError):
         return decode(text, depth)  # which tells what is wrong
     return [decode(memoryview(item), depth - 1) for item in items]
+
+
+def _decode_turns(raw: msgspec.Raw, depth: int, memory: Memory) -> Any:
+    """An array whose items are found one by one: a conversation grows at its end."""
+    text = memoryview(raw)
+    try:
+        items = _decode_items(text)
+    except (ValueError, RecursionError):
+        return decode(text, depth)  # which tells what is wrong, or reads an object
+    found: dict[int, Any] = {}
+    turns = []
+    for item in items:
+        value = memory.decode(item, depth - 1)
+        if id(value) in found:
+            # Two turns of the same words are two: places in a conversation are told by identity.
+            value = decode(memoryview(item), depth - 1)
+        found[id(value)] = value
+        turns.append(value)
+    return turns
 
 
 def splice(body: bytes, replacements: Mapping[str, bytes]) -> bytes:

@@ -1,12 +1,12 @@
 """Requests: what each field means, and that every spelling comes back (groups A, F, G, H)."""
 
 import pytest
+from wireglot.wire.shared import decode_shared
 
 from tests.dialects.anthropic.support import again, ask, parse
 from wireglot.ir.content import CacheMark, Citation, Foreign, Media, Message, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.request import HostedTool, OutputFormat, Sampling, Thinking, Tool, ToolChoice
-from wireglot.wire.shared import decode_shared
 
 
 def parts(*blocks, role="user"):

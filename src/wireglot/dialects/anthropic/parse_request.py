@@ -53,7 +53,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         raise ClientFault("expected an integer of at least 0", "$.max_tokens")
     metadata = fields.object_or_none("metadata")
     tier = parse_tiers(fields, form)
-    tools = parse_tools(fields)
+    tools = parse_tools(fields, context.memory)
     if SERVERS in body and are_carried(servers_of(fields), tools, body[SERVERS]):
         form[SERVERS] = body[SERVERS]
     return Request(

@@ -20,6 +20,7 @@ from wireglot.dialects.silent import FILLER, NO_MESSAGE
 from wireglot.ir.content import Message
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Request
+from wireglot.wire.memory import written
 
 DEFAULT_MAX_TOKENS = 32000
 _USER_FIRST = Loss("$.messages", "content.position", "invented", "the user speaks first")
@@ -36,9 +37,11 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     if system is not None:
         body["system"] = system
     _render_max_tokens(request, body, losses)
-    tools = render_tools(request, losses)
+    tools = render_tools(request, losses, context.memory)
     if tools:
-        body["tools"] = tools
+        whole = not (request.tool_choice is not None and request.tool_choice.only)
+        key = (NAME, "tools", native)
+        body["tools"] = written(context.memory, request.tools, key, tools) if whole else tools
     servers = own_form(request.extra, NAME).get(SERVERS)
     if servers is None and not native:
         servers = render_servers(request.tools, tools)

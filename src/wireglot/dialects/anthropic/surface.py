@@ -93,6 +93,7 @@ SURFACE: Final = Surface(
     name=NAME,
     family=NAME,
     client=ClientSide(
+        turns="messages",
         failed_search=failed_search,
         routes=(
             Route("POST", "/v1/messages", "generate"),

@@ -14,7 +14,7 @@ from wireglot.dialects.hosted_options import hosted_tool, lose_options, place_of
 from wireglot.ir.content import Extra, Foreign
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChoice
-from wireglot.wire.shared import remembered, share
+from wireglot.wire.memory import Memory, remembered, share
 
 _TOOL = frozenset({"type", "name", "description", "input_schema", "strict", "defer_loading", "cache_control"})
 _PLAIN = frozenset({"name", "description", "input_schema"})
@@ -39,11 +39,11 @@ _HOSTED_WRITTEN = {
 """For a hosted tool of another dialect: the version that the widest range of models takes."""
 
 
-def parse_tools(body: Fields) -> tuple[AnyTool, ...]:
+def parse_tools(body: Fields, memory: Memory | None = None) -> tuple[AnyTool, ...]:
     declared = body.value.get("tools")
     if SERVERS in body.value:
         return _parse_tools(body)  # what a toolset is stands elsewhere
-    return remembered(declared, NAME, lambda: share(_parse_tools(body), declared))
+    return remembered(memory, declared, NAME, lambda: share(memory, _parse_tools(body), declared))
 
 
 def _parse_tools(body: Fields) -> tuple[AnyTool, ...]:
@@ -121,11 +121,25 @@ def parse_choice(body: Fields) -> tuple[ToolChoice | None, bool | None]:
             return ToolChoice("auto", extra=keep(fields.value, _CHOICE - {"type", "name"})), parallel
 
 
-def render_tools(request: Request, losses: list[Loss]) -> list[dict[str, Any]]:
+def render_tools(request: Request, losses: list[Loss], memory: Memory | None = None) -> list[dict[str, Any]]:
     allowed = _allowed(request)
     if allowed is not None:
         detail = "tools outside the allowed ones are not declared"
         losses.append(Loss("$.tool_choice.only", "tool_choice", "approximated", detail))
+        return _render_tools(request, allowed, losses)
+
+    def make() -> tuple[list[dict[str, Any]], list[Loss]]:
+        lost: list[Loss] = []
+        return _render_tools(request, None, lost), lost
+
+    rendered, lost = remembered(memory, request.tools, (NAME, is_own(request.extra)), make)
+    losses += lost
+    return rendered
+
+
+def _render_tools(
+    request: Request, allowed: frozenset[str] | None, losses: list[Loss]
+) -> list[dict[str, Any]]:
     names = {tool.name for tool in request.tools if isinstance(tool, Tool)}
     native = is_own(request.extra)
     searches = native or any(

@@ -19,10 +19,11 @@ from wireglot.dialects.gemini.generation import (
 )
 from wireglot.dialects.gemini.names import OWN, integer
 from wireglot.dialects.gemini.parts import PartParser
-from wireglot.dialects.gemini.tools import parse_choice, parse_tools
+from wireglot.dialects.gemini.tools import Layout, parse_choice, parse_tools
 from wireglot.ir.content import Extra, Message, Part, Reasoning, Role, Text
 from wireglot.ir.errors import ClientFault
-from wireglot.ir.request import OutputFormat, Request, Sampling, Thinking, ToolChoice
+from wireglot.ir.request import AnyTool, OutputFormat, Request, Sampling, Thinking, ToolChoice
+from wireglot.wire.memory import Memory, remembered, share
 
 _TAKEN = frozenset(
     {
@@ -56,7 +57,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         key: item for key, item in fields.value.items() if key not in _TAKEN or item is None
     }
     messages = _parse_messages(fields, context, form)
-    tools, layout = parse_tools(fields)
+    tools, layout = _parse_tools(fields, context.memory)
     if fields.value.get("tools") is not None and layout is not None:
         form["tools"] = layout
     if type(fields.value.get("tools")) is dict:
@@ -77,6 +78,13 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         service_tier=_parse_tier(fields, form),
         extra=Extra(OWN, kept, form),
     )
+
+
+def _parse_tools(fields: Fields, memory: Memory | None) -> tuple[tuple[AnyTool, ...], Layout | None]:
+    given = fields.value.get("tools")
+    known = remembered(memory, given, OWN, lambda: parse_tools(fields))
+    share(memory, known[0], given)
+    return known
 
 
 def _parse_model(fields: Fields, form: dict[str, Any]) -> str:

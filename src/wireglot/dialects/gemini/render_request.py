@@ -17,6 +17,7 @@ from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Request
+from wireglot.wire.memory import Memory, remembered, written
 
 _TIERS = {neutral: tier for tier, neutral in TIERS.items()}
 _LABEL_KEY = re.compile(r"[a-z][a-z0-9_-]{0,62}")
@@ -36,7 +37,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     body["contents"] = contents[0] if single else contents
     if system is not None:
         body["systemInstruction"] = system
-    tools = render_tools(request.tools, form.get("tools"), out)
+    tools = _render_tools(request, form, out, context.memory)
     if tools or form.get("tools") == []:
         body["tools"] = tools[0] if form.get("tools_shape") == "single" and len(tools) == 1 else tools
     if request.tool_choice is not None:
@@ -47,6 +48,20 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     _render_rest(request, body, form, out)
     losses_of_extra(request.extra, OWN, "$", out)
     return Rendered(merge(body, _kept(request)), tuple(out))
+
+
+def _render_tools(request: Request, form: dict[str, Any], out: list[Loss], memory: Memory | None) -> Any:
+    layout = form.get("tools")
+    if layout is not None or "tools_shape" in form:
+        return render_tools(request.tools, layout, out)
+
+    def make() -> tuple[list[dict[str, Any]], list[Loss]]:
+        lost: list[Loss] = []
+        return render_tools(request.tools, None, lost), lost
+
+    rendered, lost = remembered(memory, request.tools, OWN, make)
+    out += lost
+    return written(memory, request.tools, (OWN, "tools"), rendered) if rendered else rendered
 
 
 def _kept(request: Request) -> dict[str, Any]:

@@ -140,6 +140,7 @@ SURFACE: Final = Surface(
     name=OWN,
     family=OWN,
     client=ClientSide(
+        turns="contents",
         find=find,
         lists=("/v1/models", "/v1beta/models", "/v1alpha/models", "/v1beta1/models"),
         endpoints=tuple(f"POST /v1beta/models/{{model}}:{verb}" for verb in VERBS),

@@ -26,6 +26,7 @@ from wireglot.ir.request import (
     Thinking,
     ToolChoice,
 )
+from wireglot.wire.memory import Memory, remembered, share
 
 _SAMPLING = {
     "temperature": "temperature",
@@ -78,12 +79,14 @@ class _Body:
 
     # Tools
 
-    def tools(self, declared: list[AnyTool]) -> tuple[AnyTool, ...]:
+    def tools(self, declared: list[AnyTool], memory: Memory | None) -> tuple[AnyTool, ...]:
         """Those of the request, and behind them those that its messages have declared."""
+        stated: tuple[AnyTool, ...] = ()
         tools: list[AnyTool] = []
-        if self.fields.array_or_empty("tools"):
+        listed = self.fields.array_or_empty("tools")
+        if listed:
             self.taken.add("tools")
-            tools += [parse_tool(tool) for tool in self.fields.objects("tools")]
+            stated = remembered(memory, listed, NAME, lambda: share(memory, self._stated(), listed))
         if self.fields.array_or_empty("functions"):
             self.taken.add("functions")
             tools += [parse_function(function) for function in self.fields.objects("functions")]
@@ -91,7 +94,11 @@ class _Body:
         if search is not None:
             self.taken.add(WEB_SEARCH)
             tools.append(parse_search(search, Foreign(NAME, WEB_SEARCH, search)))
-        return tuple(tools + declared)
+        tools += declared
+        return (*stated, *tools) if tools else stated
+
+    def _stated(self) -> tuple[AnyTool, ...]:
+        return tuple([parse_tool(tool) for tool in self.fields.objects("tools")])
 
     def tool_choice(self) -> ToolChoice | None:
         for key in ("tool_choice", "function_call"):
@@ -302,7 +309,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     return Request(
         model=read.fields.text_or("model"),
         messages=conversation.finish(),
-        tools=read.tools(conversation.tools),
+        tools=read.tools(conversation.tools, context.memory),
         tool_choice=read.tool_choice(),
         parallel_tools=read.boolean("parallel_tool_calls"),
         max_tokens=read.max_tokens(),

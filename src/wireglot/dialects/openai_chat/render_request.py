@@ -13,7 +13,7 @@ from wireglot.dialects.openai_chat.tools import WEB_SEARCH, render_choice, rende
 from wireglot.dialects.silent import FILLER, NO_MESSAGE
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import MIDWAY, AnyTool, HostedTool, OutputFormat, Request, Sampling, Thinking
-from wireglot.wire.shared import remembered
+from wireglot.wire.memory import Memory, remembered, written
 
 
 def render_request(request: Request, context: Context) -> Rendered[dict[str, Any]]:
@@ -29,7 +29,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         losses.append(NO_MESSAGE)
         messages.append({"role": "user", "content": FILLER})
     out["messages"] = messages
-    _put_tools(out, request, native, losses)
+    _put_tools(out, request, native, losses, context.memory)
     _put_limits(out, request, form)
     _put_sampling(out, request.sampling, form, native, losses)
     if "n" in form:
@@ -45,10 +45,14 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     return Rendered(out, tuple(losses))
 
 
-def _put_tools(out: dict[str, Any], request: Request, native: bool, losses: list[Loss]) -> None:
-    rendered, lost = remembered(request.tools, NAME, lambda: _render_tools(request.tools))
+def _put_tools(
+    out: dict[str, Any], request: Request, native: bool, losses: list[Loss], memory: Memory | None
+) -> None:
+    tools = request.tools
+    rendered, lost = remembered(memory, tools, NAME, lambda: _render_tools(tools))
     for key, entries in rendered.items():
-        out[key] = entries.copy()  # `remembered` shares the list with other requests
+        # Options of a search are an object: what the request says beside them may have to be put into it.
+        out[key] = entries.copy() if key == WEB_SEARCH else written(memory, tools, (NAME, key), entries)
     losses += lost
     declared = native or "tools" in out or "functions" in out
     choice = request.tool_choice

@@ -66,6 +66,7 @@ SURFACE: Final = Surface(
     name=NAME,
     family=NAME,
     client=ClientSide(
+        turns="messages",
         routes=(
             Route("POST", "/v1/chat/completions", "generate"),
             Route("POST", "/openai/v1/chat/completions", "generate"),

@@ -32,6 +32,7 @@ from wireglot.dialects.openai_responses.tools import parse_tool_choice, parse_to
 from wireglot.dialects.unknown_fields import split_blank
 from wireglot.ir.content import Extra, Foreign, Media, Message, Origin, Part, Signature, Text, ToolCall
 from wireglot.ir.request import AnyTool, HostedTool, OutputFormat, Request, Sampling, Thinking, Tool
+from wireglot.wire.memory import remembered, share
 
 _LOGPROBS = "message.output_text.logprobs"
 _INCLUDED = (_LOGPROBS, "reasoning.encrypted_content")
@@ -72,7 +73,12 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     telling: dict[str, Any] = {}
     known = set(_KNOWN)
 
-    tools: list[AnyTool] = parse_tools(fields.array_or_empty("tools"), "$.tools")
+    listed = fields.array_or_empty("tools")
+    memory = context.memory
+    stated: tuple[AnyTool, ...] = remembered(
+        memory, listed, NAME, lambda: share(memory, tuple(parse_tools(listed, "$.tools")), listed)
+    )
+    tools = list(stated)
     messages = _Messages(context, tools)
     instructions = fields.text_or_none("instructions")
     if instructions is not None:
@@ -121,7 +127,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     return Request(
         fields.text_or("model"),
         tuple(messages.list),
-        tools=tuple(tools),
+        tools=tuple(tools) if messages.brought else stated,
         tool_choice=parse_tool_choice(choice, "$.tool_choice", tools) if choice is not None else None,
         parallel_tools=fields.boolean("parallel_tool_calls"),
         max_tokens=fields.integer("max_output_tokens"),

@@ -29,6 +29,7 @@ from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Feature, Loss, losses_of_extra
 from wireglot.ir.request import AnyTool, Request, Tool
+from wireglot.wire.memory import Memory, remembered, written
 
 _ENCRYPTED = "reasoning.encrypted_content"
 _LOGPROBS = "message.output_text.logprobs"
@@ -42,7 +43,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     writer = _Input(request, context, losses)
     writer.write(body)
 
-    tools = render_tools(stated_tools(request), losses, own)
+    tools = _render_tools(request, own, losses, context.memory)
     if tools or "tools" in form:
         body["tools"] = tools or form["tools"]
     if request.tool_choice is not None:
@@ -98,6 +99,18 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         if not body.get(key):
             body.pop(key, None)
     return Rendered(body, tuple(losses))
+
+
+def _render_tools(request: Request, own: bool, losses: list[Loss], memory: Memory | None) -> Any:
+    stated = stated_tools(request)
+
+    def make() -> tuple[list[dict[str, Any]], list[Loss]]:
+        lost: list[Loss] = []
+        return render_tools(stated, lost, own), lost
+
+    rendered, lost = remembered(memory, stated, (NAME, own), make)
+    losses += lost
+    return written(memory, stated, (NAME, "tools", own), rendered) if rendered else rendered
 
 
 def stated_tools(request: Request) -> tuple[AnyTool, ...]:

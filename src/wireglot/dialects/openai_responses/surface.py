@@ -88,6 +88,7 @@ SURFACE: Final = Surface(
     name=NAME,
     family=NAME,
     client=ClientSide(
+        turns="input",
         failed_search=failed_search,
         routes=tuple(
             Route(route.method, root + route.path, route.operation, route.verb)

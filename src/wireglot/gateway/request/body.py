@@ -19,6 +19,8 @@ from wireglot.wire.splice import Outline, without
 
 _MEASURED_BYTES: Final = 16 * 1024
 """Up to here looking for what is rare takes less than decoding."""
+_REMEMBERED_BYTES: Final = 8 * 1024
+"""Smaller bodies are read as quickly as remembered."""
 _DIGITS_ALIKE: Final = bytes.maketrans(b"123456789E", b"000000000e")
 """Exponents of three digits are found in a third of the time where all digits are alike."""
 _POLICIES: Final[dict[str, LossPolicy]] = {
@@ -38,14 +40,15 @@ def read(incoming: Incoming, body: bytes, *, id: str, now: int) -> Job:
     framing = spoken.framing(head.query)
     _check_size(body, settings.limits.json_items)
     depth = settings.limits.json_depth
-    content = ClientBody(body, depth)
+    memory = incoming.memory if len(body) >= _REMEMBERED_BYTES else None
+    content = ClientBody(body, depth, memory, client.turns)
     outline = content.outline
     if outline.repeated:
         _check_repeated(outline, spoken)
     timeout = _asked_timeout(head, outline, client.timeout_field)
     if client.timeout_field in outline:  # ours: no provider is told
         body = without(body, client.timeout_field)
-        content = ClientBody(body, depth)
+        content = ClientBody(body, depth, memory, client.turns)
         outline = content.outline
     seen = _glance(content, asked, client)
     _check_depth(body, depth)
@@ -80,6 +83,7 @@ def read(incoming: Incoming, body: bytes, *, id: str, now: int) -> Job:
             call_prefix=client.call_prefix or "call",
             framing=framing,
             max_frame=settings.limits.event,
+            memory=memory,
         ),
     )
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from wireglot.gateway.errors import RequestError
 from wireglot.wire.json import DEPTH_MOST, BadJson, TooDeep, decode
+from wireglot.wire.memory import Memory
 from wireglot.wire.splice import Outline
 
 _LONG_BYTES: Final = 256 * 1024
@@ -17,14 +18,19 @@ _NO_NUMBER: Final = re.compile(rb"\W?-?(?:NaN|Infinity)")
 class ClientBody:
     """Implements the dialects' `Body`. Raises a RequestError where it is no JSON object."""
 
-    __slots__ = ("_depth", "_document", "body", "outline")
+    __slots__ = ("_depth", "_document", "_memory", "_turns", "body", "outline")
 
-    def __init__(self, body: bytes, depth: int = DEPTH_MOST) -> None:
+    def __init__(
+        self, body: bytes, depth: int = DEPTH_MOST, memory: Memory | None = None, turns: str = ""
+    ) -> None:
+        """`turns`: the member whose items come again with every turn, in `memory`."""
         if not body:
             raise RequestError("bad", "the body is empty: expected a JSON object", code="invalid_json")
         self.body: Final = body
         self.outline: Final[Outline] = _outlined(body)
         self._depth: Final = depth
+        self._memory: Final = memory
+        self._turns: Final = turns
         self._document: dict[str, Any] | None = None
 
     def check(self) -> None:
@@ -42,10 +48,10 @@ class ClientBody:
         return self._document
 
     def _decoded(self) -> dict[str, Any]:
-        """Agents send the same tools with every turn: those are decoded, read and fitted once."""
-        if "tools" in self.outline or len(self.body) > _LONG_BYTES:
+        """Agents send the same tools and turns again and again: those are decoded, read and written once."""
+        if self._memory is not None or len(self.body) > _LONG_BYTES:
             try:
-                return self.outline.document("tools", self._depth)
+                return self.outline.document(self._depth, self._memory, self._turns)
             except BadJson:
                 pass  # told with its place in the whole body
         value = read_json(self.body, self._depth)

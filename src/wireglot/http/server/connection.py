@@ -279,7 +279,7 @@ class ServerConnection(asyncio.Protocol):
             self._turn_away(inbound, refusal, data, at)
             return
         self._refusals = 0
-        if length > 0 and hub.account.held + length > hub.account.most():
+        if length > 0 and hub.account.lacks(length):
             self._shed(inbound.head)
             return
         end = at + length

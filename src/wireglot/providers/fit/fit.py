@@ -81,7 +81,7 @@ def fit(
             request, limits, context, dialect, losses=losses, trail=trail, native=not regroup
         )
     refuse_nothing(request, losses)
-    request, aliases = fit_tools(request, limits, losses, trail, dialect)
+    request, aliases = fit_tools(request, limits, losses, trail, dialect, context.memory)
     request = fit_call_ids(request, limits, losses, context, trail)
     if limits.call_signatures:
         request = sign_calls(request, context, losses, trail)

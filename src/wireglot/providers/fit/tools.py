@@ -16,7 +16,7 @@ from wireglot.ir.trail import Trail
 from wireglot.providers.aliases import INPUT, Aliases, freeform_arguments, legal_name
 from wireglot.providers.fit.output import told_notes
 from wireglot.providers.limits import Limits
-from wireglot.wire.shared import is_shared, remembered, share
+from wireglot.wire.memory import Memory
 
 _FREEFORM_SCHEMA = {
     "type": "object",
@@ -29,11 +29,16 @@ _FREEFORM_SCHEMA = {
 
 
 def fit_tools(
-    request: Request, limits: Limits, losses: list[Loss], trail: Trail, dialect: str
+    request: Request,
+    limits: Limits,
+    losses: list[Loss],
+    trail: Trail,
+    dialect: str,
+    memory: Memory | None = None,
 ) -> tuple[Request, Aliases]:
     """The request with every tool in the endpoint's own shape, and the way back to the client's."""
     disguise = _Disguise(limits, losses, trail, dialect)
-    tools = disguise.shared_tools(request.tools) or disguise.tools(request.tools)
+    tools = disguise.known_tools(request.tools, memory) or disguise.tools(request.tools)
     messages = disguise.history(request.messages)
     choice = request.tool_choice
     if choice is not None and choice.only and disguise.upstream:
@@ -76,7 +81,9 @@ class _Undisguised(msgspec.Struct, frozen=True):
     changed: tuple[tuple[AnyTool, AnyTool], ...]
 
 
-def _undisguised(tools: tuple[AnyTool, ...], limits: Limits, dialect: str) -> _Undisguised | None:
+def _undisguised(
+    tools: tuple[AnyTool, ...], limits: Limits, dialect: str, memory: Memory
+) -> _Undisguised | None:
     disguise = _Disguise(limits, [], Trail(Request("", (), tools)), dialect)
     fitted = disguise.tools(tools)
     if disguise.losses or disguise.upstream or disguise.custom or disguise.kept:
@@ -84,7 +91,7 @@ def _undisguised(tools: tuple[AnyTool, ...], limits: Limits, dialect: str) -> _U
     if fitted == tools:
         fitted = tools
     changed = tuple([(old, new) for old, new in zip(tools, fitted, strict=True) if new is not old])
-    return _Undisguised(share(fitted, tools), disguise.owners, changed)
+    return _Undisguised(memory.share(fitted, tools), disguise.owners, changed)
 
 
 class _Disguise:
@@ -113,9 +120,9 @@ class _Disguise:
         names = {upstream: key for key, upstream in self.upstream.items()}
         return Aliases(names, frozenset(self.custom))
 
-    def shared_tools(self, tools: tuple[AnyTool, ...]) -> tuple[AnyTool, ...] | None:
+    def known_tools(self, tools: tuple[AnyTool, ...], memory: Memory | None) -> tuple[AnyTool, ...] | None:
         """What `tools` gives, known from an earlier turn; None where it has to be asked."""
-        if not is_shared(tools):
+        if memory is None or not memory.is_known(tools):
             return None
         limits = self.limits
         key = (
@@ -129,7 +136,7 @@ class _Disguise:
             limits.tool_schema,
             self.dialect,
         )
-        known = remembered(tools, key, lambda: _undisguised(tools, limits, self.dialect))
+        known = memory.remembered(tools, key, lambda: _undisguised(tools, limits, self.dialect, memory))
         if known is None:
             return None
         self.owners = dict(known.owners)

@@ -1,0 +1,203 @@
+"""What comes again and again, byte for byte, and what was made of it.
+
+An agent sends its tools and its whole conversation with every turn. Whoever decodes them with a `Memory` gets
+the values it got before, and `remembered` keeps what was made of one: what was read of it, how it was fitted,
+how it was written. Nobody may change a value that came from here or anything inside of it. A value that did
+not come from here is never taken for one that did.
+
+Whoever holds a memory decides whose it is: this module has none of its own.
+
+Several threads may come at once. Finding is a single step that the interpreter does not interrupt; whatever
+changes the memory is done under its lock. Between two steps another thread may have forgotten anything.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from itertools import count
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from wireglot.wire.json import DEPTH_MOST, decode, encode
+
+_VALUE_BYTES: Final = 3
+"""A text is held as it came, decoded, and (mostly the same objects) parsed: about so many times its bytes."""
+_ENTRY_BYTES: Final = 1024
+"""And so much beside them, however short it is."""
+_MADE_MOST: Final = 32
+"""How much is kept of one value: one for each kind of endpoint it goes to."""
+_SCOPES_MOST: Final = 1024
+
+_T = TypeVar("_T")
+
+
+class _Known:
+    __slots__ = ("beside", "made", "root", "size", "value")
+
+    def __init__(self, value: Any, root: _Known | None, size: int = 0) -> None:
+        self.value = value  # held, so that no other can take its identity
+        self.root = root if root is not None else self
+        """The one that came as text: with it this one goes, and it bears the size."""
+        self.size = size
+        self.made: dict[Hashable, Any] = {}
+        self.beside: list[int] = []
+
+
+class _Text(_Known):
+    __slots__ = ("depth", "text")
+
+    def __init__(self, text: bytes, value: Any, depth: int) -> None:
+        super().__init__(value, None, _VALUE_BYTES * len(text) + _ENTRY_BYTES)
+        self.text = text
+        self.depth = depth
+
+
+class Memory:
+    """Holds about `most` bytes; what was not used for longest goes first."""
+
+    __slots__ = ("_known", "_lock", "_numbers", "_scopes", "_texts", "held", "most")
+
+    def __init__(self, most: int, lock: AbstractContextManager[object] | None = None) -> None:
+        """`lock`: where several threads may come."""
+        self.most = most
+        self.held = 0
+        """An estimate of the bytes of all that is in it."""
+        self._lock: AbstractContextManager[object] = lock if lock is not None else nullcontext()
+        self._texts: OrderedDict[bytes, _Text] = OrderedDict()  # the least recently used first
+        self._known: dict[int, _Known] = {}
+        self._scopes: dict[Hashable, int] = {}
+        self._numbers = count()
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def decode(self, text: bytes | memoryview | msgspec.Raw, depth: int = DEPTH_MOST) -> Any:
+        """As `decode` of JSON, but an array or an object that was decoded lately is the same one."""
+        key = bytes(text)
+        known = self._texts.get(key)
+        if known is not None and known.depth == depth:
+            self._touch(key)
+            return known.value
+        value = decode(key, depth)
+        if type(value) is dict or type(value) is list:
+            self._add(_Text(key, value, depth))
+        return value
+
+    def is_known(self, value: object) -> bool:
+        known = self._known.get(id(value))
+        return known is not None and known.value is value
+
+    def find(self, value: object, key: Hashable) -> Any:
+        """What was made of it under this key; None where nothing was, or where the value is not known."""
+        known = self._known.get(id(value))
+        return known.made.get(key) if known is not None and known.value is value else None
+
+    def keep(self, value: object, key: Hashable, made: Any, size: int = 0, *, shared: object = None) -> None:
+        """Remember what was made of `value`, if that is known. It must follow from value and key alone.
+        `shared` becomes known with it."""
+        known = self._known.get(id(value))
+        if known is None or known.value is not value:
+            return
+        with self._lock:
+            if len(known.made) >= _MADE_MOST and key not in known.made:
+                known.made.pop(next(iter(known.made)))
+            known.made[key] = made
+            if shared is not None:
+                self._share(shared, known)
+            if size and self._known.get(id(known.root.value)) is known.root:
+                known.root.size += size
+                self.held += size
+                self._make_room()
+
+    def remembered(self, value: object, key: Hashable, make: Callable[[], _T]) -> _T:
+        """What `make` gives, made once where `value` is known. It must follow from value and key alone."""
+        known = self._known.get(id(value))
+        if known is None or known.value is not value:
+            return make()
+        made: _T
+        if key in known.made:
+            made = known.made[key]
+            return made
+        made = make()
+        self.keep(value, key, made)
+        return made
+
+    def share(self, value: _T, beside: object) -> _T:
+        """The value, known as long as the one it was made of is, if that is."""
+        if value:
+            with self._lock:
+                source = self._known.get(id(beside))
+                if source is not None and source.value is beside:
+                    self._share(value, source)
+        return value
+
+    def _share(self, value: object, source: _Known) -> None:
+        if not self.is_known(value) and self.is_known(source.root.value):
+            self._known[id(value)] = _Known(value, source.root)
+            source.beside.append(id(value))
+
+    def scope(self, *told: Hashable) -> int:
+        """A short name for all that is equal in many keys."""
+        number = self._scopes.get(told)
+        if number is None:
+            with self._lock:
+                if len(self._scopes) >= _SCOPES_MOST:
+                    self._scopes.clear()  # numbers are never given twice: what has one of them is not found
+                number = self._scopes.setdefault(told, next(self._numbers))
+        return number
+
+    def shrink(self, most: int) -> None:
+        """Forget the longest unused until about `most` bytes are left."""
+        with self._lock:
+            self._make_room(most)
+
+    def _touch(self, key: bytes) -> None:
+        with suppress(KeyError):  # forgotten meanwhile: its value is as good as before
+            self._texts.move_to_end(key)
+
+    def _add(self, new: _Text) -> None:
+        with self._lock:
+            before = self._texts.pop(new.text, None)
+            if before is not None:  # decoded by another thread meanwhile, or for another depth
+                self._forget(before)
+            if new.size > self.most:
+                return
+            self._texts[new.text] = new
+            self._known[id(new.value)] = new
+            self.held += new.size
+            self._make_room()
+
+    def _make_room(self, most: int | None = None) -> None:
+        while self._texts and self.held > (self.most if most is None else most):
+            self._forget(self._texts.popitem(last=False)[1])
+
+    def _forget(self, known: _Known) -> None:
+        self._known.pop(id(known.value), None)
+        self.held -= known.size
+        for other in known.beside:
+            found = self._known.get(other)
+            if found is not None and found.root is known.root:
+                self._forget(found)
+
+
+def remembered(memory: Memory | None, value: object, key: Hashable, make: Callable[[], _T]) -> _T:
+    """As `Memory.remembered`; without a memory it is made."""
+    return make() if memory is None else memory.remembered(value, key, make)
+
+
+def share(memory: Memory | None, value: _T, beside: object) -> _T:
+    return value if memory is None else memory.share(value, beside)
+
+
+def written(memory: Memory | None, source: object, key: Hashable, value: Any) -> Any:
+    """`value`, made of `source`: where that is known, as the JSON that it was written to once."""
+    if memory is None or not memory.is_known(source):
+        return value
+    raw = memory.find(source, key)
+    if raw is None:
+        raw = msgspec.Raw(encode(value))
+        memory.keep(source, key, raw, len(raw))
+    return raw

@@ -1,0 +1,84 @@
+"""Memories of callers: each its own, within bounds, and the first thing to go where there is no room."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wireglot.gateway.process_limits import ProcessLimits
+from wireglot.gateway.request.memories import Memories
+from wireglot.http.account import ByteAccount
+from wireglot.wire.json import encode
+
+_KIB = 1024
+
+
+def _memories(account: ByteAccount | None = None, **limits: int) -> tuple[Memories, ByteAccount]:
+    now = msgspec.structs.replace(ProcessLimits(), **limits)
+    account = account or ByteAccount(lambda: now.buffered)
+    return Memories(lambda: now, account), account
+
+
+def _fill(memories: Memories, caller: str, texts: int = 20) -> None:
+    memory = memories.of(caller)
+    assert memory is not None
+    for number in range(texts):
+        memory.decode(encode([f"{caller} {number}", "x" * _KIB]))
+    memories.of(caller)  # counts what the last request left
+
+
+def test_nobody_meets_what_another_caller_has_sent() -> None:
+    memories, _ = _memories()
+    one, other = memories.of("one"), memories.of("other")
+    assert one is not None
+    assert other is not None
+    assert memories.of("one") is one is not other
+    text = encode(["the same text", "x" * _KIB])
+    value = one.decode(text)
+    assert one.decode(text) is value
+    assert not other.is_known(value)
+    assert other.decode(text) is not value
+    assert len(one) == len(other) == 1
+
+
+def test_nothing_is_remembered_where_that_is_switched_off() -> None:
+    memories, account = _memories(remembered=0)
+    assert memories.of("one") is None
+    assert account.remembered == 0
+
+
+def test_it_is_counted_and_the_caller_that_was_away_longest_is_forgotten_first() -> None:
+    memories, account = _memories(remembered=200 * _KIB)
+    _fill(memories, "one")
+    assert account.remembered == memories.of("one").held > 20 * _KIB  # type: ignore[union-attr]
+    _fill(memories, "two")
+    first = memories.of("one")
+    for name in ("three", "four", "five"):
+        _fill(memories, name)
+        memories.of("one")
+        assert account.remembered <= 200 * _KIB
+    assert memories.of("one") is first
+    assert len(memories) < 5
+    memories.clear()
+    assert account.remembered == len(memories) == 0
+
+
+def test_one_key_has_only_its_own_share() -> None:
+    memories, account = _memories(remembered=1024 * _KIB, remembered_per_key=64 * _KIB)
+    _fill(memories, "one", 100)
+    assert 0 < account.remembered <= 64 * _KIB
+
+
+def test_what_is_remembered_goes_before_anybody_is_turned_away() -> None:
+    memories, account = _memories(buffered=100 * _KIB)
+    _fill(memories, "one", 10)
+    before = account.remembered
+    assert 0 < before < 100 * _KIB
+    assert not account.is_over
+    account.held = 90 * _KIB
+    assert not account.is_over
+    assert 0 < account.remembered <= 10 * _KIB
+    assert not account.lacks(10 * _KIB)
+    assert account.remembered == len(memories) == 0
+    assert account.lacks(11 * _KIB)
+    account.held += 11 * _KIB
+    assert account.is_over

@@ -1,0 +1,169 @@
+"""A conversation that grows is translated with a memory of its earlier turns as without one, to the byte.
+
+Requests, losses with their places, the way back for the answer, and what is refused. One memory serves all
+upstreams in turn, as a caller's does; edits, dropped turns and other tools come in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.laws.cases import MAIN, all_hold, of_kind, recorded
+from tests.laws.test_prefix import ODD, PLACES, UPSTREAMS, Body, prefixes, talk
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect, surface
+from wireglot.ir.errors import WireglotError
+from wireglot.testing.fixtures import Case
+from wireglot.testing.strategies.strategies import requests
+from wireglot.translate import plan
+from wireglot.wire import splice
+from wireglot.wire.json import decode, encode
+from wireglot.wire.memory import Memory
+from wireglot.wire.splice import Outline
+
+Upstream = tuple[str, str | None, str | None]
+
+_MOST = 64 * 1024 * 1024
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _short_members_too() -> Iterator[None]:
+    short = splice._SHORT_BYTES
+    splice._SHORT_BYTES = 0
+    yield
+    splice._SHORT_BYTES = short
+
+
+def translated(body: bytes, source: str, upstream: Upstream, memory: Memory | None, seed: str) -> object:
+    """All that somebody can see of a request's way to an upstream."""
+    target, provider, model = upstream
+    context = Context(seed=seed, memory=memory)
+    try:
+        document = Outline(body).document(memory=memory, turns=surface(source).client.turns)
+        request = dialect(source).parse_request(document, context)
+        planned = plan(request, source=source, target=target, model=model, provider=provider, context=context)
+        rendered = dialect(target).render_request(planned.upstream, planned.context)
+    except WireglotError as fault:
+        return type(fault), str(fault)
+    return (
+        encode(rendered.value),
+        planned.losses,
+        planned.retraced(rendered.losses),
+        planned.aliases,
+        request,
+        planned.upstream,
+    )
+
+
+def later_turns(body: Body, name: str) -> Iterator[Body]:
+    """How it grew, how it is sent again, and what clients do to it then."""
+    yield from prefixes(body, name)
+    yield body
+    yield body
+    place, heads = PLACES[name]
+    turns = body.get(place)
+    if isinstance(turns, list) and len(turns) > 1:
+        middle = len(turns) // 2
+        yield {**body, place: turns[:middle] + turns[middle + 1 :]}  # dropped
+        yield {**body, place: turns[:middle] + turns[middle - 1 :]}  # repeated
+        yield {**body, place: turns + turns}
+        yield {**body, place: turns[1:]}
+    tools = body.get("tools")
+    if isinstance(tools, list) and tools:
+        yield {**body, "tools": tools[:-1]}
+        yield {key: value for key, value in body.items() if key != "tools"}
+    yield {key: value for key, value in body.items() if key not in heads}
+    yield body
+
+
+def same_with_memory(body: Body, source: str) -> None:
+    memory = Memory(_MOST)
+    for number, turn in enumerate(later_turns(body, source)):
+        text = encode(turn)
+        for upstream in UPSTREAMS:
+            expected = translated(text, source, upstream, None, f"number {number}")
+            assert translated(text, source, upstream, memory, f"number {number}") == expected, upstream
+    unchanged(memory)
+
+
+def unchanged(memory: Memory) -> None:
+    """Nobody has touched what is remembered."""
+    for text, known in memory._texts.items():
+        assert encode(known.value) == encode(decode(text)), "a remembered value was changed"
+
+
+@pytest.mark.parametrize("case", [case for case in of_kind("requests") if case.values[0].dialect in MAIN])
+def test_a_fixture_grows_alike(case: Case) -> None:
+    same_with_memory(case.body, case.dialect)
+
+
+@pytest.mark.parametrize("ids", ODD)
+@pytest.mark.parametrize("name", MAIN)
+def test_odd_ids_grow_alike(name: str, ids: str) -> None:
+    same_with_memory(talk(name, "mcp.files/look " + "x" * 70, ODD[ids]), name)
+
+
+@pytest.mark.parametrize("name", MAIN)
+def test_recorded_conversations_grow_alike(name: str) -> None:
+    all_hold(recorded(name, "requests", 15), lambda case: same_with_memory(case.body, name))
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=40)
+@given(request=requests(), name=st.sampled_from(MAIN))
+def test_any_conversation_grows_alike(request: Any, name: str) -> None:
+    rendered = dialect(name).render_request(request, Context()).value
+    memory = Memory(_MOST)
+    for turn in later_turns(decode(encode(rendered)), name):
+        text = encode(turn)
+        for upstream in UPSTREAMS[::3]:
+            expected = translated(text, name, upstream, None, "s")
+            assert translated(text, name, upstream, memory, "s") == expected, upstream
+    unchanged(memory)
+
+
+def test_a_memory_that_forgets_on_the_way_changes_nothing() -> None:
+    body = talk("anthropic", "look", ODD["ids of other make"])
+    memory = Memory(6000)
+    for _ in range(3):
+        for turn in later_turns(body, "anthropic"):
+            text = encode(turn)
+            for upstream in UPSTREAMS:
+                expected = translated(text, "anthropic", upstream, None, "s")
+                assert translated(text, "anthropic", upstream, memory, "s") == expected
+                assert memory.held <= 6000
+
+
+def test_another_secret_opens_nothing_that_is_remembered() -> None:
+    """What was unsealed for one owner is not there for another, even in one memory."""
+    from wireglot.ir.content import Origin, Signature
+
+    ours = Context(secret=b"one", owner="a")
+    sealed = ours.seal(Signature("state", Origin("openai-chat", "p")), "reasoning")
+    body = encode(
+        {
+            "model": "m",
+            "max_tokens": 9,
+            "messages": [
+                {"role": "user", "content": "x"},
+                {
+                    "role": "assistant",
+                    "content": [
+                        {"type": "thinking", "thinking": "hm", "signature": sealed},
+                        {"type": "text", "text": "y"},
+                    ],
+                },
+                {"role": "user", "content": "z"},
+            ],
+        }
+    )
+    memory = Memory(_MOST)
+    for context in (ours, Context(secret=b"one", owner="b"), Context(secret=b"two", owner="a"), ours):
+        with_memory = Context(secret=context.secret, owner=context.owner, memory=memory)
+        document = Outline(body).document(memory=memory, turns="messages")
+        read = dialect("anthropic").parse_request(document, with_memory)
+        assert read == dialect("anthropic").parse_request(decode(body), context)

@@ -1,0 +1,192 @@
+"""Members that come again: the same value, never anybody else's, and no more of them than there is room."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wireglot.wire.json import BadJson, decode, encode
+from wireglot.wire.memory import _MADE_MOST, Memory, remembered, share, written
+from wireglot.wire.splice import Outline
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4),
+    max_leaves=12,
+)
+_LONG = "x" * 2000
+_MOST = 1024 * 1024
+
+
+@given(value=_JSON)
+def test_the_value_is_the_one_that_decode_gives(value: Any) -> None:
+    memory = Memory(_MOST)
+    text = encode(value)
+    assert memory.decode(text) == memory.decode(memoryview(text)) == value
+
+
+@given(members=st.dictionaries(st.sampled_from(["a", "tools", "é", "messages"]), _JSON))
+def test_a_document_is_the_one_that_decode_gives(members: dict[str, Any]) -> None:
+    memory = Memory(_MOST)
+    padded = {key: [value, _LONG] for key, value in members.items()} | members
+    for body in map(encode, (members, padded, {"messages": [*members.values(), _LONG, *members.values()]})):
+        for _ in range(2):
+            document = Outline(body).document(128, memory, "messages")
+            assert document == decode(body)
+            assert list(document) == list(decode(body))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"tools":[1],"tools":[2],"a":1,"a":2}',
+        b'{ "tools" : [ "\\ud800" ] , "a\\ud800" : "\\udc00x" }',
+        b'{"a":"\\ud83d\\ude00","tools":["\\ud83d"]}',
+        b'{"tools":null,"a":123456789012345678901234567890}',
+        b'{"turns":[{"a":"\\ud800"}, {"a":1},{"a":"%s"}]}' % _LONG.encode(),
+        b'{"turns":{"a":"\\ud800","b":"%s"}}' % _LONG.encode(),
+    ],
+)
+def test_odd_bodies_are_read_alike(body: bytes) -> None:
+    memory = Memory(_MOST)
+    for _ in range(2):
+        assert Outline(body).document(128, memory, "turns") == decode(body)
+
+
+@pytest.mark.parametrize("bad", [b"\xff", b"1e999", b'"\xff"', b"[" * 200 + b"]" * 200])
+def test_what_decode_refuses_is_refused_each_time(bad: bytes) -> None:
+    memory = Memory(_MOST)
+    for key in ("turns", "tools"):
+        body = b'{"%s":[{"a":1},{"b":%s},"%s"]}' % (key.encode(), bad, _LONG.encode())
+        for _ in range(2):
+            with pytest.raises(BadJson):
+                Outline(body).document(128, memory, "turns")
+
+
+def test_a_lower_limit_of_depth_holds_for_what_is_remembered() -> None:
+    memory = Memory(_MOST)
+    text = encode([[[[1]]], _LONG])
+    memory.decode(text, 10)
+    with pytest.raises(BadJson):
+        memory.decode(text, 3)
+    assert memory.decode(text, 10) == decode(text)
+
+
+def test_the_same_text_is_the_same_value() -> None:
+    memory = Memory(_MOST)
+    one = memory.decode(b'[{"name":"x"}]')
+    assert memory.decode(memoryview(b'[{"name":"x"}]')) is one
+    assert memory.is_known(one)
+    assert memory.decode(b'[{"name": "x"}]') is not one
+    assert not Memory(_MOST).is_known(one)
+
+
+def test_two_turns_of_the_same_words_are_two_values() -> None:
+    memory = Memory(_MOST)
+    body = encode({"turns": [{"a": _LONG}, {"b": 1}, {"a": _LONG}]})
+    for _ in range(2):
+        first, _, last = Outline(body).document(128, memory, "turns")["turns"]
+        assert first == last
+        assert first is not last
+        assert memory.is_known(first)
+        assert not memory.is_known(last)
+
+
+def test_what_did_not_come_from_here_is_never_remembered() -> None:
+    memory = Memory(_MOST)
+    memory.decode(b"[1]")
+    mine = [1]
+    assert memory.remembered(mine, "k", lambda: len(mine)) == 1
+    mine.append(2)
+    assert memory.remembered(mine, "k", lambda: len(mine)) == 2
+    assert not memory.is_known(memory.share((1, 2), mine))
+    memory.keep(mine, "k", 5)
+    assert memory.find(mine, "k") is None
+
+
+def test_what_was_made_is_made_once_for_each_key() -> None:
+    memory = Memory(_MOST)
+    value = memory.decode(b"[1]")
+    made: list[str] = []
+
+    def make(key: str) -> str:
+        made.append(key)
+        return key
+
+    for key in ("a", "b", "a", "b"):
+        assert memory.remembered(value, key, lambda key=key: make(key)) == key  # type: ignore[misc]
+    assert made == ["a", "b"]
+    for number in range(100):
+        memory.remembered(value, number, lambda: "")
+    assert len(memory._known[id(value)].made) == _MADE_MOST
+
+
+def test_a_scope_is_told_by_all_of_it() -> None:
+    memory = Memory(_MOST)
+    assert memory.scope("a", 1) == memory.scope("a", 1) != memory.scope("a", 2)
+    first = memory.scope("a", 1)
+    others = {memory.scope("b", number) for number in range(5000)}
+    assert len(others) == 5000
+    assert first not in others
+    assert memory.scope("a", 1) not in others
+
+
+def test_the_longest_unused_goes_first_with_all_that_was_made_of_it() -> None:
+    memory = Memory(_MOST)
+    first = memory.decode(b"[0]")
+    child = memory.share((first, "parsed"), first)
+    grandchild = memory.share((child, "fitted"), child)
+    assert memory.share(child, child) is child
+    assert memory.is_known(grandchild)
+    memory.decode(b"[1]")
+    assert memory.decode(b"[0]") is first  # used again
+    memory.shrink(memory.held - 1)
+    assert memory.is_known(grandchild)
+    assert len(memory) == 1
+    memory.shrink(memory.held - 1)
+    assert not any(map(memory.is_known, (first, child, grandchild)))
+    assert memory.held == len(memory) == len(memory._known) == 0
+
+
+def test_there_is_only_so_much_room() -> None:
+    memory = Memory(100_000)
+    assert not memory.is_known(memory.decode(encode(["x" * 100_000])))
+    for number in range(40):
+        value = memory.decode(encode([str(number) + "x" * 3000]))
+        memory.keep(value, "k", "x" * 2000, 2000)
+        assert memory.held <= 100_000
+    assert 5 <= len(memory) == len(memory._known) < 40
+    memory.shrink(0)
+    assert memory.held == 0
+
+
+def test_a_long_list_of_tools_is_remembered_too() -> None:
+    """No cliff: 300 tools have some 200 KB of schemas."""
+    memory = Memory(16 * _MOST)
+    text = encode([{"name": str(number), "schema": _LONG} for number in range(300)])
+    assert memory.decode(text) is memory.decode(bytes(text))
+
+
+def test_what_was_written_is_written_once() -> None:
+    memory = Memory(_MOST)
+    source = memory.decode(b"[1]")
+    raw = written(memory, source, "k", [{"é": 1}])
+    assert isinstance(raw, msgspec.Raw)
+    assert encode({"a": raw}) == encode({"a": [{"é": 1}]})
+    assert written(memory, source, "k", "not looked at") is raw
+    mine = [2]
+    assert written(memory, mine, "k", mine) is mine
+    assert written(None, source, "k", mine) is mine
+    assert remembered(None, source, "k", lambda: 7) == 7
+    assert share(None, mine, source) is mine
+
+
+def test_nothing_at_all_is_not_shared() -> None:
+    memory = Memory(_MOST)
+    value = memory.decode(b"[]")
+    assert memory.is_known(value)
+    assert not memory.is_known(memory.share((), value))
