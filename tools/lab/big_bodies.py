@@ -2,24 +2,22 @@
 
     python -m tools.lab.big_bodies [--only "20,000 tool turns"] [--out PATH]
 
-A process of its own asks the gateway for its health, again and again: who keeps the loop keeps it waiting.
-How long it waits while nothing else happens is told beside it: that is the machine. A wait over the limit is
-tried twice more: one that does not come again was the machine's too.
+How long others wait while nothing else happens is told beside it: that is the machine. A wait over the limit
+is tried twice more: one that does not come again was the machine's too.
 """
 
 from __future__ import annotations
 
 import argparse
 import http.client
-import multiprocessing
 import sys
 import tempfile
 import time
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
 from tools.lab.monsters import DIALECTS, MODEL, MONSTERS, answer, path, request, said, text
+from tools.lab.others import Others
 from tools.lab.result import Run, add_options
 from tools.lab.served import Served
 from wireglot.testing.live_gateway import BASES
@@ -27,53 +25,11 @@ from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpst
 from wireglot.wire.json import encode
 
 _MOST_SECONDS: Final = 0.25
-_GAP_SECONDS: Final = 0.002
 _QUIET_SECONDS: Final = 3.0
 _ANSWER_BYTES: Final = 10_000_000
 _OK: Final = 200
 _TRIES: Final = 3
 LARGE_ANSWER: Final = "an answer of 10 MB"
-
-
-def _ask_again_and_again(port: int, told: Connection, gap_seconds: float) -> None:
-    """Whenever asked: the longest and the number of waits since the last time."""
-    link = http.client.HTTPConnection("127.0.0.1", port)
-    longest, count = 0.0, 0
-    while True:
-        if told.poll():
-            if not told.recv():
-                return
-            told.send((longest, count))
-            longest, count = 0.0, 0
-        began = time.perf_counter()
-        link.request("GET", "/healthz")
-        link.getresponse().read()
-        longest = max(longest, time.perf_counter() - began)
-        count += 1
-        time.sleep(gap_seconds)
-
-
-class Others:
-    """Everybody else."""
-
-    def __init__(self, port: int, *, gap_seconds: float = _GAP_SECONDS) -> None:
-        fresh = multiprocessing.get_context("spawn")
-        self._link, theirs = fresh.Pipe()
-        self._process = fresh.Process(
-            target=_ask_again_and_again, args=(port, theirs, gap_seconds), daemon=True
-        )
-        self._process.start()
-        self.waited()
-
-    def waited(self) -> tuple[float, int]:
-        """The longest since this was last asked, in seconds, and of how many."""
-        self._link.send(True)
-        found: tuple[float, int] = self._link.recv()
-        return found
-
-    def close(self) -> None:
-        self._link.send(False)
-        self._process.join(10)
 
 
 def _configured(upstream: ScriptedUpstream) -> str:
@@ -118,14 +74,14 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder, ScriptedUpstream(decide=behind.decide) as upstream:
         served = Served(Path(folder), _configured(upstream))
         served.start()
-        others = Others(served.port)
+        others = Others(served.port, served.pid)
         try:
             time.sleep(_QUIET_SECONDS)
-            quiet, count = others.waited()
-            run.counts["asked while nothing happens"] = count
+            quiet = others.waited()
+            run.counts["asked while nothing happens"] = quiet.count
             for name in (*MONSTERS, LARGE_ANSWER):
                 if given.only in ("", name):
-                    _measure(run, name, served.port, behind, others, quiet)
+                    _measure(run, name, served.port, behind, others, quiet.longest)
         finally:
             others.close()
             served.stop()
@@ -142,11 +98,11 @@ def _measure(run: Run, name: str, port: int, behind: Upstream, others: Others, q
             for _ in range(_TRIES):
                 others.waited()
                 bad += _post(port, source, target, body) != _OK
-                this_time, count = others.waited()
-                asked += count
+                this_time = others.waited()
+                asked += this_time.count
                 tries += 1
-                waited = min(waited, this_time)
-                worst = max(worst, this_time)
+                waited = min(waited, this_time.longest)
+                worst = max(worst, this_time.longest)
                 if waited <= _MOST_SECONDS:
                     break
             if waited > longest:

@@ -28,12 +28,12 @@ from typing import Final
 
 from tools.bench import processes
 from tools.lab import monsters, paced_upstream, streams
-from tools.lab.big_bodies import Others
 from tools.lab.crosstalk import Caller, World, config
 from tools.lab.filling import fill
 from tools.lab.gauges import LEFTOVERS, gauges
 from tools.lab.link import Link
 from tools.lab.marking_upstream import SPEAKERS, MarkingUpstream, mark
+from tools.lab.others import Others, Waits
 from tools.lab.questions import CLIENTS
 from tools.lab.result import Run, add_options
 from tools.lab.served import Served
@@ -67,20 +67,19 @@ class Machine:
     def __init__(self, served: Served) -> None:
         self.served = served
         self.memory: list[float] = []
-        self.stalls: list[float] = []
-        self.large_stalls: list[float] = []
+        self.waits: list[Waits] = []
+        self.large_waits: list[Waits] = []
 
     def start(self) -> None:
         self.served.start()
-        self._others = Others(self.served.port, gap_seconds=_GAP_SECONDS)
+        self._others = Others(self.served.port, self.served.pid, gap_seconds=_GAP_SECONDS)
 
     def stop(self) -> None:
         self._others.close()
         self.served.stop()
 
-    def waited(self) -> float:
-        """How long somebody waited at most since this was last asked."""
-        return self._others.waited()[0]
+    def waited(self) -> Waits:
+        return self._others.waited()
 
     def left(self) -> Left:
         seen = gauges(self.served.port, {"authorization": f"Bearer {_METRICS_KEY}"})
@@ -157,7 +156,7 @@ class Soak:
         for number in count(1):
             await asyncio.sleep(min(_SAMPLE_SECONDS, max(end - time.monotonic(), 0)))
             for machine in self.machines:
-                machine.stalls.append(await asyncio.to_thread(machine.waited))
+                machine.waits.append(await asyncio.to_thread(machine.waited))
                 if time.monotonic() > warm:
                     machine.memory.append(processes.memory([machine.served.pid]).rss)
             self._say(time.monotonic() - began)
@@ -190,7 +189,7 @@ class Soak:
                 )
             os.kill(machine.served.pid, signal.SIGHUP)
             await asyncio.sleep(1)
-            machine.large_stalls.append(await asyncio.to_thread(machine.waited))
+            machine.large_waits.append(await asyncio.to_thread(machine.waited))
             self.counts["large bodies, each with a reload"] += 1
 
     async def _quiet(self) -> list[Left]:
@@ -200,7 +199,7 @@ class Soak:
     def _say(self, seconds: float) -> None:
         exchanges = sum(many for what, many in self.counts.items() if what.startswith("status "))
         each = "  ".join(
-            f"{processes.memory([machine.served.pid]).rss:6.1f} MiB {1000 * machine.stalls[-1]:4.0f} ms"
+            f"{processes.memory([machine.served.pid]).rss:6.1f} MiB {machine.waits[-1]}"
             for machine in self.machines
         )
         wrong = len(self.problems) + len(self.held.problems)
@@ -215,13 +214,10 @@ def _judge(run: Run, soak: Soak) -> None:
     run.figure("answers wrong, lost or another's", demanded="0", measured=len(wrong), holds=not wrong)
     for number, machine in enumerate(soak.machines, 1):
         streams.judge_memory(run, machine.memory, f" of machine {number}")
-    longest = max(wait for machine in soak.machines for wait in machine.stalls)
-    beside_large = max(wait for machine in soak.machines for wait in machine.large_stalls)
-    for what, measured, most in (
-        ("longest that another waited, in seconds", longest, _STALL_SECONDS),
-        ("longest that another waited beside large bodies and reloads", beside_large, _LARGE_STALL_SECONDS),
-    ):
-        run.figure(what, demanded=f"at most {most:g}", measured=round(measured, 3), holds=measured <= most)
+    waits = [wait for machine in soak.machines for wait in machine.waits]
+    streams.judge_waits(run, waits, _STALL_SECONDS)
+    waits = [wait for machine in soak.machines for wait in machine.large_waits]
+    streams.judge_waits(run, waits, _LARGE_STALL_SECONDS, " beside large bodies and reloads")
     for name in soak.before[0]:
         pairs = zip(soak.before, soak.after, strict=True)
         more = [int(after[name] - before[name]) for before, after in pairs]
