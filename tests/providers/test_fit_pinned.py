@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tests.laws.cases import FIXTURES
 from tests.providers.fit_cases import CONVERSATIONS, ENDPOINTS, HISTORY, PROVIDER, TOOLS, Endpoint
@@ -18,7 +19,7 @@ from wireglot.ir.errors import Unsupported
 from wireglot.ir.request import Request, Tool
 from wireglot.providers.fit.fit import fit
 from wireglot.providers.limits import Limits
-from wireglot.wire import shared
+from wireglot.wire.memory import Memory
 
 PINS = FIXTURES / "fit"
 UPDATE = bool(os.environ.get("WIREGLOT_UPDATE"))
@@ -34,10 +35,10 @@ def pinned(name: str, lines: list[str]) -> None:
     assert path.read_text(encoding="utf-8") == text
 
 
-def bent(asked: Request, to: Endpoint) -> list[str]:
+def bent(asked: Request, to: Endpoint, context: Context = CONTEXT) -> list[str]:
     """What is other than it was asked, a line for each field, message and tool; and every loss."""
     try:
-        fitted = fit(asked, to.limits, CONTEXT, to.dialect, not to.native, to.in_pieces)
+        fitted = fit(asked, to.limits, context, to.dialect, not to.native, to.in_pieces)
     except Unsupported as refused:
         return [f"refused at {refused.path}"]
     lines = [f"- {loss.path} {loss.feature} {loss.action}" for loss in fitted.losses]
@@ -97,26 +98,28 @@ def test_every_limit_has_an_endpoint_that_shows_it():
     assert set(plain.__struct_fields__) - shown <= {"budget_min", "budget_max"}
 
 
+def remembering(tools: tuple[Any, ...]) -> Context:
+    """As if they had been read from a text that came before."""
+    memory = Memory(1_000_000)
+    memory.share(tools, memory.decode(b"[1]"))
+    assert memory.is_known(tools)
+    return replace(CONTEXT, memory=memory)
+
+
 @pytest.mark.parametrize("tools", [TOOLS, *((tool,) for tool in TOOLS), TOOLS[:2], (TOOLS[3], TOOLS[4])])
 def test_tools_that_came_before_are_fitted_like_any(tools):
     """An agent sends them with every turn: what was found out is remembered for each kind of endpoint."""
     asked = Request("m", HISTORY, tools)
     fresh = {name: bent(asked, to) for name, to in ENDPOINTS.items()}
-    shared._known[id(tools)] = shared._Shared(tools)
-    try:
-        for _ in range(2):
-            assert {name: bent(asked, to) for name, to in ENDPOINTS.items()} == fresh
-    finally:
-        shared._forget(id(tools))
+    context = remembering(tools)
+    for _ in range(2):
+        assert {name: bent(asked, to, context) for name, to in ENDPOINTS.items()} == fresh
 
 
 def test_tools_that_came_before_are_the_same_objects_where_nothing_is_to_be_told():
     tools = (Tool("look", schema={"type": "object", "properties": {"a": {"type": "string"}}}),)
     limits = Limits(tool_schema="gemini-openapi", tool_name="[a-z]+")
-    shared._known[id(tools)] = shared._Shared(tools)
-    try:
-        one, other = (fit(Request("m", (), tools), limits, CONTEXT, "gemini").request.tools for _ in range(2))
-        assert one is other
-        assert fit(Request("m", (), tools), Limits(), CONTEXT, "gemini").request.tools is tools
-    finally:
-        shared._forget(id(tools))
+    context = remembering(tools)
+    one, other = (fit(Request("m", (), tools), limits, context, "gemini").request.tools for _ in range(2))
+    assert one is other
+    assert fit(Request("m", (), tools), Limits(), context, "gemini").request.tools is tools

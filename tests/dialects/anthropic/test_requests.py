@@ -1,12 +1,13 @@
 """Requests: what each field means, and that every spelling comes back (groups A, F, G, H)."""
 
 import pytest
-from wireglot.wire.shared import decode_shared
+from msgspec.structs import replace
 
-from tests.dialects.anthropic.support import again, ask, parse
+from tests.dialects.anthropic.support import CONTEXT, again, ask, parse
 from wireglot.ir.content import CacheMark, Citation, Foreign, Media, Message, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.request import HostedTool, OutputFormat, Sampling, Thinking, Tool, ToolChoice
+from wireglot.wire.memory import Memory
 
 
 def parts(*blocks, role="user"):
@@ -452,11 +453,12 @@ def test_a_leading_system_message_of_ours_is_the_top_level_system():
 
 def test_a_toolset_that_came_before_is_of_the_server_that_this_request_names():
     """What was made of the same tools is remembered; where their server is stands elsewhere."""
-    tools = decode_shared(b'[{"type":"mcp_toolset","mcp_server_name":"a"}]')
+    memory = Memory(1_000_000)
+    tools = memory.decode(b'[{"type":"mcp_toolset","mcp_server_name":"a"}]')
 
     def read(url: str) -> object:
         servers = [{"type": "url", "name": "a", "url": url}]
-        request = parse({**ask(), "mcp_servers": servers, "tools": tools})
+        request = parse({**ask(), "mcp_servers": servers, "tools": tools}, replace(CONTEXT, memory=memory))
         (tool,) = request.tools
         assert isinstance(tool, HostedTool)
         assert tool.server is not None
@@ -467,6 +469,8 @@ def test_a_toolset_that_came_before_is_of_the_server_that_this_request_names():
 
 
 def test_tools_that_came_before_are_not_read_again():
-    tools = decode_shared(b'[{"name":"f","description":"d","input_schema":{"type":"object"}}]')
-    first = parse({**ask(), "tools": tools})
-    assert parse({**ask(), "tools": tools}).tools is first.tools
+    memory = Memory(1_000_000)
+    tools = memory.decode(b'[{"name":"f","description":"d","input_schema":{"type":"object"}}]')
+    context = replace(CONTEXT, memory=memory)
+    first = parse({**ask(), "tools": tools}, context)
+    assert parse({**ask(), "tools": tools}, context).tools is first.tools
