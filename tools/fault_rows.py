@@ -144,7 +144,10 @@ ROWS: dict[int, tuple[str, str]] = {
         "a file that is damaged, gone, read-only or no database",
         "no start, with a clear line; the file stays as it is",
     ),
-    98: ("writes that were not synced are lost", "what was acknowledged had been synced"),
+    98: (
+        "writes that were not synced are lost",
+        "what was acknowledged had been synced; before a byte of an answer, so had its intent",
+    ),
     99: ("SQLite versions with the WAL-reset race", "refused; a newer one comes with the package"),
     100: (
         "Redis down, slow, restarted, emptied",

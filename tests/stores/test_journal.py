@@ -10,6 +10,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -528,6 +529,53 @@ def test_rows_are_read_back_from_the_files_where_they_are_too_many_to_be_at_hand
         found += read_all(journal)
         assert found == [row(number) for number in range(written)]
         assert (journal.pending, journal.damaged) == (0, 0)
+        await journal.close()
+
+    within(work)
+
+
+def test_who_comes_to_wait_late_is_not_held_up_by_a_later_row(tmp_path: Path) -> None:
+    """Whose provider answers first waits first; the disk takes rows in the order in which they came."""
+
+    async def work() -> None:
+        journal = Journal(tmp_path, "one", limit=64 * 1024)
+        journal._loop = journal._syncer._loop = asyncio.get_running_loop()
+        journal._syncer._open()
+        first, second = journal.append(row(1)), journal.append(row(2))
+        late = asyncio.ensure_future(journal.synced(second))
+        early = asyncio.ensure_future(journal.synced(first))
+        journal._syncer.covered = first
+        journal._syncer.settle(first)
+        assert (early.done(), late.done()) == (True, False)
+        assert [journal.awaits_disk(each) for each in (first, second)] == [False, True]
+        await journal.close()
+        assert late.done()
+
+    within(work)
+
+
+def test_a_disk_that_does_not_answer_is_not_waited_for_for_ever_where_that_is_said(tmp_path: Path) -> None:
+    """FAULTS 93: those who wait are counted and go on; the journal goes on to take rows."""
+    free = threading.Event()
+
+    class Stuck(Disk):
+        def sync(self, fd: int) -> None:
+            free.wait()
+            super().sync(fd)
+
+    async def work() -> None:
+        journal = Journal(
+            tmp_path, "one", limit=64 * 1024, disk=Stuck(), patient=False, timing=Timing(patience=0.01)
+        )
+        await journal.start()
+        for number in (1, 2):
+            await journal.synced(journal.append(row(number)))
+            assert (journal.unsynced, journal.trouble) == (number, "")
+        assert not journal.holds(1)
+        free.set()
+        await until(lambda: journal.holds(2))
+        await journal.synced(journal.append(row(3)))
+        assert journal.unsynced == 2
         await journal.close()
 
     within(work)

@@ -1,13 +1,14 @@
 """Kill a loaded gateway again and again, and look whether anything it had acknowledged is gone.
 
-    python -m tools.lab.kill [--kills 500] [--clients 16] [--workers 1] [--seed 1] [--keep DIR]
+    python -m tools.lab.kill [--kills 500] [--clients 16] [--workers 1] [--sync each] [--seed 1]
+        [--keep DIR]
 
-Clients store responses and chain them, hold sessions and ask plain questions, whole and streamed. After
-every kill (SIGKILL to the whole process group, at a random moment) the gateway is started again on the same
-data. In the end every acknowledged response must be there with its text, every session have all its
-acknowledged turns, and every acknowledged request exactly one row of usage that says ok, with the numbers the
-client was told; no row may be open, and the database be sound. Exit status 1 otherwise, or where it took
-longer than two seconds to come back.
+Clients store responses and chain them, hold sessions and ask plain questions, whole and streamed. After every
+kill (SIGKILL to the whole process group, at a random moment) the gateway is started again on the same data,
+with the next of the orders in which a record reaches the disk (`[store] sync`). In the end every acknowledged
+response must be there with its text, every session have all its acknowledged turns, and every acknowledged
+request exactly one row of usage that says ok, with the numbers the client was told; no row may be open, and
+the database be sound. Exit status 1 otherwise, or where it took longer than two seconds to come back.
 """
 
 from __future__ import annotations
@@ -20,17 +21,19 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 
 from tools.lab.link import Link, Reply
 from tools.lab.result import Run, add_options
 from tools.lab.served import Served
+from wireglot.gateway.settings import SyncOrder
 from wireglot.stores import open_engine
 from wireglot.stores.records import UsageQuery, UsageRow
 
-_CONFIG = '[providers.demo]\n[server]\nlog = "json"\n[limits]\ndrain = 1.0\n'
+_CONFIG = '[providers.demo]\n[server]\nlog = "json"\n[limits]\ndrain = 1.0\n[store]\nsync = "{}"\n'
+_ORDERS: Final[tuple[str, ...]] = get_args(SyncOrder)
 _MODELS = ("demo-gemini", "demo-anthropic", "demo-openai-chat", "demo-openai-responses")
 _GET = 40
 _DEMANDED_SECONDS: Final = 2.0
@@ -154,7 +157,8 @@ def _completed(stream: bytes) -> Any:
 
 async def trial(told: argparse.Namespace, folder: Path, run: Run) -> list[str]:
     chance = random.Random(told.seed)
-    gateway = Served(folder, _CONFIG, workers=told.workers)
+    orders = _ORDERS if told.sync == "each" else (told.sync,)
+    gateway = Served(folder, _CONFIG.format(orders[0]), workers=told.workers)
     acknowledged = Acknowledged()
     starts = [gateway.start()]
     stopped = asyncio.Event()
@@ -167,6 +171,7 @@ async def trial(told: argparse.Namespace, folder: Path, run: Run) -> list[str]:
     for number in range(told.kills):
         await asyncio.sleep(chance.uniform(0.05, 0.8))
         await asyncio.to_thread(gateway.kill)
+        gateway.configure(_CONFIG.format(orders[(number + 1) % len(orders)]))
         starts.append(await asyncio.to_thread(gateway.start))
         _raise_first(tasks)
         if (number + 1) % 20 == 0:
@@ -281,6 +286,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--sync", choices=("each", *_ORDERS), default="each", help="each: in turn")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, metavar="DIR", help="where the data stays behind")
     add_options(parser)

@@ -70,10 +70,14 @@ class Served:
         self._workers = workers
         self._environ = environ or {}
         folder.mkdir(parents=True, exist_ok=True)
-        config = folder / "wireglot.toml"
+        self.configure(toml)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def configure(self, toml: str) -> None:
+        """For the next start, or for a gateway that looks after its file."""
+        config = self.folder / "wireglot.toml"
         config.write_text(toml, encoding="utf-8")
         config.chmod(0o600)  # it may hold secrets, and the gateway would say so
-        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int:

@@ -29,6 +29,8 @@ from wireglot.stores.records import KeyQuotas
 LossPolicy = Literal["strict", "warn", "silent", "as-is"]
 """as-is: nothing of a request is mended. It passes as it came, and the provider judges it."""
 
+SyncOrder = Literal["during", "before", "off"]
+
 COMPUTED: Final = {"computed": True}
 
 
@@ -325,9 +327,13 @@ class StoreSettings(msgspec.Struct, frozen=True):
         ),
     ] = "gateway"
     sync: Annotated[
-        bool,
-        Meta(description="whether a request waits until the record of it would survive a power cut"),
-    ] = True
+        SyncOrder,
+        Meta(
+            description="when the record of a request has reached the disk, so that it survives a power cut: "
+            "`during` the provider's work, and before the first byte of its answer goes out to the client; "
+            "`before` the provider is asked (also: true); or whenever the system likes, `off` (also: false)"
+        ),
+    ] = "during"
     journal: Annotated[
         int,
         Meta(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.config.config_files import QUIET, digest, loaded, problems, written
+from tests.gateway.config.config_files import QUIET, digest, loaded, problems, refused, written
 from wireglot.gateway.config import find, load
 from wireglot.gateway.config.credentials import fingerprint
 from wireglot.gateway.process_limits import ProcessLimits
@@ -329,6 +329,29 @@ def test_settings_show_no_secret(tmp_path: Path) -> None:
     assert "hush" not in repr(settings)
     assert "hush" not in str(settings)
     assert "hush" not in f"{settings.providers['openai']} {settings.providers}"
+
+
+@pytest.mark.parametrize(
+    ("given", "order"),
+    [
+        ("", "during"),
+        ('sync = "during"', "during"),
+        ('sync = "before"', "before"),
+        ('sync = "off"', "off"),
+        ("sync = true", "before"),
+        ("sync = false", "off"),
+    ],
+)
+def test_when_the_disk_has_a_record_is_one_of_three_and_old_files_mean_what_they_meant(
+    tmp_path: Path, given: str, order: str
+) -> None:
+    assert loaded(tmp_path, f"[providers.demo]\n[store]\n{given}\n").store.sync == order
+
+
+@pytest.mark.parametrize("given", ['"befor"', "1", "[]", '"true"'])
+def test_another_order_of_the_disk_is_named_with_those_that_there_are(tmp_path: Path, given: str) -> None:
+    wrong = str(refused(tmp_path, f"[providers.demo]\n[store]\nsync = {given}\n"))
+    assert "store.sync: expected one of before, during, off" in wrong
 
 
 @pytest.mark.parametrize(

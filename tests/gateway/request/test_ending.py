@@ -1,4 +1,4 @@
-"""The end of an answer: durable before asking; kept, completed once, and only then the last bytes."""
+"""The end of an answer: recorded before asking, durable before the first byte; kept, completed once, and only then the last bytes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.kit import Nobody, catalogued, exchange, own, settings
+from tests.waiting import until
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.ending import Ending
@@ -25,11 +26,19 @@ class Steps(list[str]):
 
     started = False
 
-    def durable(self) -> Awaitable[None]:
-        return self._durable()
+    durable = False
 
-    async def _durable(self) -> None:
-        self.append("durable")
+    def before_asking(self) -> Awaitable[None] | None:
+        return self._waited("recorded")
+
+    def before_answering(self) -> Awaitable[None] | None:
+        return None if self.durable else self._waited("durable")
+
+    def _waited(self, what: str) -> asyncio.Future[None]:
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        over.add_done_callback(lambda _: self.append(what))
+        over.set_result(None)
+        return over
 
     def complete(self) -> None:
         self.append("completed")
@@ -71,21 +80,61 @@ def arranged(steps: Steps) -> Ending:
     return ending
 
 
-def test_the_intent_is_durable_before_the_first_provider_is_asked_and_not_again() -> None:
+def test_the_intent_is_recorded_before_the_first_provider_is_asked_and_not_again() -> None:
     async def work() -> None:
         steps = Steps()
         ending = arranged(steps)
-        durable = ending.before_asking()
-        assert durable is not None
-        await durable
+        recorded = ending.before_asking()
+        assert recorded is not None
+        await recorded
         assert ending.before_asking() is None
-        assert steps == ["durable"]
+        await asyncio.sleep(0)
+        assert steps == ["recorded"]
+
+    asyncio.run(work())
+
+
+def test_every_attempt_waits_for_the_disk_until_it_has_the_intent() -> None:
+    async def work() -> None:
+        steps = Steps()
+        ending = arranged(steps)
+        for _ in range(2):
+            assert ending.before_answering() is not None
+        steps.durable = True
+        assert ending.before_answering() is None
 
     asyncio.run(work())
 
 
 def test_without_an_account_nothing_is_waited_for() -> None:
     assert Ending().before_asking() is None
+    assert Ending().before_answering() is None
+
+
+def test_a_connection_is_not_kept_alive_with_bytes_that_must_wait_for_the_disk() -> None:
+    """The head of an answer stands before the first keep-alive."""
+
+    async def work() -> None:
+        steps = Steps()
+        made = exchange(settings(own("mine", "openai-chat")), {"model": "mine/m"}, reply=steps)
+        made.ending.keep_account(steps)
+        client = ClientStream(
+            steps,
+            made.ending,
+            made.record,
+            dialect="openai-chat",
+            framing="sse",
+            ping_seconds=0.001,
+            headers=list,
+        )
+        await until(lambda: steps.count("durable") >= 3)  # as often as it was time
+        assert (set(steps), client.opened) == ({"durable"}, False)
+        steps.durable = True
+        await until(lambda: client.opened)
+        client.close()
+        assert next(step for step in steps if step != "durable") == "started"
+
+    asyncio.run(work())
 
 
 def test_an_account_is_completed_once_and_after_the_estimate_of_what_it_came_to() -> None:

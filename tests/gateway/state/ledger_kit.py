@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, get_args
 
 from tests.gateway.kit import catalogued, exchange, own, settings
 from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.settings import Settings, StoreSettings
+from wireglot.gateway.settings import Settings, StoreSettings, SyncOrder
 from wireglot.gateway.state.ledger.drain import DrainPace
 from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
 from wireglot.ir.outcome import Usage
@@ -21,6 +21,7 @@ from wireglot.stores.journal.disk import DISK, Disk
 from wireglot.stores.memory.ledger import MemoryLedger
 from wireglot.stores.records import UsageRow
 
+ORDERS: Final[tuple[SyncOrder, ...]] = get_args(SyncOrder)
 HURRIED = DrainPace(gather=0.001, retry=0.001, retry_max=0.002, close=0.05)
 PRICE = Price(1_000_000, 2_000_000)
 
@@ -116,9 +117,17 @@ def usage_ledger(
 
 async def asking(job: Exchange) -> None:
     """As far as a provider may be asked."""
-    durable = job.ending.before_asking()
-    assert durable is not None
-    await durable
+    recorded = job.ending.before_asking()
+    if recorded is not None:
+        await recorded
+
+
+async def answering(job: Exchange) -> None:
+    """As far as a client may get something of an answer."""
+    await asking(job)
+    recorded = job.ending.before_answering()
+    if recorded is not None:
+        await recorded
 
 
 def begin(kept: UsageLedger, job: Exchange, where: Any) -> None:

@@ -15,6 +15,7 @@ import openai
 import pytest
 
 from tests.gateway.state.background_kit import finished
+from tests.gateway.state.ledger_kit import ORDERS
 from tests.gateway.state.responses_kit import Stage
 from tests.waiting import wait_until
 from tools.lab.link import Link, Reply
@@ -24,6 +25,7 @@ from wireglot.gateway.state.responses.unstored import Unstored
 from wireglot.stores import StoreDown
 from wireglot.stores.bounded import FAILURES_TO_OPEN
 from wireglot.stores.journal.journal import JournalFull
+from wireglot.stores.records import UsageRow
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour
 
@@ -226,22 +228,29 @@ def test_a_background_response_whose_end_cannot_be_stored_has_failed_with_the_re
 
 
 @pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("order", ORDERS)
 def test_where_the_books_are_required_a_request_is_refused_before_it_is_asked_and_never_after(
-    monkeypatch: pytest.MonkeyPatch, streaming: bool
+    monkeypatch: pytest.MonkeyPatch, streaming: bool, order: str
 ) -> None:
     """[A7] What was bought is delivered, also where the journal takes its completion no more."""
-    with LiveGateway("[providers.demo]\n[store]\nledger_required = true\n") as gateway:
+    toml = f'[providers.demo]\n[store]\nledger_required = true\nsync = "{order}"\n'
+    with LiveGateway(toml) as gateway:
         journal = gateway.process.state.ledger.journal
+        append = journal.append
 
         def full(*_: Any) -> int:
             raise JournalFull("the journal is full")
 
-        monkeypatch.setattr(journal, "append", full)
+        def full_for_completions(row: UsageRow, leave: int = 0) -> int:
+            return full() if row.outcome else append(row, leave)
+
+        monkeypatch.setattr(journal, "append", full_for_completions)
         body = {"model": "demo", "messages": [{"role": "user", "content": "hi"}], "stream": streaming}
         bought = ask(gateway, "POST", "/v1/chat/completions", body)
         assert bought.status == 200
         assert (b"[DONE]" in bought.body) == streaming
         monkeypatch.setattr(journal, "intend", full)
+        monkeypatch.setattr(journal, "append", full)
         refused = ask(gateway, "POST", "/v1/chat/completions", body)
         assert refused.status == 503
         assert b"usage cannot be recorded" in refused.body

@@ -11,10 +11,11 @@ import msgspec
 import pytest
 
 from tests.gateway.state.ledger_kit import (
+    ORDERS,
     Ledger,
     Notes,
     answered,
-    asking,
+    answering,
     begin,
     job_of,
     ledger_settings,
@@ -24,26 +25,39 @@ from tests.gateway.state.ledger_kit import (
 from tests.waiting import DEADLINE_SECONDS, until
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics
+from wireglot.gateway.settings import Settings, SyncOrder
 from wireglot.gateway.state.ledger.drain import DrainPace
 from wireglot.gateway.state.ledger.rows import collapsed, completed
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 from wireglot.stores import StoreDown
-from wireglot.stores.journal.disk import Disk
 from wireglot.stores.memory.ledger import MemoryLedger
 from wireglot.stores.records import UsageRow
+
+
+@pytest.fixture(autouse=True, params=ORDERS, ids=str)
+def order(request: pytest.FixtureRequest) -> None:
+    """The books are the same whenever the disk has them."""
+    _ORDER[:] = [request.param]
+
+
+_ORDER: list[SyncOrder] = []
+
+
+def given(folder: Path, **store: Any) -> Settings:
+    return ledger_settings(folder, **{"sync": _ORDER[0], **store})
 
 
 def test_a_request_is_one_row_with_all_that_is_known_of_it(tmp_path: Path) -> None:
     """R-DE-12, R-DE-13"""
 
     async def work() -> None:
-        settings, ledger = ledger_settings(tmp_path), Ledger()
+        settings, ledger = given(tmp_path), Ledger()
         kept = usage_ledger(ledger, settings)
         await kept.start()
         job = job_of(1, settings, session="s1", losses=[])
         begin(kept, job, target(settings))
-        await asking(job)
+        await answering(job)
         answered(job, usage=Usage(input=1000, cache_read=100, output=20, reasoning=5))
         job.record.losses = [Loss("$.a", "user", "dropped"), Loss("$.b", "user", "dropped")]
         job.record.first_byte = job.record.started + 0.007
@@ -97,7 +111,7 @@ def test_a_duration_does_not_depend_on_how_long_the_machine_has_been_up(uptime: 
 
 def test_whoever_asks_does_not_wait_for_the_next_try_of_a_store_that_was_down(tmp_path: Path) -> None:
     async def work() -> None:
-        settings, ledger, notes = ledger_settings(tmp_path), Ledger(), Notes()
+        settings, ledger, notes = given(tmp_path), Ledger(), Notes()
         kept = usage_ledger(
             ledger, settings, notes=notes, pace=DrainPace(gather=0.0, retry=3600.0, close=0.05)
         )
@@ -115,7 +129,7 @@ def test_whoever_asks_does_not_wait_for_the_next_try_of_a_store_that_was_down(tm
 
 def test_the_intent_is_in_the_store_while_the_request_runs(tmp_path: Path) -> None:
     async def work() -> None:
-        settings, ledger = ledger_settings(tmp_path), Ledger()
+        settings, ledger = given(tmp_path), Ledger()
         kept = usage_ledger(ledger, settings)
         await kept.start()
         job = job_of(1, settings)
@@ -135,7 +149,7 @@ def test_the_provider_that_answered_in_the_end_is_billed(tmp_path: Path) -> None
     """A fallback: the intent named another, whose price is not this one's."""
 
     async def work() -> None:
-        settings, ledger = ledger_settings(tmp_path), Ledger()
+        settings, ledger = given(tmp_path), Ledger()
         kept = usage_ledger(ledger, settings)
         await kept.start()
         for number, (name, model) in enumerate([("mine", "fast-2"), ("other", "big"), ("demo", "demo")]):
@@ -159,7 +173,7 @@ def test_the_provider_that_answered_in_the_end_is_billed(tmp_path: Path) -> None
 @pytest.mark.parametrize("outcome", ["error", "client_abort", "gateway_abort"])
 def test_requests_that_end_badly_are_completed_with_what_is_known(tmp_path: Path, outcome: Any) -> None:
     async def work() -> None:
-        settings, ledger = ledger_settings(tmp_path), Ledger()
+        settings, ledger = given(tmp_path), Ledger()
         kept = usage_ledger(ledger, settings)
         await kept.start()
         job = job_of(1, settings)
@@ -192,7 +206,7 @@ def test_a_status_is_told_only_where_one_was_or_will_be_sent(outcome: Any, statu
 
 def test_a_request_that_never_came_to_an_upstream_has_no_row(tmp_path: Path) -> None:
     async def work() -> None:
-        settings, ledger = ledger_settings(tmp_path), Ledger()
+        settings, ledger = given(tmp_path), Ledger()
         kept = usage_ledger(ledger, settings)
         await kept.start()
         kept.finish(job_of(1, settings).record)
@@ -206,7 +220,7 @@ def test_while_the_store_is_down_nothing_waits_and_nothing_is_lost_or_doubled(tm
     """FAULTS 93, 101: also where the store did what it was asked and could not say so."""
 
     async def work() -> None:
-        settings, ledger, notes = ledger_settings(tmp_path), Ledger(), Notes()
+        settings, ledger, notes = given(tmp_path), Ledger(), Notes()
         kept = usage_ledger(ledger, settings, notes=notes)
         await kept.start()
         ledger.down = True
@@ -214,7 +228,7 @@ def test_while_the_store_is_down_nothing_waits_and_nothing_is_lost_or_doubled(tm
             job = job_of(number, settings)
             begin(kept, job, target(settings))
             if number % 100 == 0:
-                await asking(job)
+                await answering(job)
             answered(job, usage=Usage(output=1))
             kept.finish(job.record)
         assert not await kept.flush(0.01)
@@ -236,7 +250,7 @@ def test_while_the_store_is_down_nothing_waits_and_nothing_is_lost_or_doubled(tm
 
 def test_a_process_that_ends_while_the_store_is_down_leaves_its_rows_to_the_next(tmp_path: Path) -> None:
     async def work() -> None:
-        settings, ledger = ledger_settings(tmp_path), Ledger()
+        settings, ledger = given(tmp_path), Ledger()
         kept = usage_ledger(ledger, settings)
         await kept.start()
         ledger.down = True
@@ -262,7 +276,7 @@ def test_what_a_dead_process_had_begun_becomes_a_crash_and_nothing_else_does(tmp
     """FAULTS 95: intents without end become `crash` at start; two workers that start at once share the work."""
 
     async def work() -> None:
-        settings, ledger = ledger_settings(tmp_path), Ledger()
+        settings, ledger = given(tmp_path), Ledger()
         dead, alive = usage_ledger(ledger, settings, "dead"), usage_ledger(ledger, settings, "alive")
         for kept in (dead, alive):
             await kept.start()
@@ -313,7 +327,7 @@ def test_a_full_journal_lets_requests_go_on_and_says_so_loudly(tmp_path: Path) -
     """FAULTS 93: /readyz looks at `full`; what was begun can be completed all the same."""
 
     async def work() -> None:
-        settings, ledger, notes = ledger_settings(tmp_path, journal=64 * 1024), Ledger(), Notes()
+        settings, ledger, notes = given(tmp_path, journal=64 * 1024), Ledger(), Notes()
         kept = usage_ledger(ledger, settings, notes=notes)
         metrics = Metrics()
         kept.publish(metrics)
@@ -347,7 +361,7 @@ def test_a_full_journal_lets_requests_go_on_and_says_so_loudly(tmp_path: Path) -
 
 def test_where_the_ledger_is_required_a_request_without_a_row_is_refused(tmp_path: Path) -> None:
     async def work() -> None:
-        settings, ledger = ledger_settings(tmp_path, journal=64 * 1024, ledger_required=True), Ledger()
+        settings, ledger = given(tmp_path, journal=64 * 1024, ledger_required=True), Ledger()
         kept = usage_ledger(ledger, settings)
         await kept.start()
         ledger.down = True
@@ -365,29 +379,6 @@ def test_where_the_ledger_is_required_a_request_without_a_row_is_refused(tmp_pat
     asyncio.run(work())
 
 
-class Unsyncable(Disk):
-    def sync(self, fd: int) -> None:
-        raise OSError(5, "Input/output error")
-
-
-def test_a_required_row_that_does_not_reach_the_disk_stops_the_request(tmp_path: Path) -> None:
-    async def work() -> None:
-        for required in (True, False):
-            settings = ledger_settings(tmp_path, ledger_required=required)
-            kept = usage_ledger(Ledger(), settings, f"required-{required}", disk=Unsyncable())
-            await kept.start()
-            job = job_of(1, settings)
-            begin(kept, job, target(settings))
-            if required:
-                with pytest.raises(RequestError):
-                    await asking(job)
-            else:
-                await asking(job)
-            await kept.close()
-
-    asyncio.run(work())
-
-
 def test_one_row_that_no_store_can_take_does_not_hold_up_the_others(tmp_path: Path) -> None:
     class Picky(Ledger):
         async def apply(self, rows: Any) -> None:
@@ -396,7 +387,7 @@ def test_one_row_that_no_store_can_take_does_not_hold_up_the_others(tmp_path: Pa
             await super().apply(rows)
 
     async def work() -> None:
-        settings, ledger, notes = ledger_settings(tmp_path), Picky(), Notes()
+        settings, ledger, notes = given(tmp_path), Picky(), Notes()
         kept = usage_ledger(ledger, settings, notes=notes)
         metrics = Metrics()
         kept.publish(metrics)
@@ -429,7 +420,7 @@ def test_an_error_that_hits_every_row_is_waited_out_and_no_row_is_dropped(tmp_pa
 
     async def work() -> None:
         for count in (1, 6):
-            settings, ledger, notes = ledger_settings(tmp_path), Broken(), Notes()
+            settings, ledger, notes = given(tmp_path), Broken(), Notes()
             kept = usage_ledger(ledger, settings, f"with-{count}", notes=notes)
             await kept.start()
             for number in range(count):
@@ -458,7 +449,7 @@ def test_a_lone_row_that_no_store_can_take_is_dropped_once_others_pass(tmp_path:
             await super().apply(rows)
 
     async def work() -> None:
-        settings, ledger, notes = ledger_settings(tmp_path), Picky(), Notes()
+        settings, ledger, notes = given(tmp_path), Picky(), Notes()
         kept = usage_ledger(ledger, settings, notes=notes)
         await kept.start()
         for number in range(3):
@@ -499,7 +490,7 @@ def test_a_journal_that_cannot_be_taken_over_keeps_no_other_from_it_and_is_tried
             return await super().close_open(instances, now)
 
     async def work() -> None:
-        settings, ledger, notes = ledger_settings(tmp_path), Blinking(), Notes()
+        settings, ledger, notes = given(tmp_path), Blinking(), Notes()
         await _leave_journals(ledger, settings)
         ledger.down = False
         kept = usage_ledger(ledger, settings, notes=notes)
@@ -517,7 +508,7 @@ def test_a_journal_that_cannot_be_taken_over_keeps_no_other_from_it_and_is_tried
 
 def test_who_stops_while_journals_are_taken_over_leaves_them_to_others(tmp_path: Path) -> None:
     async def work() -> None:
-        settings, ledger = ledger_settings(tmp_path), Ledger()
+        settings, ledger = given(tmp_path), Ledger()
         await _leave_journals(ledger, settings)
         stuck = usage_ledger(ledger, settings, "stuck")
         starting = asyncio.create_task(stuck.start())
@@ -534,7 +525,7 @@ def test_who_stops_while_journals_are_taken_over_leaves_them_to_others(tmp_path:
 
 def test_odd_letters_and_endless_names_of_clients_are_no_reason_to_lose_a_row(tmp_path: Path) -> None:
     async def work() -> None:
-        settings, ledger = ledger_settings(tmp_path), Ledger()
+        settings, ledger = given(tmp_path), Ledger()
         kept = usage_ledger(ledger, settings)
         await kept.start()
         job = job_of(1, settings, session="\ud800" + "x" * 100_000)

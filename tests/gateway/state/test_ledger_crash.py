@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import COMMAND, PLAIN
+from tests.gateway.state.ledger_kit import ORDERS
 from tests.gateway.state.usage_kit import ask, usage
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -50,11 +51,14 @@ def _leave_it(gateway: Any) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-def test_a_killed_gateway_loses_no_answered_request_and_its_open_ones_are_crashes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_killed_gateway_loses_no_answered_request_and_its_open_ones_are_crashes(
+    tmp_path: Path, order: str
+) -> None:
     with ScriptedUpstream() as upstream:
         toml = (
             f'[providers.mine]\ndialect = "openai-chat"\nbase_url = "{upstream.url}/v1"\napi_key = "k"\n'
-            '[models]\n"*" = "mine/*"\n'
+            f'[models]\n"*" = "mine/*"\n[store]\nsync = "{order}"\n'
         )
         served = Served(tmp_path, toml)
         answered = 0

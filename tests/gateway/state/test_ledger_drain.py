@@ -11,9 +11,10 @@ import pytest
 
 from tests.gateway.state.ledger_kit import (
     HURRIED,
+    ORDERS,
     Ledger,
     Notes,
-    asking,
+    answering,
     begin,
     job_of,
     ledger_settings,
@@ -64,9 +65,16 @@ class Book:
         self.later += 1
 
 
-def test_each_open_account_is_promised_room_for_its_completion_which_needs_no_more() -> None:
+@pytest.mark.parametrize(("order", "how"), [("during", "append"), ("before", "intend"), ("off", "append")])
+def test_each_open_account_is_promised_room_for_its_completion_which_needs_no_more(
+    tmp_path: Path, order: str, how: str
+) -> None:
+    """And is in the kernel's hands at once, unless the disk is waited for before anybody is asked."""
+
     async def work() -> None:
-        kept = usage_ledger(Ledger(), SETTINGS)
+        kept = usage_ledger(Ledger(), ledger_settings(tmp_path, sync=order))
+        kept.journal.sync_soon = lambda: None  # type: ignore[method-assign]
+        kept.journal._syncer._loop = asyncio.get_running_loop()
         book = Book(kept)
         jobs = [job_of(number, SETTINGS) for number in range(3)]
         for job in jobs:
@@ -79,11 +87,11 @@ def test_each_open_account_is_promised_room_for_its_completion_which_needs_no_mo
         assert book.later == 1, "for the end of it nobody waits"
         kept.begin(job_of(3, SETTINGS), target(SETTINGS))
         assert book.written == [
-            ("intend", "req_0", 1024),
-            ("intend", "req_1", 2048),
-            ("intend", "req_2", 3072),
+            (how, "req_0", 1024),
+            (how, "req_1", 2048),
+            (how, "req_2", 3072),
             ("append", "req_0", 0),
-            ("intend", "req_3", 3072),
+            (how, "req_3", 3072),
         ]
 
     run(work)
@@ -116,14 +124,15 @@ def test_what_could_not_be_recorded_is_counted_and_told_once_until_it_can_again(
     run(work)
 
 
-def test_a_required_row_that_reaches_the_disk_lets_the_request_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_required_row_that_reaches_the_disk_lets_the_request_go_on(tmp_path: Path, order: str) -> None:
     async def work() -> None:
-        settings = ledger_settings(tmp_path, ledger_required=True)
+        settings = ledger_settings(tmp_path, ledger_required=True, sync=order)
         kept = usage_ledger(Ledger(), settings)
         await kept.start()
         job = job_of(1, settings)
         begin(kept, job, target(settings))
-        await asking(job)
+        await answering(job)
         assert kept.journal.holds(1)
         await kept.close()
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.gateway.state.ledger_kit import (
     HURRIED,
+    ORDERS,
     PRICE,
     Ledger,
     Notes,
@@ -256,8 +257,9 @@ def test_workers_share_the_journals_room_and_what_dies_with_the_process_is_not_s
             assert shelf._size * shelf._most == 4 * 1024 * 1024 // workers
             assert kept.journal._syncer.sync is sync
             assert kept.journal.folder == (tmp_path / "journal" if folder else None)
-        off = usage_ledger(Ledger(), ledger_settings(tmp_path, sync=False))
-        assert off.journal._syncer.sync is False
+        for order in ORDERS:
+            kept = usage_ledger(Ledger(), ledger_settings(tmp_path, sync=order))
+            assert kept.journal._syncer.sync is (order != "off")
 
     run(work)
 

@@ -8,7 +8,7 @@ from typing import Final
 from wireglot.gateway.config.references import References
 from wireglot.gateway.config.table import Table
 from wireglot.gateway.config.urls import is_local
-from wireglot.gateway.settings import Secret, ServerSettings, StoreSettings
+from wireglot.gateway.settings import Secret, ServerSettings, StoreSettings, SyncOrder
 
 _FILE: Final = "wireglot.db"
 _ENGINES: Final = ("memory", "sqlite", "postgresql", "postgres")
@@ -38,7 +38,7 @@ def read_store(table: Table, references: References, home: Path | None) -> Store
         folder = str((references.base / folder).absolute())
     elif home is not None and not url.value.startswith("memory:"):
         folder = str(home.absolute())
-    store = table.over(default, url=url, shared=shared, folder=folder)
+    store = table.over(default, url=url, shared=shared, folder=folder, sync=_sync(table))
     table.close()
     return store
 
@@ -69,6 +69,14 @@ def _leaves_tls_open(url: str) -> bool:
     places = base.partition("://")[2].partition("/")[0].rpartition("@")[2].split(",")
     hosts = [place[1:].partition("]")[0] if place[:1] == "[" else place.partition(":")[0] for place in places]
     return not all(map(is_local, hosts)) and not any(name in query for name in ("sslmode=", "sslrootcert="))
+
+
+def _sync(table: Table) -> SyncOrder:
+    value = table.raw("sync")
+    if type(value) is bool:  # what it was before there were three ways
+        return "before" if value else "off"
+    order: SyncOrder = table.read(StoreSettings, "sync")
+    return order
 
 
 def _url(

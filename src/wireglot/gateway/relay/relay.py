@@ -312,11 +312,14 @@ class Relay:
                 total=min(timeouts.total, job.timeout),
                 first_byte=min(timeouts.first_byte, job.timeout),
             )
-        durable = exchange.ending.before_asking()
-        if durable is not None:
-            await durable
+        recorded = exchange.ending.before_asking()
+        if recorded is not None:
+            await recorded
         answer = await self._send(prepared, timeouts)
         try:
+            recorded = exchange.ending.before_answering()
+            if recorded is not None:
+                await recorded
             record.reached(
                 next((answer.headers[name] for name in self._request_ids if name in answer.headers), "")
             )

@@ -103,8 +103,9 @@ class ClientStream:
         """One timer for the whole stream: it looks when something was last written, sleeps for the rest."""
         silent = self._loop.time() - self._last
         if silent >= self._interval:
-            self._open()
-            self._reply.write(self._ping)
-            self._last = self._loop.time()
+            if self._ending.before_answering() is None:  # its head is of the answer too
+                self._open()
+                self._reply.write(self._ping)
+                self._last = self._loop.time()
             silent = 0.0
         self._timer = self._loop.call_later(self._interval - silent, self._tick)

@@ -1,8 +1,9 @@
 """The end of an answer, which one object owns: what must be written down before a provider is asked, and what
 must have happened before the last bytes go out to the client.
 
-In this order, each at most once: the intent is durable, the provider is asked, what must be kept of the
-answer is kept, its account is completed, the last bytes go out.
+In this order, each at most once: the intent is written, the provider is asked, the intent is durable (where
+the settings want that, before the provider is asked), the first bytes go out, what must be kept of the answer
+is kept, its account is completed, the last bytes go out.
 """
 
 from __future__ import annotations
@@ -17,9 +18,14 @@ from wireglot.ir.outcome import Response
 class Account(Protocol):
     """One request in the ledger, opened before a provider is asked."""
 
-    def durable(self) -> Awaitable[None]:
-        """Comes when a crash would leave a trace of it, where the settings want that; a RequestError where it
-        must be so and cannot."""
+    def before_asking(self) -> Awaitable[None] | None:
+        """What must be waited for before a provider is asked, None where nothing must. A RequestError where
+        there must be a trace of the request and can be none."""
+        ...
+
+    def before_answering(self) -> Awaitable[None] | None:
+        """What must be waited for before the client gets anything of an answer, None where nothing must. It
+        never fails: the answer has been bought."""
         ...
 
     def complete(self) -> None:
@@ -53,20 +59,19 @@ class Keeper(Protocol):
 
 
 class Ending:
-    __slots__ = ("_account", "_completed", "_durable", "_keepers", "_meter")
+    __slots__ = ("_account", "_asked", "_completed", "_keepers", "_meter")
 
     def __init__(self) -> None:
         self._account: Account | None = None
         self._meter: Meter | None = None
         self._keepers: list[Keeper] = []
-        self._durable = True
+        self._asked = False
         self._completed = False
 
     # Arranged by the steps around the relay.
 
     def keep_account(self, account: Account) -> None:
         self._account = account
-        self._durable = False
 
     def count_with(self, meter: Meter) -> None:
         self._meter = meter
@@ -79,10 +84,15 @@ class Ending:
     def before_asking(self) -> Awaitable[None] | None:
         """What must be waited for, None where nothing must. Once: further attempts are part of the same
         account."""
-        if self._durable or self._account is None:
+        if self._asked or self._account is None:
             return None
-        self._durable = True
-        return self._account.durable()
+        self._asked = True
+        return self._account.before_asking()
+
+    def before_answering(self) -> Awaitable[None] | None:
+        """What must be waited for, None where nothing must. Asked by every attempt, and by whoever would keep
+        the client's connection alive meanwhile."""
+        return self._account.before_answering() if self._account is not None else None
 
     @property
     def is_accounted(self) -> bool:

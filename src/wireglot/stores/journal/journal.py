@@ -54,13 +54,15 @@ class Journal:
         *,
         limit: int,
         sync: bool = True,
+        patient: bool = True,
         segment: int = SEGMENT_BYTES,
         recent: int = RECENT_ROWS,
         timing: Timing = TIMING,
         disk: Disk = DISK,
     ) -> None:
         """`folder` holds a directory for each process; None: files without a name, gone with the process.
-        `limit` and `segment` are bytes, of all files and of one; `recent` rows are kept at hand."""
+        `limit` and `segment` are bytes, of all files and of one; `recent` rows are kept at hand. `patient`:
+        a disk that does not answer is waited for, however long."""
         limit = max(limit, LIMIT_MIN_BYTES)
         self.folder = folder
         self.damaged = 0
@@ -78,6 +80,7 @@ class Journal:
         self._doubtful = range(0)
         """Rows that were damaged before they were on the disk."""
         self._syncer = Syncer(self._shelf, sync=sync, mend=self._mend, is_well=self._put_soon, timing=timing)
+        self._syncer.patient = patient
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -158,6 +161,21 @@ class Journal:
     def synced(self, sequence: int) -> Awaitable[None]:
         """Resolves when the row is on the disk, or where it cannot be: see `holds`."""
         return self._syncer.wait_for(sequence)
+
+    def sync_soon(self) -> None:
+        """Somebody may come to wait for the last row."""
+        if self._syncer.sync:
+            self._syncer.ask()
+
+    def awaits_disk(self, sequence: int) -> bool:
+        """Whether `synced` would not resolve at once."""
+        syncer = self._syncer
+        return syncer.covered < sequence and syncer.sync and not syncer.trouble
+
+    @property
+    def unsynced(self) -> int:
+        """How many waited for the disk, and went on without it."""
+        return self._syncer.let_go
 
     def holds(self, sequence: int) -> bool:
         """Whether the row is as safe as it is meant to be: on the disk, or without syncs in the kernel's

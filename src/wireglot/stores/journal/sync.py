@@ -23,6 +23,8 @@ class Timing(NamedTuple):
     """For which a row that nobody waits for may be without a sync."""
     retry: float = 1.0
     """Until what failed is tried again."""
+    patience: float = 2.0
+    """After which, or up to twice that, nobody waits for a disk that does not answer."""
     sleep: Callable[[float], None] = time.sleep
 
 
@@ -56,11 +58,16 @@ class Syncer:
         """The sequence of the last row that is in the kernel's hands, and of the last that is on the disk."""
         self.covered = 0
         self.waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self.patient = True
+        """Who waits does so until the disk has answered."""
+        self.let_go = 0
+        """How many who waited went on before their row was on the disk."""
         self._shelf = shelf
         self._mend = mend
         self._is_well = is_well
         self._timing = timing
         self._later: asyncio.TimerHandle | None = None
+        self._overdue: asyncio.TimerHandle | None = None
         self._asked = False
         self._stopping = False
         self._crowded = False
@@ -78,8 +85,9 @@ class Syncer:
 
     async def stop(self) -> None:
         """After a last sync."""
-        if self._later is not None:
-            self._later.cancel()
+        for timer in (self._later, self._overdue):
+            if timer is not None:
+                timer.cancel()
         if self._thread is not None:
             self._stopping = True
             self.ask()
@@ -107,6 +115,8 @@ class Syncer:
         self.waiting.append((sequence, future))
         if self.appended >= sequence:
             self.ask()
+        if self._overdue is None and not self.patient:
+            self._watch()
         return future
 
     def settle(self, target: int, marks: Sequence[_Mark] = ()) -> None:
@@ -114,14 +124,28 @@ class Syncer:
             if segment.number == number:
                 segment.safe = end
         waiting = self.waiting
-        while waiting and waiting[0][0] <= target:
-            _, future = waiting.popleft()
-            if not future.done():
+        for _ in range(len(waiting)):  # who begins first need not be the first to wait
+            sequence, future = waiting.popleft()
+            if sequence > target:
+                waiting.append((sequence, future))
+            elif not future.done():
+                self.let_go += sequence > self.covered
                 future.set_result(None)
 
     def _is_later(self) -> None:
         self._later = None
         self.ask()
+
+    def _watch(self) -> None:
+        """One look for all who wait now: those who still do by then go on."""
+        last = max(sequence for sequence, _ in self.waiting)
+        self._overdue = self._loop.call_later(self._timing.patience, self._is_overdue, last)
+
+    def _is_overdue(self, last: int) -> None:
+        self._overdue = None
+        self.settle(last)
+        if self.waiting:
+            self._watch()
 
     def _mend_on_loop(self) -> None:
         if self._mend():

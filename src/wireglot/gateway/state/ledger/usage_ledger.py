@@ -52,9 +52,13 @@ class UsageLedger:
             instance,
             limit=store.journal // max(1, settings.server.workers),
             # Where nothing outlives the process, nothing need outlive the power.
-            sync=store.sync and bool(store.folder),
+            sync=store.sync != "off" and bool(store.folder),
+            # Nothing has been bought yet while a provider is not asked: then a slow disk is waited for.
+            patient=store.sync == "before",
             disk=disk,
         )
+        self._before = store.sync == "before" and bool(store.folder)
+        """An intent is durable before the provider is asked, and not only before the client has an answer."""
         self.dropped = 0
         """Requests of which no account was kept."""
         self.odd_usage: dict[tuple[str, ...], float] = {}
@@ -95,6 +99,12 @@ class UsageLedger:
             kind="counter",
         )
         metrics.read(
+            "usage_unsynced_total",
+            "Requests that went on before the disk had the record of them: it failed, or took seconds.",
+            lambda: {(): self.journal.unsynced},
+            kind="counter",
+        )
+        metrics.read(
             "usage_flaws_total",
             "Answers in which the provider's own token counts do not add up.",
             lambda: self.odd_usage,
@@ -127,7 +137,9 @@ class UsageLedger:
         row = intent(exchange, target, self._instance)
         required = exchange.job.settings.store.ledger_required
         try:
-            sequence = self._write(self.journal.intend, row, (len(self._open) + 1) * _PROMISED_BYTES)
+            # Where the provider is asked at once, the row is in the kernel's hands before that.
+            write = self.journal.intend if self._before else self.journal.append
+            sequence = self._write(write, row, (len(self._open) + 1) * _PROMISED_BYTES)
         except JournalFull as full:
             self._drop(str(full))
             if required:
@@ -136,8 +148,8 @@ class UsageLedger:
         if self._refusing:
             self._refusing = False
             self._note("warn", "usage recorded again", dropped=self.dropped)
-        account = _OpenAccount(self, row, exchange, sequence)
-        self._open[record.id] = account
+        kind = _DurableFirst if self._before else _OpenAccount
+        account = self._open[record.id] = kind(self, row, exchange, sequence)
         return account
 
     def finish(self, record: Record) -> None:
@@ -202,29 +214,51 @@ class UsageLedger:
 
 
 class _OpenAccount:
-    """Implements `Account`: one row whose intent is in the journal."""
+    """Implements `Account`: one row whose intent is written. The disk has it while the provider works."""
 
-    __slots__ = ("_ledger", "_sequence", "_synced", "exchange", "row")
+    __slots__ = ("_journal", "_ledger", "_sequence", "exchange", "row")
 
     def __init__(self, ledger: UsageLedger, row: UsageRow, exchange: Exchange, sequence: int) -> None:
         self._ledger = ledger
+        self._journal = ledger.journal
         self.row = row
         self.exchange = exchange
         self._sequence = sequence
-        # Asked for now and waited for later: the disk works while the request is made ready.
-        self._synced = ledger.journal.synced(sequence)
+        self._begin_sync()
 
-    def durable(self) -> Awaitable[None]:
-        required = self.exchange.job.settings.store.ledger_required
-        return self._held() if required else self._synced
+    def before_asking(self) -> Awaitable[None] | None:
+        return None
 
-    async def _held(self) -> None:
-        await self._synced
-        if not self._ledger.journal.holds(self._sequence):
-            raise _unrecorded()
+    def before_answering(self) -> Awaitable[None] | None:
+        return self._journal.synced(self._sequence) if self._journal.awaits_disk(self._sequence) else None
 
     def complete(self) -> None:
         self._ledger.finish(self.exchange.record)
+
+    def _begin_sync(self) -> None:
+        self._journal.sync_soon()
+
+
+class _DurableFirst(_OpenAccount):
+    """The same where no provider is asked before the disk has the intent."""
+
+    __slots__ = ("_synced",)
+
+    def before_asking(self) -> Awaitable[None] | None:
+        required = self.exchange.job.settings.store.ledger_required
+        return self._held() if required else self._synced
+
+    def before_answering(self) -> Awaitable[None] | None:
+        return None
+
+    def _begin_sync(self) -> None:
+        # Asked for now and waited for later: the disk works while the request is made ready.
+        self._synced = self._journal.synced(self._sequence)
+
+    async def _held(self) -> None:
+        await self._synced
+        if not self._journal.holds(self._sequence):
+            raise _unrecorded()
 
 
 class Accounted:
