@@ -6,8 +6,7 @@ conversation.
 """
 
 import re
-from gc import is_tracked
-from itertools import chain
+from gc import get_referents
 from typing import Any
 
 import msgspec
@@ -101,7 +100,7 @@ def bad_json(data: bytes, fault: Exception) -> BadJson:
 
 def exceeds_depth(data: bytes, limit: int) -> bool:
     """Whether JSON (already found to be legal) is nested more than `limit` deep."""
-    if data.count(b"{") + data.count(b"[") <= limit:
+    if _brackets(data) <= limit:
         return False
     try:
         decode(data, limit)
@@ -113,25 +112,24 @@ def exceeds_depth(data: bytes, limit: int) -> bool:
 def is_nested(value: Any, limit: int) -> bool:
     """Whether a decoded value is nested more than `limit` deep.
 
-    Level by level, in C but for what holds others: a dict of plain values only is one that the collector
-    does not track, and neither are texts and numbers."""
+    Level by level, in C: whom the collector would visit from a dict or a list are its values, and from a text
+    or a number nobody."""
     level = [value]
-    for room in range(limit, 0, -1):
-        inner = chain(
-            chain.from_iterable([each.values() for each in level if type(each) is dict]),
-            chain.from_iterable([each for each in level if type(each) is list]),
-        )
-        if room == 1:
-            return any(type(each) in (dict, list) for each in inner)
-        level = list(filter(is_tracked, inner))
+    for _ in range(limit):
+        level = get_referents(*level)
         if not level:
             return False
-    return True
+    return any(type(each) in (dict, list) for each in level)
+
+
+def _brackets(data: bytes) -> int:
+    """How many open. To leave a letter out takes a third of the time of counting it."""
+    return 2 * len(data) - len(data.replace(b"{", b"")) - len(data.replace(b"[", b""))
 
 
 def _is_deep(data: bytes | str | memoryview, value: Any, limit: int) -> bool:
     if len(data) <= _COUNTED_BYTES:
-        if type(data) is bytes and data.count(b"{") + data.count(b"[") <= limit:
+        if type(data) is bytes and _brackets(data) <= limit:
             return False
         if type(data) is str and data.count("{") + data.count("[") <= limit:
             return False

@@ -48,13 +48,13 @@ class MessageMender:
         self._calls: dict[int | None, _GivenCall | _StreamedCall] = {}
 
     def mend(self, data: bytes) -> bytes:
-        if not self._calls and _CALL not in data:
+        if not self._calls and data.find(_CALL) < 0:
             return data
         return b"".join([self._frame(whole) for whole in whole_frames(data)])
 
     def _frame(self, whole: bytes) -> bytes:
         if not self._calls:
-            return self._start(whole) if _CALL in whole else whole
+            return self._start(whole) if whole.find(_CALL) >= 0 else whole
         said = event_of(whole)
         try:
             event = _read(said)

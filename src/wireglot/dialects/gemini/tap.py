@@ -57,10 +57,10 @@ class GeminiTap:
 
     def _read(self, documents: list[bytes]) -> None:
         for document in documents:
-            if b"usageMetadata" in document or b"usage_metadata" in document:
+            if document.find(b"usageMetadata") >= 0 or document.find(b"usage_metadata") >= 0:
                 self._last = document
             if not self._calls:
-                self._calls = _CALL in document or _SNAKE_CALL in document
+                self._calls = document.find(_CALL) >= 0 or document.find(_SNAKE_CALL) >= 0
             if _TELLING.search(document) is not None:
                 self._end(self._inner(object_of(document)))
 

@@ -49,12 +49,12 @@ class CallMender:
         self._said: dict[tuple[Any, Any], list[str]] = {}
 
     def mend(self, data: bytes) -> bytes:
-        if _ARGUMENTS not in data:
+        if data.find(_ARGUMENTS) < 0:
             return data
         return b"".join([self._frame(whole) for whole in whole_frames(data)])
 
     def _frame(self, whole: bytes) -> bytes:
-        if _ARGUMENTS not in whole:
+        if whole.find(_ARGUMENTS) < 0:
             return whole
         if not self._begun or _BEGINS.search(whole) is None:
             self._begun = True

@@ -16,6 +16,7 @@ from wireglot.ir.request import Request
 
 KIND: Final = "compaction"
 TRIGGER: Final = "compaction_trigger"
+_TRIGGER_SIGN: Final = TRIGGER.encode()
 
 _NO_USAGE: Final[dict[str, Any]] = {
     "input_tokens": 0,
@@ -27,7 +28,7 @@ _NO_USAGE: Final[dict[str, Any]] = {
 
 
 def is_asked(body: Body) -> bool:
-    if TRIGGER.encode() not in body.body:
+    if body.body.find(_TRIGGER_SIGN) < 0:
         return False
     items = body.document().get("input")
     return isinstance(items, list) and any(

@@ -63,7 +63,7 @@ def options(body: Body, conversation: str) -> StateOptions:
 
 
 def _refers(body: Body) -> bool:
-    if b"item_reference" not in body.body and _BARE_REFERENCE.search(body.body) is None:
+    if body.body.find(b"item_reference") < 0 and _BARE_REFERENCE.search(body.body) is None:
         return False
     value = body.document().get("input")
     return isinstance(value, list) and any(map(is_reference, value))

@@ -106,7 +106,7 @@ class Delivery:
         self, exchange: Exchange, target: Target, prepared: Prepared, body: bytes
     ) -> tuple[AnswerGlance, Accepted | None]:
         """What an answer that passes tells of itself; and what goes out instead, where it needs mending."""
-        if b'"error"' in body[:_OPENING_BYTES]:
+        if body.find(b'"error"', 0, _OPENING_BYTES) >= 0:
             self._parsed(target, prepared, body)  # raises if it is one: some say so under a status of 200
         try:
             seen = target.surface.glance(body)

@@ -31,6 +31,7 @@ from wireglot.ir.content import Origin
 from wireglot.ir.loss import Loss, worst_first
 from wireglot.ir.request import Request
 from wireglot.providers.carried import brought_back
+from wireglot.wire.search import holds_rare
 
 _OPENING_BYTES: Final = 1024
 
@@ -126,11 +127,10 @@ class Exchange:
     def sealed(self) -> bool:
         """Whether the conversation carries state that other providers minted."""
         if self._sealed is None:
-            # A body of 100 KB is looked through in some 70 microseconds: not for what it cannot hold.
             body = self.job.body
             self._sealed = False
             for mark in self.job.surface.client.sealed_marks:
-                if mark in body:
+                if holds_rare(body, mark):
                     self._sealed = True
         return self.rewritten or self._sealed
 
