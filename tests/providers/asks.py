@@ -15,7 +15,8 @@ from wireglot.ir.content import (
 from wireglot.ir.request import (
     Request,
 )
-from wireglot.providers.fit.fit import Fitted, fit
+from wireglot.providers.fit.fit import fit
+from wireglot.providers.fit.fitted import Fitted
 from wireglot.providers.limits import Limits
 
 

@@ -7,7 +7,7 @@ from wireglot.ir.content import (
     ToolCall,
     ToolResult,
 )
-from wireglot.providers.fit.fit import Fitted
+from wireglot.providers.fit.fitted import Fitted
 from wireglot.providers.limits import Limits
 from wireglot.providers.spec import limits_for
 

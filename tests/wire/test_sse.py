@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wireglot.testing.chunking import every_cut
-from wireglot.wire.sse import Frame, FrameTooLarge, SseDecoder, frame
+from wireglot.wire.frame import Frame
+from wireglot.wire.sse import FrameTooLarge, SseDecoder, frame
 
 
 def read(pieces: list[bytes]) -> list[Frame]:

@@ -52,7 +52,7 @@ def parse_logprob(entry: Any) -> TokenLogprob | None:
     return TokenLogprob(*token, tuple(other for other in others if other is not None))
 
 
-def _token(entry: Any) -> tuple[str, float] | None:
+def _token(entry: Any) -> tuple[str, float | int] | None:
     if type(entry) is not dict:
         return None
     token, logprob = entry.get("token"), entry.get("logprob")
@@ -71,7 +71,7 @@ def render_logprobs(tokens: tuple[TokenLogprob, ...]) -> list[dict[str, Any]]:
     ]
 
 
-def _render_token(token: str, logprob: float) -> dict[str, Any]:
+def _render_token(token: str, logprob: float | int) -> dict[str, Any]:
     return {"token": token, "logprob": logprob, "bytes": list(token.encode("utf-8", "replace"))}
 
 

@@ -16,9 +16,10 @@ import msgspec
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Usage
 from wireglot.ir.verdict import is_cut
+from wireglot.wire.frame import Frame
 from wireglot.wire.json import BadJson, decode
 from wireglot.wire.search import holds_any
-from wireglot.wire.sse import Frame, SseDecoder
+from wireglot.wire.sse import SseDecoder
 
 T = TypeVar("T")
 

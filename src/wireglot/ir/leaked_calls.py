@@ -17,6 +17,7 @@ from wireglot.ir.content import Part, Reasoning, Text, ToolCall
 from wireglot.ir.outcome import Response, Stop, StopReason
 from wireglot.ir.request import Request, Tool
 from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart
+from wireglot.ir.tagged_call import TaggedCall
 
 MARKS: Final = (
     # Kimi K2: huggingface.co/moonshotai/Kimi-K2-Instruct/blob/main/docs/tool_call_guidance.md
@@ -37,12 +38,7 @@ _MARK: Final = re.compile("|".join(map(re.escape, MARKS)))
 _TAGGED: Final = re.compile(rf"{TAG}\s*(\{{.*?\}})\s*</tool_call>\s*", re.DOTALL)
 
 
-class _Tagged(msgspec.Struct, forbid_unknown_fields=True):
-    name: str
-    arguments: msgspec.Raw
-
-
-_read_tagged = msgspec.json.Decoder(_Tagged).decode
+_read_tagged = msgspec.json.Decoder(TaggedCall).decode
 _OPENING: Final = re.compile(r"(?:<\|tool_calls_section_begin\|>|<｜tool▁calls▁begin｜>)?\s*")
 _CALL: Final = re.compile(
     r"<\|tool_call_begin\|>\s*(?P<id>[^<]+?)\s*<\|tool_call_argument_begin\|>(?P<arguments>.*?)"
@@ -136,7 +132,7 @@ def read_tagged(text: str, names: frozenset[str], seed: str) -> list[ToolCall] |
     return calls
 
 
-def _tagged(text: str) -> _Tagged | None:
+def _tagged(text: str) -> TaggedCall | None:
     try:
         told = _read_tagged(text)
     except (ValueError, RecursionError):

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from wireglot.ir.accepted import Accepted
 from wireglot.ir.content import Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError
 from wireglot.ir.growing import GrowingText
@@ -59,11 +60,6 @@ class NoAnswer(Exception):
         super().__init__(error.message)
         self.error = error
         self.usage = usage
-
-
-class Accepted(msgspec.Struct, frozen=True):
-    response: Response
-    losses: tuple[Loss, ...] = ()
 
 
 def malformed(stop: Stop) -> ApiError:

@@ -23,7 +23,7 @@ from wireglot.kimi.report import Report
 from wireglot.kimi.result import CompletionResult, result_of
 from wireglot.kimi.retries import policy_of
 from wireglot.kimi.setup import DIALECT, Setup
-from wireglot.providers.aliases import EventRestorer
+from wireglot.providers.event_restorer import EventRestorer
 from wireglot.wire.json import BadJson, decode
 
 _CHAT = dialect(DIALECT)

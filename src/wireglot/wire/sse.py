@@ -4,7 +4,7 @@ As https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-i
 difference: a last frame without its blank line is delivered by `close()`, because several servers end so.
 """
 
-import msgspec
+from wireglot.wire.frame import Frame
 
 MAX_FRAME = 32 * 1024 * 1024
 
@@ -16,13 +16,6 @@ _LF, _CR = 10, 13
 
 class FrameTooLarge(ValueError):
     """One frame is larger than the decoder was told to hold."""
-
-
-class Frame(msgspec.Struct, frozen=True, gc=False):
-    """One event: its name ("" if it has none) and its data, the lines joined with LF."""
-
-    event: str
-    data: bytes
 
 
 class SseDecoder:

@@ -93,7 +93,7 @@ def text_key(detail: dict[str, Any]) -> str:
 
 def detail_template(detail: dict[str, Any]) -> dict[str, Any]:
     """What each fragment of an entry repeats: all but its text and what comes at its end."""
-    return {key: value for key, value in detail.items() if key not in (text_key(detail), *_OPAQUE)}
+    return {key: value for key, value in detail.items() if key != text_key(detail) and key not in _OPAQUE}
 
 
 def is_opaque(details: list[dict[str, Any]]) -> bool:

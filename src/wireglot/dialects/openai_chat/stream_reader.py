@@ -39,8 +39,9 @@ from wireglot.ir.stream import (
     fold,
     unfold,
 )
+from wireglot.wire.frame import Frame
 from wireglot.wire.json import decode
-from wireglot.wire.sse import Frame, SseDecoder
+from wireglot.wire.sse import SseDecoder
 
 _CHUNK = frozenset(
     {"id", "object", "created", "model", "choices", "usage", "service_tier", "obfuscation", "p"}

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from wireglot.dialects.base import Context, is_minted
-from wireglot.dialects.envelope import Holder
 from wireglot.dialects.fields import Fields
+from wireglot.dialects.openai_responses.item_values import Carried, MessageItem
 from wireglot.dialects.openai_responses.output import ITEM, joined
 from wireglot.dialects.openai_responses.parts import parse_part
 from wireglot.dialects.openai_responses.spelling import NAME, keep
@@ -87,22 +86,6 @@ ITEM_TYPES = frozenset(
         "web_search_call",
     }
 )
-
-
-class Carried(msgspec.Struct, frozen=True):
-    """A reasoning item that is none: it only brought back the signature of a neighbouring part."""
-
-    signature: Signature
-    holder: Holder
-
-
-class MessageItem(msgspec.Struct, frozen=True):
-    """A message item. `form` and `fields` are what an `Extra` of it would hold."""
-
-    role: Role
-    parts: tuple[Text | Media | Foreign, ...]
-    form: dict[str, Any]
-    fields: dict[str, Any]
 
 
 def item_form(item: Fields) -> dict[str, Any]:

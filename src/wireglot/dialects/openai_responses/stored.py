@@ -162,7 +162,7 @@ def _kind(part: Part, role: Role) -> str:
 def render_item(message: Message, id: str, context: Context) -> dict[str, Any]:
     """Whoever brought it: an item of another dialect's client is shown as this dialect would have it."""
     rendered = _rendered(message, context)
-    shown = next((item for item in reversed(rendered) if item.get("type") != "reasoning"), None)
+    shown = next((item for item in rendered[::-1] if item.get("type") != "reasoning"), None)
     if isinstance(message.content[0], Reasoning) and rendered:
         shown = rendered[0]
     if shown is None:  # a part that only its own dialect can say

@@ -35,7 +35,7 @@ def _nodes(schema: Any, also: frozenset[str] = frozenset()) -> Iterator[Node]:
         seen.add(id(node))
         yield node
         waiting.extend(children(node))
-        for key in also & node.keys():
+        for key in also.intersection(node):
             if isinstance(node[key], dict):
                 waiting.extend(node[key].values())
 

@@ -10,8 +10,8 @@ from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.request import Request, Sampling
 from wireglot.ir.trail import Trail
 from wireglot.ir.turns import merge_neighbours, repair_pairs
-from wireglot.providers.aliases import Aliases
 from wireglot.providers.fit.declared import join_declared_tools
+from wireglot.providers.fit.fitted import Fitted
 from wireglot.providers.fit.ids import fit_call_ids
 from wireglot.providers.fit.markers import fit_cache_markers, respell_markers
 from wireglot.providers.fit.output import ask_for_output, fit_output_schema
@@ -32,13 +32,6 @@ from wireglot.providers.limits import (
     DEFAULT_SAMPLING,
     Limits,
 )
-
-
-class Fitted(msgspec.Struct, frozen=True):
-    request: Request
-    aliases: Aliases
-    trail: Trail
-    losses: tuple[Loss, ...]
 
 
 def fit(

@@ -14,6 +14,7 @@ from wireglot.ir.loss import Feature, Loss, losses_of_extra
 from wireglot.ir.request import AnyTool, HostedTool, Request, Thinking, Tool, ToolChoice
 from wireglot.ir.trail import Trail
 from wireglot.providers.aliases import INPUT, Aliases, freeform_arguments, legal_name
+from wireglot.providers.fit.fitted import Undisguised
 from wireglot.providers.fit.output import told_notes
 from wireglot.providers.limits import Limits
 from wireglot.wire.memory import Memory
@@ -73,17 +74,9 @@ _HOSTED: Final = ("type", "tools")
 """In what a choice says beyond names of functions: a kind of hosted tool, or several."""
 
 
-class _Undisguised(msgspec.Struct, frozen=True):
-    """Tools that an endpoint takes under their own names, with nothing to tell about any of them."""
-
-    tools: tuple[AnyTool, ...]
-    owners: dict[str, tuple[str, str]]
-    changed: tuple[tuple[AnyTool, AnyTool], ...]
-
-
 def _undisguised(
     tools: tuple[AnyTool, ...], limits: Limits, dialect: str, memory: Memory
-) -> _Undisguised | None:
+) -> Undisguised | None:
     disguise = _Disguise(limits, [], Trail(Request("", (), tools)), dialect)
     fitted = disguise.tools(tools)
     if disguise.losses or disguise.upstream or disguise.custom or disguise.kept:
@@ -91,7 +84,7 @@ def _undisguised(
     if fitted == tools:
         fitted = tools
     changed = tuple([(old, new) for old, new in zip(tools, fitted, strict=True) if new is not old])
-    return _Undisguised(memory.share(fitted, tools), disguise.owners, changed)
+    return Undisguised(memory.share(fitted, tools), disguise.owners, changed)
 
 
 class _Disguise:
