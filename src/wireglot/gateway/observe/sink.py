@@ -38,7 +38,7 @@ class Sink:
         self._wake = threading.Event()
         self._ended = threading.Event()
         self._starting = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._writer: threading.Thread | None = None
         self._idle = True
         self._closing = False
         self.dropped = 0
@@ -51,22 +51,22 @@ class Sink:
         self._queue.append(line)
         if self._idle:
             self._idle = False
-            if self._thread is None:
+            if self._writer is None:
                 self._start()
             self._wake.set()
 
     def close(self, timeout: float = 1.0) -> None:
         """Write what is queued, as far as the reader takes it in time; later lines are dropped."""
         self._closing = True
-        if self._thread is not None:
+        if self._writer is not None:
             self._wake.set()
             self._ended.wait(timeout)
 
     def _start(self) -> None:
         with self._starting:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="wireglot-log", daemon=True)
-                self._thread.start()
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._run, name="wireglot-log", daemon=True)
+                self._writer.start()
 
     def _run(self) -> None:
         try:
