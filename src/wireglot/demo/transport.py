@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from wireglot.demo.service import Served, refused, serve, target_of
 from wireglot.http.transport import Answer, Outbound, Timeouts, TransportFault
 from wireglot.ir.errors import ApiError
+
+if TYPE_CHECKING:
+    from wireglot.demo.service import Served
 
 _SCHEME = "demo:"
 
@@ -24,6 +27,9 @@ class DemoTransport:
         self._clock = clock
 
     async def send(self, request: Outbound, timeouts: Timeouts) -> Answer:
+        # Loaded on first use: a gateway without a demo provider starts without a demo model.
+        from wireglot.demo.service import refused, serve, target_of
+
         path, _, query = request.url.removeprefix(_SCHEME).partition("?")
         headers = dict(request.headers)
         target = target_of(path, query, headers)

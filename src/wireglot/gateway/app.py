@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
+import os
 import time
 from functools import partial
 from typing import Final
@@ -270,7 +270,7 @@ class Gateway:
 
 
 def _new_id() -> str:
-    return f"req_{secrets.token_hex(12)}"
+    return "req_" + os.urandom(12).hex()
 
 
 def _record(head: Head, request_id: str, dialect_name: str) -> Record:

@@ -205,7 +205,14 @@ _SERIOUSNESS: dict[Grade, int] = {"serious": 0, "degraded": 1, "harmless": 2}
 
 def worst_first(losses: Iterable[Loss]) -> list[Loss]:
     """Serious ones first; among equals, in the order in which they were found."""
-    return sorted(losses, key=lambda loss: _SERIOUSNESS[loss.grade])
+    found = list(losses)
+    if len(found) > 1:
+        found.sort(key=_seriousness)
+    return found
+
+
+def _seriousness(loss: Loss) -> int:
+    return _SERIOUSNESS[loss.grade]
 
 
 def feature_of(signature: Signature) -> Feature:

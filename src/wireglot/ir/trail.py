@@ -7,6 +7,7 @@ are known by identity, and whoever replaces one says so.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from wireglot.ir.content import Message, Part, ToolResult
 from wireglot.ir.loss import Loss
@@ -16,6 +17,11 @@ _PLACE = re.compile(r"\$\.(messages|tools)\[(\d+)\](?:\.content\[(\d+)\])?")
 
 
 _Value = Message | Part | AnyTool
+_Place = tuple[Any, ...]
+"""A value, who holds it (messages or tools), its number there, and its places inside: a path is made of them
+when somebody asks for it, since most values of a conversation lose nothing."""
+_MESSAGES = "$.messages"
+_TOOLS = "$.tools"
 
 
 class Trail:
@@ -25,46 +31,48 @@ class Trail:
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._drawn: dict[int, tuple[object, str]] | None = None
+        self._drawn: dict[int, _Place] | None = None
         self._followed: list[tuple[_Value, _Value]] = []
 
-    def _paths(self) -> dict[int, tuple[object, str]]:
+    def _places(self) -> dict[int, _Place]:
         if self._drawn is not None:
             return self._drawn
         request = self._request
-        # The value is held beside its path, so that no other can take its identity.
-        paths: dict[int, tuple[object, str]] = {}
-        self._drawn = paths
+        # The value is held beside its place, so that no other can take its identity.
+        places: dict[int, _Place] = {}
+        self._drawn = places
         for number, message in enumerate(request.messages):
-            place = f"$.messages[{number}]"
-            paths[id(message)] = (message, place)
+            places[id(message)] = (message, _MESSAGES, number)
             for position, part in enumerate(message.content):
-                paths[id(part)] = (part, f"{place}.content[{position}]")
+                places[id(part)] = (part, _MESSAGES, number, position)
                 if type(part) is ToolResult:  # what stands in it may be moved out
                     for index, item in enumerate(part.content):
-                        paths[id(item)] = (item, f"{place}.content[{position}].content[{index}]")
+                        places[id(item)] = (item, _MESSAGES, number, position, index)
         for number, tool in enumerate(request.tools):
-            paths[id(tool)] = (tool, f"$.tools[{number}]")
+            places[id(tool)] = (tool, _TOOLS, number)
         for old, new in self._followed:
             self.follow(old, new)
-        return paths
+        return places
 
     def of(self, value: _Value) -> str:
         """Where the client put it; what nobody put anywhere belongs to the conversation as a whole."""
-        known = self._paths().get(id(value))
-        return known[1] if known is not None else "$.messages"
+        known = self._places().get(id(value))
+        if known is None:
+            return _MESSAGES
+        _, holder, number, *inside = known
+        return f"{holder}[{number}]" + "".join([f".content[{place}]" for place in inside])
 
     def follow(self, old: _Value, new: _Value) -> None:
         """`new` stands for what was `old`."""
         if new is old:
             return
-        paths = self._drawn
-        if paths is None:
+        places = self._drawn
+        if places is None:
             self._followed.append((old, new))
             return
-        known = paths.get(id(old))
+        known = places.get(id(old))
         if known is not None:
-            paths[id(new)] = (new, known[1])
+            places[id(new)] = (new, *known[1:])
 
     def retrace(self, loss: Loss, fitted: Request) -> Loss:
         """A loss a renderer reported about the fitted request, at its place in the client's."""

@@ -22,8 +22,9 @@ COMPRESSED: Final = 0x80
 
 NONCE_BYTES: Final = 12
 TAG_BYTES: Final = 16
-COMPRESS_BYTES: Final = 128
-"""Shorter values are not compressed: they hardly shrink."""
+COMPRESS_BYTES: Final = 1024
+"""Shorter values are not compressed: a compressor takes 100,000 instructions before it has read a byte, more
+than all the rest of a sealing."""
 
 CIPHERS_MAX: Final = 1024
 """Ciphers of callers that are kept: to derive one takes longer than to use it."""

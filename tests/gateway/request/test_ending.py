@@ -52,6 +52,9 @@ class Steps(list[str]):
     def needs(self, target: Target) -> bool:
         return True
 
+    def wants(self, response: Response) -> bool:
+        return True
+
     async def keep(self, response: Response) -> None:
         self.append("kept")
 

@@ -272,6 +272,8 @@ class Delivery:
 
     async def _keep(self, exchange: Exchange, response: Response) -> None:
         """To the end, also where the client leaves meanwhile: half a turn would be worse than none."""
+        if not exchange.ending.wants(response):
+            return
         await asyncio.shield(self._started(exchange.ending.keep(response)))
 
     def _started(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -15,6 +15,11 @@ from wireglot.providers.endpoints import NoEndpoint, Operation, endpoint
 
 USER_AGENT: Final = "wireglot"
 
+_JSON: Final = ("content-type", "application/json")
+_ACCEPTS_JSON: Final = ("accept", "application/json")
+_ACCEPTS_STREAM: Final = ("accept", "text/event-stream")
+_UNCODED: Final = ("accept-encoding", "identity")
+
 _AUTH: Final = {
     "bearer": ("authorization", "Bearer "),
     "x-api-key": ("x-api-key", ""),
@@ -58,22 +63,22 @@ def outbound(
     if same and job.framing == "json-array":
         url = url.removesuffix(f"?{job.surface.sse_query}")
     incoming = job.head.headers
-    headers: Headers = [
-        ("content-type", "application/json"),
-        ("accept", "text/event-stream" if operation == "stream" else "application/json"),
-        ("accept-encoding", "identity"),
-        # Some hosts admit only the agents they know: the client's own name goes on, never another's.
-        ("user-agent", incoming.get("user-agent", USER_AGENT)),
-    ]
-    headers.extend(_key_headers(provider, credential))
     upstream = target.upstream
     passed = [name for name in upstream.passed_headers if name in incoming] if same else []
-    headers.extend((name, incoming[name]) for name in passed)
-    headers.extend(header for header in upstream.fixed_headers if header[0] not in passed)
+    headers: Headers = [
+        _JSON,
+        _ACCEPTS_STREAM if operation == "stream" else _ACCEPTS_JSON,
+        _UNCODED,
+        # Some hosts admit only the agents they know: the client's own name goes on, never another's.
+        ("user-agent", incoming.get("user-agent", USER_AGENT)),
+        *_key_headers(provider, credential),
+        *[(name, incoming[name]) for name in passed],
+        *[header for header in upstream.fixed_headers if header[0] not in passed],
+    ]
     if not same:
-        headers.extend(header for mark, header in upstream.body_headers if mark in body)
-    headers.extend(provider.spec.headers.items())
-    headers.extend(provider.headers)
+        headers += [header for mark, header in upstream.body_headers if body.find(mark) >= 0]
+    headers += provider.spec.headers.items()
+    headers += provider.headers
     return Outbound(
         method="POST",
         url=url,

@@ -53,6 +53,10 @@ class Keeper(Protocol):
         nobody needs is not collected."""
         ...
 
+    def wants(self, response: Response) -> bool:
+        """Whether there is anything in it to keep: nobody waits for nothing."""
+        ...
+
     async def keep(self, response: Response) -> None:
         """`response` is as the client sees it. A RequestError raised here is what the client gets instead."""
         ...
@@ -112,6 +116,10 @@ class Ending:
     def listener(self) -> Callable[[bytes], None] | None:
         """Who is told each piece of an answer before it goes out, where anybody counts."""
         return self._meter.heard if self._meter is not None else None
+
+    def wants(self, response: Response) -> bool:
+        """Whether any keeper finds something to keep in it."""
+        return any(keeper.wants(response) for keeper in self._keepers)
 
     async def keep(self, response: Response) -> None:
         """All keepers, or the error of the first that cannot."""

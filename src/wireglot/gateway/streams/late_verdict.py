@@ -21,6 +21,7 @@ from wireglot.ir.request import Request
 from wireglot.ir.stream import Delta, Event, Failure, ForeignEvent, PartEnd, PartStart
 from wireglot.ir.verdict import EMPTY, Watch, malformed
 from wireglot.wire.json import BadJson, decode
+from wireglot.wire.search import holds_any
 
 _CALLS: Final = re.compile(
     rb'"tool_calls"\s*:\s*\[\s*\{|"tool_use"|"function_call"|"functionCall"'
@@ -90,13 +91,13 @@ class LateVerdict:
         if self._held:
             frames, self._held = self._held + frames, b""
             return self._looked_at(frames, complete)
-        if self._opened is not None and self._reader is None:
-            for word in self._telling:
-                if word in frames:
-                    break
-            else:
-                if self.said or (_THOUGHT.search(frames) is not None and _MORE.search(frames) is None):
-                    return frames
+        if (
+            self._opened is not None
+            and self._reader is None
+            and not holds_any(frames, self._telling)
+            and (self.said or (_THOUGHT.search(frames) is not None and _MORE.search(frames) is None))
+        ):
+            return frames
         return self._looked_at(frames, complete)
 
     def _looked_at(self, frames: bytes, complete: bool) -> bytes:

@@ -48,7 +48,7 @@ _PATH: Final = re.compile(r"(?:/(?:[A-Za-z0-9\-._~!$&'()*+,=:@]|%[0-9A-Fa-f]{2})
 # for the application to judge: model names hold them.
 _HIDDEN: Final = re.compile(r"//|\.\.|/\.(?:/|\Z)|%(?:2[Ee]|5[Cc]|3[Bb]|[01][0-9A-Fa-f]|7[Ff])")
 _QUERY: Final = re.compile(r"[!-\"$-~]*")
-_LENGTH: Final = re.compile(r"[0-9]{1,18}")
+_LENGTH_DIGITS_MOST: Final = 18
 _STRAY: Final = re.compile(rb"[^\t\r\n -~\x80-\xff]|(?<!\r)\n|\r(?!\n|\Z)")
 _LEGAL: Final = bytes(b for b in range(256) if b == 9 or 32 <= b <= 126 or b >= 128)
 
@@ -205,7 +205,8 @@ def _field(line: str) -> tuple[str, str]:
     value = value.strip(" \t")
     if name == "host" and not _HOST.fullmatch(value):
         raise Malformed(400, "invalid_host", "the Host header is not a host name and a port")
-    if name == "content-length" and not _LENGTH.fullmatch(value):
+    # Of the letters of Latin-1 only the ten digits are decimal.
+    if name == "content-length" and not (value.isdecimal() and len(value) <= _LENGTH_DIGITS_MOST):
         raise Malformed(400, "invalid_content_length", "Content-Length is not one decimal number")
     if (name in _REPEATED or name.startswith("x-stainless-")) and len(line) <= _REMEMBERED_BYTES:
         if len(_fields) >= _REMEMBERED_LINES:

@@ -37,17 +37,20 @@ def fit_cache_markers(
             trail.follow(tool, tools[index])
     messages = list(request.messages)
     for index, message in enumerate(messages):
+        if dropped == surplus:
+            break
+        marked = _marked(message)
+        if not marked:
+            continue
         content = list(message.content)
-        before = dropped
-        for position, part in enumerate(content):
-            if dropped < surplus and not isinstance(part, (Foreign, Reasoning)) and part.cache is not None:
-                dropped += 1
-                losses.append(_loss(trail.of(part), limits))
-                content[position] = msgspec.structs.replace(part, cache=None)
-                trail.follow(part, content[position])
-        if dropped != before:
-            messages[index] = Message(message.role, tuple(content), message.name, message.extra)
-            trail.follow(message, messages[index])
+        for position in marked[: surplus - dropped]:
+            part = content[position]
+            losses.append(_loss(trail.of(part), limits))
+            content[position] = msgspec.structs.replace(part, cache=None)
+            trail.follow(part, content[position])
+        dropped += len(marked[: surplus - dropped])
+        messages[index] = Message(message.role, tuple(content), message.name, message.extra)
+        trail.follow(message, messages[index])
     cache = request.cache
     if dropped < surplus and cache is not None:
         losses.append(_loss("$", limits))
@@ -96,8 +99,13 @@ def _count_elsewhere(request: Request) -> int:
 
 
 def _count(messages: tuple[Message, ...]) -> int:
-    return sum(
-        not isinstance(part, (Foreign, Reasoning)) and part.cache is not None
-        for message in messages
-        for part in message.content
-    )
+    return sum([len(_marked(message)) for message in messages])
+
+
+def _marked(message: Message) -> list[int]:
+    """The positions of the parts that have a marker."""
+    return [
+        position
+        for position, part in enumerate(message.content)
+        if not isinstance(part, (Foreign, Reasoning)) and part.cache is not None
+    ]

@@ -92,6 +92,9 @@ class _KeepsTurn:
     def needs(self, target: Target) -> bool:
         return True
 
+    def wants(self, response: Response) -> bool:
+        return True
+
     async def keep(self, response: Response) -> None:
         job, kept = self._exchange.job, self._kept
         messages = [*self._said, Message("assistant", response.content)]

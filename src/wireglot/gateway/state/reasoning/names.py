@@ -197,11 +197,17 @@ def _words(content: Iterable[Part]) -> Iterator[tuple[bytes, bytes]]:
             yield word, word
 
 
+@lru_cache(maxsize=64)
+def _begun(secret: bytes, kind: bytes) -> hashlib.blake2b:
+    key = hashlib.sha256(b"wireglot turns\x00" + secret).digest()
+    return hashlib.blake2b(digest_size=_NAME_BYTES, key=key, person=kind)
+
+
 class Namer:
     """Names for one caller's turns, under one secret."""
 
     def __init__(self, secret: bytes, caller: str, session: str) -> None:
-        self._key = hashlib.sha256(b"wireglot turns\x00" + secret).digest()
+        self._secret = secret
         self._caller = caller
         self._session = session
 
@@ -230,7 +236,7 @@ class Namer:
         return [self._name(b"text", self._session.encode("utf-8", "replace"), encode(text))]
 
     def _name(self, kind: bytes, *material: bytes) -> str:
-        state = hashlib.blake2b(digest_size=_NAME_BYTES, key=self._key, person=kind)
+        state = _begun(self._secret, kind).copy()
         for piece in (self._caller.encode("utf-8", "replace"), *material):
             state.update(len(piece).to_bytes(8, "big"))
             state.update(piece)

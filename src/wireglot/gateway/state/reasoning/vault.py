@@ -178,11 +178,22 @@ class _KeepsReasoning:
         thinks = limits.thinking != "none" or limits.call_signatures
         return thinks and _needs(self._exchange.job.surface, target)
 
+    def wants(self, response: Response) -> bool:
+        return self._gives_up or bool(self._worth(response))
+
     async def keep(self, response: Response) -> None:
-        exchange = self._exchange
-        record, targets = exchange.record, exchange.targets
-        if exchange.stripped and self.put_back:
-            await self._vault.give_up(exchange, self.put_back)
+        if self._gives_up:
+            await self._vault.give_up(self._exchange, self.put_back)
+        for content in self._worth(response):
+            await self._vault.keep(self._exchange, self._history, content)
+
+    @property
+    def _gives_up(self) -> bool:
+        return self._exchange.stripped and bool(self.put_back)
+
+    def _worth(self, response: Response) -> list[tuple[Part, ...]]:
+        """What of each answer its client will not send back."""
+        record, targets = self._exchange.record, self._exchange.targets
         answered = next(
             (
                 target
@@ -191,12 +202,14 @@ class _KeepsReasoning:
             ),
             targets[0],
         )
+        found: list[tuple[Part, ...]] = []
         for content in (response.content, *(other.content for other in response.others)):
             worth = content
             if answered.limits.reasoning != "text":
                 worth = worth_keeping(content, partial(_minter, answered))
             if is_signed(worth) or any(type(part) is Reasoning for part in worth):
-                await self._vault.keep(exchange, self._history, worth)
+                found.append(worth)
+        return found
 
 
 class Recalled:

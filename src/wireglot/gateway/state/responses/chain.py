@@ -301,6 +301,9 @@ class _KeepsTurn:
     def needs(self, target: Target) -> bool:
         return True
 
+    def wants(self, response: Response) -> bool:
+        return True
+
     async def keep(self, response: Response) -> None:
         exchange = self._exchange
         job = exchange.job
