@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Hashable
 from typing import Generic, Literal, TypeVar
 
 import msgspec
@@ -67,6 +68,21 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
         """An id in what a client sends again with every turn: the same in each request, as the place of what
         it names is. Another one would make another prompt of it, which no cache knows."""
         return msgspec.structs.replace(self, seed="").new_id(prefix, *material)
+
+    def scope(self, *told: Hashable) -> int:
+        """A name for `told` and all of this context that makes a difference to what is read or written of a
+        request: under it that is remembered."""
+        assert self.memory is not None
+        return self.memory.scope(
+            *told,
+            self.provider,
+            self.model,
+            self.account,
+            self.secret,
+            self.old_secrets,
+            self.owner,
+            self.call_prefix,
+        )
 
     def seal(self, signature: Signature, holder: Holder, letters: int = -1) -> str:
         """An envelope for the client of this context; see `envelope.seal`."""

@@ -42,7 +42,7 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "
 def parse_request(body: dict[str, Any], context: Context) -> Request:
     fields = Fields(body)
     blocks = BlockParser(context, Origin(NAME), ClientFault)
-    messages = [*_parse_system(fields, blocks), *_parse_messages(fields, blocks)]
+    messages = [*_parse_system(fields, blocks), *_parse_messages(fields, blocks, context)]
     form: dict[str, Any] = {}
     output = parse_format(fields)
     choice, parallel = parse_choice(fields)
@@ -89,35 +89,47 @@ def _parse_system(body: Fields, blocks: BlockParser) -> list[Message]:
     ]
 
 
-def _parse_messages(body: Fields, blocks: BlockParser) -> list[Message]:
-    messages = []
-    parts: tuple[Part, ...]
+def _parse_messages(body: Fields, blocks: BlockParser, context: Context) -> list[Message]:
     given = body.array("messages")
     if not given:
         raise body.fault("expected at least one message", "$.messages")
+    memory = context.memory
+    if memory is None:
+        return [_parse_message(item, f"$.messages[{index}]", blocks) for index, item in enumerate(given)]
+    scope = context.scope(NAME)
+    messages = []
     for index, item in enumerate(given):
-        if _is_plain(item):
-            parts = blocks.content(item["content"], f"$.messages[{index}].content")
-            messages.append(Message(_ROLES[item["role"]], parts))
-            continue
-        fields = Fields(item, f"$.messages[{index}]")
-        role = _ROLES.get(fields.text("role"))
-        if role is None:
-            raise ClientFault("expected one of user, assistant, system", f"{fields.path}.role")
-        form: dict[str, Any] = {"place": "messages"} if role == "system" else {}
-        content = fields.value.get("content")
-        if type(content) is str:
-            parts, form["content"] = (Text(content),), "string"
-        elif type(content) is list:
-            parts = blocks.content(content, f"{fields.path}.content")
-        elif content is None and "content" in fields.value:
-            parts = ()
+        # A call without an id gets one by its number.
+        key = (scope, blocks.calls)
+        known = memory.find(item, key)
+        if known is None:
+            message = _parse_message(item, f"$.messages[{index}]", blocks)
+            memory.keep(item, key, (message, blocks.calls), shared=message)
         else:
-            raise ClientFault(
-                f"expected a string or an array, got {describe(content)}", f"{fields.path}.content"
-            )
-        messages.append(Message(role, parts, extra=keep(fields.value, _MESSAGE, form)))
+            message, blocks.calls = known
+        messages.append(message)
     return messages
+
+
+def _parse_message(item: Any, path: str, blocks: BlockParser) -> Message:
+    parts: tuple[Part, ...]
+    if _is_plain(item):
+        return Message(_ROLES[item["role"]], blocks.content(item["content"], f"{path}.content"))
+    fields = Fields(item, path)
+    role = _ROLES.get(fields.text("role"))
+    if role is None:
+        raise ClientFault("expected one of user, assistant, system", f"{path}.role")
+    form: dict[str, Any] = {"place": "messages"} if role == "system" else {}
+    content = fields.value.get("content")
+    if type(content) is str:
+        parts, form["content"] = (Text(content),), "string"
+    elif type(content) is list:
+        parts = blocks.content(content, f"{path}.content")
+    elif content is None and "content" in fields.value:
+        parts = ()
+    else:
+        raise ClientFault(f"expected a string or an array, got {describe(content)}", f"{path}.content")
+    return Message(role, parts, extra=keep(fields.value, _MESSAGE, form))
 
 
 def _is_plain(message: Any) -> bool:

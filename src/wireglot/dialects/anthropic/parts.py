@@ -60,7 +60,7 @@ class BlockParser:
     in an answer (`response_id` is not None) of that answer's id, or failing that of its own arguments.
     """
 
-    __slots__ = ("_calls", "_context", "_fault", "_origin", "_response_id")
+    __slots__ = ("_context", "_fault", "_origin", "_response_id", "calls")
 
     def __init__(
         self, context: Context, origin: Origin, fault: type[WireglotError], response_id: str | None = None
@@ -69,7 +69,8 @@ class BlockParser:
         self._origin = origin
         self._fault = fault
         self._response_id = response_id
-        self._calls = 0
+        self.calls = 0
+        """How many were read so far."""
 
     def content(self, blocks: list[Any], path: str) -> tuple[Part, ...]:
         parts: list[Part] = []
@@ -106,7 +107,7 @@ class BlockParser:
             if type(identifier) is str and identifier and type(name) is str and name and type(value) is dict:
                 if RAW in value:
                     return None
-                self._calls += 1
+                self.calls += 1
                 return ToolCall(identifier, name, encode_text(value))
         elif kind == "tool_result" and size == 3 and self._response_id is None:
             identifier, content = block.get("tool_use_id"), block.get("content")
@@ -142,7 +143,7 @@ class BlockParser:
         name = fields.text("name")
         if not name and self._response_id is not None:
             raise fields.wrong("name", "the name of a tool")
-        self._calls += 1
+        self.calls += 1
         value = fields.dict_or_none("input")
         identifier = fields.text_or("id")
         if not identifier:
@@ -150,7 +151,7 @@ class BlockParser:
                 self._response_id, (self._response_id or "",)
             )
             made = self._context.lasting_id if self._response_id is None else self._context.new_id
-            identifier = made(self._context.call_prefix, *told, str(self._calls), name)
+            identifier = made(self._context.call_prefix, *told, str(self.calls), name)
         return ToolCall(
             identifier,
             name,

@@ -115,8 +115,21 @@ def _parse_messages(fields: Fields, context: Context, form: dict[str, Any]) -> t
     if not contents:
         raise fields.fault("expected at least one content", "$.contents")
     last: Role = "system"
+    memory = context.memory
+    scope = context.scope(OWN) if memory is not None else 0
     for index, item in enumerate(contents):
-        message = _parse_content(item, f"$.contents[{index}]", parser, last)
+        path = f"$.contents[{index}]"
+        if memory is None:
+            message = _parse_content(item, path, parser, last)
+        else:
+            key = (scope, last, parser.state())
+            known = memory.find(item, key)
+            if known is None:
+                message = _parse_content(item, path, parser, last)
+                memory.keep(item, key, (message, parser.mark()), shared=message)
+            else:
+                message, mark = known
+                parser.go_on(mark)
         if message.role == last:
             message = _reclaimed(messages, message)
         last = message.role

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
+
+import msgspec
 
 from wireglot.dialects.arguments import arguments_text
 from wireglot.dialects.base import Context
@@ -24,6 +27,14 @@ _CALL_FIELDS = frozenset({"id", "name", "args"})
 _PREFIXES = ("default_api:", "default_api.")
 
 
+class Mark(msgspec.Struct, frozen=True):
+    """How far a parser has come."""
+
+    calls: int
+    results: int
+    pending: tuple[ToolCall, ...]
+
+
 class PartParser:
     """`origin` None: a client's document (envelopes are opened); else who minted the signatures in it."""
 
@@ -40,6 +51,19 @@ class PartParser:
         self.response_id = response_id
         self.calls = 0
         self.results = ResultParser(context, fault)
+
+    def state(self) -> Hashable:
+        """All of what was read before on which the next part depends."""
+        return (self.calls, *self.results.state())
+
+    def mark(self) -> Mark:
+        return Mark(self.calls, self.results.count, tuple(self.results.pending))
+
+    def go_on(self, mark: Mark) -> None:
+        """As if all up to there had been read."""
+        self.calls = mark.calls
+        self.results.count = mark.results
+        self.results.pending = list(mark.pending)
 
     def parse(self, value: Any, path: str) -> Part:
         if type(value) is str:  # what SDKs take for a part; it leaves as a part

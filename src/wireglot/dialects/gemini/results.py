@@ -6,6 +6,7 @@ and come out as they are; anything else is the JSON text of the value, and remem
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from wireglot.dialects.base import Context
@@ -29,8 +30,11 @@ class ResultParser:
     def __init__(self, context: Context, fault: type[WireglotError]) -> None:
         self._context = context
         self._fault = fault
-        self._count = 0
+        self.count = 0
         self.pending: list[ToolCall] = []
+
+    def state(self) -> tuple[Hashable, ...]:
+        return (self.count, *((call.id, call.name, _made_up(call)) for call in self.pending))
 
     def parse(self, answer: Fields, outer: Extra | None) -> ToolResult:
         name = answer.text_or("name")
@@ -51,7 +55,7 @@ class ResultParser:
         if within:
             fields["functionResponse"] = within
         extra = Extra(OWN, fields, form) if fields or form else None
-        self._count += 1
+        self.count += 1
         return ToolResult(call_id, tuple(content), is_error, name, extra=extra)
 
     def _pair(self, answer: Fields, name: str, form: dict[str, Any]) -> str:
@@ -70,7 +74,7 @@ class ResultParser:
         if given:
             return given
         form["id"] = "absent"
-        return self._context.lasting_id(self._context.call_prefix, "result", str(self._count), name)
+        return self._context.lasting_id(self._context.call_prefix, "result", str(self.count), name)
 
 
 def call_id(call: Fields) -> str:

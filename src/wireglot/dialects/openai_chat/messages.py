@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import msgspec
@@ -38,6 +39,15 @@ _ROLES = "one of system, developer, user, assistant, tool, function"
 _PREFILLS = ("partial", "prefix")  # Kimi; Mistral and DeepSeek
 
 
+class _Read(msgspec.Struct, frozen=True):
+    """What a message comes to: what it says, and what it changes for those behind it."""
+
+    message: Message
+    calls: tuple[ToolCall, ...]
+    prefill: str
+    answered: str
+
+
 class Conversation:
     """Reads message after message; knows the calls so far, because answers do not repeat what they answer."""
 
@@ -50,6 +60,8 @@ class Conversation:
         self._declarations = 0
         self.tools: list[AnyTool] = []
         """Those that messages declare."""
+        self._made: list[ToolCall] = []
+        """The calls of the newest message."""
         self._prefill = ""  # the prefill flag of the newest message; empty if it has none
 
     def finish(self) -> tuple[Message, ...]:
@@ -61,6 +73,49 @@ class Conversation:
             form = {**extra.form, "prefill": self._prefill}
             self._messages[-1] = Message(last.role, last.content, last.name, Extra(NAME, fields, form))
         return tuple(self._messages)
+
+    def read_all(self, fields: Fields) -> None:
+        memory = self._context.memory
+        if memory is None:
+            for message in fields.objects("messages"):
+                self.read(message)
+            return
+        scope = self._context.scope(NAME)
+        for index, item in enumerate(fields.array("messages")):
+            key = self._key(item, scope)
+            known: _Read | None = memory.find(item, key) if key is not None else None
+            if known is not None:
+                self._again(known)
+                continue
+            declared = self._declarations
+            self._made = []
+            self.read(Fields(item, f"$.messages[{index}]"))
+            if key is not None and declared == self._declarations:
+                answered = item["tool_call_id"] if item["role"] == "tool" else ""
+                last = self._messages[-1]
+                memory.keep(item, key, _Read(last, tuple(self._made), self._prefill, answered), shared=last)
+
+    def _key(self, item: Any, scope: int) -> Hashable:
+        """All on which it depends how a message is read; None where that is much."""
+        match item.get("role") if type(item) is dict else None:
+            case "user" | "system" | "developer":
+                return scope
+            case "assistant":  # a call without an id gets one by its number
+                return (scope, self._ordinal)
+            case "tool" if type(identifier := item.get("tool_call_id")) is str and identifier:
+                call = self._calls.get(identifier)
+                return (scope, call.kind if call is not None else "function")
+        return None
+
+    def _again(self, known: _Read) -> None:
+        self._messages.append(known.message)
+        self._prefill = known.prefill
+        for call in known.calls:
+            self._ordinal += 1
+            self._calls[call.id] = call
+            self._open[call.id] = call
+        if known.answered:
+            self._open.pop(known.answered, None)
 
     def read(self, message: Fields) -> None:
         value = message.value
@@ -192,6 +247,7 @@ class Conversation:
         self._ordinal += 1
         self._calls[call.id] = call
         self._open[call.id] = call
+        self._made.append(call)
         parts.append(call)
 
     def _tool(self, message: Fields) -> None:

@@ -298,8 +298,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     conversation = Conversation(context)
     if not read.fields.array("messages"):
         raise read.fields.fault("expected at least one message", "$.messages")
-    for message in read.fields.objects("messages"):
-        conversation.read(message)
+    conversation.read_all(read.fields)
     if body.get("stream") is True:
         read.form["stream"] = True
     if "stream_options" in body:

@@ -212,6 +212,19 @@ def _new_tools(declared: list[AnyTool], brought: list[AnyTool]) -> list[AnyTool]
     return new
 
 
+_ALONE = frozenset(
+    {
+        "message",
+        "function_call",
+        "custom_tool_call",
+        "function_call_output",
+        "custom_tool_call_output",
+        "reasoning",
+    }
+)
+"""Items that are read without a look at others; but for a signature that waits for one."""
+
+
 class _Messages:
     """The input, item by item. A signature that travels ahead of its call waits in `waiting`."""
 
@@ -239,8 +252,25 @@ class _Messages:
             raise fields.wrong("input", "a string or an array of items")
         if not value and fields.value.keys().isdisjoint(_INSTEAD[1:]):
             raise fields.fault("expected at least one item", "$.input")
+        memory = self.context.memory
+        if memory is None:
+            for number, item in enumerate(value):
+                self.read_item(Fields(item, f"$.input[{number}]"))
+            return
+        scope = self.context.scope(NAME)
         for number, item in enumerate(value):
+            # A call without an id gets one by its number; a signature that waits belongs to the next call.
+            key = (scope, self.calls)
+            plain = self.waiting is None and type(item) is dict and item.get("type", "message") in _ALONE
+            known = memory.find(item, key) if plain else None
+            if known is not None:
+                message, self.calls = known
+                self.list.append(message)
+                continue
+            before = len(self.list)
             self.read_item(Fields(item, f"$.input[{number}]"))
+            if plain and self.waiting is None and len(self.list) == before + 1:
+                memory.keep(item, key, (self.list[-1], self.calls), shared=self.list[-1])
 
     def read_item(self, item: Fields) -> None:
         kind = item.text_or_none("type")
