@@ -107,10 +107,20 @@ class Memory:
             known.made[key] = made
             if shared is not None:
                 self._share(shared, known)
-            if size and self._known.get(id(known.root.value)) is known.root:
-                known.root.size += size
-                self.held += size
-                self._make_room()
+            self._grow(known, size)
+
+    def grow(self, value: object, size: int) -> None:
+        """Count what somebody has added to what was made of it."""
+        known = self._known.get(id(value))
+        if known is not None and known.value is value:
+            with self._lock:
+                self._grow(known, size)
+
+    def _grow(self, known: _Known, size: int) -> None:
+        if size and self._known.get(id(known.root.value)) is known.root:
+            known.root.size += size
+            self.held += size
+            self._make_room()
 
     def remembered(self, value: object, key: Hashable, make: Callable[[], _T]) -> _T:
         """What `make` gives, made once where `value` is known. It must follow from value and key alone."""

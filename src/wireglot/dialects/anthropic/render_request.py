@@ -17,10 +17,11 @@ from wireglot.dialects.anthropic.tools import render_choice, render_tools
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.silent import FILLER, NO_MESSAGE
+from wireglot.dialects.written_turns import WrittenTurn, written
 from wireglot.ir.content import Message
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Request
-from wireglot.wire.memory import written
+from wireglot.wire import memory
 
 DEFAULT_MAX_TOKENS = 32000
 _USER_FIRST = Loss("$.messages", "content.position", "invented", "the user speaks first")
@@ -41,7 +42,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     if tools:
         whole = not (request.tool_choice is not None and request.tool_choice.only)
         key = (NAME, "tools", native)
-        body["tools"] = written(context.memory, request.tools, key, tools) if whole else tools
+        body["tools"] = memory.written(context.memory, request.tools, key, tools) if whole else tools
     servers = own_form(request.extra, NAME).get(SERVERS)
     if servers is None and not native:
         servers = render_servers(request.tools, tools)
@@ -104,37 +105,76 @@ def _declare_message(message: Message, path: str, losses: list[Loss]) -> None:
 _TURN = frozenset({"role", "content"})
 
 
-def _render_messages(
-    messages: tuple[Message, ...], leading: int, blocks: RequestBlocks
-) -> list[dict[str, Any]]:
+def _render_messages(messages: tuple[Message, ...], leading: int, blocks: RequestBlocks) -> list[Any]:
     """One wire message each if they were cut by this dialect; else neighbours of one role become one."""
-    turns: list[dict[str, Any]] = []
+    turns: list[Any] = []
+    alone: list[tuple[Message, WrittenTurn] | None] = []
+    """The message of which each turn is made; None where it is made of several, or not known."""
     for index in range(leading, len(messages)):
         message = messages[index]
-        path = f"$.messages[{index}]"
-        content = blocks.content(message.content, message.role, path)
         if blocks.native:
-            if content or not message.content:  # a turn of nothing but dropped thinking goes with it
-                turns.append(_render_native(message, content, path, blocks.losses))
+            _add_native(turns, message, index, blocks)
             continue
-        _declare_message(message, path, blocks.losses)
+        known, content = _content(message, index, blocks)
         if not content:
             continue
         own = own_fields(message.extra, NAME)
         if turns and turns[-1]["role"] == message.role and not own and turns[-1].keys() == _TURN:
-            turns[-1]["content"] += content
+            turns[-1]["content"] = [*turns[-1]["content"], *content]
+            alone[-1] = None
         else:
             turns.append({"role": message.role, "content": content, **own})
+            alone.append((message, known) if known is not None else None)
     if blocks.native:
         return turns
     if not turns or turns[0]["role"] != "user":
         blocks.losses.append(_USER_FIRST if turns else NO_MESSAGE)
         turns.insert(0, {"role": "user", "content": [{"type": "text", "text": FILLER}]})
-    for turn in turns:
-        if turn["role"] == "user":
-            turn["content"] = _results_first(turn["content"], blocks.losses)
-        turn["content"] = shorthand(turn["content"])
-    return turns
+        alone.insert(0, None)
+    return [_finished(turn, known, blocks) for turn, known in zip(turns, alone, strict=True)]
+
+
+def _content(message: Message, index: int, blocks: RequestBlocks) -> tuple[WrittenTurn | None, list[Block]]:
+    """Nobody may change the blocks: they may have been written before."""
+    known = blocks.written.find(message, index)
+    if known is not None:
+        return known, list(known.items)
+    began = blocks.written.begin(message)
+    path = f"$.messages[{index}]"
+    content = blocks.content(message.content, message.role, path)
+    _declare_message(message, path, blocks.losses)
+    if began is not None:
+        known = blocks.written.keep(message, index, began, content)
+    return known, content
+
+
+def _finished(turn: dict[str, Any], known: tuple[Message, WrittenTurn] | None, blocks: RequestBlocks) -> Any:
+    if known is not None and known[1].whole:
+        return known[1].whole[0]
+    lost = len(blocks.losses)
+    if turn["role"] == "user":
+        turn["content"] = _results_first(turn["content"], blocks.losses)
+    turn["content"] = shorthand(turn["content"])
+    if known is None or len(blocks.losses) > lost:
+        return turn
+    return blocks.written.finish(known[1], known[0], turn)
+
+
+def _add_native(turns: list[Any], message: Message, index: int, blocks: RequestBlocks) -> None:
+    known = blocks.written.find(message, index)
+    if known is not None:
+        turns += known.items
+        return
+    began = blocks.written.begin(message)
+    path = f"$.messages[{index}]"
+    content = blocks.content(message.content, message.role, path)
+    items: list[Any] = []
+    if content or not message.content:  # a turn of nothing but dropped thinking goes with it
+        items.append(_render_native(message, content, path, blocks.losses))
+    if began is not None:
+        items = [written(item) for item in items]
+        blocks.written.keep(message, index, began, items)
+    turns += items
 
 
 def _render_native(message: Message, content: list[Block], path: str, losses: list[Loss]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from wireglot.dialects.gemini.render_parts import PartRenderer
 from wireglot.dialects.gemini.tools import render_choice, render_tools
 from wireglot.dialects.silent import FILLER, NO_MESSAGE
 from wireglot.dialects.unknown_fields import merge
+from wireglot.dialects.written_turns import WrittenTurn, WrittenTurns
 from wireglot.ir.content import Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Request
@@ -81,41 +82,41 @@ def _kept(request: Request) -> dict[str, Any]:
 class _Content:
     """One content being put together out of neighbouring messages of a role."""
 
-    __slots__ = ("message", "messages", "parts", "role")
+    __slots__ = ("arranged", "known", "message", "messages", "parts", "role")
 
     def __init__(self, role: str, message: Message) -> None:
         self.role = role
         self.message = message
         self.messages = 0
+        self.arranged = False
+        """Its parts stand otherwise than in the message."""
+        self.known: WrittenTurn | None = None
+        """What was written of its first message before."""
         self.parts: list[tuple[Part, str, dict[str, Any]]] = []
 
 
-def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, list[dict[str, Any]]]:
+def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, list[Any]]:
     instruction: list[dict[str, Any]] = []
     leading: Message | None = None
     contents: list[_Content] = []
     turns: list[_Content] = []
+    turn = WrittenTurns(renderer.context, renderer.names, renderer.losses, OWN)
     for index, message in enumerate(request.messages):
-        path = f"$.messages[{index}]"
-        losses_of_extra(message.extra, OWN, path, renderer.losses)
-        if message.name:
-            renderer.losses.append(Loss(f"{path}.name", "message.name", "dropped", "contents have no names"))
         if message.role == "system" and not contents:
             leading = leading or message
-            instruction += [rendered for _, _, rendered in _render_parts(message, path, renderer)]
+            _declare_message(message, f"$.messages[{index}]", renderer)
+            parts = _render_parts(message, f"$.messages[{index}]", renderer)
+            instruction += [rendered for _, _, rendered in parts]
             continue
         role = "model" if message.role == "assistant" else "user"
-        parts = (
-            _reminder(message, path, renderer)
-            if message.role == "system"
-            else _render_parts(message, path, renderer)
-        )
+        known, parts = _turn_parts(message, index, renderer, turn)
         form = own_form(message.extra, OWN)
         empty = form.get("parts") in ("empty", "absent") and not message.content
         if not parts and not empty:
             continue  # Gemini refuses a content without parts; one of a Gemini client goes as it is
         if not contents or contents[-1].role != role or form.get("cut") or empty:
             contents.append(_Content(role, message))
+            contents[-1].known = known
         contents[-1].messages += 1
         contents[-1].parts += parts
     native = request.extra is not None and request.extra.dialect == OWN
@@ -123,11 +124,43 @@ def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, lis
         if content.role == "user" and not (native and content.messages == 1):
             _results_first(content, turns, renderer.losses)
         turns.append(content)
-    told = [_finish(content) for content in contents]
+    told = [_finish(content) if content.arranged else _finished(content, turn) for content in contents]
     if not told:
         renderer.losses.append(NO_MESSAGE)
         told.append({"role": "user", "parts": [{"text": FILLER}]})
     return _system(instruction, leading), told
+
+
+def _declare_message(message: Message, path: str, renderer: PartRenderer) -> None:
+    losses_of_extra(message.extra, OWN, path, renderer.losses)
+    if message.name:
+        renderer.losses.append(Loss(f"{path}.name", "message.name", "dropped", "contents have no names"))
+
+
+def _turn_parts(
+    message: Message, index: int, renderer: PartRenderer, turn: WrittenTurns
+) -> tuple[WrittenTurn | None, list[tuple[Part, str, dict[str, Any]]]]:
+    known = turn.find(message, index)
+    path = f"$.messages[{index}]"
+    if known is not None:
+        return known, [(part, f"{path}.content[{at}]", rendered) for part, at, rendered in known.items]
+    began = None if message.role == "system" else turn.begin(message)
+    _declare_message(message, path, renderer)
+    if message.role == "system":
+        return None, _reminder(message, path, renderer)
+    parts = _render_parts(message, path, renderer)
+    if began is not None:
+        places = {f"{path}.content[{position}]": position for position in range(len(message.content))}
+        known = turn.keep(message, index, began, [(part, places[place], said) for part, place, said in parts])
+    return known, parts
+
+
+def _finished(content: _Content, turn: WrittenTurns) -> Any:
+    """The content of one message, which may have been written before."""
+    known = content.known if content.messages == 1 else None
+    if known is None:
+        return _finish(content)
+    return known.whole[0] if known.whole else turn.finish(known, content.message, _finish(content))
 
 
 def _render_parts(
@@ -167,6 +200,7 @@ def _results_first(content: _Content, turns: list[_Content], out: list[Loss]) ->
     arranged = ordered + [item for item in content.parts if type(item[0]) is not ToolResult]
     for place, item in enumerate(arranged):
         if item is not content.parts[place]:
+            content.arranged = True
             out.append(
                 Loss(
                     item[1],

@@ -31,6 +31,7 @@ from wireglot.dialects.openai_chat.reasoning import (
 from wireglot.dialects.openai_chat.render_plain import plain_turn
 from wireglot.dialects.openai_chat.render_results import render_result
 from wireglot.dialects.openai_chat.tools import call_body, is_legacy, render_call, render_tool
+from wireglot.dialects.written_turns import WrittenTurns, written
 from wireglot.ir.content import (
     Foreign,
     Media,
@@ -48,9 +49,7 @@ Placed = tuple[str, Part]
 """A part with its path."""
 
 
-def render_messages(
-    request: Request, native: bool, context: Context, losses: list[Loss]
-) -> list[dict[str, Any]]:
+def render_messages(request: Request, native: bool, context: Context, losses: list[Loss]) -> list[Any]:
     joined = frozenset(own_form(request.extra, NAME).get("joined", ()))
     return _Renderer(native, context, losses, request.tools, joined=joined).run(request.messages)
 
@@ -70,32 +69,48 @@ class _Renderer:
         self._native = native
         self._context = context
         self._losses = losses
-        self._out: list[dict[str, Any]] = []
+        self._out: list[Any] = []
         self._calls: dict[str, ToolCall] = {}
+        self._written = WrittenTurns(context, self._calls, losses, NAME, native, joined)
 
-    def run(self, messages: tuple[Message, ...]) -> list[dict[str, Any]]:
+    def run(self, messages: tuple[Message, ...]) -> list[Any]:
         behind = 0
         while behind < len(messages):
             start, behind = behind, self._end_of_turn(messages, behind)
-            if behind == start + 1 and not self._native:
-                plain = plain_turn(messages[start], self._calls, self._joined)
-                if plain is not None:
-                    self._out += plain
-                    continue
-            run = [(f"$.messages[{index}]", messages[index]) for index in range(start, behind)]
-            role = run[0][1].role
-            for path, message in run:
-                losses_of_extra(message.extra, NAME, path, self._losses)
-            if role == "user":
-                self._users(run)
-            elif role == "assistant":
-                first = run[0][1]
-                placed = [entry for path, message in run for entry in _placed(path, message)]
-                self._assistant(first, placed)
+            if behind > start + 1:
+                self._turn(messages, start, behind)
+                continue
+            message = messages[start]
+            known = self._written.find(message, start)
+            if known is not None:
+                self._out += known.items
+                continue
+            began = None if message.role == "system" else self._written.begin(message)
+            before = len(self._out)
+            plain = None if self._native else plain_turn(message, self._calls, self._joined)
+            if plain is not None:
+                self._out += plain
             else:
-                for path, message in run:
-                    self._system(path, message)
+                self._turn(messages, start, behind)
+            if began is not None:
+                self._out[before:] = map(written, self._out[before:])
+                self._written.keep(message, start, began, self._out[before:])
         return self._out
+
+    def _turn(self, messages: tuple[Message, ...], start: int, behind: int) -> None:
+        run = [(f"$.messages[{index}]", messages[index]) for index in range(start, behind)]
+        role = run[0][1].role
+        for path, message in run:
+            losses_of_extra(message.extra, NAME, path, self._losses)
+        if role == "user":
+            self._users(run)
+        elif role == "assistant":
+            first = run[0][1]
+            placed = [entry for path, message in run for entry in _placed(path, message)]
+            self._assistant(first, placed)
+        else:
+            for path, message in run:
+                self._system(path, message)
 
     def _end_of_turn(self, messages: tuple[Message, ...], start: int) -> int:
         """Behind the neighbours that mean one turn. Messages that this dialect cut stay as they were cut."""

@@ -26,6 +26,8 @@ from wireglot.dialects.openai_responses.spelling import NAME, put_back
 from wireglot.dialects.openai_responses.tools import render_tool_choice, render_tools
 from wireglot.dialects.silent import FILLER, NO_MESSAGE
 from wireglot.dialects.unknown_fields import WITHOUT
+from wireglot.dialects.written_turns import WrittenTurns
+from wireglot.dialects.written_turns import written as written_once
 from wireglot.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Feature, Loss, losses_of_extra
 from wireglot.ir.request import AnyTool, Request, Tool
@@ -202,9 +204,10 @@ class _Input:
         self.native = request.extra is not None and request.extra.dialect == NAME
         self.context = context
         self.losses = losses
-        self.items: list[dict[str, Any]] = []
+        self.items: list[Any] = []
         self.names: dict[str, str] = {}
         self.replays = False
+        self.written = WrittenTurns(context, self.names, losses, NAME, self.native)
 
     def write(self, body: dict[str, Any]) -> None:
         messages = list(enumerate(self.messages))
@@ -216,7 +219,7 @@ class _Input:
             self.declare(message, f"$.messages[{number}]")
             losses_of_extra(text.extra, NAME, f"$.messages[{number}].content[0]", self.losses)
         for number, message in messages:
-            self.write_message(message, f"$.messages[{number}]")
+            self.write_turn(message, number)
         only = messages[0][1] if len(messages) == 1 else None
         if only is not None and own_form(only.extra, NAME).get("input") and is_plain(*only.content[:1]):
             assert isinstance(only.content[0], Text)
@@ -245,6 +248,21 @@ class _Input:
         if message.name:
             self.losses.append(Loss(f"{path}.name", "message.name", "dropped", "messages have no name here"))
         losses_of_extra(message.extra, NAME, path, self.losses)
+
+    def write_turn(self, message: Message, number: int) -> None:
+        known = self.written.find(message, number)
+        if known is not None:
+            self.items += known.items
+            self.replays = self.replays or known.told
+            return
+        began = self.written.begin(message)
+        before, replays = len(self.items), self.replays
+        self.replays = False
+        self.write_message(message, f"$.messages[{number}]")
+        if began is not None:
+            self.items[before:] = map(written_once, self.items[before:])
+            self.written.keep(message, number, began, self.items[before:], told=self.replays)
+        self.replays = self.replays or replays
 
     def write_message(self, message: Message, path: str) -> None:
         self.declare(message, path)

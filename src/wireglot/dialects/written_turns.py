@@ -1,0 +1,108 @@
+"""Turns of a conversation as they were written to an upstream once (see `wire/memory.py`).
+
+What is written of a message follows from the message, from the context, from what is known of the calls that
+it answers, and, where something is lost, from its place: losses tell that. All of it is in the name under
+which it is found, or compared here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from wireglot.dialects.context import Context
+from wireglot.ir.content import Message, ToolCall, ToolResult
+from wireglot.ir.loss import Loss
+from wireglot.wire.json import encode
+
+
+class WrittenTurn(msgspec.Struct, frozen=True, eq=False):
+    """Nobody may change anything of it."""
+
+    items: tuple[Any, ...]
+    calls: tuple[tuple[str, Any], ...]
+    """Ids of its calls, with what is known of each from here on."""
+    answers: tuple[tuple[str, Any], ...]
+    """Ids of the calls that it answers, with what was known of each."""
+    losses: tuple[Loss, ...]
+    told: bool = False
+    """Whatever else there is to say about it."""
+    whole: list[msgspec.Raw] = []
+    """The turn that was made of it alone, once it was written."""
+
+
+class WrittenTurns:
+    """Of one request that is being written. `calls`: what is known of those so far, by their ids; `losses`:
+    where the writer tells what it could not say."""
+
+    __slots__ = ("_calls", "_losses", "_memory", "_scope")
+
+    def __init__(self, context: Context, calls: dict[str, Any], losses: list[Loss], *told: Any) -> None:
+        self._memory = context.memory
+        self._calls = calls
+        self._losses = losses
+        self._scope = context.scope("written", *told) if context.memory is not None else 0
+
+    def find(self, message: Message, index: int) -> WrittenTurn | None:
+        """What was written of it; its calls and losses are told as they were."""
+        memory = self._memory
+        if memory is None:
+            return None
+        found: WrittenTurn | None = memory.find(message, self._scope)
+        if found is None:
+            found = memory.find(message, (self._scope, index))
+            if found is None:
+                return None
+        calls = self._calls
+        for identifier, call in found.answers:
+            if calls.get(identifier) is not call:
+                return None
+        calls.update(found.calls)
+        self._losses += found.losses
+        return found
+
+    def begin(self, message: Message) -> Beginning | None:
+        """Before a message is written that may come again; None: it cannot be known by then."""
+        if self._memory is None or not self._memory.is_known(message):
+            return None
+        answers = tuple(
+            [
+                (part.call_id, self._calls.get(part.call_id))
+                for part in message.content
+                if type(part) is ToolResult
+            ]
+        )
+        return Beginning(answers, len(self._losses))
+
+    def keep(
+        self, message: Message, index: int, began: Beginning, items: Iterable[Any], *, told: bool = False
+    ) -> WrittenTurn:
+        """`items`: what was written, as JSON or for its own writer alone."""
+        assert self._memory is not None
+        losses = tuple(self._losses[began.losses :])
+        calls = tuple(
+            [(part.id, self._calls.get(part.id)) for part in message.content if type(part) is ToolCall]
+        )
+        turn = WrittenTurn(tuple(items), calls, began.answers, losses, told)
+        size = sum([len(item) for item in turn.items if type(item) is msgspec.Raw])
+        self._memory.keep(message, (self._scope, index) if losses else self._scope, turn, size)
+        return turn
+
+    def finish(self, turn: WrittenTurn, message: Message, value: Any) -> msgspec.Raw:
+        """`value`, made of this turn alone, as JSON from now on."""
+        assert self._memory is not None
+        raw = written(value)
+        turn.whole[:] = [raw]
+        self._memory.grow(message, len(raw))
+        return raw
+
+
+class Beginning(msgspec.Struct, frozen=True):
+    answers: tuple[tuple[str, Any], ...]
+    losses: int
+
+
+def written(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(encode(value))
