@@ -14,7 +14,7 @@ JOBS ?= 2
 CORPUS ?= ../shared/corpus/dev
 
 .DEFAULT_GOAL := help
-.PHONY: .valgrind help setup demo test full newest pins servers test-fleet lock wheel sbom lint format types contracts docs docs-check bench bench-core guard guard-update leaks lab soak corpus mutants rolling clients clean
+.PHONY: .nginx .valgrind help setup demo test full newest pins servers test-fleet lock wheel sbom lint format types contracts docs docs-check bench bench-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -115,10 +115,18 @@ docs-check: $(VENV)/.dev ## Fail if a generated page is out of date
 	$(BIN)/python -m tools.generate_docs --check
 
 # nginx is the yardstick. Where it cannot be installed the figures come without ratios.
-bench: $(VENV)/.dev ## Measure the gateway beside nginx (ARGS=--quick, --only A,DC, --write docs/performance.md)
+.nginx:
 	@command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
 		|| { apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq nginx-light >/dev/null; } || true
+
+bench: $(VENV)/.dev .nginx ## Measure the gateway beside nginx (ARGS=--quick, --only A,DP, --write docs/performance.md)
 	$(BIN)/python -m tools.bench.gateway $(ARGS)
+
+bench-peers: $(VENV)/.dev .nginx ## Measure LiteLLM, llm-rosetta or those of a recipe beside it (ARGS="--recipe FILE.toml")
+	$(BIN)/python -m tools.bench.peers $(ARGS)
+
+capacity: $(VENV)/.dev ## Plan workers and machines from the figures of a run (ARGS="--price 0.04")
+	$(BIN)/python -m tools.bench.capacity docs/figures/bench.json --write docs/capacity.md $(ARGS)
 
 bench-core: $(VENV)/.dev ## Measure translation against a plain msgspec round trip
 	$(BIN)/python -m tools.bench.core $(ARGS)

@@ -43,9 +43,12 @@ def test_the_yardstick_is_measured_beside_every_job():
 
 def test_figures_are_put_between_the_marks(tmp_path):
     page = tmp_path / "bench.md"
-    page.write_text(f"before\n{figures_page.BEGIN}\nold\n{figures_page.END}\nafter\n")
+    page.write_text(f"before\n{figures_page.FIGURES.begin}\nold\n{figures_page.FIGURES.end}\nafter\n")
     figures_page.write(page, "new")
-    assert page.read_text() == f"before\n{figures_page.BEGIN}\n\nnew\n\n{figures_page.END}\nafter\n"
+    assert (
+        page.read_text()
+        == f"before\n{figures_page.FIGURES.begin}\n\nnew\n\n{figures_page.FIGURES.end}\nafter\n"
+    )
     page.write_text("no marks")
     with pytest.raises(SystemExit):
         figures_page.write(page, "new")

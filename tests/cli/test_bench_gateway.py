@@ -2,17 +2,32 @@
 
 import argparse
 import json
+import os
 import random
 import subprocess
 import sys
 from collections import Counter
+from itertools import pairwise
+from typing import Any, cast
 
 import msgspec
 import pytest
 
-from tools.bench import processes, report, scenarios, soak, targets, toolbox, traffic
+from tools.bench import (
+    bystanders,
+    driving,
+    growing,
+    processes,
+    scenarios,
+    soak,
+    store_calls,
+    targets,
+    toolbox,
+    traffic,
+)
 from tools.bench.answers import MARK, Plan, plan_of, script, whole
-from tools.bench.bodies import SHAPES, body
+from tools.bench.bodies import SHAPES, VARIED, Conversation, body
+from tools.bench.load import Load
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.gateway.config import load as load_config
 
@@ -32,7 +47,35 @@ def test_a_body_has_the_size_it_is_named_after_and_is_the_dialects_own(dialect, 
 
 def test_code_in_a_body_needs_escapes():
     assert all(body("openai-chat", size, "mock", stream=False).count(b"\\n") > 2 for size in ("2k", "100k"))
-    assert set(SHAPES) == {"tiny", "2k", "100k"}
+    assert {"tiny", "2k", "100k"} <= set(SHAPES)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_varied_body_is_never_the_same_and_always_as_long(dialect):
+    content = body(dialect, "100k", "mock", stream=False)
+    load = Load(("127.0.0.1", 1), content, stream=False, varied=VARIED.encode())
+    first, second = load.next_request(), load.next_request()
+    assert first != second
+    assert len(first) == len(second) == len(content)
+    assert translate_request(first, source=dialect, target=dialect, model="mock").losses == ()
+
+
+def test_a_conversation_grows_by_two_messages_and_keeps_what_was_said():
+    bodies = [msgspec.json.decode(content) for content in Conversation(7, 5, 10_000, 50_000, "mock").bodies()]
+    for earlier, later in pairwise(bodies):
+        assert later["messages"][: len(earlier["messages"])] == earlier["messages"]
+        assert len(later["messages"]) == len(earlier["messages"]) + 2
+        assert later["tools"] == earlier["tools"]
+    assert translate_request(bodies[-1], source="anthropic", target="openai-chat", model="mock").losses == ()
+    other = Conversation(8, 5, 10_000, 50_000, "mock")
+    assert msgspec.json.decode(next(other.bodies())) != bodies[0]
+    assert msgspec.json.decode(Conversation(7, 5, 10_000, 50_000, "mock").last()) == bodies[-1]
+
+
+def test_a_conversation_has_about_the_sizes_it_is_asked_for():
+    sizes = [len(content) for content in Conversation(1, 100, 10_000, 1_000_000, "mock").bodies()]
+    assert 7_000 < sizes[0] < 13_000
+    assert 900_000 < sizes[-1] < 1_100_000
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -81,11 +124,13 @@ def upstream(tmp_path):
 
 
 @needs_linux
-@pytest.mark.parametrize("scenario", [scenarios.BUSY[0], scenarios.BUSY[2], scenarios.BUSY[4]])
-def test_the_load_generator_counts_what_the_upstream_answers(scenario, upstream, tmp_path):
+@pytest.mark.parametrize("key", ["A-cc", "C-cc", "DB-ac", "D-gc"])
+def test_the_load_generator_counts_what_the_upstream_answers(key, upstream, tmp_path):
+    scenario = scenarios.BY_KEY[key]
     figures = _load(scenario, upstream, tmp_path)
     assert figures["ok"] > 0
     assert (figures["err"], figures["error"], figures["reconnects"]) == (0, "", 0)
+    assert figures["cpu_s"] > 0
     assert figures["cpu_us_req"] > 0
     assert figures["rss_mb"] > 1
     if scenario.events:
@@ -96,10 +141,10 @@ def test_the_load_generator_counts_what_the_upstream_answers(scenario, upstream,
 @needs_linux
 def test_a_refused_request_is_counted_as_failed_and_told(upstream, tmp_path):
     class Refused(scenarios.Scenario):
-        def body(self):
+        def body(self, model=""):
             return body("openai-chat", "tiny", "mock-e503", stream=False)
 
-    figures = _load(Refused("X", "", "openai-chat", "mine", "2k", 2), upstream, tmp_path)
+    figures = _load(Refused("X-cc", "2k", 2), upstream, tmp_path)
     assert figures["ok"] == 0
     assert figures["err"] > 0
     assert "status 503" in figures["error"]
@@ -111,6 +156,7 @@ def _load(scenario, upstream, tmp_path):
     content.write_bytes(scenario.body())
     command = [*toolbox.own().load, f"http://127.0.0.1:{port}{scenario.path}", "-f", str(content)]
     command += ["-c", "4", "-d", "1", "-w", "0.1", "-p", str(pid), *(["-s"] if scenario.events else [])]
+    command += ["-v", VARIED] if scenario.varied else []
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
@@ -131,64 +177,135 @@ def test_wireglot_reads_the_configurations_written_for_it(tmp_path):
     path.write_text(targets.wireglot_config(8484, 9001) + soak._faulty_providers(9001))
     settings = load_config(path, environ={}, create_secret=False)
     assert set(settings.providers) >= {*targets.PROVIDERS, "bad-mine", "bad-gem"}
-    assert settings.limits.requests_per_key >= scenarios.SLOW_STREAMS
+    assert settings.limits.requests_per_key >= max(one.connections for one in scenarios.EVERYTHING)
     assert [key.name for key in settings.keys] == ["bench"]
     assert settings.server.log == "json"
 
 
-def _round(cost, **more):
-    return {"ok": 10, "err": 0, "rps": 100.0, "cpu_us_req": cost, "p50": cost, "p99": cost * 2, **more}
+def test_processor_time_is_read_from_a_clock_and_not_in_ticks():
+    meter = processes.Meter(os.getpid())
+    spent = 0.0
+    while spent <= 0:
+        spent = meter.spent()
+    assert spent < 0.01 or spent * 100 % 1 != 0
+    assert processes.cpu_seconds(2**22 + 1) is None
 
 
-def _results(runs):
-    memory = {"nginx": processes.Memory(10, 5), "wireglot": processes.Memory(61, 40)}
-    return report.Results(runs, {"nginx": [0.1], "wireglot": [0.5, 0.9, 0.6]}, memory, {})
+@needs_linux
+def test_what_a_process_started_meanwhile_is_counted_with_it(tmp_path):
+    process = processes.start(
+        [sys.executable, "-c", "import subprocess; subprocess.run(['sleep', '60'])"], tmp_path / "log"
+    )
+    meter = processes.Meter(process.pid)
+    while len(processes.family(process.pid)) < 2:
+        assert process.poll() is None
+    assert meter.spent() > 0
+    processes.stop(process)
 
 
-def test_a_ratio_is_the_median_of_the_rounds_ratios():
-    runs = {
-        "A": {
-            "nginx": [_round(10), _round(20), _round(10)],
-            "wireglot": [_round(90), _round(300), _round(130)],
-        }
-    }
-    (cost, process) = report.sections(_results(runs))
-    assert cost.rows == [["same dialect, 2 KB (A)", "10.0", "130", "13.0", "12", "FAIL", "100", "100", "0"]]
-    assert ["wireglot: start-up to the first answer", "0.60 s", "0.8 s", "PASS"] in process.rows
-    assert ["wireglot: idle memory (RSS; PSS)", "61 MiB; 40 MiB", "60 MiB", "FAIL"] in process.rows
+@needs_linux
+def test_a_conversation_and_its_costs_are_measured_turn_by_turn(upstream, tmp_path):
+    target = _served(upstream, tmp_path)
+    figures = growing.drive(target, turns=3)
+    assert (figures["ok"], figures["err"]) == (3 * growing.CONVERSATIONS, 0)
+    assert len(figures["bytes"]) == len(figures["cpu_us"]) == 3
+    assert figures["cpu_s"] > 0
 
 
-def test_without_nginx_there_are_figures_and_no_verdicts():
-    (cost, _) = report.sections(_results({"A": {"wireglot": [_round(90)]}}))
-    assert cost.rows == [["same dialect, 2 KB (A)", "-", "90.0", "-", "12", "-", "-", "100", "0"]]
+@needs_linux
+def test_bystanders_are_asked_before_and_beside_the_huge_body(upstream, tmp_path, monkeypatch):
+    monkeypatch.setattr(bystanders, "HUGE_BYTES", 100_000)
+    monkeypatch.setattr(bystanders, "_TURNS", 10)
+    figures = bystanders.drive(_served(upstream, tmp_path), 1)
+    assert figures["err"] == 0
+    assert figures["asked"] > 0
+    assert figures["quiet_ms"] > 0
 
 
-def test_a_translated_scenario_is_compared_with_what_nginx_did_to_the_same_request():
-    runs = {"D": {"nginx": [_round(10)], "wireglot": [_round(50)]}, "G": {"wireglot": [_round(120)]}}
-    (cost, _) = report.sections(_results(runs))
-    assert [row[3] for row in cost.rows] == ["5.0", "12.0"]
+def _served(upstream, tmp_path):
+    """The mock upstream itself, as if it were a server."""
+    port, pid = upstream
+    target = targets.Target("mock", [], port, tmp_path / "log")
+    target.process = cast(Any, argparse.Namespace(pid=pid))
+    return target
 
 
-def test_added_latency_is_told_against_the_upstream_alone():
-    runs = {"A1": {"direct": [_round(20)], "nginx": [_round(50)], "wireglot": [_round(220)]}}
-    (latency, _) = report.sections(_results(runs))
-    assert latency.rows == [["same dialect, 2 KB (A1)", "20.0", "40.0", "30.0", "60.0", "200", "400"]]
+def test_a_generator_that_reads_ticks_is_watched_from_beside(tmp_path, monkeypatch):
+    class Meter:
+        def __init__(self, root):
+            assert root == 4711
+
+        def spent(self):
+            return 0.05
+
+    monkeypatch.setattr(processes, "Meter", Meter)
+    told = '{"rps": 100, "ok": 5, "err": 0, "error": "", "cpu_us_req": 10000}'
+    tools = toolbox.Toolbox("ticks", [], ["sh", "-c", f"echo '{told}'"], exact=False)
+    driver = driving.Driver(tools, tools, 1, tmp_path, None)
+    figures = driver.drive(_served((1, 4711), tmp_path), scenarios.BY_KEY["A-cc"], 0.1, 0.0)
+    assert figures["cpu_s"] == 0.05
+    assert 0 < figures["cpu_us_req"] < 10000
 
 
-def test_a_scenario_without_any_success_is_broken():
-    runs = {"A": {"wireglot": [_round(90), {"ok": 0, "err": 1, "error": "no"}]}}
-    assert _results(runs).broken() == ["A (wireglot)"]
+def test_a_generator_without_figures_is_a_failure_that_is_told(tmp_path):
+    tools = toolbox.Toolbox("silent", [], ["true"], exact=True)
+    driver = driving.Driver(tools, tools, 1, tmp_path, None)
+    figures = driver.drive(_served((1, 1), tmp_path), scenarios.BY_KEY["A-cc"], 0.1, 0.0)
+    assert (figures["ok"], figures["error"]) == (0, "the load generator gave no figures")
 
 
-def test_tables_are_aligned_in_a_terminal_and_marked_down_on_a_page():
-    sections = [report.Section("Title", "note", ["", "value"], [["a", "1"], ["longer", "22"]])]
-    assert report.as_text("On a machine.", sections).splitlines()[3:] == [
-        "note",
-        "          value",
-        "  a           1",
-        "  longer     22",
-    ]
-    assert "| longer | 22 |" in report.as_markdown("On a machine.", sections)
+def test_the_longest_wait_is_of_those_that_share_a_moment_with_the_body():
+    waits = [(0.0, 0.1), (1.0, 0.5), (2.0, 0.9), (5.0, 3.0)]
+    assert bystanders.longest(waits, 1.2, 1.9) == 0.5
+    assert bystanders.longest(waits, 0.0, 10.0) == 3.0
+    assert bystanders.longest(waits, 3.5, 4.0) == 0.0
+
+
+def test_a_line_through_costs_tells_what_a_turn_and_what_a_kilobyte_costs():
+    base, slope = growing.line([1000, 2000, 3000], [150.0, 250.0, 350.0])
+    assert base == pytest.approx(50)
+    assert slope == pytest.approx(100)
+
+
+def test_what_stores_do_by_themselves_is_no_requests():
+    def counters(seconds, many):
+        return store_calls.Counters(seconds, many, many, many, many, many, many)
+
+    # Ten seconds with requests, then five without in which ten were counted: twenty are no request's.
+    found = store_calls.per_request(counters(0, 0), counters(10, 320), counters(15, 330))
+    assert set(found.values()) == {300 / store_calls.REQUESTS}
+
+
+def test_wireglot_reads_a_configuration_with_stores_workers_and_a_limited_key(tmp_path):
+    target = targets.wireglot(["wireglot"], 9001, tmp_path, store_calls.limited_key(), workers=2)
+    settings = load_config(tmp_path / "wireglot.toml", environ={}, create_secret=False)
+    assert settings.server.workers == 2
+    assert {key.name for key in settings.keys} == {"bench", store_calls.LIMITED}
+    assert target.port == settings.server.port
+
+
+@pytest.mark.parametrize("scenario", scenarios.EVERYTHING, ids=lambda scenario: scenario.key)
+def test_a_scenario_has_a_body_of_its_clients_dialect_and_a_reference_that_is_measured(scenario):
+    content = scenario.body()
+    dialect = scenarios.DIALECTS[scenario.client]
+    assert translate_request(content, source=dialect, target=dialect, model="mock").losses == ()
+    if scenario.varied:
+        assert VARIED.encode() in content
+    if scenario.reference:
+        reference = scenarios.BY_KEY[scenario.reference]
+        assert not reference.reference
+        assert (reference.client, reference.size, reference.varied) == (
+            scenario.client,
+            scenario.size,
+            scenario.varied,
+        )
+
+
+def test_all_sixteen_pairs_and_all_kinds_of_the_goals_are_measured():
+    small = {scenario.key.partition("-")[2] for scenario in scenarios.SMALL}
+    assert len(small) == 16
+    assert {scenario.family for scenario in scenarios.EVERYTHING} >= set(scenarios.GOALS)
+    assert {scenario.key for scenario in scenarios.QUICK} <= set(scenarios.BY_KEY)
 
 
 def test_traffic_has_every_dialect_faults_and_clients_that_leave():

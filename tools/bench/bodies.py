@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from wireglot import translate_request
@@ -38,10 +39,17 @@ class Shape(NamedTuple):
     description: int = 320
 
 
+TOOL_COUNTS = (60, 120, 170, 190, 240, 300)
+"""From 40 to 200 KB of tools: the bound under which tools were once shared, 128 KiB, lies in the midst."""
+
+VARIED = "quoted"
+"""In every prompt, description and result. With six digits instead, nobody has seen the body before."""
+
 SHAPES = {
     "tiny": Shape(messages=1, tools=0, system=0, question=20),
     "2k": Shape(messages=4, tools=1, system=240, question=80, said=40, code=330, description=80),
     "100k": Shape(),
+    **{f"tools-{tools}": Shape(messages=4, tools=tools, system=240, description=20) for tools in TOOL_COUNTS},
 }
 
 
@@ -61,6 +69,48 @@ def agent_request(shape: Shape = SHAPES["100k"]) -> dict[str, Any]:
     if shape.tools:
         request["tools"] = [_tool(number, shape) for number in range(shape.tools)]
     return {**request, "messages": turns}
+
+
+class Conversation:
+    """Of an Anthropic client, which sends all of it again with every turn, and two messages more.
+
+    `number` makes it one that nobody else has. The first turn has `first` bytes, the last one about `last`.
+    """
+
+    def __init__(self, number: int, turns: int, first: int, last: int, model: str) -> None:
+        self._word = f"{number:06}"
+        shape = SHAPES["2k"]._replace(system=first // 2, code=first // 5)
+        opening = agent_request(shape)
+        del opening["stream"]
+        self._messages = [self._own(message) for message in opening.pop("messages")]
+        self._head = self._own({**opening, "model": model})[:-1]
+        # Most of a turn's bytes are a tool's result.
+        grows = (last - first) // max(turns - 1, 1)
+        self._shape = SHAPES["2k"]._replace(said=grows // 5, code=grows * 2 // 3)
+        self._turns = turns
+
+    def bodies(self) -> Iterator[bytes]:
+        for turn in range(self._turns):
+            yield self._body()
+            self._grow(turn)
+
+    def last(self) -> bytes:
+        """The body of the last turn alone."""
+        for turn in range(self._turns - 1):
+            self._grow(turn)
+        return self._body()
+
+    def _body(self) -> bytes:
+        return b'%b,"messages":[%b]}' % (self._head, b",".join(self._messages))
+
+    def _grow(self, turn: int) -> None:
+        call = _call(turn, 0, self._shape, name=f"toolu_{self._word}_{turn}")
+        said = {"role": "assistant", "content": [_text(_prose(self._shape.said, turn)), call]}
+        result = _user([_result(call["id"], turn, self._shape)])
+        self._messages += [self._own(said), self._own(result)]
+
+    def _own(self, value: dict[str, Any]) -> bytes:
+        return encode(value).replace(VARIED.encode(), self._word.encode())
 
 
 def body(dialect: DialectName, size: str, model: str, *, stream: bool) -> bytes:
@@ -85,11 +135,11 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _call(turn: int, number: int, shape: Shape) -> dict[str, Any]:
+def _call(turn: int, number: int, shape: Shape, name: str = "") -> dict[str, Any]:
     path = f"src/package/module_{turn}.py"
     return {
         "type": "tool_use",
-        "id": f"toolu_{turn:02}x{number}",
+        "id": name or f"toolu_{turn:02}x{number}",
         "name": f"tool_{(turn + number) % shape.tools}",
         "input": {"path": path, "edits": [{"line": turn, "text": _source(120, turn)}], "dry_run": False},
     }
@@ -127,7 +177,9 @@ def _tool(number: int, shape: Shape) -> dict[str, Any]:
 
 
 def _prose(length: int, seed: int) -> str:
-    text = " ".join(_WORDS[(index * 7 + seed * 3 + index // 5) % len(_WORDS)] for index in range(length // 5))
+    text = f"“{VARIED}” " + " ".join(
+        _WORDS[(index * 7 + seed * 3 + index // 5) % len(_WORDS)] for index in range(length // 5)
+    )
     return text[:length]
 
 

@@ -2,176 +2,302 @@
 
 Wireglot runs as it is run, with client keys, usage accounting, log lines; nginx forwards the same requests.
 Both stand on one core, the mock upstream and the load generator on another, and take turns in every round:
-who else uses the machine disturbs both alike. Processor time is read from the server's processes and is what
-the goals are about; the ratio is the median of those of the rounds.
+who else uses the machine disturbs both alike. Processor time is read from the clocks of the server's
+processes and is what the goals are about; a ratio is the median of those of the rounds, told with their
+range, and only where enough was measured (standing.py).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from tools.bench import page, processes, report, targets, toolbox
-from tools.bench.scenarios import BUSY, SINGLE, SLOW, Scenario
+from tools.bench import (
+    bystanders,
+    charts,
+    growing,
+    page,
+    processes,
+    report,
+    setting,
+    store_calls,
+    tables,
+    targets,
+    toolbox,
+)
+from tools.bench.driving import Driver, Figures
+from tools.bench.results import Results, read
+from tools.bench.scenarios import (
+    CROWDS,
+    FIRST_SEEN,
+    LARGE,
+    LONE,
+    PACED,
+    QUICK,
+    SMALL,
+    TOOLS,
+    UNPACED,
+    WORKERS,
+    Scenario,
+)
 
-Figures = dict[str, Any]
+EXTRAS = ("growing", "bystanders", "workers", "stores", "start")
+"""What is measured otherwise than by a load; `--only` takes these names, too."""
+QUICK_EXTRAS = ("growing", "bystanders", "start")
+_CROWD_CONNECTIONS = 100
+"""From so many on, the load takes a stream's length until all of them are under way."""
 
 
 class Bench:
-    """The processes of one run and what they did: `runs[scenario][target]` is a list, a round each."""
+    """The processes of one run, and what they did."""
 
-    def __init__(self, arguments: argparse.Namespace, directory: Path) -> None:
-        self.arguments = arguments
+    def __init__(
+        self,
+        told: argparse.Namespace,
+        directory: Path,
+        results: Results,
+        peers: Sequence[targets.Target] = (),
+    ) -> None:
+        self.told = told
         self.directory = directory
-        self.tools = toolbox.choose(arguments.tools, directory)
+        self.results = results
+        self.tools = toolbox.choose(told.tools, directory)
         self.tool_core, self.server_core = processes.cores()
-        self.runs: dict[str, dict[str, list[Figures]]] = defaultdict(lambda: defaultdict(list))
-        self.memory: dict[str, processes.Memory] = {}
-        self.after: dict[str, processes.Memory] = {}
-        self.starts: dict[str, list[float]] = defaultdict(list)
-        upstream = processes.free_port()
+        self.upstream = processes.free_port()
         self._upstream = processes.start(
-            [*self.tools.upstream, str(upstream)], directory / "upstream.log", self.tool_core
+            [*self.tools.upstream, str(self.upstream)], directory / "upstream.log", self.tool_core
         )
-        if not processes.answers(upstream, 10):
+        if not processes.answers(self.upstream, 10):
             raise SystemExit("bench: the mock upstream did not start")
-        self.direct = targets.Target("direct", [], upstream, directory / "direct.log")
-        self.wireglot = targets.wireglot(arguments.command, upstream, directory)
-        self.nginx = targets.nginx(upstream, directory)
-        self.servers = [server for server in (self.nginx, self.wireglot) if server]
+        self.driver = Driver(self.tools, toolbox.own(), self._upstream.pid, directory, self.tool_core)
+        self.direct = targets.Target("direct", [], self.upstream, directory / "direct.log")
+        self.wireglot = targets.wireglot(told.command, self.upstream, directory)
+        self.nginx = targets.nginx(self.upstream, directory)
+        self.servers: list[targets.Target] = [*([self.nginx] if self.nginx else []), self.wireglot, *peers]
 
     def close(self) -> None:
         for server in self.servers:
             server.stop()
         processes.stop(self._upstream)
 
-    def start(self) -> None:
+    def start(self, times: int) -> None:
         """Several starts, for the time each takes; the last one stays."""
-        for turn in range(self.arguments.starts):
-            for server in self.servers:
-                self.starts[server.name].append(server.start(self.server_core))
-                if turn < self.arguments.starts - 1:
-                    server.stop()
-        time.sleep(1)
-        for server in self.servers:
-            self.memory[server.name] = server.memory()
-
-    def measure(
-        self, scenarios: Iterable[Scenario], *, rounds: int, seconds: float, warm: float, direct: bool
-    ) -> None:
-        everyone = [*([self.direct] if direct else []), *self.servers]
-        for scenario in scenarios:
-            if self.arguments.only and scenario.key not in self.arguments.only:
+        for server in list(self.servers):
+            try:
+                taken = [self._started(server) for _ in range(times)]
+            except targets.NotStarted as fault:
+                if not server.optional:
+                    raise
+                self.servers.remove(server)
+                _say("start", server.name, str(fault))
                 continue
-            body = self.directory / f"{scenario.key}.json"
-            body.write_bytes(scenario.body())
-            for turn in range(rounds):
-                # Who comes second finds the caches of the first: turn about.
-                for target in everyone if turn % 2 == 0 else reversed(everyone):
-                    if target is self.nginx and scenario.reference:
-                        continue
-                    figures = self._drive(target, scenario, body, seconds, warm)
-                    self.runs[scenario.key][target.name].append(figures)
-                    self._tell(scenario, target.name, figures)
-        for server in self.servers:
-            self.after[server.name] = server.memory()
+            if times > 1:
+                self.results.starts[server.name] = taken
+        time.sleep(1)
+        if times > 1:
+            self.results.idle = {server.name: server.memory()._asdict() for server in self.servers}
 
-    def _drive(
-        self, target: targets.Target, scenario: Scenario, body: Path, seconds: float, warm: float
-    ) -> Figures:
-        url = f"http://127.0.0.1:{target.port}{scenario.path}"
-        command = [*self.tools.load, url, "-f", str(body), "-c", str(scenario.connections)]
-        command += ["-d", str(seconds), "-w", str(warm), "-p", str(target.pid or self._upstream.pid)]
-        command += ["-m", str(self._upstream.pid)]
-        for header in targets.HEADERS:
-            command += ["-H", header]
-        if scenario.events:
-            command.append("-s")
-        try:
-            done = subprocess.run(
-                processes.pinned(command, self.tool_core),
-                capture_output=True,
-                text=True,
-                timeout=seconds + warm + 60,
-                check=False,
-            )
-            figures: Figures = json.loads(done.stdout)
-        except (ValueError, subprocess.TimeoutExpired):
-            return {"ok": 0, "err": 1, "error": "the load generator gave no figures"}
-        return figures
+    def _started(self, server: targets.Target) -> float:
+        server.stop()
+        return server.start(self.server_core)
 
-    def _tell(self, scenario: Scenario, name: str, figures: Figures) -> None:
-        if not figures["ok"]:
-            line = "no request succeeded"
-        else:
-            line = f"{figures['rps']:9.1f} /s  {figures[scenario.cost]:8.2f} us  p50 {figures['p50']:8.1f}"
-        trouble = f"  {figures['err']} failed: {figures['error'][:200]}" if figures["err"] else ""
-        print(f"  {scenario.key:4}{name:10}{line}{trouble}", file=sys.stderr, flush=True)
+    def measure(self, scenarios: Iterable[Scenario]) -> None:
+        """All of them in every round, so that those that are held against one another are near in time."""
+        open_ones = [scenario for scenario in scenarios if self._is_open(scenario)]
+        for turn in range(self.told.rounds):
+            for scenario in open_ones:
+                self._round(scenario, turn)
+            self.save()
+
+    def _is_open(self, scenario: Scenario) -> bool:
+        """Whether it is wanted, and not there from an earlier run that is resumed."""
+        if not wanted(scenario, self.told.only):
+            return False
+        done = self.results.runs.get(scenario.key, {})
+        needed = [server.name for server in self._measured(scenario)]
+        if all(len(done.get(name, ())) >= self.told.rounds for name in needed):
+            return False
+        self.results.runs[scenario.key] = {name: [] for name in needed}
+        return True
+
+    def _measured(self, scenario: Scenario) -> list[targets.Target]:
+        servers = [server for server in self.servers if server.takes(scenario)]
+        if scenario.reference:
+            servers = [server for server in servers if server is not self.nginx]
+        return [*([self.direct] if scenario.direct else []), *servers]
+
+    def _round(self, scenario: Scenario, turn: int) -> None:
+        # Who comes second finds the caches of the first: turn about.
+        everyone = self._measured(scenario)
+        for target in everyone if turn % 2 == 0 else reversed(everyone):
+            idle = 0.0
+            if scenario.fresh:
+                self._started(target)
+                idle = target.memory().pss
+            seconds = max(self.told.seconds, scenario.seconds)
+            warm = scenario.seconds if scenario.connections >= _CROWD_CONNECTIONS else self.told.warm
+            figures = self.driver.drive(target, scenario, seconds, warm)
+            if scenario.fresh and "pss_mb" in figures:
+                figures["kib_stream"] = (figures["pss_mb"] - idle) * 1024 / scenario.connections
+            self.results.runs[scenario.key][target.name].append(figures)
+            _tell(scenario, target.name, figures)
+
+    def grow(self) -> None:
+        for turn in range(self.told.rounds):
+            for server in self.servers if turn % 2 == 0 else reversed(self.servers):
+                figures = growing.drive(server)
+                self.results.growing.setdefault(server.name, []).append(figures)
+                cost = figures["cpu_s"] * 1e6 / max(figures["ok"], 1)
+                _say("growing", server.name, f"{cost:8.1f} us a turn, {figures['err']} failed")
+
+    def stand_by(self) -> None:
+        for turn in range(self.told.rounds):
+            for server in self.servers:
+                figures = bystanders.drive(server, int(time.time() * 10) % 1_000_000)
+                self.results.bystanders.setdefault(server.name, []).append(figures)
+                _say("10 MB", server.name, f"others waited {figures['worst_ms']:.1f} ms; round {turn + 1}")
+
+    def work(self) -> None:
+        """One worker and two, on all cores, which they share with the tools."""
+        driver = self.driver._replace(core=None)
+        for workers in (1, 2):
+            directory = self.directory / f"workers-{workers}"
+            directory.mkdir(exist_ok=True)
+            target = targets.wireglot(self.told.command, self.upstream, directory, workers=workers)
+            target.start(None)
+            try:
+                for scenario in WORKERS:
+                    for _ in range(self.told.rounds):
+                        figures = driver.drive(target, scenario, self.told.seconds, self.told.warm)
+                        rounds = self.results.workers.setdefault(scenario.key, {})
+                        rounds.setdefault(str(workers), []).append(figures)
+                        _tell(scenario, f"{workers} workers", figures)
+            finally:
+                target.stop()
+
+    def ask_stores(self) -> None:
+        if not store_calls.available():
+            _say("stores", "-", "PostgreSQL or Redis is missing: `make servers` installs them")
+            return
+        directory = self.directory / "stores"
+        directory.mkdir(exist_ok=True)
+        self.results.stores = store_calls.drive(self.told.command, self.upstream, directory)
+        for kind, figures in self.results.stores.items():
+            told = ", ".join(f"{name} {value:.2f}" for name, value in figures.items() if "cpu" not in name)
+            _say("stores", kind, told)
+
+    def save(self) -> None:
+        if self.told.json:
+            self.told.json.write_text(self.results.as_json(), encoding="utf-8")
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Measure the gateway beside nginx.")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement")
-    parser.add_argument("--quick", action="store_true", help="one short round of everything")
-    parser.add_argument("--only", help="scenarios, with commas between: A,DC,E")
+def wanted(scenario: Scenario, only: Sequence[str]) -> bool:
+    return not only or scenario.key in only or scenario.family in only
+
+
+def _tell(scenario: Scenario, name: str, figures: Figures) -> None:
+    if not figures["ok"]:
+        line = "no request succeeded"
+    else:
+        line = f"{figures['rps']:9.1f} /s  {figures[scenario.cost]:8.2f} us  p50 {figures['p50']:8.1f}"
+    trouble = f"  {figures['err']} failed: {figures['error'][:200]}" if figures["err"] else ""
+    _say(scenario.key, name, line + trouble)
+
+
+def _say(key: str, name: str, line: str) -> None:
+    print(f"  {key:9}{name:12}{line}", file=sys.stderr, flush=True)
+
+
+def options(
+    parser: argparse.ArgumentParser, argv: list[str] | None = None, *, seconds: float = 1.5
+) -> argparse.Namespace:
+    """Those that a run beside peers has, too."""
+    parser.add_argument("--rounds", type=int, default=3, help="below three no ratio is told")
+    parser.add_argument("--seconds", type=float, default=seconds, help="of each measurement, at least")
+    parser.add_argument("--only", help="families, scenarios or extras, with commas between: A,D-ac,growing")
     parser.add_argument(
         "--tools", choices=("auto", "own", "c"), default="auto", help="mock upstream and load generator"
     )
     parser.add_argument("--command", help="how wireglot is run, instead of the one beside this Python")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="every figure of every round")
-    parser.add_argument("--write", metavar="PAGE", type=Path, help="put the tables into this page, too")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="every figure of every round, as it comes")
+    parser.add_argument("--resume", action="store_true", help="go on with what --json has not yet")
+    parser.add_argument(
+        "--write", metavar="PAGE", type=Path, help="put tables and charts into this page, too"
+    )
     parser.add_argument("--keep", metavar="DIR", type=Path, help="where configurations and logs stay behind")
-    told = parser.parse_args()
-    told.starts = 2 if told.quick else 5
-    if told.quick:
-        told.rounds, told.seconds = 1, 1.0
+    parser.add_argument(
+        "--from", dest="source", metavar="FILE", type=Path, help="measure nothing, report these"
+    )
+    told = parser.parse_args(argv)
+    if told.resume and not told.json:
+        parser.error("--resume needs --json, the file to go on with")
     told.only = told.only.split(",") if told.only else []
     told.command = told.command.split() if told.command else [str(Path(sys.executable).with_name("wireglot"))]
     return told
 
 
-def run(told: argparse.Namespace, directory: Path) -> Bench:
-    bench = Bench(told, directory)
+def _plan(told: argparse.Namespace) -> tuple[list[list[Scenario]], Sequence[str]]:
+    """The scenarios in groups that are measured round by round, and the extras."""
+    if told.quick:
+        return [QUICK], told.only or QUICK_EXTRAS
+    return [PACED, SMALL, LARGE, FIRST_SEEN, LONE, UNPACED, TOOLS, CROWDS], told.only or EXTRAS
+
+
+def run(told: argparse.Namespace, directory: Path, results: Results) -> None:
+    bench = Bench(told, directory, results)
+    results.setting = setting.read(bench.tools.title, pinned=bench.server_core is not None)
+    groups, extras = _plan(told)
     try:
-        bench.start()
-        warm = 0.3 if told.quick else 1.0
-        bench.measure(BUSY, rounds=told.rounds, seconds=told.seconds, warm=warm, direct=False)
-        bench.measure(SINGLE, rounds=told.rounds, seconds=told.seconds, warm=warm, direct=True)
-        # A stream takes four seconds: all are under way before the measurement begins.
-        slow = max(told.seconds, 4.0 if told.quick else 8.0)
-        bench.measure(SLOW, rounds=min(told.rounds, 2), seconds=slow, warm=5.0, direct=True)
+        bench.start(told.starts if "start" in extras and not results.starts else 1)
+        for group in groups:
+            bench.measure(group)
+        pieces = (
+            ("growing", results.growing, bench.grow),
+            ("bystanders", results.bystanders, bench.stand_by),
+            ("workers", results.workers, bench.work),
+            ("stores", results.stores, bench.ask_stores),
+        )
+        for name, done, piece in pieces:
+            if name in extras and not done:
+                piece()
+                bench.save()
     finally:
         with suppress(KeyboardInterrupt):
             bench.close()
-    return bench
+    bench.save()
 
 
-def main() -> None:
-    told = _options()
+def measured(told: argparse.Namespace) -> Results:
+    """What is told in a file, or measured now."""
+    if told.source:
+        return read(told.source)
+    results = read(told.json) if told.resume and told.json.exists() else Results()
     with tempfile.TemporaryDirectory(prefix="wireglot-bench-") as temporary:
         directory = told.keep or Path(temporary)
         directory.mkdir(parents=True, exist_ok=True)
-        bench = run(told, directory.resolve())
-    results = report.Results(bench.runs, bench.starts, bench.memory, bench.after)
-    setting = report.setting(bench.tools.title, pinned=bench.server_core is not None)
+        run(told, directory.resolve(), results)
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure the gateway beside nginx.")
+    parser.add_argument("--quick", action="store_true", help="a few scenarios, in under four minutes")
+    told = options(parser)
+    told.starts = 3 if told.quick else 5
+    told.warm = 0.3
+    results = measured(told)
     sections = report.sections(results)
-    print(report.as_text(setting, sections))
-    if told.json:
-        told.json.write_text(json.dumps(results._asdict(), indent=1), encoding="utf-8")
+    print(tables.as_text(setting.sentence(results.setting), sections))
     if told.write:
-        page.write(told.write, report.as_markdown(setting, sections))
-    if broken := results.broken():
-        raise SystemExit(f"bench: nothing succeeded in {', '.join(broken)}")
+        drawn = charts.write(results, told.write.parent / "figures")
+        page.write(told.write, tables.as_markdown(setting.sentence(results.setting), sections, drawn))
+    if failed := results.failures():
+        raise SystemExit(f"bench: nothing succeeded in {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """A load generator: a closed loop over keep-alive connections, on one thread and raw sockets.
 
     python -m tools.bench.load URL -f BODY [-c connections] [-d seconds] [-w warm-up seconds] [-s]
-                               [-H 'name: value'] [-p PID] [-m PID]
+                               [-H 'name: value'] [-p PID] [-m PID] [-v TEXT]
 
 One JSON object on standard output, times in microseconds. `-p` is the server, whose processor time with its
-descendants' is divided by what was finished in the measured span; `-m` the mock upstream; `-s`: it streams.
+descendants' is divided by what was finished in the measured span; `-m` the mock upstream; `-s`: it streams;
+`-v`: wherever the text stands in the body, each request has a number of its own, as long as the text.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Client:
         self._tail = b""
         self._events = 0
         self._complete = False
-        self._unsent = self._load.request
+        self._unsent = self._load.next_request()
         self._began = time.monotonic_ns()
         self.write()
 
@@ -140,13 +141,23 @@ class Client:
 
 
 class Load:
-    def __init__(self, address: tuple[str, int], request: bytes, *, stream: bool) -> None:
+    def __init__(
+        self, address: tuple[str, int], request: bytes, *, stream: bool, varied: bytes = b""
+    ) -> None:
         self.address = address
-        self.request = request
+        self._request = request
+        self._varied = varied
+        self._asked = time.monotonic_ns() % 10 ** len(varied)  # not where the last run began
         self.stream = stream
         self.tally = Tally()
         self._poll = select.epoll()
         self._clients: dict[int, Client] = {}
+
+    def next_request(self) -> bytes:
+        if not self._varied:
+            return self._request
+        self._asked = (self._asked + 1) % 10 ** len(self._varied)
+        return self._request.replace(self._varied, b"%0*d" % (len(self._varied), self._asked))
 
     def enter(self, client: Client) -> None:
         self._clients[client.sock.fileno()] = client
@@ -181,16 +192,15 @@ def measure(
     load: Load, connections: int, seconds: float, warm: float, server: int, mock: int
 ) -> dict[str, Any]:
     load.run(connections, warm)
-    pids = processes.family(server) if server else []
     load.tally.counting = True
-    before, mock_before, own_before = processes.cpu_seconds(pids), _one(mock), time.process_time()
+    meter, mock_before, own_before = processes.Meter(server), _one(mock), time.process_time()
     span = load.run(connections, seconds)
-    spent, mock_spent = processes.cpu_seconds(pids) - before, _one(mock) - mock_before
+    spent, mock_spent = meter.spent() if server else 0.0, _one(mock) - mock_before
     own = time.process_time() - own_before
     tally = load.tally
     tally.counting = False
     done, events = max(tally.done, 1), max(len(tally.delays), 1)
-    rss, pss = processes.memory(pids)
+    rss, pss = processes.memory(processes.family(server) if server else [])
     figures = {
         "rps": tally.done / span,
         "ok": tally.done,
@@ -199,6 +209,7 @@ def measure(
         "reconnects": tally.reconnects,
         "p50": _percentile(tally.latencies, 0.5),
         "p99": _percentile(tally.latencies, 0.99),
+        "cpu_s": spent,
         "cpu_us_req": spent * 1e6 / done,
         "cpu_cores": spent / span,
         "mock_us_req": mock_spent * 1e6 / done,
@@ -221,7 +232,7 @@ def measure(
 
 
 def _one(pid: int) -> float:
-    return processes.cpu_seconds([pid]) if pid else 0.0
+    return (processes.cpu_seconds(pid) or 0.0) if pid else 0.0
 
 
 def _percentile(nanoseconds: list[int], part: float) -> float:
@@ -242,13 +253,17 @@ def main() -> None:
     parser.add_argument("-H", dest="headers", action="append", default=[])
     parser.add_argument("-p", dest="server", type=int, default=0)
     parser.add_argument("-m", dest="mock", type=int, default=0)
+    parser.add_argument("-v", dest="varied", default="")
     told = parser.parse_args()
     url = urlsplit(told.url)
     body = told.body.read_bytes()
     path = url.path + (f"?{url.query}" if url.query else "")
     lines = [f"POST {path} HTTP/1.1", f"host: {url.netloc}", "content-type: application/json", "accept: */*"]
     lines += [*told.headers, f"content-length: {len(body)}", "", ""]
-    load = Load((url.hostname or "", url.port or 80), "\r\n".join(lines).encode() + body, stream=told.stream)
+    request = "\r\n".join(lines).encode() + body
+    load = Load(
+        (url.hostname or "", url.port or 80), request, stream=told.stream, varied=told.varied.encode()
+    )
     figures = measure(load, told.connections, told.seconds, told.warm, told.server, told.mock)
     print(msgspec.json.encode(figures).decode())
 

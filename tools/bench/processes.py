@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-_TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _PROC = Path("/proc")
 
 
@@ -36,14 +35,37 @@ def family(root: int) -> list[int]:
     return found
 
 
-def cpu_seconds(pids: list[int]) -> float:
-    """User and system time of the processes so far."""
-    total = 0
-    for pid in pids:
-        with suppress(OSError):
-            fields = _stat(pid)
-            total += int(fields[11]) + int(fields[12])
-    return total / _TICK
+def cpu_seconds(pid: int) -> float | None:
+    """User and system time of all its threads so far, those that have ended included; None if it is gone.
+
+    The kernel counts it in nanoseconds (`clock_getcpuclockid`). The ticks in /proc are of 10 ms, which on a
+    short run is more than what is measured.
+    """
+    try:
+        return time.clock_gettime_ns(_cpu_clock(pid)) / 1e9
+    except OSError:
+        return None
+
+
+def _cpu_clock(pid: int) -> int:
+    """The id of a process's own clock, as the C library makes it."""
+    return (~pid << 3) | 2
+
+
+class Meter:
+    """Processor time of a process and its descendants from here on."""
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._before = self._read()
+
+    def spent(self) -> float:
+        """Seconds. Who was started meanwhile counts from its start; who has ended counts no more."""
+        return sum(seconds - self._before.get(pid, 0.0) for pid, seconds in self._read().items())
+
+    def _read(self) -> dict[int, float]:
+        clocks = {pid: cpu_seconds(pid) for pid in family(self._root)}
+        return {pid: seconds for pid, seconds in clocks.items() if seconds is not None}
 
 
 def memory(pids: list[int]) -> Memory:

@@ -2,234 +2,435 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import os
-import platform
-import re
-import subprocess
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
-from tools.bench.processes import Memory
+from tools.bench import growing, store_calls
+from tools.bench.results import BASE, OURS, Results
 from tools.bench.scenarios import (
-    BUSY,
+    BY_KEY,
+    BYSTANDER_GOAL_MS,
+    CROWDS,
+    DELAY_GOAL,
+    DIALECTS,
     EVENTS,
+    FEW_EVENTS,
     GAP,
-    MEMORY_GOAL,
-    SINGLE,
-    SLOW,
-    SLOW_STREAMS,
-    START_UP_GOAL,
+    GROWING_GOAL,
+    IDLE_GOAL_MIB,
+    LONE,
+    LONE_GOALS_US,
+    NAMES,
+    START_GOAL_SECONDS,
+    STREAM_GOAL_KIB,
+    TOOLS,
+    WIDE_GAP,
+    WORKERS,
+    WORKERS_GOAL,
     Scenario,
 )
-from tools.bench.targets import find_nginx
+from tools.bench.standing import LEAST_ROUNDS, Ratio, Untold, spread
+from tools.bench.tables import NONE, Section, number
 
-_NONE = "-"
+_CORES_FOR_TWO = 4
+"""Two for the workers and two for the tools: with fewer they take one another's time."""
 
-
-class Results(NamedTuple):
-    runs: Mapping[str, Mapping[str, list[dict[str, Any]]]]
-    """Scenario, target, rounds."""
-    starts: Mapping[str, list[float]]
-    memory: Mapping[str, Memory]
-    after: Mapping[str, Memory]
-
-    def broken(self) -> list[str]:
-        """Scenarios in which some round of some target had no success."""
-        return [
-            f"{key} ({name})"
-            for key, by_target in self.runs.items()
-            for name, rounds in by_target.items()
-            if not all(figures["ok"] for figures in rounds)
-        ]
-
-    def rounds(self, scenario: Scenario, target: str) -> list[dict[str, Any]]:
-        key = scenario.reference if target == "nginx" and scenario.reference else scenario.key
-        return self.runs.get(key, {}).get(target, [])
-
-    def figure(self, scenario: Scenario, target: str, name: str) -> float | None:
-        found = [figures[name] for figures in self.rounds(scenario, target) if name in figures]
-        return median(found) if found else None
-
-    def over(self, scenario: Scenario, target: str, base: str, name: str) -> list[tuple[float, float]]:
-        """The figure of both in each round."""
-        pairs = zip(self.rounds(scenario, target), self.rounds(scenario, base), strict=False)
-        return [(one[name], other[name]) for one, other in pairs if name in one and name in other]
-
-
-class Section(NamedTuple):
-    title: str
-    note: str
-    header: list[str]
-    rows: list[list[str]]
+HEADLINES = {
+    "P-cc": "paced event, 20 streams",
+    "DP-ac": "paced event, cross",
+    "E-cc": "paced event, 200 streams",
+    "DE-ac": "paced event, cross, 200 streams",
+    "A-cc": "request of 2 KB",
+    "B-cc": "request of 100 KB",
+    "D-ac": "cross request of 2 KB",
+    "DB-ac": "cross request of 100 KB, never seen before",
+    "C-cc": "unpaced event",
+    "DC-ac": "unpaced event, cross",
+}
+"""In this order: events at a model's pace are what a gateway mostly carries."""
 
 
 def sections(results: Results) -> list[Section]:
-    found = [_cost(results), _latency(results), _slow(results), _process(results)]
-    return [section for section in found if section.rows]
+    makers: tuple[Callable[[Results], Section], ...] = (
+        _headlines,
+        _pairs,
+        _growing,
+        _lone,
+        _crowds,
+        _tools,
+        _bystanders,
+        _workers,
+        _stores,
+        _process,
+    )
+    return [section for section in (make(results) for make in makers) if section.rows]
 
 
-def _cost(results: Results) -> Section:
-    header = ["", "nginx us", "wireglot us", "ratio", "goal", "", "nginx /s", "wireglot /s", "failed"]
-    rows = []
-    for scenario in BUSY:
-        if not results.rounds(scenario, "wireglot"):
+def _headlines(results: Results) -> Section:
+    header = ["", "nginx us", "wireglot us", "ratio (range)", "goal", "", "failed"]
+    rows, reasons = [], []
+    for key, title in HEADLINES.items():
+        scenario = BY_KEY[key]
+        if not results.rounds(scenario, OURS):
             continue
-        pairs = results.over(scenario, "wireglot", "nginx", scenario.cost)
-        ratio = _ratio(pairs) if pairs else None
-        rate = "events_s" if scenario.events else "rps"
-        failed = sum(figures["err"] for figures in results.rounds(scenario, "wireglot"))
+        found = results.ratio(scenario)
+        reasons += _reason(f"{title} ({scenario.family})", found)
         rows.append(
             [
-                f"{scenario.title} ({scenario.key})",
-                _number(results.figure(scenario, "nginx", scenario.cost)),
-                _number(results.figure(scenario, "wireglot", scenario.cost)),
-                f"{ratio:.1f}" if ratio is not None else _NONE,
-                f"{scenario.goal:g}" if scenario.goal else _NONE,
-                _verdict(ratio, scenario.goal),
-                _number(results.figure(scenario, "nginx", rate)),
-                _number(results.figure(scenario, "wireglot", rate)),
+                f"{title} ({scenario.family})",
+                number(_cost(results, scenario, BASE)),
+                number(_cost(results, scenario, OURS)),
+                str(found),
+                f"{scenario.goal:g}" if scenario.goal else "",
+                found.verdict(scenario.goal),
+                str(_failed(results, scenario)),
+            ]
+        )
+    if results.growing:
+        grown = results.growing_ratio()
+        reasons += _reason("growing conversation", grown)
+        costs = [_per_turn(results.growing.get(server, [])) for server in (BASE, OURS)]
+        failed = sum(figures["err"] for figures in results.growing.get(OURS, []))
+        title = f"a turn of a growing conversation, cross, {_span()}"
+        rows.append(
+            [
+                title,
+                *map(number, costs),
+                str(grown),
+                f"{GROWING_GOAL:g}",
+                grown.verdict(GROWING_GOAL),
                 str(failed),
             ]
         )
-    note = "Processor time of the server, in microseconds a request or an event; requests or events a second."
-    return Section("Cost on one worker", note, header, rows)
-
-
-def _latency(results: Results) -> Section:
-    header = ["", "direct p50", "p99", "nginx adds p50", "p99", "wireglot adds p50", "p99"]
-    rows = []
-    for scenario in SINGLE:
-        if not results.rounds(scenario, "direct"):
-            continue
-        row = [f"{scenario.title} ({scenario.key})"]
-        row += [_number(results.figure(scenario, "direct", name)) for name in ("p50", "p99")]
-        for target in ("nginx", "wireglot"):
-            for name in ("p50", "p99"):
-                pairs = results.over(scenario, target, "direct", name)
-                row.append(_number(median(ours - base for ours, base in pairs)) if pairs else _NONE)
-        rows.append(row)
     note = (
-        "One request after the other, microseconds. Direct is the mock upstream without anything before it."
+        "Processor time of the server for one event or request, on one worker; the ratio is the median of "
+        "the rounds, with the lowest and the highest. Cross: an Anthropic client and a Chat upstream."
     )
-    return Section("Added latency", note, header, rows)
+    return Section("Cost beside nginx", _noted(note, reasons), header, rows, "ratios")
 
 
-def _slow(results: Results) -> Section:
-    header = ["", "server", "us a stream", "us an event", "ratio", "delay p50", "p99", "worst", "failed"]
+def _pairs(results: Results) -> Section:
+    """Every client with every upstream."""
+    header = [
+        "client > upstream",
+        "2 KB us",
+        "ratio (range)",
+        "goal",
+        "",
+        "100 KB us",
+        "ratio (range)",
+        "goal",
+        "",
+    ]
+    rows, reasons = [], []
+    for client in DIALECTS:
+        for upstream in DIALECTS:
+            pair, same = f"{client}{upstream}", client == upstream
+            row = [f"{NAMES[client]} > {NAMES[upstream]}"]
+            for family in ("A" if same else "D", "B" if same else "DB"):
+                scenario = BY_KEY[f"{family}-{pair}"]
+                if not results.rounds(scenario, OURS):
+                    row += [NONE] * 4
+                    continue
+                found = results.ratio(scenario)
+                reasons += _reason(scenario.key, found)
+                goal = f"{scenario.goal:g}" if scenario.goal else ""
+                cost = number(_cost(results, scenario, OURS))
+                row += [cost, str(found), goal, found.verdict(scenario.goal)]
+            if set(row[1:]) != {NONE}:
+                rows.append(row)
+    note = (
+        "One worker. Cross bodies of 100 KB are never the same twice. nginx forwards the same request to an "
+        "upstream of the client's own dialect."
+    )
+    return Section("Every pair", _noted(note, reasons), header, rows, "pairs")
+
+
+def _growing(results: Results) -> Section:
+    header = ["turn", "KB sent", *(f"{server} us" for server in results.growing)]
+    if not results.growing:
+        return Section("Growing conversation", "", header, [])
+    sizes = next(iter(results.growing.values()))[0]["bytes"]
+    middles = {server: _middle_turns(rounds) for server, rounds in results.growing.items()}
     rows = []
-    for scenario in SLOW:
-        for target in ("direct", "nginx", "wireglot"):
-            if not results.rounds(scenario, target):
+    for turn in sorted({0, *range(len(sizes) // 4 - 1, len(sizes), len(sizes) // 4)}):
+        costs = [number(turns[turn]) for turns in middles.values()]
+        rows.append([str(turn + 1), number(sizes[turn] / 1000), *costs])
+    lines = {server: growing.line(sizes, turns) for server, turns in middles.items()}
+    told = "; ".join(
+        f"{server} {one.base_us:,.0f} us and {one.us_per_kb:.2f} us a KB" for server, one in lines.items()
+    )
+    note = (
+        f"An Anthropic client and a Chat upstream, {_span()}: each turn sends the whole history and two "
+        f"messages more. Processor time of a turn. As a straight line over its size: {told}."
+    )
+    return Section("Growing conversation", note, header, rows, "growing")
+
+
+def _lone(results: Results) -> Section:
+    header = ["", "direct p50", "nginx adds p50", "p99", "wireglot adds p50", "p99", "goal p50", ""]
+    rows, reasons = [], []
+    for scenario in LONE:
+        direct = results.rounds(scenario, "direct")
+        if not direct:
+            continue
+        row = [
+            f"{scenario.pair}, {scenario.size.upper()}B ({scenario.family})",
+            number(_median(direct, "p50")),
+        ]
+        for server in (BASE, OURS):
+            for name in ("p50", "p99"):
+                added = _added(results, scenario, server, name)
+                row.append(number(median(added)) if added else NONE)
+        goal = LONE_GOALS_US.get(scenario.family)
+        added = _added(results, scenario, OURS, "p50")
+        found = _of_rounds(added)
+        reasons += _reason(scenario.key, found)
+        row += [f"{goal:g}" if goal else "", found.verdict(goal)]
+        rows.append(row)
+    note = "One request after the other: what it takes longer than from the mock upstream; microseconds."
+    return Section("A lone request", _noted(note, reasons), header, rows)
+
+
+def _crowds(results: Results) -> Section:
+    header = [
+        "",
+        "server",
+        "us an event",
+        "ratio (range)",
+        "goal",
+        "added p50 ms",
+        "p99 ms",
+        "KiB a stream",
+        "failed",
+    ]
+    rows = []
+    for scenario in CROWDS:
+        for server in (BASE, OURS):
+            rounds = results.rounds(scenario, server)
+            if not rounds:
                 continue
-            cost = results.figure(scenario, target, "cpu_us_ev") if target != "direct" else None
-            pairs = results.over(scenario, target, "nginx", "cpu_us_ev") if target == "wireglot" else []
-            ratio = f"{_ratio(pairs):.1f}" if pairs else _NONE
-            delays = [
-                _number(results.figure(scenario, target, f"delay_{part}")) for part in ("p50", "p99", "max")
-            ]
-            failed = sum(figures["err"] for figures in results.rounds(scenario, target))
-            total = _number(cost * EVENTS) if cost is not None else _NONE
+            ours = server == OURS
+            found = results.ratio(scenario) if ours else None
+            goals = [f"{scenario.goal:g} {found.verdict(scenario.goal)}"] if found and scenario.goal else []
+            if scenario.key == "D500-ac" and ours:
+                goals.append(_delay_goal(results, scenario))
+            memory = _median(rounds, "kib_stream")
+            if memory is not None and ours:
+                goals.append(f"{STREAM_GOAL_KIB:g} KiB {_verdict(memory, STREAM_GOAL_KIB)}")
+            delays = [_milliseconds(results, scenario, server, part) for part in ("delay_p50", "delay_p99")]
+            title = f"{scenario.connections} streams, {scenario.pair} ({scenario.family})"
             rows.append(
                 [
-                    f"{scenario.title} ({scenario.key})",
-                    target,
-                    total,
-                    _number(cost),
-                    ratio,
+                    title,
+                    server,
+                    number(_cost(results, scenario, server)),
+                    str(found) if found else "",
+                    "; ".join(goals),
                     *delays,
-                    str(failed),
+                    number(memory),
+                    str(sum(figures["err"] for figures in rounds)),
                 ]
             )
-    note = f"{SLOW_STREAMS} streams at once, {EVENTS} events each, {GAP} ms apart; microseconds."
-    return Section("Slow streams", note, header, rows)
+    note = (
+        f"{EVENTS} events each, {GAP} ms apart; of a thousand streams {FEW_EVENTS}, "
+        f"{WIDE_GAP} ms apart. The delay is from the upstream's write to the client's read, "
+        "less that without a server where it was measured. Memory is what the process has grown by since its "
+        "start."
+    )
+    return Section("Many streams at once", note, header, rows)
+
+
+def _delay_goal(results: Results, scenario: Scenario) -> str:
+    pairs = zip(
+        _added(results, scenario, OURS, "delay_p99"),
+        _added(results, scenario, BASE, "delay_p99"),
+        strict=False,
+    )
+    times = [ours / base for ours, base in pairs if base > 0]
+    found = _of_rounds(times)
+    return f"p99 {DELAY_GOAL:g}x: {found} {found.verdict(DELAY_GOAL)}"
+
+
+def _tools(results: Results) -> Section:
+    header = ["tools", "KB sent", "us a request", "us a KB"]
+    rows, costs = [], []
+    for scenario in TOOLS:
+        cost = _cost(results, scenario, OURS)
+        if cost is None:
+            continue
+        size = len(scenario.body()) / 1000
+        costs.append(cost / size)
+        rows.append([scenario.size.removeprefix("tools-"), number(size), number(cost), f"{cost / size:.2f}"])
+    note = "An Anthropic client and a Chat upstream, the same tools with every request. "
+    if costs:
+        steepest = max(costs) / min(costs)
+        note += f"A KB costs at most {steepest:.2f} times as much at one size as at another: "
+        note += "no cliff." if steepest < _CLIFF else "a cliff."
+    return Section("Many tools", note, header, rows)
+
+
+_CLIFF = 1.5
+"""What a fixed cost of each request does to the cost of a KB is less than that."""
+
+
+def _bystanders(results: Results) -> Section:
+    header = [
+        "server",
+        "longest wait before, ms",
+        "beside the body, ms",
+        "all rounds, ms",
+        "goal",
+        "",
+        "the body, ms",
+    ]
+    rows = []
+    for server, rounds in results.bystanders.items():
+        worst = [figures["worst_ms"] for figures in rounds]
+        goal = (
+            [f"{BYSTANDER_GOAL_MS:g}", _verdict(max(worst), BYSTANDER_GOAL_MS)]
+            if server == OURS
+            else ["", ""]
+        )
+        quiet, huge = (number(_median(rounds, name)) for name in ("quiet_ms", "huge_ms"))
+        rows.append([server, quiet, number(median(worst)), _range(worst), *goal, huge])
+    note = "Small requests one after the other, and one cross body of 10 MB beside them: how long one waits."
+    return Section("One body of 10 MB", note, header, rows)
+
+
+def _workers(results: Results) -> Section:
+    header = ["", "one worker /s", "two workers /s", "times (range)", "goal", "us a request, one", "two"]
+    rows = []
+    for scenario in WORKERS:
+        by_count = results.workers.get(scenario.key, {})
+        one, two = by_count.get("1", []), by_count.get("2", [])
+        if not one or not two:
+            continue
+        found = _of_rounds([second["rps"] / first["rps"] for first, second in zip(one, two, strict=False)])
+        enough = (results.setting.get("cores") or 0) >= _CORES_FOR_TWO
+        goal = f"{WORKERS_GOAL:g}" + (f" {_at_least(found, WORKERS_GOAL)}" if enough else " (needs 4 cores)")
+        costs = [number(_median(rounds, "cpu_us_req")) for rounds in (one, two)]
+        rates = [number(_median(rounds, "rps")) for rounds in (one, two)]
+        rows.append([f"{scenario.pair}, 2 KB ({scenario.family})", *rates, str(found), goal, *costs])
+    note = "Servers and tools share all cores here. Where these are too few for both, the tools limit it."
+    return Section("Two workers", note, header, rows)
+
+
+def _stores(results: Results) -> Section:
+    header = [
+        "",
+        "transactions",
+        "rows",
+        "WAL bytes",
+        "PostgreSQL us",
+        "Redis commands",
+        "Redis us",
+        "failed",
+    ]
+    rows = []
+    for kind in store_calls.KINDS:
+        told = results.stores.get(kind.name)
+        if told is None:
+            continue
+        rows.append(
+            [
+                kind.title,
+                f"{told['transactions']:.2f}",
+                f"{told['rows']:.2f}",
+                number(told["wal_bytes"]),
+                number(told["postgres_cpu"] * 1e6),
+                f"{told['redis_commands']:.2f}",
+                number(told["redis_cpu"] * 1e6),
+                f"{told['err']:.0f}",
+            ]
+        )
+    note = (
+        f"With PostgreSQL and Redis as the store: what {store_calls.REQUESTS} requests, one after the other, "
+        "ask of them, for one request. Usage is written in batches: under load a request takes fewer "
+        "transactions."
+    )
+    return Section("What a request asks of the stores", note, header, rows)
 
 
 def _process(results: Results) -> Section:
     rows = []
-    for target, starts in results.starts.items():
-        ours = target == "wireglot"
-        start, memory, after = median(starts), results.memory[target], results.after.get(target)
-        rows.append([f"{target}: start-up to the first answer", f"{start:.2f} s"])
-        rows[-1] += [f"{START_UP_GOAL} s", _verdict(start, START_UP_GOAL)] if ours else ["", ""]
-        rows.append([f"{target}: idle memory (RSS; PSS)", f"{memory.rss:.0f} MiB; {memory.pss:.0f} MiB"])
-        rows[-1] += [f"{MEMORY_GOAL} MiB", _verdict(memory.rss, MEMORY_GOAL)] if ours else ["", ""]
-        if after is not None:
-            rows.append(
-                [f"{target}: memory after the load", f"{after.rss:.0f} MiB; {after.pss:.0f} MiB", "", ""]
-            )
+    for server, starts in results.starts.items():
+        ours, idle = server == OURS, results.idle.get(server, {})
+        start = median(starts)
+        goals = [f"{START_GOAL_SECONDS:g} s", _verdict(start, START_GOAL_SECONDS)] if ours else ["", ""]
+        rows.append([f"{server}: start to the first answer", f"{start:.2f} s ({_range(starts)})", *goals])
+        if idle:
+            goals = [f"{IDLE_GOAL_MIB:g} MiB", _verdict(idle["rss"], IDLE_GOAL_MIB)] if ours else ["", ""]
+            shown = f"{idle['rss']:.0f} MiB; {idle['pss']:.0f} MiB"
+            rows.append([f"{server}: idle memory (RSS; PSS)", shown, *goals])
     return Section("Process", "", ["", "", "goal", ""], rows)
 
 
-def _ratio(pairs: list[tuple[float, float]]) -> float:
-    # A reference below the clock's resolution would divide by nothing.
-    return median(ours / max(theirs, 0.01) for ours, theirs in pairs)
+# Figures
 
 
-def _verdict(value: float | None, goal: float | None) -> str:
-    if value is None or goal is None:
-        return _NONE
-    return "PASS" if value <= goal else "FAIL"
+def _cost(results: Results, scenario: Scenario, server: str) -> float | None:
+    return _median(results.rounds(scenario, server), scenario.cost)
 
 
-def _number(value: float | None) -> str:
-    if value is None:
-        return _NONE
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+def _median(rounds: Iterable[dict[str, Any]], name: str) -> float | None:
+    found = [figures[name] for figures in rounds if name in figures]
+    return median(found) if found else None
 
 
-def setting(tools: str, *, pinned: bool) -> str:
-    """What it was measured with and on, without saying whose machine it is."""
-    program = find_nginx()
-    if program:
-        shown = subprocess.run([program, "-v"], capture_output=True, text=True, check=False).stderr
-        nginx = "nginx " + (re.findall(r"nginx/([\d.]+)", shown) or ["?"])[0]
-    else:
-        nginx = "no nginx (not installed: there are no ratios)"
-    where = "server and tools each on a core of their own" if pinned else "all on the same cores"
+def _added(results: Results, scenario: Scenario, server: str, name: str) -> list[float]:
+    """What the server adds, in each round."""
+    pairs = zip(results.rounds(scenario, server), results.rounds(scenario, "direct"), strict=False)
+    return [one[name] - other[name] for one, other in pairs if name in one and name in other]
+
+
+def _milliseconds(results: Results, scenario: Scenario, server: str, name: str) -> str:
+    found = _added(results, scenario, server, name) if scenario.direct else []
+    value = median(found) if found else _median(results.rounds(scenario, server), name)
+    return number(value / 1000) if value is not None else NONE
+
+
+def _of_rounds(values: list[float]) -> Ratio | Untold:
+    if len(values) < LEAST_ROUNDS:
+        return Untold(NONE, f"{len(values)} of {LEAST_ROUNDS} rounds")
+    return spread(values)
+
+
+def _per_turn(rounds: list[dict[str, Any]]) -> float | None:
+    costs = [figures["cpu_s"] * 1e6 / max(figures["ok"], 1) for figures in rounds]
+    return median(costs) if costs else None
+
+
+def _middle_turns(rounds: list[dict[str, Any]]) -> list[float]:
+    return [median(turn) for turn in zip(*(figures["cpu_us"] for figures in rounds), strict=True)]
+
+
+def _failed(results: Results, scenario: Scenario) -> int:
+    return sum(figures["err"] for figures in results.rounds(scenario, OURS))
+
+
+def _verdict(value: float, goal: float) -> str:
+    return "reached" if value <= goal else "missed"
+
+
+def _at_least(found: Ratio | Untold, goal: float) -> str:
+    return ("reached" if found.value >= goal else "missed") if isinstance(found, Ratio) else ""
+
+
+def _reason(title: str, found: Ratio | Untold) -> list[str]:
     return (
-        f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}; Python "
-        f"{platform.python_version()}, {_version('uvloop')}, {_version('httptools')}, {_version('msgspec')}; "
-        f"{nginx}; mock upstream and load generator: {tools}; {where}."
+        [f"{title}: {found.what}: {found.why}."] if isinstance(found, Untold) and found.what != NONE else []
     )
 
 
-def _processor() -> str:
-    path = Path("/proc/cpuinfo")
-    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return found[1].strip() if found else platform.machine()
+def _noted(note: str, reasons: list[str]) -> str:
+    return " ".join([note, *reasons])
 
 
-def _version(package: str) -> str:
-    try:
-        return f"{package} {importlib.metadata.version(package)}"
-    except importlib.metadata.PackageNotFoundError:
-        return f"no {package}"
+def _span() -> str:
+    return f"{growing.FIRST_BYTES // 1000} KB to {growing.LAST_BYTES // 1000} KB over {growing.TURNS} turns"
 
 
-def as_text(setting: str, sections: list[Section]) -> str:
-    lines = [setting]
-    for section in sections:
-        lines += ["", section.title, *([section.note] if section.note else [])]
-        table = [section.header, *section.rows]
-        widths = [max(len(row[column]) for row in table) for column in range(len(section.header))]
-        for row in table:
-            first, *rest = (
-                cell.ljust(width) if not column else cell.rjust(width)
-                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            lines.append("  ".join(["  " + first, *rest]).rstrip())
-    return "\n".join(lines)
-
-
-def as_markdown(setting: str, sections: list[Section]) -> str:
-    lines = [setting]
-    for section in sections:
-        lines += ["", f"### {section.title}", "", *([section.note, ""] if section.note else [])]
-        lines.append(f"| {' | '.join(section.header)} |")
-        lines.append("|---|" + "---:|" * (len(section.header) - 1))
-        lines += [f"| {' | '.join(row)} |" for row in section.rows]
-    return "\n".join(lines)
+def _range(values: list[float]) -> str:
+    return f"{number(min(values))}-{number(max(values))}"

@@ -4,78 +4,199 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tools.bench.bodies import body
-from wireglot.dialects.registry import dialect_name
+from tools.bench.bodies import TOOL_COUNTS, body
+from wireglot.dialects.registry import DialectName
 
 EVENTS = 200
 """Of every stream."""
 GAP = 20
-"""Milliseconds between the events of a slow stream."""
-SLOW_STREAMS = 200
+"""Milliseconds between the events of a paced stream, about as many as a model takes for a few words."""
+FEW_EVENTS, WIDE_GAP = 80, 50
+"""Of the streams where there are a thousand: at the other pace they would be more than one core can carry,
+and what is then measured is how events pile up."""
+ONE_STREAM_SECONDS = 4.1
+"""Such a stream with its beginning and its end, so that each is counted once with the events between."""
+STREAMS = 200
 
-START_UP_GOAL = 0.8
-MEMORY_GOAL = 60
+GOALS = {
+    "A": 7.0,
+    "B": 5.0,
+    "D": 11.0,
+    "DB": 14.0,
+    "P": 1.8,
+    "DP": 2.2,
+    "E": 1.6,
+    "DE": 1.8,
+    "E1000": 1.6,
+    "D1000": 1.8,
+}
+"""Times nginx's processor time, in the same run."""
+GROWING_GOAL = 7.0
+START_GOAL_SECONDS = 0.35
+IDLE_GOAL_MIB = 45.0
+LONE_GOALS_US = {"A1": 350.0, "D1": 500.0}
+"""What a request that is alone waits longer than without us, in the median."""
+STREAM_GOAL_KIB = 64.0
+"""Memory of one stream more, where there are a thousand."""
+DELAY_GOAL = 2.0
+"""Times the 99th percentile of the delay that nginx adds to an event of 500 cross streams."""
+BYSTANDER_GOAL_MS = 100.0
+WORKERS_GOAL = 1.8
+"""Requests a second of two workers, to those of one."""
 
-_PATHS = {"openai-chat": "/v1/chat/completions", "anthropic": "/v1/messages"}
+DIALECTS: dict[str, DialectName] = {
+    "c": "openai-chat",
+    "a": "anthropic",
+    "r": "openai-responses",
+    "g": "gemini",
+}
+"""The letters of keys: `D-ac` is an Anthropic client and a Chat upstream."""
+PROVIDERS = {"c": "mine", "a": "ant", "r": "resp", "g": "gem"}
+"""Names in the configurations, see targets.PROVIDERS."""
+NAMES = {"c": "Chat", "a": "Anthropic", "r": "Responses", "g": "Gemini"}
+
+_PATHS = {
+    "openai-chat": "/v1/chat/completions",
+    "anthropic": "/v1/messages",
+    "openai-responses": "/v1/responses",
+}
 
 
 class Scenario(NamedTuple):
     key: str
-    title: str
-    dialect: str
-    """The client's; `provider` is the upstream's, see targets.PROVIDERS."""
-    provider: str
     size: str
     connections: int
     events: int = 0
     """Of its stream; 0 where the answer is whole."""
     gap: int = 0
-    goal: float | None = None
     reference: str = ""
     """Where nginx would be given the same bytes: the scenario that already measures it with them."""
+    varied: bool = False
+    """No two bodies are the same."""
+    direct: bool = False
+    """The mock upstream is measured alone, too."""
+    fresh: bool = False
+    """The servers are started anew before each measurement, for the memory it takes."""
+    seconds: float = 0.0
+    """How long at least it is measured."""
 
     @property
-    def path(self) -> str:
-        return _PATHS[self.dialect]
+    def family(self) -> str:
+        return self.key.partition("-")[0]
+
+    @property
+    def client(self) -> str:
+        """The letter of the client's dialect."""
+        return self.key.partition("-")[2][0]
+
+    @property
+    def upstream(self) -> str:
+        return self.key.partition("-")[2][1]
+
+    @property
+    def pair(self) -> str:
+        return f"{NAMES[self.client]} > {NAMES[self.upstream]}"
+
+    @property
+    def goal(self) -> float | None:
+        return GOALS.get(self.family)
 
     @property
     def cost(self) -> str:
         """The figure that the goal is about."""
         return "cpu_us_ev" if self.events else "cpu_us_req"
 
-    def body(self) -> bytes:
+    @property
+    def finished(self) -> str:
+        return "events" if self.events else "ok"
+
+    @property
+    def model(self) -> str:
         gap = f"-g{self.gap}" if self.gap else ""
-        model = f"{self.provider}/mock-c{self.events or EVENTS}{gap}"
-        return body(dialect_name(self.dialect), self.size, model, stream=bool(self.events))
+        return f"{PROVIDERS[self.upstream]}/mock-c{self.events or EVENTS}{gap}"
+
+    @property
+    def path(self) -> str:
+        return path_of(DIALECTS[self.client], self.model, stream=bool(self.events))
+
+    def body(self, model: str = "") -> bytes:
+        return body(DIALECTS[self.client], self.size, model or self.model, stream=bool(self.events))
 
 
-_CHAT, _MESSAGES = "openai-chat", "anthropic"
+def path_of(dialect: DialectName, model: str, *, stream: bool) -> str:
+    if dialect != "gemini":
+        return _PATHS[dialect]
+    verb = "streamGenerateContent?alt=sse" if stream else "generateContent"
+    return f"/v1beta/models/{model}:{verb}"
 
-BUSY = (
-    Scenario("A", "same dialect, 2 KB", _CHAT, "mine", "2k", 16, goal=12),
-    Scenario("B", "same dialect, 100 KB", _CHAT, "mine", "100k", 8, goal=8),
-    Scenario("C", "same dialect, stream event", _CHAT, "mine", "2k", 8, EVENTS, goal=2.5),
-    Scenario("D", "Anthropic to Chat, 2 KB", _MESSAGES, "mine", "2k", 16, goal=15),
-    Scenario("DB", "Anthropic to Chat, 100 KB", _MESSAGES, "mine", "100k", 8, goal=30),
-    Scenario("DC", "Anthropic to Chat, stream event", _MESSAGES, "mine", "2k", 8, EVENTS, goal=4),
-    Scenario("G", "Anthropic to Gemini, 2 KB", _MESSAGES, "gem", "2k", 16, goal=15, reference="D"),
-    Scenario("GB", "Anthropic to Gemini, 100 KB", _MESSAGES, "gem", "100k", 8, goal=30, reference="DB"),
-    Scenario(
-        "GC", "Anthropic to Gemini, stream event", _MESSAGES, "gem", "2k", 8, EVENTS, goal=4, reference="DC"
-    ),
-)
-"""As fast as it goes: what a request and an event cost."""
 
-SINGLE = (
-    Scenario("A1", "same dialect, 2 KB", _CHAT, "mine", "2k", 1),
-    Scenario("B1", "same dialect, 100 KB", _CHAT, "mine", "100k", 1),
-    Scenario("D1", "Anthropic to Chat, 2 KB", _MESSAGES, "mine", "2k", 1),
-    Scenario("DB1", "Anthropic to Chat, 100 KB", _MESSAGES, "mine", "100k", 1),
-)
+def _pairs(same: str, cross: str, size: str, connections: int, *, varied: bool = False) -> list[Scenario]:
+    """A client after the other, so that each is near the run of nginx that it is held against."""
+    found = []
+    for client in DIALECTS:
+        own = f"{same}-{client}{client}"
+        if same:
+            found.append(Scenario(own, size, connections))
+        others = [letter for letter in DIALECTS if letter != client]
+        for upstream in others:
+            reference = own if same else f"{cross}-{client}{others[0]}"
+            # The pair that the goals are about has an nginx of its own beside it.
+            key = f"{cross}-{client}{upstream}"
+            measured = key == reference or key == "D-ac"
+            found.append(
+                Scenario(key, size, connections, reference="" if measured else reference, varied=varied)
+            )
+    return found
+
+
+def _headlines(scenarios: list[Scenario]) -> list[Scenario]:
+    """Those of a pair or two, for a short run."""
+    return [one for one in scenarios if not one.reference and one.key in _HEADLINES]
+
+
+_HEADLINES = {"A-cc", "A-gg", "D-ac", "B-cc", "DB-ac"}
+
+PACED = [
+    Scenario("P-cc", "2k", 20, EVENTS, GAP, seconds=ONE_STREAM_SECONDS),
+    Scenario("DP-ac", "2k", 20, EVENTS, GAP, seconds=ONE_STREAM_SECONDS),
+    Scenario("DP-ga", "2k", 20, EVENTS, GAP, seconds=ONE_STREAM_SECONDS),
+    Scenario("DP-rg", "2k", 20, EVENTS, GAP, seconds=ONE_STREAM_SECONDS),
+]
+"""At the pace of a model every event is a read and a write of its own: what a gateway mostly does."""
+
+SMALL = _pairs("A", "D", "2k", 16)
+LARGE = [Scenario(f"B-{letter}{letter}", "100k", 8) for letter in DIALECTS]
+FIRST_SEEN = _pairs("", "DB", "100k", 8, varied=True)
+
+LONE = [
+    Scenario("A1-cc", "2k", 1, direct=True),
+    Scenario("D1-ac", "2k", 1, direct=True),
+    Scenario("B1-cc", "100k", 1, direct=True),
+    Scenario("DB1-ac", "100k", 1, direct=True),
+]
 """One request after the other: what a client waits."""
 
-SLOW = (
-    Scenario("E", "same dialect", _CHAT, "mine", "2k", SLOW_STREAMS, EVENTS, GAP),
-    Scenario("DE", "Anthropic to Chat", _MESSAGES, "mine", "2k", SLOW_STREAMS, EVENTS, GAP),
-)
-"""Many streams at the pace of a model."""
+CROWDS = [
+    Scenario("E-cc", "2k", STREAMS, EVENTS, GAP, seconds=ONE_STREAM_SECONDS),
+    Scenario("DE-ac", "2k", STREAMS, EVENTS, GAP, seconds=ONE_STREAM_SECONDS),
+    Scenario("D500-ac", "2k", 500, EVENTS, GAP, direct=True, seconds=ONE_STREAM_SECONDS),
+    Scenario("E1000-cc", "2k", 1000, FEW_EVENTS, WIDE_GAP, fresh=True, seconds=ONE_STREAM_SECONDS),
+    Scenario("D1000-ac", "2k", 1000, FEW_EVENTS, WIDE_GAP, fresh=True, seconds=ONE_STREAM_SECONDS),
+]
+"""Many streams at that pace."""
+
+UNPACED = [
+    Scenario("C-cc", "2k", 8, EVENTS),
+    Scenario("DC-ac", "2k", 8, EVENTS),
+]
+"""As fast as it goes: how many events one read holds, and so what one costs, is up to the machine."""
+
+TOOLS = [Scenario(f"T{count}-ac", f"tools-{count}", 4) for count in TOOL_COUNTS]
+
+WORKERS = [Scenario("A-cc", "2k", 32), Scenario("D-ac", "2k", 32)]
+"""Measured with one worker and with two, see workers.py."""
+
+QUICK = [*PACED[:2], *_headlines(SMALL + LARGE), Scenario("DB-ac", "100k", 8, varied=True), *LONE[:2]]
+
+EVERYTHING = [*PACED, *SMALL, *LARGE, *FIRST_SEEN, *LONE, *UNPACED, *CROWDS, *TOOLS]
+BY_KEY = {scenario.key: scenario for scenario in EVERYTHING}

@@ -9,14 +9,15 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from tools.bench import processes
 from tools.bench.bodies import body
+from tools.bench.scenarios import Scenario
 
 KEY = "bench-client-key"
 HEADERS = (f"Authorization: Bearer {KEY}",)
-_PATIENCE = 30.0
 
 PROVIDERS = {
     "mine": ("openai-chat", "/v1"),
@@ -27,8 +28,18 @@ PROVIDERS = {
 """Name in the configuration, dialect, and what stands in the base URL behind the port."""
 
 
+class NotStarted(SystemExit):
+    """A server that did not answer in time, with the last it wrote."""
+
+
 class Target:
     """A server on a port of its own. `argv` is empty for the mock upstream, which runs already."""
+
+    headers: tuple[str, ...] = HEADERS
+    optional = False
+    """A run goes on without it if it does not start."""
+    patience = 30.0
+    """Seconds for its start."""
 
     def __init__(self, name: str, argv: list[str], port: int, log: Path) -> None:
         self.name = name
@@ -45,11 +56,10 @@ class Target:
         """Seconds from the start of the process to its first good answer."""
         began = time.monotonic()
         self.process = processes.start(self._argv, self._log, core)
-        probe = body("openai-chat", "tiny", "mine/mock", stream=False)
         problem = "no answer"
-        while time.monotonic() - began < _PATIENCE and self.process.poll() is None:
+        while time.monotonic() - began < self.patience and self.process.poll() is None:
             try:
-                status, text = _post(self.port, probe)
+                status, text = self._probe()
             except OSError as fault:
                 problem = str(fault)
                 time.sleep(0.003)
@@ -59,7 +69,17 @@ class Target:
             problem = f"status {status}: {text[:300]}"
             time.sleep(0.02)
         self.stop()
-        raise SystemExit(f"bench: {self.name} did not start: {problem}\n{self._last_words()}")
+        raise NotStarted(f"bench: {self.name} did not start: {problem}\n{self._last_words()}")
+
+    def takes(self, scenario: Scenario) -> bool:
+        """Whether it is measured in it."""
+        return True
+
+    def path(self, scenario: Scenario) -> str:
+        return scenario.path
+
+    def body(self, scenario: Scenario) -> bytes:
+        return scenario.body()
 
     def stop(self) -> None:
         if self.process is not None:
@@ -69,16 +89,26 @@ class Target:
     def memory(self) -> processes.Memory:
         return processes.memory(processes.family(self.pid))
 
+    def _probe(self) -> tuple[int, str]:
+        content = body("openai-chat", "tiny", "mine/mock", stream=False)
+        return post(self.port, "/v1/chat/completions", content, self.headers)
+
     def _last_words(self) -> str:
         return self._log.read_text(errors="replace")[-2000:] if self._log.exists() else ""
 
 
-def wireglot(command: list[str], upstream: int, directory: Path, extra: str = "") -> Target:
-    """With a client key, log lines and the ledger on, all of it in `directory`."""
+def wireglot(
+    command: list[str], upstream: int, directory: Path, extra: str = "", *, workers: int = 1, store: str = ""
+) -> Target:
+    """With a client key, log lines and the ledger on, all of it in `directory`.
+
+    `store` is what stands in its table instead of a file there, as TOML; `extra` more tables.
+    """
     port = processes.free_port()
     config = directory / "wireglot.toml"
-    store = f'[store]\nurl = "sqlite://{directory.resolve()}/wireglot.db"\nfolder = "{directory.resolve()}"\n'
-    config.write_text(wireglot_config(port, upstream) + store + extra, encoding="utf-8")
+    url = store or f'url = "sqlite://{directory.resolve()}/wireglot.db"\n'
+    stored = f'[store]\nfolder = "{directory.resolve()}"\n{url}\n'
+    config.write_text(wireglot_config(port, upstream, workers) + stored + extra, encoding="utf-8")
     config.chmod(0o600)  # it names a key, and Wireglot would remark on it
     # Nobody's own settings or provider keys take part.
     own = [name for name in os.environ if name.startswith("WIREGLOT_") or name.endswith("_API_KEY")]
@@ -88,7 +118,7 @@ def wireglot(command: list[str], upstream: int, directory: Path, extra: str = ""
     return Target("wireglot", argv, port, directory / "wireglot.log")
 
 
-def wireglot_config(port: int, upstream: int) -> str:
+def wireglot_config(port: int, upstream: int, workers: int = 1) -> str:
     # Limits that would refuse so much of one client are raised, and the providers' connections are all kept,
     # as nginx keeps its own.
     digest = hashlib.sha256(KEY.encode()).hexdigest()
@@ -97,14 +127,15 @@ def wireglot_config(port: int, upstream: int) -> str:
 [server]
 host = "127.0.0.1"
 port = {port}
+workers = {workers}
 log = "json"
 secret = "a secret of the benchmark"
 metrics_key = "{KEY}"
 
 [limits]
-requests_per_key = 1000
-connections_per_peer = 2000
-pool = 1000
+requests_per_key = 4000
+connections_per_peer = 4000
+pool = 4000
 
 [keys]
 bench = "sha256:{digest}"
@@ -153,7 +184,7 @@ worker_processes 1;
 daemon off;
 pid {directory}/nginx.pid;
 error_log {directory}/nginx-error.log;
-events {{ worker_connections 4096; }}
+events {{ worker_connections 16384; }}
 http {{
     access_log {directory}/nginx-access.log;
 {temporary}
@@ -163,7 +194,7 @@ http {{
     client_body_buffer_size 2m;
     upstream mock {{
         server 127.0.0.1:{upstream};
-        keepalive 512;
+        keepalive 2048;
         keepalive_requests 1000000000;
     }}
     server {{
@@ -179,11 +210,11 @@ http {{
 """
 
 
-def _post(port: int, content: bytes) -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    headers = {"content-type": "application/json", **dict(line.split(": ", 1) for line in HEADERS)}
+def post(port: int, path: str, content: bytes, lines: Iterable[str] = HEADERS) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    headers = {"content-type": "application/json", **dict(line.split(": ", 1) for line in lines)}
     try:
-        connection.request("POST", "/v1/chat/completions", content, headers)
+        connection.request("POST", path, content, headers)
         answer = connection.getresponse()
         return answer.status, answer.read().decode(errors="replace")
     except http.client.HTTPException as fault:

@@ -20,11 +20,15 @@ class Toolbox(NamedTuple):
     title: str
     upstream: list[str]
     load: list[str]
+    exact: bool
+    """Whether the load generator tells processor time to the nanosecond, over just what it counted."""
 
 
 def own() -> Toolbox:
     module = [sys.executable, "-m"]
-    return Toolbox("tools/bench (Python)", [*module, "tools.bench.upstream"], [*module, "tools.bench.load"])
+    return Toolbox(
+        "tools/bench (Python)", [*module, "tools.bench.upstream"], [*module, "tools.bench.load"], True
+    )
 
 
 def twins(sources: Path, directory: Path) -> Toolbox | None:
@@ -37,7 +41,7 @@ def twins(sources: Path, directory: Path) -> Toolbox | None:
         command = [compiler, "-O2", "-w", "-o", str(directory / name), str(source), "-lpthread"]
         if not source.is_file() or subprocess.run(command, capture_output=True, check=False).returncode:
             return None
-    return Toolbox("mock.c and load.c", [str(directory / "mock")], [str(directory / "load")])
+    return Toolbox("mock.c and load.c", [str(directory / "mock")], [str(directory / "load")], exact=False)
 
 
 def choose(which: str, directory: Path) -> Toolbox:
