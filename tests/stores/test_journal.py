@@ -493,7 +493,7 @@ def test_who_waits_alone_is_not_made_to_wait_for_others(tmp_path: Path) -> None:
 
     async def work() -> None:
         timing = Timing(gather=1000.0, sleep=slept.append)
-        journal = Journal(tmp_path, "one", limit=64 * 1024, timing=timing)
+        journal = Journal(tmp_path, "one", limit=64 * 1024, timing=timing, disk=Disk())
         await journal.start()
         for number in range(20):
             await journal.synced(journal.intend(row(number)))

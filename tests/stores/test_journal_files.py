@@ -543,7 +543,8 @@ def test_nobody_is_gathered_where_there_is_nothing_to_sync(tmp_path: Path) -> No
     slept: list[float] = []
 
     async def work() -> None:
-        journal = Journal(tmp_path, "one", limit=64 * 1024, timing=Timing(gather=1000.0, sleep=slept.append))
+        timing = Timing(gather=1000.0, sleep=slept.append)
+        journal = Journal(tmp_path, "one", limit=64 * 1024, timing=timing, disk=Disk())
         await journal.start()
         await until(lambda: not journal._shelf.lacks)
         for turn in range(2):

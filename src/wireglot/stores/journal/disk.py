@@ -7,6 +7,8 @@ import os
 import sys
 from typing import Final
 
+from wireglot.stores.journal.kernel_sync import KernelSync
+
 if sys.platform == "win32":
     import msvcrt
 
@@ -62,5 +64,14 @@ class Disk:
     def sync(self, fd: int) -> None:
         _fdatasync(fd)
 
+    def kernel_sync(self) -> KernelSync | None:
+        """What syncs without a thread, where there is such a thing. It passes `sync` by."""
+        return None
 
-DISK: Final = Disk()
+
+class LocalDisk(Disk):
+    def kernel_sync(self) -> KernelSync | None:
+        return KernelSync.open()
+
+
+DISK: Final = LocalDisk()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from wireglot.stores.journal.disk import Disk, lock_file
+from wireglot.stores.journal.kernel_sync import KernelSync
 from wireglot.stores.journal.segment import BEGIN, SUFFIX, Segment
 
 LOCK: Final = "lock"
@@ -56,6 +57,9 @@ class Shelf:
     def lacks(self) -> bool:
         """Whether another file should be made."""
         return self._made < self._most and len(self.spares) < self._ahead
+
+    def kernel_sync(self) -> KernelSync | None:
+        return self._disk.kernel_sync()
 
     def enter(self) -> None:
         """Have a directory, and its lock."""

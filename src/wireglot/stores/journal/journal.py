@@ -2,9 +2,9 @@
 
 A row is in the kernel's hands when `append` returns, so it outlives the process; it is on the disk when
 `synced` resolves, so it outlives the machine's power. One that somebody waits for may be given to `intend`:
-what is intended in one turn of the loop is written at once. One thread syncs for everybody. Rows are read
-behind, in order, and a file whose rows have all reached the store is used again. Files are made ahead of
-need: a disk that fills up takes none of the room that was promised.
+what is intended in one turn of the loop is written at once. One sync is for everybody, and there is one at a
+time. Rows are read behind, in order, and a file whose rows have all reached the store is used again. Files
+are made ahead of need: a disk that fills up takes none of the room that was promised.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Journal:
         self._sequence += 1
         self._syncer.appended = self._sequence
         if at and self._syncer.waiting:
-            self._syncer.ask()  # it took along what others wait for
+            self._syncer.ask_sync()  # it took along what others wait for
         self._recent.add(row, segment.number, segment.end)
         return self._sequence
 
@@ -165,7 +165,7 @@ class Journal:
     def sync_soon(self) -> None:
         """Somebody may come to wait for the last row."""
         if self._syncer.sync:
-            self._syncer.ask()
+            self._syncer.ask_sync()
 
     def awaits_disk(self, sequence: int) -> bool:
         """Whether `synced` would not resolve at once."""
@@ -212,7 +212,7 @@ class Journal:
             self._unwritten.clear()
             self._syncer.appended = self._sequence
             if self._syncer.waiting:
-                self._syncer.ask()
+                self._syncer.ask_sync()
 
     def _put_soon(self) -> None:
         """At the end of the loop's turn. What fails is written later, with whatever comes then; who waits for

@@ -1,9 +1,11 @@
-"""The thread of a journal: it syncs for everybody who waits, and makes files ahead of need."""
+"""Who syncs a journal, for everybody who waits: the kernel where it does that by itself, else a thread. The
+thread also makes files ahead of need, and mends what a sync that failed may have lost."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
 import time
 from collections import deque
@@ -11,6 +13,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, Final, NamedTuple
 
 from wireglot.stores.journal.files import Shelf
+from wireglot.stores.journal.kernel_sync import KernelSync
 from wireglot.stores.journal.segment import Segment
 
 
@@ -32,6 +35,13 @@ TIMING: Final = Timing()
 
 _Mark = tuple[Segment, int, int]
 """A file, its number and its end when it was synced: by now it may be used anew."""
+
+
+class _Flight(NamedTuple):
+    """A sync that is under way: the last row that it covers, and the files, the current one last."""
+
+    target: int
+    marks: list[_Mark]
 
 
 class Syncer:
@@ -62,6 +72,15 @@ class Syncer:
         """Who waits does so until the disk has answered."""
         self.let_go = 0
         """How many who waited went on before their row was on the disk."""
+        self._kernel: KernelSync | None = None
+        """Where there is one the thread does not sync. After a failure it is left to the thread for good."""
+        self._flight: _Flight | None = None
+        """The sync that is under way in the kernel."""
+        self._due = False
+        """Another has been asked for."""
+        self._asks = 0
+        self._last = 0.0
+        self._landed: asyncio.Future[None] | None = None
         self._shelf = shelf
         self._mend = mend
         self._is_well = is_well
@@ -80,6 +99,10 @@ class Syncer:
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._open)
+        if self.sync:
+            self._kernel = self._shelf.kernel_sync()
+        if self._kernel is not None:
+            self._loop.add_reader(self._kernel.descriptor, self._arrived)
         self._thread = threading.Thread(target=self._run, name="wireglot-journal", daemon=True)
         self._thread.start()
 
@@ -88,6 +111,10 @@ class Syncer:
         for timer in (self._later, self._overdue):
             if timer is not None:
                 timer.cancel()
+        if self._flight is not None:
+            self._landed = self._loop.create_future()
+            await self._landed
+        self._leave_kernel()
         if self._thread is not None:
             self._stopping = True
             self.ask()
@@ -101,6 +128,18 @@ class Syncer:
             with contextlib.suppress(RuntimeError):  # it was asked before, and has not looked yet
                 self._wake.release()
 
+    def ask_sync(self) -> None:
+        """There are rows that somebody waits for, or may come to wait for."""
+        if self._kernel is None:
+            self.ask()
+            return
+        self._asks += 1
+        if not self._due:
+            self._due = True
+            if self._flight is None:
+                # Those of the same turn share it.
+                self._loop.call_soon(self._submit)
+
     def ask_later(self) -> None:
         """There is a row that nobody waits for; it is synced with the next that is, or in a moment."""
         if self.sync and self._later is None:
@@ -113,8 +152,8 @@ class Syncer:
         # One for each who waits: whoever goes away takes only its own along.
         future = self._loop.create_future()
         self.waiting.append((sequence, future))
-        if self.appended >= sequence:
-            self.ask()
+        if self.appended >= sequence and (self._flight is None or self._flight.target < sequence):
+            self.ask_sync()
         if self._overdue is None and not self.patient:
             self._watch()
         return future
@@ -134,7 +173,7 @@ class Syncer:
 
     def _is_later(self) -> None:
         self._later = None
-        self.ask()
+        self.ask_sync()
 
     def _watch(self) -> None:
         """One look for all who wait now: those who still do by then go on."""
@@ -150,6 +189,66 @@ class Syncer:
     def _mend_on_loop(self) -> None:
         if self._mend():
             self._unsure = False
+            self.ask()
+
+    # The kernel.
+
+    def _submit(self) -> None:
+        kernel, current = self._kernel, self.current
+        if kernel is None or self._flight is not None:
+            return
+        if self.appended <= self.covered or current is None:
+            self._due = False
+            return
+        if self._unsure:
+            self._leave_kernel()
+            return
+        if self._crowded:
+            rest = self._last + self._timing.gather - self._loop.time()
+            if rest > 0:
+                self._loop.call_later(rest, self._submit)
+                return
+        files = [*self.rolled, current]
+        try:
+            kernel.submit([segment.fd for segment in files])
+        except OSError:
+            self._leave_kernel()
+            return
+        self._flight = _Flight(self.appended, [(each, each.number, each.end) for each in files])
+        self._crowded = self._asks > 1 or len(self.waiting) > 1
+        self._asks = 0
+        self._due = False
+
+    def _arrived(self) -> None:
+        """Something may have been synced."""
+        kernel, flight = self._kernel, self._flight
+        assert kernel is not None
+        problem = kernel.collect()
+        if problem is None or flight is None:
+            return
+        self._flight = None
+        self._last = self._loop.time()
+        if problem:
+            self.trouble = os.strerror(problem)
+            self._unsure = True
+            self.settle(flight.target)
+            self._leave_kernel()
+        else:
+            for _ in flight.marks[:-1]:
+                self.rolled.popleft()
+            self.covered = flight.target
+            self.settle(flight.target, flight.marks)
+            if self._due:
+                self._submit()
+        if self._landed is not None:
+            self._landed.set_result(None)
+
+    def _leave_kernel(self) -> None:
+        """From here on the thread syncs."""
+        if self._kernel is not None:
+            self._loop.remove_reader(self._kernel.descriptor)
+            self._kernel.close()
+            self._kernel = None
             self.ask()
 
     # The thread.
@@ -168,12 +267,12 @@ class Syncer:
             self._wake.acquire(True, pause)
             self._asked = False  # what is written from here on asks again
             stopping = self._stopping
-            if self._crowded and self.appended > self.covered and not stopping:
+            if self._crowded and self._kernel is None and self.appended > self.covered and not stopping:
                 rest = last + self._timing.gather - time.monotonic()
                 if rest > 0:
                     self._timing.sleep(rest)
             failed = False
-            if self.sync and self.appended > self.covered:
+            if self.sync and self._kernel is None and self.appended > self.covered:
                 failed = not self._sync_all()
                 last = time.monotonic()
             if stopping:
