@@ -23,7 +23,10 @@ def fit_cache_markers(
     elsewhere = _count_elsewhere(request)
     if in_messages + elsewhere <= limits.cache_markers:
         return request
-    surplus = _count(request.messages) + elsewhere - limits.cache_markers
+    # Where none is taken all of them go, and nobody need count them first.
+    surplus = in_messages + elsewhere
+    if limits.cache_markers:
+        surplus = _count(request.messages) + elsewhere - limits.cache_markers
     if surplus <= 0:
         return request
     # In the order the prompt is built: tools, system and turns. The automatic marker is the last of all.
@@ -55,6 +58,8 @@ def fit_cache_markers(
     if dropped < surplus and cache is not None:
         losses.append(_loss("$", limits))
         cache = None
+    elif not dropped:
+        return request
     return msgspec.structs.replace(request, tools=tuple(tools), messages=tuple(messages), cache=cache)
 
 

@@ -193,6 +193,13 @@ class _KeepsReasoning:
 
     def _worth(self, response: Response) -> list[tuple[Part, ...]]:
         """What of each answer its client will not send back."""
+        contents = [
+            content
+            for content in (response.content, *(other.content for other in response.others))
+            if _bears_state(content)
+        ]
+        if not contents:
+            return []
         record, targets = self._exchange.record, self._exchange.targets
         answered = next(
             (
@@ -203,13 +210,17 @@ class _KeepsReasoning:
             targets[0],
         )
         found: list[tuple[Part, ...]] = []
-        for content in (response.content, *(other.content for other in response.others)):
+        for content in contents:
             worth = content
             if answered.limits.reasoning != "text":
                 worth = worth_keeping(content, partial(_minter, answered))
-            if is_signed(worth) or any(type(part) is Reasoning for part in worth):
+            if _bears_state(worth):
                 found.append(worth)
         return found
+
+
+def _bears_state(content: tuple[Part, ...]) -> bool:
+    return is_signed(content) or any(type(part) is Reasoning for part in content)
 
 
 class Recalled:
