@@ -14,11 +14,12 @@ from tools.bench.results import BASE, OURS, Results
 from tools.bench.scenarios import BY_KEY, GROWING_GOAL, SMALL
 from tools.bench.standing import Ratio, Untold
 
-_WIDTH = 760
-_LABELS = 270
+_WIDTH = 800
+_LABELS = 310
 _RIGHT = 70
 _ROW = 24
-_TOP = 44
+_NUMBER = 40
+_TOP = 52
 _STYLE = """\
 <style>
 text { font: 13px system-ui, sans-serif; fill: #57606a }
@@ -81,7 +82,11 @@ def bars(title: str, rows: Sequence[Bar], *, logarithmic: bool = False) -> str:
         parts.append(_line(place(row.low), middle, place(row.high), middle, "range"))
         if row.goal is not None:
             parts.append(_line(place(row.goal), top + 1, place(row.goal), top + _ROW - 1, "goal"))
-        parts.append(_text(max(place(row.high), end) + 6, middle + 4, f"{row.value:.3g}"))
+        told = max(place(row.high), end)
+        # A goal just behind the bar would stand in the midst of the number.
+        if row.goal is not None and told - 4 < place(row.goal) < told + _NUMBER:
+            told = place(row.goal)
+        parts.append(_text(told + 6, middle + 4, f"{row.value:.3g}"))
     return _svg(title, bottom + 28, parts)
 
 
@@ -103,7 +108,7 @@ def lines(title: str, series: Sequence[Series], x_title: str, y_title: str) -> s
         parts.append(_line(left, y, _WIDTH - _RIGHT, y, "grid"))
         parts.append(_text(left - 6, y + 4, f"{tick:,g}", anchor="end"))
     parts.append(_text(_WIDTH - _RIGHT, height + 34, x_title, anchor="end"))
-    parts.append(_text(12, _TOP - 8, y_title))
+    parts.append(_text(12, _TOP - 12, y_title))
     for index, one in enumerate(series):
         path = " ".join("{:.1f},{:.1f}".format(*place(*point)) for point in one.points)
         parts.append(f'<polyline class="line{index % 4}" points="{path}"/>')

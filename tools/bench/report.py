@@ -44,7 +44,7 @@ HEADLINES = {
     "A-cc": "request of 2 KB",
     "B-cc": "request of 100 KB",
     "D-ac": "cross request of 2 KB",
-    "DB-ac": "cross request of 100 KB, never seen before",
+    "DB-ac": "cross request of 100 KB, first seen",
     "C-cc": "unpaced event",
     "DC-ac": "unpaced event, cross",
 }
@@ -264,7 +264,7 @@ def _tools(results: Results) -> Section:
         costs.append(cost / size)
         rows.append([scenario.size.removeprefix("tools-"), number(size), number(cost), f"{cost / size:.2f}"])
     note = "An Anthropic client and a Chat upstream, the same tools with every request. "
-    if costs:
+    if len(costs) > 1:
         steepest = max(costs) / min(costs)
         note += f"A KB costs at most {steepest:.2f} times as much at one size as at another: "
         note += "no cliff." if steepest < _CLIFF else "a cliff."
