@@ -274,12 +274,15 @@ def test_who_ends_waits_for_what_is_under_way(tmp_path: Path) -> None:
         await journal.start()
         waiting = asyncio.ensure_future(journal.synced(journal.append(row(1))))
         await until(lambda: kernel.submitted)
+        journal.append(row(2))
+        journal.sync_soon()
         closing = asyncio.create_task(journal.close())
         await asyncio.sleep(0)
         assert not closing.done()
         kernel.land()
         await closing
         assert waiting.done()
+        assert (kernel.submitted, disk.syncs) == ([1], 1), "what came meanwhile is the thread's"
 
     asyncio.run(work())
 

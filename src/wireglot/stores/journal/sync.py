@@ -238,7 +238,7 @@ class Syncer:
                 self.rolled.popleft()
             self.covered = flight.target
             self.settle(flight.target, flight.marks)
-            if self._due:
+            if self._due and self._landed is None:  # the last one is the thread's
                 self._submit()
         if self._landed is not None:
             self._landed.set_result(None)
