@@ -28,7 +28,7 @@ class _Anything(Survey, frozen=True):
         return False
 
 
-_ANYTHING = _Anything(frozenset(_PARTS), True, True, True, True, 1 << 30)
+_ANYTHING = _Anything(frozenset(_PARTS), True, True, True, True, 1 << 30, True)
 
 
 def _fitted(request: Request, limits: Limits, dialect: str, regroup: bool) -> object:
@@ -43,7 +43,7 @@ def _fitted(request: Request, limits: Limits, dialect: str, regroup: bool) -> ob
 def test_a_request_is_fitted_as_if_nothing_were_known_about_it(request, limits, dialect, regroup):
     known = _fitted(request, limits, dialect, regroup)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitting, "survey", lambda messages: _ANYTHING)
+        patch.setattr(fitting, "survey", lambda messages, memory: _ANYTHING)
         assert _fitted(request, limits, dialect, regroup) == known
 
 
@@ -51,7 +51,7 @@ def test_a_survey_sees_what_fitting_may_have_to_change():
     mark = CacheMark("short")
     picture = Media("image", url="https://x/y.png")
     plain = survey((Message("user", (Text("a"),)), Message("assistant", (ToolCall("c", "f", "{}"),))))
-    assert plain == Survey(frozenset({Text, ToolCall}), False, False, False, False, 0)
+    assert plain == Survey(frozenset({Text, ToolCall}), False, False, False, False, 0, False)
     assert all(plain.suits(limits) for limits in BASE.values())
     assert survey((Message("user", (Text(" \n"),)),)).blank
     assert survey((Message("user", ()),)).blank

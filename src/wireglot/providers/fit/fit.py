@@ -46,14 +46,14 @@ def fit(
     `in_pieces`: its dialect's clients send answers back as a stream has cut them."""
     losses: list[Loss] = []
     trail = Trail(request)
-    seen = survey(request.messages)
+    seen = survey(request.messages, context.memory)
     if not regroup and not limits.media_urls:
         # Nothing is translated, so a media URL goes to the provider as its own dialect wrote it.
         limits = msgspec.structs.replace(limits, media_urls=True)
     if regroup:
         if request.max_tokens is not None and request.max_tokens < 0:
             request = _without_limit(request, losses)
-        declare_switches(request, dialect, losses, trail)
+        declare_switches(request, dialect, losses, trail, seen.fields)
         request = without_state(request, losses, trail, Foreign in seen.kinds)
         if Foreign in seen.kinds:
             request = tell_in_words(request, dialect, losses, trail)

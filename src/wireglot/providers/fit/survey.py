@@ -9,6 +9,7 @@ import msgspec
 
 from wireglot.ir.content import Foreign, Media, Message, Reasoning, Text, ToolCall, ToolResult
 from wireglot.providers.limits import ALL_MEDIA, Limits
+from wireglot.wire.memory import Memory
 
 
 class Survey(msgspec.Struct, frozen=True):
@@ -22,6 +23,8 @@ class Survey(msgspec.Struct, frozen=True):
     blank: bool
     """Whether there is a turn of nothing, or a text of nothing but white space."""
     markers: int
+    fields: bool
+    """Whether a message or a part of one has fields of its dialect alone."""
 
     def suits(self, limits: Limits) -> bool:
         """Whether no part has to change for an endpoint of these limits."""
@@ -41,9 +44,22 @@ class Survey(msgspec.Struct, frozen=True):
         )
 
 
-def survey(messages: tuple[Message, ...]) -> Survey:
+class _Look(msgspec.Struct, frozen=True):
+    """The same of one message."""
+
+    kinds: frozenset[type]
+    signed: bool
+    blank: bool
+    markers: int
+    fields: bool
+
+
+_LOOK = "survey"
+
+
+def survey(messages: tuple[Message, ...], memory: Memory | None = None) -> Survey:
     kinds: set[type] = set()
-    neighbours = named = signed = blank = False
+    neighbours = named = signed = blank = fields = False
     markers = 0
     speaker = ""
     for message in messages:
@@ -52,24 +68,19 @@ def survey(messages: tuple[Message, ...]) -> Survey:
         speaker = message.role
         if message.name:
             named = True
-        if not message.content or (message.extra is not None and message.extra.fields.get("content") == ""):
+        look: _Look | None = memory.find(message, _LOOK) if memory is not None else None
+        if look is None:
+            look = _look(message)
+            if memory is not None:
+                memory.keep(message, _LOOK, look)
+        kinds |= look.kinds
+        if look.signed:
+            signed = True
+        if look.blank:
             blank = True
-        for part in message.content:
-            kinds.add(type(part))
-            if type(part) is Text:
-                if not part.text or part.text.isspace():
-                    blank = True
-            elif type(part) is ToolCall:
-                if part.signature is not None:
-                    signed = True
-            elif type(part) is ToolResult:
-                for item in part.content:
-                    if type(item) is not Text:
-                        kinds.add(type(item))
-            elif isinstance(part, Foreign | Reasoning):
-                continue
-            if part.cache is not None:
-                markers += 1
+        if look.fields:
+            fields = True
+        markers += look.markers
     return Survey(
         kinds=frozenset(kinds),
         neighbours=neighbours,
@@ -77,4 +88,39 @@ def survey(messages: tuple[Message, ...]) -> Survey:
         signed=signed,
         blank=blank,
         markers=markers,
+        fields=fields,
     )
+
+
+def _look(message: Message) -> _Look:
+    kinds: set[type] = set()
+    extra = message.extra
+    signed = fields = False
+    blank = not message.content
+    if extra is not None and extra.fields:
+        fields = True
+        blank = blank or extra.fields.get("content") == ""
+    markers = 0
+    for part in message.content:
+        kinds.add(type(part))
+        if type(part) is Foreign:
+            continue
+        if part.extra is not None and part.extra.fields:
+            fields = True
+        if type(part) is Reasoning:
+            continue
+        if type(part) is Text:
+            if not part.text or part.text.isspace():
+                blank = True
+        elif type(part) is ToolCall:
+            if part.signature is not None:
+                signed = True
+        elif type(part) is ToolResult:
+            for item in part.content:
+                if type(item) is not Text:
+                    kinds.add(type(item))
+                if type(item) is not Foreign and item.extra is not None and item.extra.fields:
+                    fields = True
+        if part.cache is not None:
+            markers += 1
+    return _Look(frozenset(kinds), signed, blank, markers, fields)

@@ -18,9 +18,12 @@ _NOTHING = frozenset({"content", "thought"})
 beside a Chat message's calls, Gemini's mark that a part is no thought."""
 
 
-def declare_switches(request: Request, dialect: str, losses: list[Loss], trail: Trail) -> None:
-    """`dialect` is that of the upstream; it gets its own fields as they are."""
-    for path, extra in _extras(request, trail):
+def declare_switches(
+    request: Request, dialect: str, losses: list[Loss], trail: Trail, in_messages: bool = True
+) -> None:
+    """`dialect` is that of the upstream; it gets its own fields as they are. `in_messages`: whether there can
+    be any among the parts of the conversation."""
+    for path, extra in _extras(request, trail, in_messages):
         if extra.dialect == dialect:
             continue
         for key, value in extra.fields.items():
@@ -29,7 +32,7 @@ def declare_switches(request: Request, dialect: str, losses: list[Loss], trail: 
             losses.append(Loss(f"{path}.{key}", "unknown_field", "dropped", f"{extra.dialect} only"))
 
 
-def _extras(request: Request, trail: Trail) -> Iterator[tuple[str, Extra]]:
+def _extras(request: Request, trail: Trail, in_messages: bool) -> Iterator[tuple[str, Extra]]:
     """Those that have fields."""
     if request.extra is not None and request.extra.fields:
         yield "$", request.extra
@@ -44,7 +47,7 @@ def _extras(request: Request, trail: Trail) -> Iterator[tuple[str, Extra]]:
         extra: Extra | None = getattr(tool, "extra", None)
         if extra is not None and extra.fields:
             yield trail.of(tool), extra
-    for message in request.messages:
+    for message in request.messages if in_messages else ():
         if message.extra is not None and message.extra.fields:
             yield trail.of(message), message.extra
         for part in message.content:

@@ -1,0 +1,110 @@
+"""A conversation that grows, through the gateway itself: with what is remembered of it as without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.gateway.faults.faults_kit import BY_NAME, post
+from tests.laws.test_prefix import PLACES
+from wireglot import translate_request
+from wireglot.dialects.registry import dialect_name
+from wireglot.gateway.state.keys.ring import digest_of
+from wireglot.testing.live_gateway import LiveGateway
+from wireglot.testing.scripted_upstream import ScriptedUpstream
+from wireglot.wire.json import encode
+
+_CODE = 'value = self.table["key"]\t# “quoted”\n' * 60
+_OFF = "[limits]\nremembered = 0\n"
+_TOLD = ("x-wireglot-losses", "x-wireglot-loss-details")
+
+Send = Callable[[dict[str, Any]], tuple[bytes, bytes, list[str | None]]]
+
+
+def _conversation(turns: int, model: str = "m1") -> dict[str, Any]:
+    """Of an Anthropic client, with a mark for the cache, a thought, and the same question twice."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": [{"type": "text", "text": _CODE}]}]
+    for turn in range(turns):
+        call = {
+            "type": "tool_use",
+            "id": f"toolu_{turn}",
+            "name": "look",
+            "input": {"n": turn, "code": _CODE},
+        }
+        messages.append({"role": "assistant", "content": [{"type": "text", "text": f"Turn {turn}."}, call]})
+        result = {"type": "tool_result", "tool_use_id": f"toolu_{turn}", "content": _CODE}
+        messages.append({"role": "user", "content": [result]})
+        messages.append({"role": "assistant", "content": "Done."})
+        messages.append({"role": "user", "content": [{"type": "text", "text": _CODE}]})
+    messages[-1]["content"][0] = {**messages[-1]["content"][0], "cache_control": {"type": "ephemeral"}}
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}, "code": {"type": "string"}}}
+    tools = [{"name": name, "description": _CODE, "input_schema": schema} for name in ("look", "edit")]
+    system = [{"type": "text", "text": _CODE}]
+    return {"model": model, "max_tokens": 99, "system": system, "tools": tools, "messages": messages}
+
+
+def _through(gateway: LiveGateway, upstream: ScriptedUpstream, client: str) -> Send:
+    def send(body: dict[str, Any]) -> tuple[bytes, bytes, list[str | None]]:
+        answered = post(gateway.port, BY_NAME[client].path("m1", False), encode(body))
+        assert answered.status == 200, answered.body
+        return upstream.requests[-1].body, answered.body, [answered.headers.get(name) for name in _TOLD]
+
+    return send
+
+
+@pytest.mark.parametrize(
+    ("client", "spoken"),
+    [
+        ("anthropic", "openai-chat"),
+        ("openai-chat", "anthropic"),
+        ("openai-responses", "gemini"),
+        ("gemini", "openai-responses"),
+        ("anthropic", "anthropic"),
+    ],
+)
+def test_every_turn_reaches_the_upstream_as_if_it_were_the_first(client: str, spoken: str) -> None:
+    with (
+        ScriptedUpstream() as upstream,
+        LiveGateway.before(upstream, spoken) as remembers,
+        LiveGateway.before(upstream, spoken, _OFF) as forgets,
+    ):
+        one, other = (_through(gateway, upstream, client) for gateway in (remembers, forgets))
+        for turns in (1, 2, 3, 2, 3, 24):  # the last is read beside the loop
+            body = _conversation(turns)
+            if client != "anthropic":
+                target = dialect_name(client)
+                body = translate_request(body, source="anthropic", target=target, model="m1").value
+            asked, _, lost = one(body)
+            expected, _, also_lost = other(body)
+            assert asked == expected
+            assert lost == also_lost
+            place = PLACES[client][0]
+            edited = {**body, place: [*body[place][:-2], body[place][-1]]}
+            assert one(edited)[0] == other(edited)[0]
+        assert remembers.process.gateway.memories.of("local") is not None
+        assert forgets.process.gateway.memories.of("local") is None
+
+
+def test_callers_never_meet_what_others_have_sent() -> None:
+    keys = {name: f"wg-{name}-0123456789" for name in ("one", "two")}
+    table = "[keys]\n" + "".join(f'{name} = "sha256:{digest_of(key)}"\n' for name, key in keys.items())
+    with (
+        ScriptedUpstream() as upstream,
+        LiveGateway.before(upstream, "openai-chat", table) as gateway,
+    ):
+        for key in keys.values():
+            headers = {"x-api-key": key}
+            answered = post(gateway.port, "/v1/messages", encode(_conversation(3)), headers)
+            assert answered.status == 200, answered.body
+        memories = gateway.process.gateway.memories
+        one, two = memories.of("one"), memories.of("two")
+        assert one is not None
+        assert two is not None
+        assert len(one) == len(two) > 5
+        assert not {id(known.value) for known in one._texts.values()} & {
+            id(known.value) for known in two._texts.values()
+        }
+        gateway_bytes = gateway.process.gateway.account
+        assert gateway_bytes.remembered == one.held + two.held
