@@ -93,7 +93,17 @@ def test_two_turns_of_the_same_words_are_two_values() -> None:
         assert first == last
         assert first is not last
         assert memory.is_known(first)
-        assert not memory.is_known(last)
+        assert memory.is_known(last)
+
+
+def test_very_many_equal_turns_are_as_many_values() -> None:
+    memory = Memory(_MOST)
+    body = encode({"turns": [{"a": _LONG}] * 40 + [1, 1, None]})
+    for _ in range(2):
+        turns = Outline(body).document(128, memory, "turns")["turns"]
+        assert turns == [{"a": _LONG}] * 40 + [1, 1, None]
+        assert len({id(turn) for turn in turns[:40]}) == 40
+    assert len(memory) < 20
 
 
 def test_what_did_not_come_from_here_is_never_remembered() -> None:

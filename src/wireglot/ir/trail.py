@@ -7,6 +7,7 @@ are known by identity, and whoever replaces one says so.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from wireglot.ir.content import Message, Part, ToolResult
@@ -25,38 +26,22 @@ _TOOLS = "$.tools"
 
 
 class Trail:
-    """Drawn when somebody first asks: most requests lose nothing on the way."""
+    """Drawn as far as somebody asks: most requests lose nothing on the way, or what they begin with."""
 
-    __slots__ = ("_drawn", "_followed", "_request")
+    __slots__ = ("_drawn", "_followed", "_places")
 
     def __init__(self, request: Request) -> None:
-        self._request = request
-        self._drawn: dict[int, _Place] | None = None
-        self._followed: list[tuple[_Value, _Value]] = []
-
-    def _places(self) -> dict[int, _Place]:
-        if self._drawn is not None:
-            return self._drawn
-        request = self._request
-        # The value is held beside its place, so that no other can take its identity.
-        places: dict[int, _Place] = {}
-        self._drawn = places
-        for number, message in enumerate(request.messages):
-            places[id(message)] = (message, _MESSAGES, number)
-            for position, part in enumerate(message.content):
-                places[id(part)] = (part, _MESSAGES, number, position)
-                if type(part) is ToolResult:  # what stands in it may be moved out
-                    for index, item in enumerate(part.content):
-                        places[id(item)] = (item, _MESSAGES, number, position, index)
-        for number, tool in enumerate(request.tools):
-            places[id(tool)] = (tool, _TOOLS, number)
-        for old, new in self._followed:
-            self.follow(old, new)
-        return places
+        self._places = _places(request)
+        # A value is held beside what is known of it, so that no other can take its identity.
+        self._drawn: dict[int, _Place] = {}
+        self._followed: dict[int, tuple[_Value, _Value]] = {}
 
     def of(self, value: _Value) -> str:
         """Where the client put it; what nobody put anywhere belongs to the conversation as a whole."""
-        known = self._places().get(id(value))
+        followed = self._followed.get(id(value))
+        known = self._find(followed[1]) if followed is not None else None
+        if known is None:
+            known = self._find(value)
         if known is None:
             return _MESSAGES
         _, holder, number, *inside = known
@@ -64,15 +49,20 @@ class Trail:
 
     def follow(self, old: _Value, new: _Value) -> None:
         """`new` stands for what was `old`."""
-        if new is old:
-            return
-        places = self._drawn
-        if places is None:
-            self._followed.append((old, new))
-            return
-        known = places.get(id(old))
+        if new is not old:
+            before = self._followed.get(id(old))
+            self._followed[id(new)] = (new, old if before is None else before[1])
+
+    def _find(self, value: _Value) -> _Place | None:
+        drawn = self._drawn
+        known = drawn.get(id(value))
         if known is not None:
-            places[id(new)] = (new, *known[1:])
+            return known
+        for place in self._places:
+            drawn.setdefault(id(place[0]), place)
+            if place[0] is value:
+                return place
+        return None
 
     def retrace(self, loss: Loss, fitted: Request) -> Loss:
         """A loss a renderer reported about the fitted request, at its place in the client's."""
@@ -88,3 +78,15 @@ class Trail:
             value = value.content[int(position)]
         path = self.of(value) + loss.path[found.end() :]
         return loss if path == loss.path else Loss(path, loss.feature, loss.action, loss.detail)
+
+
+def _places(request: Request) -> Iterator[_Place]:
+    for number, tool in enumerate(request.tools):
+        yield (tool, _TOOLS, number)
+    for number, message in enumerate(request.messages):
+        yield (message, _MESSAGES, number)
+        for position, part in enumerate(message.content):
+            yield (part, _MESSAGES, number, position)
+            if type(part) is ToolResult:  # what stands in it may be moved out
+                for index, item in enumerate(part.content):
+                    yield (item, _MESSAGES, number, position, index)

@@ -34,10 +34,20 @@ def last_words(messages: tuple[Message, ...]) -> str:
     return ""
 
 
+def joined(one: Message, other: Message) -> Message:
+    """One turn of both."""
+    return Message(one.role, one.content + other.content, one.name, one.extra)
+
+
 def merge_neighbours(
-    messages: tuple[Message, ...], own: str, losses: list[Loss], trail: Trail
+    messages: tuple[Message, ...],
+    own: str,
+    losses: list[Loss],
+    trail: Trail,
+    join: Callable[[Message, Message], Message] = joined,
 ) -> tuple[Message, ...]:
-    """One message per turn. What only the source dialect knows about a merged-away message is declared."""
+    """One message per turn. What only the source dialect knows about a merged-away message is declared.
+    `join`: for whoever remembers what was joined before."""
     merged: list[Message] = []
     for message in messages:
         last = merged[-1] if merged else None
@@ -50,7 +60,7 @@ def merge_neighbours(
             losses.append(
                 Loss(f"{trail.of(message)}.name", "message.name", "dropped", "merged with the turn before")
             )
-        merged[-1] = Message(last.role, last.content + message.content, last.name, last.extra)
+        merged[-1] = join(last, message)
         trail.follow(last, merged[-1])
     return tuple(merged) if len(merged) != len(messages) else messages
 

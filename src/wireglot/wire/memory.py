@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from typing import Any, Final, TypeVar
 
@@ -79,7 +79,10 @@ class Memory:
         key = bytes(text)
         known = self._texts.get(key)
         if known is not None and known.depth == depth:
-            self._touch(key)
+            try:
+                self._texts.move_to_end(key)
+            except KeyError:  # another thread has forgotten it meanwhile
+                self._add(_Text(key, known.value, depth))
             return known.value
         value = decode(key, depth)
         if type(value) is dict or type(value) is list:
@@ -163,10 +166,6 @@ class Memory:
         """Forget the longest unused until about `most` bytes are left."""
         with self._lock:
             self._make_room(most)
-
-    def _touch(self, key: bytes) -> None:
-        with suppress(KeyError):  # forgotten meanwhile: its value is as good as before
-            self._texts.move_to_end(key)
 
     def _add(self, new: _Text) -> None:
         with self._lock:

@@ -15,6 +15,8 @@ _decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _LONG_BYTES = 256 * 1024
 _SHORT_BYTES = 1024
 """Members up to here are decoded sooner than found."""
+_EQUAL_MOST = 8
+"""So many equal turns of one conversation are remembered, any more are decoded anew."""
 _BRACKET = ord("[")
 _NESTED = b"[{"
 
@@ -106,9 +108,14 @@ def _decode_turns(raw: msgspec.Raw, depth: int, memory: Memory) -> Any:
     turns = []
     for item in items:
         value = memory.decode(item, depth - 1)
-        if id(value) in found:
-            # Two turns of the same words are two: places in a conversation are told by identity.
-            value = decode(memoryview(item), depth - 1)
+        again = b""
+        while id(value) in found:
+            # Two turns of the same words are two: places in a conversation are told by identity. With a space
+            # behind it, it is another text of the same value.
+            again += b" "
+            value = memory.decode(bytes(item) + again, depth - 1)
+            if len(again) > _EQUAL_MOST:
+                value = decode(memoryview(item), depth - 1)
         found[id(value)] = value
         turns.append(value)
     return turns

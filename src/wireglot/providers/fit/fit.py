@@ -13,6 +13,7 @@ from wireglot.ir.turns import merge_neighbours, repair_pairs
 from wireglot.providers.fit.declared import join_declared_tools
 from wireglot.providers.fit.fitted import Fitted
 from wireglot.providers.fit.ids import fit_call_ids
+from wireglot.providers.fit.known import join_known
 from wireglot.providers.fit.markers import fit_cache_markers, respell_markers
 from wireglot.providers.fit.output import ask_for_output, fit_output_schema
 from wireglot.providers.fit.parts import fit_messages, sign_calls
@@ -61,7 +62,7 @@ def fit(
         request = join_declared_tools(request, losses, trail)
     messages = place_system(request.messages, limits, losses, trail)
     if regroup and (seen.neighbours or messages is not request.messages):
-        messages = merge_neighbours(messages, dialect, losses, trail)
+        messages = merge_neighbours(messages, dialect, losses, trail, join_known(context.memory))
     if in_pieces:
         messages = join_pieces(messages, limits, context, dialect, losses=losses, trail=trail)
     messages = repair_pairs(

@@ -31,13 +31,16 @@ def fit_cache_markers(
         return request
     # In the order the prompt is built: tools, system and turns. The automatic marker is the last of all.
     dropped = 0
-    tools = list(request.tools)
-    for index, tool in enumerate(tools):
+    stated = request.tools
+    tools = list(stated)
+    for index, tool in enumerate(stated):
         if dropped < surplus and not isinstance(tool, HostedTool) and tool.cache is not None:
             dropped += 1
             losses.append(_loss(trail.of(tool), limits))
             tools[index] = msgspec.structs.replace(tool, cache=None)
             trail.follow(tool, tools[index])
+    if dropped:
+        stated = tuple(tools)
     messages = list(request.messages)
     for index, message in enumerate(messages):
         if dropped == surplus:
@@ -60,7 +63,7 @@ def fit_cache_markers(
         cache = None
     elif not dropped:
         return request
-    return msgspec.structs.replace(request, tools=tuple(tools), messages=tuple(messages), cache=cache)
+    return msgspec.structs.replace(request, tools=stated, messages=tuple(messages), cache=cache)
 
 
 def respell_markers(request: Request, field: str, trail: Trail) -> Request:

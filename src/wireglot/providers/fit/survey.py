@@ -103,11 +103,11 @@ def _look(message: Message) -> _Look:
     markers = 0
     for part in message.content:
         kinds.add(type(part))
-        if type(part) is Foreign:
+        if isinstance(part, Foreign):
             continue
         if part.extra is not None and part.extra.fields:
             fields = True
-        if type(part) is Reasoning:
+        if isinstance(part, Reasoning):
             continue
         if type(part) is Text:
             if not part.text or part.text.isspace():
@@ -119,7 +119,7 @@ def _look(message: Message) -> _Look:
             for item in part.content:
                 if type(item) is not Text:
                     kinds.add(type(item))
-                if type(item) is not Foreign and item.extra is not None and item.extra.fields:
+                if not isinstance(item, Foreign) and item.extra is not None and item.extra.fields:
                     fields = True
         if part.cache is not None:
             markers += 1
