@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import sys
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 # <malloc.h> of glibc
@@ -13,6 +15,7 @@ _ARENA_MAX: Final = -8
 
 _LARGE_BYTES: Final = 256 * 1024
 _ARENAS: Final = 2
+_TRIM_SECONDS: Final = 60.0
 
 
 def give_large_blocks_back() -> None:
@@ -23,8 +26,40 @@ def give_large_blocks_back() -> None:
     of 2 MB beside other traffic a gateway held 103 MiB, and 79 with this. Other C libraries are left as they
     are.
     """
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            mallopt = ctypes.CDLL(None).mallopt
-            mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
-            mallopt(_ARENA_MAX, _ARENAS)
+    if (mallopt := _found("mallopt")) is not None:
+        mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
+        mallopt(_ARENA_MAX, _ARENAS)
+
+
+@contextlib.asynccontextmanager
+async def holes_given_back(every_seconds: float = _TRIM_SECONDS) -> AsyncIterator[None]:
+    """Meanwhile pages of the heap that nobody uses go back to the system, also those between others.
+
+    By itself glibc gives only the end of its heap back. What lives long and was put behind the pieces of a
+    large body keeps their place: a gateway grew from 82 to 87 MiB within an hour, in two steps.
+    """
+    trim = _found("malloc_trim")
+    if trim is None:
+        yield
+        return
+    task = asyncio.create_task(_trim_again_and_again(trim, every_seconds))
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+async def _trim_again_and_again(trim: Callable[[int], int], every_seconds: float) -> None:
+    while True:
+        await asyncio.sleep(every_seconds)
+        trim(0)
+
+
+def _found(name: str) -> Callable[..., int] | None:
+    """A function of glibc; None where the C library is another."""
+    if sys.platform != "linux":
+        return None
+    with contextlib.suppress(OSError, AttributeError):
+        found: Callable[..., int] = getattr(ctypes.CDLL(None), name)
+        return found
+    return None

@@ -11,7 +11,7 @@ from typing import Any
 
 from wireglot.cli.event_loop import run_loop
 from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
-from wireglot.cli.serve.allocator import give_large_blocks_back
+from wireglot.cli.serve.allocator import give_large_blocks_back, holes_given_back
 from wireglot.cli.serve.descriptors import raise_limit
 from wireglot.cli.serve.privileges import give_up
 from wireglot.dialects.paths import Paths
@@ -67,7 +67,8 @@ def _supervised(settings: Settings, path: Path | None, overrides: dict[str, Any]
 def _serve(settings: Settings, path: Path | None, overrides: dict[str, Any], place: Place | None) -> int:
     async def work() -> None:
         process = Process(settings, path=path, overrides=overrides, place=place)
-        await process.serve()
+        async with holes_given_back():
+            await process.serve()
 
     try:
         run_loop(work())
