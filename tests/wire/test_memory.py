@@ -49,6 +49,7 @@ def test_a_document_is_the_one_that_decode_gives(members: dict[str, Any]) -> Non
         b'{"tools":null,"a":123456789012345678901234567890}',
         b'{"turns":[{"a":"\\ud800"}, {"a":1},{"a":"%s"}]}' % _LONG.encode(),
         b'{"turns":{"a":"\\ud800","b":"%s"}}' % _LONG.encode(),
+        b'{"turns":[null,null,1,1,"a","a",true,true,[],[],{},{},"%s"]}' % _LONG.encode(),
     ],
 )
 def test_odd_bodies_are_read_alike(body: bytes) -> None:

@@ -109,7 +109,7 @@ def _decode_turns(raw: msgspec.Raw, depth: int, memory: Memory) -> Any:
     for item in items:
         value = memory.decode(item, depth - 1)
         again = b""
-        while id(value) in found:
+        while id(value) in found and type(value) in (dict, list):
             # Two turns of the same words are two: places in a conversation are told by identity. With a space
             # behind it, it is another text of the same value.
             again += b" "
