@@ -65,7 +65,7 @@ def test_more_than_the_tolerance_is_slower_and_less_than_it_is_told_as_faster():
 
 def test_another_python_library_or_form_has_a_record_of_its_own(tmp_path):
     key = baseline.key()
-    assert {"machine", "python", "build", "libc", "msgspec", "form"} == set(key)
+    assert {"machine", "python", "build", "libc", "processor", "msgspec", "form"} == set(key)
     assert key["form"] in ("pure", "compiled")
     paths = {baseline.path_of({**key, field: "other"}, tmp_path) for field in key}
     assert len(paths | {baseline.path_of(key, tmp_path)}) == len(key) + 1
@@ -131,6 +131,15 @@ def test_counts_that_failed_are_told_and_fail(counted, monkeypatch, capsys):
     monkeypatch.setattr(callgrind, "count", refuse)
     assert guard.main([]) == 1
     assert "status 2" in capsys.readouterr().out
+
+
+def test_processors_are_told_apart_and_cores_are_not(tmp_path):
+    told = tmp_path / "cpuinfo"
+    core = "processor : {}\nvendor_id : GenuineIntel\ncpu family : 6\nmodel : {}\nmodel name : Any\n\n"
+    told.write_text(core.format(0, 106) + core.format(1, 106))
+    assert baseline.processor(told) == "GenuineIntel 6 106"
+    told.write_text("processor : 0\nCPU implementer : 0x41\nCPU part : 0xd0c\n")
+    assert baseline.processor(told) == "0x41 0xd0c"
 
 
 def test_what_is_recorded_belongs_to_its_key():

@@ -18,6 +18,8 @@ C_LIBRARIES = ("msgspec",)
 TOLERANCE = 0.03
 """Of a recorded count. Where things happen to lie in memory moves a count by less than one percent."""
 
+_PROCESSOR_FIELDS = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU part")
+
 Key = dict[str, str]
 
 
@@ -28,9 +30,23 @@ def key() -> Key:
         "python": f"{platform.python_implementation().lower()} {platform.python_version()}",
         "build": f"{' '.join(platform.python_build())}; {platform.python_compiler()}",
         "libc": " ".join(platform.libc_ver()),
+        "processor": processor(),
         **{name: importlib.metadata.version(name) for name in C_LIBRARIES},
         "form": form(),
     }
+
+
+def processor(told: Path = Path("/proc/cpuinfo")) -> str:
+    """Which one it is: the C library copies and searches with other instructions on others."""
+    try:
+        lines = told.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    first: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        first.setdefault(name.strip(), value.strip())
+    return " ".join(filter(None, map(first.get, _PROCESSOR_FIELDS)))
 
 
 def form() -> str:
