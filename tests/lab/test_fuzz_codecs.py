@@ -1,0 +1,23 @@
+"""The judge of translated bodies."""
+
+from random import Random
+
+import pytest
+
+from tools.lab.fuzz_codecs import JsonBodies
+from tools.lab.fuzz_target import Input
+from wireglot.wire.json import DEPTH_MOST, TooDeep, decode, encode
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_may_just_be_read_may_be_told_deeper(seed: int) -> None:
+    """Whatever dialect it is told to, Code Assist's envelope among them."""
+    deep: object = []
+    for _ in range(DEPTH_MOST - 4):
+        deep = [deep]
+    rating = {"candidates": [{"content": {"parts": [{"text": "One."}]}, "finishReason": "STOP", "odd": deep}]}
+    data = encode(rating)
+    decode(data)
+    with pytest.raises(TooDeep):
+        decode(b"[" + data + b"]")
+    assert JsonBodies().tried(Input("gemini responses", data), Random(seed)) == "translated"
