@@ -8,6 +8,7 @@ import pytest
 from tools.bench import core as bench
 from tools.bench import page as figures_page
 from tools.bench.bodies import agent_request
+from tools.bench.streams import MODELS
 
 
 def test_the_request_is_a_coding_agents_of_a_hundred_kilobytes():
@@ -17,7 +18,7 @@ def test_the_request_is_a_coding_agents_of_a_hundred_kilobytes():
     assert len(body["tools"]) == 30
 
 
-@pytest.mark.parametrize("dialect", list(bench.MODELS))
+@pytest.mark.parametrize("dialect", list(MODELS))
 def test_a_stream_has_an_event_for_each_word(dialect):
     frames = bench.text_stream(dialect)
     assert sum(b" of the answer" in frame and frame.count(b" word ") == 1 for frame in frames) >= bench.EVENTS

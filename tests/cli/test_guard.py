@@ -5,6 +5,7 @@ from itertools import permutations
 
 import pytest
 
+from tools.bench.streams import MODELS
 from tools.guard import __main__ as guard
 from tools.guard import baseline, callgrind, hot_paths
 from wireglot.translate import translate_request
@@ -12,7 +13,7 @@ from wireglot.translate import translate_request
 
 def test_every_pair_of_dialects_is_counted_with_a_request_an_answer_and_an_event():
     names = {path.name for path in hot_paths.hot_paths()}
-    for source, target in permutations(hot_paths.MODELS, 2):
+    for source, target in permutations(MODELS, 2):
         pair = f"{source} > {target}"
         assert {f"a request of 2 KB: {pair}", f"a whole answer: {pair}", f"a text event: {pair}"} <= names
     assert any(name.startswith("fit 100 KB") for name in names)
@@ -22,7 +23,7 @@ def test_every_pair_of_dialects_is_counted_with_a_request_an_answer_and_an_event
 def test_every_path_can_be_run_and_no_two_turns_have_the_same_bytes():
     for path in hot_paths.hot_paths():
         path.prepare(1)()
-    for name in hot_paths.MODELS:
+    for name in MODELS:
         first, second = (hot_paths._body(name, "100k", turn) for turn in (1, 2))
         assert first != second
         assert len(first) == len(second)

@@ -16,23 +16,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from tools.bench.bodies import agent_request
 from tools.bench.page import write
+from tools.bench.streams import MODELS, stream
 from wireglot import StreamTranslator, translate_request
 from wireglot.dialects.registry import DialectName, dialect_name
 from wireglot.wire.json import encode
 from wireglot.wire.sse import SseDecoder
 
-MODELS = {
-    "anthropic": "claude-sonnet-4-5",
-    "openai-chat": "gpt-5.1",
-    "openai-responses": "gpt-5.1-codex",
-    "gemini": "gemini-2.5-pro",
-}
 EVENTS = 2000
 READ = 16 * 1024
 REQUEST_GOAL = 8
@@ -48,39 +43,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 def text_stream(dialect: DialectName) -> list[bytes]:
-    """The frames of a stream in the dialect: derived from one Anthropic stream, so all say the same."""
-    frames = [
-        _frame("message_start", message=_EMPTY_MESSAGE),
-        _frame("content_block_start", index=0, content_block={"type": "text", "text": ""}),
-    ]
-    for number in range(EVENTS):
-        delta = {"type": "text_delta", "text": f" word {number} of the answer"}
-        frames.append(_frame("content_block_delta", index=0, delta=delta))
-    frames.append(_frame("content_block_stop", index=0))
-    end = {"stop_reason": "end_turn", "stop_sequence": None}
-    frames.append(_frame("message_delta", delta=end, usage={"output_tokens": EVENTS * 5}))
-    frames.append(_frame("message_stop"))
-    if dialect == "anthropic":
-        return frames
-    translator = StreamTranslator(source="anthropic", target=dialect)
-    whole = b"".join(translator.feed(frame) for frame in frames) + translator.close()
-    return [frame + b"\n\n" for frame in whole.split(b"\n\n") if frame]
-
-
-_EMPTY_MESSAGE: dict[str, Any] = {
-    "id": "msg_bench",
-    "type": "message",
-    "role": "assistant",
-    "model": MODELS["anthropic"],
-    "content": [],
-    "stop_reason": None,
-    "stop_sequence": None,
-    "usage": {"input_tokens": 1000, "output_tokens": 1},
-}
-
-
-def _frame(kind: str, **fields: Any) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (kind.encode(), encode({"type": kind, **fields}))
+    deltas = [{"type": "text_delta", "text": f" word {number} of the answer"} for number in range(EVENTS)]
+    return stream(dialect, {"type": "text", "text": ""}, deltas, stop="end_turn", tokens=EVENTS * 5)
 
 
 # Measuring.

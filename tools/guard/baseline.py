@@ -16,7 +16,10 @@ DIRECTORY = Path(__file__).with_name("baselines")
 C_LIBRARIES = ("msgspec",)
 """What the core calls that is not Python: another version takes other counts."""
 TOLERANCE = 0.03
-"""Of a recorded count. Where things happen to lie in memory moves a count by less than one percent."""
+"""Of a recorded count. Where things happen to lie in memory moves most counts by less than one percent; one,
+of a body of 100 KB, was seen to move by six, so CI allows more (`.ci/run`)."""
+
+_PROCESSOR_FIELDS = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU part")
 
 _PROCESSOR_FIELDS = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU part")
 

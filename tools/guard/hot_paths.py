@@ -17,6 +17,7 @@ from itertools import permutations
 from typing import Any, NamedTuple
 
 from tools.bench.bodies import body
+from tools.bench.streams import EMPTY_MESSAGE, MODELS, stream
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import DialectName, dialect
@@ -27,12 +28,6 @@ from wireglot.wire.sse import SseDecoder
 MARK = "getppid"
 """The function of the C library whose call begins a new count."""
 
-MODELS: dict[DialectName, str] = {
-    "anthropic": "claude-sonnet-4-5",
-    "openai-chat": "gpt-5.1",
-    "openai-responses": "gpt-5.1-codex",
-    "gemini": "gemini-2.5-pro",
-}
 LARGE_PAIRS: tuple[tuple[DialectName, DialectName], ...] = (
     ("anthropic", "openai-chat"),
     ("anthropic", "gemini"),
@@ -148,18 +143,8 @@ def _calls(number: int) -> dict[str, Any]:
     return {"type": "tool_use", "id": f"toolu_000{number}", "name": "tool_0", "input": arguments}
 
 
-_EMPTY: dict[str, Any] = {
-    "id": "msg_guard",
-    "type": "message",
-    "role": "assistant",
-    "model": MODELS["anthropic"],
-    "content": [],
-    "stop_reason": None,
-    "stop_sequence": None,
-    "usage": {"input_tokens": 1000, "output_tokens": 1},
-}
 _ANSWER: dict[str, Any] = {
-    **_EMPTY,
+    **EMPTY_MESSAGE,
     "content": [{"type": "text", "text": "I read the file again. " * 40}, _calls(0), _calls(1)],
     "stop_reason": "tool_use",
     "usage": {"input_tokens": 1000, "output_tokens": 300},
@@ -209,31 +194,13 @@ def _translator(client: DialectName, upstream: DialectName, asked: bytes) -> Str
 
 @cache
 def _stream(name: DialectName, kind: str, events: int) -> list[bytes]:
-    """The frames of a stream in the dialect: derived from one Anthropic stream, so all say the same."""
-    frames = [_frame("message_start", message=_EMPTY)]
     if kind == "text":
-        block: dict[str, Any] = {"type": "text", "text": ""}
-        deltas = [{"type": "text_delta", "text": f" word {number} of it"} for number in range(events)]
-    else:
-        block = {"type": "tool_use", "id": "toolu_0000", "name": "tool_0", "input": {}}
-        words = [f"word {number} of it, " for number in range(events)]
-        pieces = ['{"path": "', *words, '"}']
-        deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
-    frames.append(_frame("content_block_start", index=0, content_block=block))
-    frames += [_frame("content_block_delta", index=0, delta=delta) for delta in deltas]
-    frames.append(_frame("content_block_stop", index=0))
-    end = {"stop_reason": "end_turn" if kind == "text" else "tool_use", "stop_sequence": None}
-    frames.append(_frame("message_delta", delta=end, usage={"output_tokens": events * 5}))
-    frames.append(_frame("message_stop"))
-    if name == "anthropic":
-        return frames
-    translator = StreamTranslator(source="anthropic", target=name)
-    whole = b"".join(translator.feed(frame) for frame in frames) + translator.close()
-    return [frame + b"\n\n" for frame in whole.split(b"\n\n") if frame]
-
-
-def _frame(kind: str, **fields: Any) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (kind.encode(), encode({"type": kind, **fields}))
+        words = [{"type": "text_delta", "text": f" word {number} of it"} for number in range(events)]
+        return stream(name, {"type": "text", "text": ""}, words, stop="end_turn", tokens=events * 5)
+    call = {"type": "tool_use", "id": "toolu_0000", "name": "tool_0", "input": {}}
+    pieces = ['{"path": "', *(f"word {number} of it, " for number in range(events)), '"}']
+    deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+    return stream(name, call, deltas, stop="tool_use", tokens=events * 5)
 
 
 def _cut(turn: int) -> Run:

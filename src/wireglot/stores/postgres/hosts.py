@@ -30,7 +30,7 @@ class HostConnector:
 
     async def connect(self, dsn: str, *, timeout: float, **options: Any) -> Any:
         def to(host: Host, seconds: float) -> Coroutine[Any, Any, Any]:
-            return asyncpg.connect(  # type: ignore[no-any-return]
+            return asyncpg.connect(  # type: ignore[no-any-return]  # it ships no types
                 dsn,
                 host=host[0],
                 port=host[1],

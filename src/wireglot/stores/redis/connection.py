@@ -31,7 +31,7 @@ class RedisConnection(Connection):
     async def _connect(self) -> None:
         if self._primary is not None:
             self.host, self.port = await self._primary()
-        await super()._connect()  # type: ignore[no-untyped-call]
+        await super()._connect()  # type: ignore[no-untyped-call]  # redis-py does not type it
 
     def _connection_arguments(self) -> Mapping[str, Any]:
         arguments = dict(super()._connection_arguments())

@@ -69,7 +69,7 @@ class Sentinels:
 
     async def _ask(self, client: Redis) -> tuple[str, int] | None:
         asked: tuple[Any, ...] = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._service)
-        found = await client.execute_command(*asked)  # type: ignore[no-untyped-call]
+        found = await client.execute_command(*asked)  # type: ignore[no-untyped-call]  # redis-py does not type it
         if not found:
             return None
         host, port = found
