@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from functools import partial
 from typing import Final
@@ -15,6 +14,7 @@ from wireglot.gateway import errors
 from wireglot.gateway.entry import guard
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
 from wireglot.gateway.entry.gates import Gates, shed
+from wireglot.gateway.entry.request_id import new_request_id
 from wireglot.gateway.entry.routes import Asked, NoRoute, Routes
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.observer import Observer
@@ -123,7 +123,7 @@ class Gateway:
 
     def admit(self, head: Head) -> Refusal | None:
         settings = self.settings
-        request_id = _new_id()
+        request_id = new_request_id()
         try:
             guard.check_host(head, settings.server)
             guard.check_origin(head, settings.server)
@@ -156,15 +156,15 @@ class Gateway:
 
     def too_large(self, head: Head, limit: int) -> Refusal:
         error = RequestError("too_large", f"the body is larger than {limit} bytes")
-        return self._refused(head, error, _new_id(), self._routes.dialect_of(head), close=True)
+        return self._refused(head, error, new_request_id(), self._routes.dialect_of(head), close=True)
 
     def overloaded(self, head: Head) -> Refusal:
         error = shed("the gateway holds as many bytes as it may")
-        return self._refused(head, error, _new_id(), self._routes.dialect_of(head), close=True)
+        return self._refused(head, error, new_request_id(), self._routes.dialect_of(head), close=True)
 
     def stalled(self, head: Head) -> Refusal:
         error = RequestError("bad", "the body stopped arriving", code="request_timeout")
-        refused = self._refused(head, error, _new_id(), self._routes.dialect_of(head), close=True)
+        refused = self._refused(head, error, new_request_id(), self._routes.dialect_of(head), close=True)
         return msgspec.structs.replace(refused, status=408)
 
     def _refused(
@@ -267,10 +267,6 @@ class Gateway:
         if self.siblings is not None:
             return await self.siblings.gather()
         return self.observer.metrics.render()
-
-
-def _new_id() -> str:
-    return "req_" + os.urandom(12).hex()
 
 
 def _record(head: Head, request_id: str, dialect_name: str) -> Record:
