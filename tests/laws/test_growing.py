@@ -17,6 +17,7 @@ from tests.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.laws.test_prefix import ODD, PLACES, UPSTREAMS, Body, prefixes, talk
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, surface
+from wireglot.ir.content import Message
 from wireglot.ir.errors import WireglotError
 from wireglot.testing.fixtures import Case
 from wireglot.testing.strategies.strategies import requests
@@ -167,3 +168,57 @@ def test_another_secret_opens_nothing_that_is_remembered() -> None:
         document = Outline(body).document(memory=memory, turns="messages")
         read = dialect("anthropic").parse_request(document, with_memory)
         assert read == dialect("anthropic").parse_request(decode(body), context)
+
+
+def test_a_long_turn_is_remembered_once_and_not_each_beginning_of_it() -> None:
+    """Remembered beginnings would take the square of it: gigabytes for a body of one."""
+    memory = Memory(_MOST)
+    turns = [{"role": "user", "content": str(number)} for number in range(1500)]
+    body: Body = {"model": "m", "messages": turns}
+    upstream = ("anthropic", None, "m")
+    for sent in (body, body, {**body, "messages": turns[:-1]}):
+        expected = translated(encode(sent), "openai-chat", upstream, None, "")
+        assert translated(encode(sent), "openai-chat", upstream, memory, "") == expected
+    parts = sum(len(known.value.content) for known in memory._known.values() if type(known.value) is Message)
+    assert parts <= 3 * len(turns)
+    memory.shrink(0)
+    assert memory.held == len(memory._known) == 0
+
+
+def test_many_calls_that_wait_are_not_remembered_with_each_turn_behind_them() -> None:
+    memory = Memory(_MOST)
+    call = {"functionCall": {"name": "f", "args": {"n": 1}}}
+    answer = {"functionResponse": {"name": "f", "response": {"output": "x"}}}
+    turns: list[Any] = [{"role": "user", "parts": [{"text": "x" * 2000}]}]
+    turns += [{"role": "model", "parts": [call, {"text": str(number)}]} for number in range(200)]
+    turns += [{"role": "user", "parts": [answer, {"text": str(number)}]} for number in range(200)]
+    body: Body = {"contents": turns}
+    for upstream in (("openai-chat", None, "m"), ("gemini", None, "m")):
+        for _ in range(2):
+            expected = translated(encode(body), "gemini", upstream, None, "")
+            assert translated(encode(body), "gemini", upstream, memory, "") == expected
+    waiting = [len(made[1].pending) for known in memory._texts.values() for made in known.made.values()]
+    assert 0 < max(waiting) <= 40
+    assert sum(waiting) < 3000
+
+
+@pytest.mark.parametrize("kind", [["message"], {"type": "message"}, 1, None, True])
+def test_an_item_of_an_odd_type_is_refused_alike(kind: Any) -> None:
+    body = encode({"model": "m", "input": [{"type": kind, "content": "x" * 2000}]})
+    upstream = ("openai-chat", None, "m")
+    expected = translated(body, "openai-responses", upstream, None, "")
+    for _ in range(2):
+        assert translated(body, "openai-responses", upstream, Memory(_MOST), "") == expected
+
+
+@pytest.mark.parametrize(
+    "odd", [None, 1, "x", [], {}, [[]], {"role": []}, {"role": {}}, {"role": "tool", "tool_call_id": {}}]
+)
+@pytest.mark.parametrize("name", MAIN)
+def test_a_turn_of_an_odd_shape_is_refused_alike(name: str, odd: Any) -> None:
+    place, _ = PLACES[name]
+    body = encode({"model": "m", "max_tokens": 1, place: [odd, odd, "x" * 2000]})
+    memory = Memory(_MOST)
+    expected = translated(body, name, ("openai-chat", None, "m"), None, "")
+    for _ in range(2):
+        assert translated(body, name, ("openai-chat", None, "m"), memory, "") == expected

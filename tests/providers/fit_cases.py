@@ -1,5 +1,6 @@
 """Conversations with something that an endpoint may refuse, and limits that refuse it. For pinned fits."""
 
+from copy import copy
 from typing import Any, NamedTuple
 
 from tests.providers.asks import CLAUDE, GEMINI, assistant, request, user
@@ -519,7 +520,12 @@ CONVERSATIONS: dict[str, Request] = {
     "foreign parts": request(
         user(Text("a"), TELLING, STRANGE, Foreign(CHAT, "own", {}, "own words")),
         assistant(ToolCall("1", "f", "{}")),
-        user(ToolResult("1", (TELLING, Text("b"), STRANGE, Foreign(CHAT, "own", {}, "own words")))),
+        user(
+            ToolResult(  # parts of their own: places are told by identity
+                "1",
+                (copy(TELLING), Text("b"), copy(STRANGE), Foreign(CHAT, "own", {}, "own words")),
+            )
+        ),
     ),
     "foreign parts alone": request(user(STRANGE), assistant(Text("b")), user(TELLING)),
     # --- state

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import msgspec
@@ -201,3 +203,128 @@ def test_nothing_at_all_is_not_shared() -> None:
     value = memory.decode(b"[]")
     assert memory.is_known(value)
     assert not memory.is_known(memory.share((), value))
+
+
+class _Made:
+    """Something of which can be told whether it is there."""
+
+
+def test_what_is_forgotten_is_freed_at_once() -> None:
+    """Room is wanted now, and not when the collector next looks at what has lived for long."""
+    memory = Memory(_MOST)
+    value = memory.decode(b"[1]")
+    made, shared = _Made(), _Made()
+    gone = [weakref.ref(made), weakref.ref(shared)]
+    memory.keep(value, "k", made, shared=shared)
+    del value, made, shared
+    gc.disable()
+    try:
+        memory.shrink(0)
+        assert [ref() for ref in gone] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_a_row_of_any_length_is_forgotten() -> None:
+    """One made of the other, as a long turn is joined."""
+    memory = Memory(16 * _MOST)
+    last: object = memory.decode(b"[1]")
+    for number in range(5000):
+        made = (number,)
+        memory.keep(last, "next", made, shared=made)
+        last = memory.share([number], made)
+    assert len(memory._known) == 10_001
+    memory.shrink(0)
+    assert memory.held == len(memory._known) == 0
+
+
+def test_what_is_made_anew_takes_the_place_of_what_was_made_before() -> None:
+    memory = Memory(_MOST)
+    value = memory.decode(b"[1]")
+    memory.keep(value, "k", "x", 1000, shared=["x"])
+    held = memory.held
+    parsed: list[str] = []
+    for _ in range(5):
+        parsed = ["y"]
+        memory.keep(value, "k", "y", 1000, shared=parsed)
+        memory.keep(parsed, "written", "z", 500)
+        memory.grow(parsed, "written", 500)
+    assert memory.held - held < 1500
+    assert len(memory._known) == 2
+    memory.keep(parsed, "written", "z")
+    memory.grow(parsed, "nothing of that name", 500)
+    assert memory.held - held < 500
+
+
+def test_what_gives_way_takes_along_what_became_known_with_it() -> None:
+    """An agent that drops its oldest turns has every other one read anew, each time."""
+    memory = Memory(16 * _MOST)
+    value = memory.decode(encode([_LONG]))
+    for number in range(1000):
+        parsed = [number]
+        memory.keep(value, number, parsed, shared=parsed)
+        memory.keep(parsed, "written", "x", 100)
+    assert len(memory._known) == _MADE_MOST + 1
+    assert memory.held > _MADE_MOST * len(_LONG), "each is a text of its own"
+    assert memory.held < 2 * _MADE_MOST * len(_LONG)
+    memory.shrink(0)
+    assert memory.held == len(memory._known) == 0
+
+
+def test_whoever_counts_is_told_of_every_change() -> None:
+    told: list[int] = []
+    memory = Memory(100_000, counted=told.append)
+    for number in range(60):
+        value = memory.decode(encode([number, _LONG]))
+        memory.keep(value, "k", "x", 10, shared=[number])
+        memory.share((number,), value)
+        assert sum(told) == memory.held
+    memory.decode(encode([59, _LONG]), 10)
+    assert sum(told) == memory.held > 0
+    memory.retire()
+    assert sum(told) == memory.held == 0
+    assert not memory.is_known(memory.decode(b"[1]")), "it has retired"
+    assert sum(told) == memory.held == 0
+
+
+def test_what_another_thread_has_forgotten_is_kept_by_nobody() -> None:
+    memory = Memory(_MOST)
+    value = memory.decode(b"[1]")
+    known = memory._known[id(value)]
+    memory.shrink(0)
+    memory._known[id(value)] = known  # it was found; then, before it was locked, the other came
+
+    class Late:
+        def __enter__(self) -> None:
+            memory._known.pop(id(value), None)
+
+        def __exit__(self, *_: object) -> None: ...
+
+    memory._lock = Late()
+    memory.keep(value, "k", "x", 100, shared=["x"])
+    assert memory.held == len(memory._known) == 0
+
+
+def test_equal_turns_are_looked_for_once_or_twice_each() -> None:
+    class Counting(Memory):
+        asked = 0
+
+        def decode(self, text: bytes | memoryview | msgspec.Raw, depth: int = 128) -> Any:
+            self.asked += 1
+            return super().decode(text, depth)
+
+    memory = Counting(_MOST)
+    body = encode({"turns": [{"a": "x"}] * 1000})
+    Outline(body).document(128, memory, "turns")
+    assert memory.asked < 1020
+
+
+def test_equal_turns_are_two_values_also_where_there_is_no_room_for_them() -> None:
+    turn = {"a": _LONG}
+    for most in (0, 8000, 16_000, 30_000):
+        memory = Memory(most)
+        body = encode({"turns": [turn, {"b": _LONG}, turn, turn, {"c": _LONG}, {"d": _LONG}, *[turn] * 20]})
+        for _ in range(3):
+            turns = Outline(body).document(128, memory, "turns")["turns"]
+            assert turns == decode(body)["turns"]
+            assert len({id(each) for each in turns}) == len(turns)

@@ -7,8 +7,8 @@ which it is found, or compared here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Hashable, Iterable
+from typing import Any, Final
 
 import msgspec
 
@@ -17,15 +17,20 @@ from wireglot.ir.content import Message, ToolCall, ToolResult
 from wireglot.ir.loss import Loss
 from wireglot.wire.json import encode
 
+_OBJECTS_BYTES: Final = 3
+"""A turn that is written at the end is held as its writer's own objects too: about so many times its text."""
+
 
 class WrittenTurn(msgspec.Struct, frozen=True, eq=False):
     """Nobody may change anything of it."""
 
+    key: Hashable
+    """Under which it is kept."""
     items: tuple[Any, ...]
     calls: tuple[tuple[str, Any], ...]
     """Ids of its calls, with what is known of each from here on."""
     answers: tuple[tuple[str, Any], ...]
-    """Ids of the calls that it answers, with what was known of each."""
+    """Ids of the calls that it answers or makes, with what was known of each before."""
     losses: tuple[Loss, ...]
     told: bool = False
     """Whatever else there is to say about it."""
@@ -67,14 +72,14 @@ class WrittenTurns:
         """Before a message is written that may come again; None: it cannot be known by then."""
         if self._memory is None or not self._memory.is_known(message):
             return None
-        answers = tuple(
-            [
-                (part.call_id, self._calls.get(part.call_id))
-                for part in message.content
-                if type(part) is ToolResult
-            ]
-        )
-        return Beginning(answers, len(self._losses))
+        known = self._calls.get
+        answers: list[tuple[str, Any]] = []
+        for part in message.content:
+            if type(part) is ToolResult:
+                answers.append((part.call_id, known(part.call_id)))
+            elif type(part) is ToolCall:  # a writer that leaves it out leaves what another one said of it
+                answers.append((part.id, known(part.id)))
+        return Beginning(tuple(answers), len(self._losses))
 
     def keep(
         self, message: Message, index: int, began: Beginning, items: Iterable[Any], *, told: bool = False
@@ -83,11 +88,16 @@ class WrittenTurns:
         assert self._memory is not None
         losses = tuple(self._losses[began.losses :])
         calls = tuple(
-            [(part.id, self._calls.get(part.id)) for part in message.content if type(part) is ToolCall]
+            [
+                (part.id, call)
+                for part in message.content
+                if type(part) is ToolCall and (call := self._calls.get(part.id)) is not None
+            ]
         )
-        turn = WrittenTurn(tuple(items), calls, began.answers, losses, told)
+        key = (self._scope, index) if losses else self._scope
+        turn = WrittenTurn(key, tuple(items), calls, began.answers, losses=losses, told=told)
         size = sum([len(item) for item in turn.items if type(item) is msgspec.Raw])
-        self._memory.keep(message, (self._scope, index) if losses else self._scope, turn, size)
+        self._memory.keep(message, key, turn, size)
         return turn
 
     def finish(self, turn: WrittenTurn, message: Message, value: Any) -> msgspec.Raw:
@@ -95,7 +105,7 @@ class WrittenTurns:
         assert self._memory is not None
         raw = written(value)
         turn.whole[:] = [raw]
-        self._memory.grow(message, len(raw))
+        self._memory.grow(message, turn.key, _OBJECTS_BYTES * len(raw))
         return raw
 
 

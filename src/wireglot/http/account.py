@@ -18,7 +18,8 @@ class ByteAccount:
         self.shed = 0
         """How often somebody was turned away for it."""
         self.remembered = 0
-        """What nobody needs, and is kept because it may come again."""
+        """What nobody needs, and is kept because it may come again. Whoever keeps it counts it, in any
+        thread."""
         self.forget: Callable[[int], None] = lambda size: None
         """Gives up so many of the remembered bytes: before anybody is turned away."""
 

@@ -34,9 +34,11 @@ def last_words(messages: tuple[Message, ...]) -> str:
     return ""
 
 
-def joined(one: Message, other: Message) -> Message:
-    """One turn of both."""
-    return Message(one.role, one.content + other.content, one.name, one.extra)
+def joined(turn: list[Message]) -> Message:
+    """One message of all of them."""
+    first = turn[0]
+    content = tuple([part for message in turn for part in message.content])
+    return Message(first.role, content, first.name, first.extra)
 
 
 def merge_neighbours(
@@ -44,25 +46,33 @@ def merge_neighbours(
     own: str,
     losses: list[Loss],
     trail: Trail,
-    join: Callable[[Message, Message], Message] = joined,
+    join: Callable[[list[Message]], Message] = joined,
 ) -> tuple[Message, ...]:
     """One message per turn. What only the source dialect knows about a merged-away message is declared.
     `join`: for whoever remembers what was joined before."""
-    merged: list[Message] = []
+    turns: list[list[Message]] = []
     for message in messages:
-        last = merged[-1] if merged else None
-        if last is None or last.role != message.role or message.role == "system":
-            merged.append(message)
+        first = turns[-1][0] if turns else None
+        if first is None or first.role != message.role or message.role == "system":
+            turns.append([message])
             continue
         if message.extra is not None:
             losses_of_extra(message.extra, own, trail.of(message), losses)
-        if message.name and message.name != last.name:
+        if message.name and message.name != first.name:
             losses.append(
                 Loss(f"{trail.of(message)}.name", "message.name", "dropped", "merged with the turn before")
             )
-        merged[-1] = join(last, message)
-        trail.follow(last, merged[-1])
-    return tuple(merged) if len(merged) != len(messages) else messages
+        turns[-1].append(message)
+    if len(turns) == len(messages):
+        return messages
+    merged: list[Message] = []
+    for turn in turns:
+        whole = turn[0]
+        if len(turn) > 1:
+            whole = join(turn)
+            trail.follow(turn[0], whole)
+        merged.append(whole)
+    return tuple(merged)
 
 
 def is_paired(messages: tuple[Message, ...]) -> bool:

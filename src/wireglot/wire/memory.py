@@ -27,42 +27,64 @@ _VALUE_BYTES: Final = 3
 """A text is held as it came, decoded, and (mostly the same objects) parsed: about so many times its bytes."""
 _ENTRY_BYTES: Final = 1024
 """And so much beside them, however short it is."""
+_KEPT_BYTES: Final = 256
+"""Of anything that was made of it, beside what its maker counts."""
 _MADE_MOST: Final = 32
 """How much is kept of one value: one for each kind of endpoint it goes to."""
 _SCOPES_MOST: Final = 1024
+
+_MISSING: Final = object()
 
 _T = TypeVar("_T")
 
 
 class _Known:
-    __slots__ = ("beside", "made", "root", "size", "value")
+    __slots__ = ("_root", "beside", "costs", "made", "value")
 
-    def __init__(self, value: Any, root: _Known | None, size: int = 0) -> None:
+    def __init__(self, value: Any, root: _Text | None) -> None:
         self.value = value  # held, so that no other can take its identity
-        self.root = root if root is not None else self
-        """The one that came as text: with it this one goes, and it bears the size."""
-        self.size = size
+        self._root = root
         self.made: dict[Hashable, Any] = {}
-        self.beside: list[int] = []
+        self.costs: dict[Hashable, tuple[int, _Known | None]] = {}
+        """What each of them is counted with, and who became known with it and goes with it."""
+        self.beside: list[_Known] = []
+
+    @property
+    def root(self) -> _Text:
+        """The one that came as text: with it this one goes, and it bears the size."""
+        assert self._root is not None, "only a text has none"
+        return self._root
 
 
 class _Text(_Known):
-    __slots__ = ("depth", "text")
+    __slots__ = ("depth", "size", "text")
 
     def __init__(self, text: bytes, value: Any, depth: int) -> None:
-        super().__init__(value, None, _VALUE_BYTES * len(text) + _ENTRY_BYTES)
+        super().__init__(value, None)
+        self.size = _VALUE_BYTES * len(text) + _ENTRY_BYTES
         self.text = text
         self.depth = depth
+
+    @property
+    def root(self) -> _Text:
+        return self  # not held: it would refer to itself
 
 
 class Memory:
     """Holds about `most` bytes; what was not used for longest goes first."""
 
-    __slots__ = ("_known", "_lock", "_numbers", "_scopes", "_texts", "held", "most")
+    __slots__ = ("_counted", "_known", "_lock", "_numbers", "_scopes", "_texts", "held", "most")
 
-    def __init__(self, most: int, lock: AbstractContextManager[object] | None = None) -> None:
-        """`lock`: where several threads may come."""
+    def __init__(
+        self,
+        most: int,
+        lock: AbstractContextManager[object] | None = None,
+        counted: Callable[[int], None] | None = None,
+    ) -> None:
+        """`lock`: where several threads may come. `counted` is told of each change of `held`, by whoever
+        makes it."""
         self.most = most
+        self._counted = counted
         self.held = 0
         """An estimate of the bytes of all that is in it."""
         self._lock: AbstractContextManager[object] = lock if lock is not None else nullcontext()
@@ -100,39 +122,46 @@ class Memory:
 
     def keep(self, value: object, key: Hashable, made: Any, size: int = 0, *, shared: object = None) -> None:
         """Remember what was made of `value`, if that is known. It must follow from value and key alone.
-        `shared` becomes known with it."""
+        `shared` becomes known with it. `size`: bytes that it takes beside the value's own."""
         known = self._known.get(id(value))
         if known is None or known.value is not value:
             return
         with self._lock:
-            if len(known.made) >= _MADE_MOST and key not in known.made:
-                known.made.pop(next(iter(known.made)))
-            known.made[key] = made
+            if self._known.get(id(value)) is not known:
+                return  # forgotten meanwhile
+            if key in known.made:
+                self._drop(known, key)
+            elif len(known.made) >= _MADE_MOST:
+                self._drop(known, next(iter(known.made)))
+            size += _KEPT_BYTES
+            child = None
             if shared is not None:
-                self._share(shared, known)
+                if known.made and isinstance(known, _Text):
+                    size += len(known.text)  # it was read once more, in another way
+                if not self.is_known(shared):
+                    child = self._known[id(shared)] = _Known(shared, known.root)
+            known.made[key] = made
+            known.costs[key] = (size, child)
             self._grow(known, size)
 
-    def grow(self, value: object, size: int) -> None:
+    def grow(self, value: object, key: Hashable, size: int) -> None:
         """Count what somebody has added to what was made of it."""
         known = self._known.get(id(value))
         if known is not None and known.value is value:
             with self._lock:
-                self._grow(known, size)
-
-    def _grow(self, known: _Known, size: int) -> None:
-        if size and self._known.get(id(known.root.value)) is known.root:
-            known.root.size += size
-            self.held += size
-            self._make_room()
+                cost = known.costs.get(key)
+                if cost is not None and self._known.get(id(value)) is known:
+                    known.costs[key] = (cost[0] + size, cost[1])
+                    self._grow(known, size)
 
     def remembered(self, value: object, key: Hashable, make: Callable[[], _T]) -> _T:
         """What `make` gives, made once where `value` is known. It must follow from value and key alone."""
         known = self._known.get(id(value))
         if known is None or known.value is not value:
             return make()
-        made: _T
-        if key in known.made:
-            made = known.made[key]
+        found = known.made.get(key, _MISSING)
+        if found is not _MISSING:
+            made: _T = found
             return made
         made = make()
         self.keep(value, key, made)
@@ -143,14 +172,11 @@ class Memory:
         if value:
             with self._lock:
                 source = self._known.get(id(beside))
-                if source is not None and source.value is beside:
-                    self._share(value, source)
+                if source is not None and source.value is beside and not self.is_known(value):
+                    child = self._known[id(value)] = _Known(value, source.root)
+                    source.beside.append(child)
+                    self._grow(source, _KEPT_BYTES)
         return value
-
-    def _share(self, value: object, source: _Known) -> None:
-        if not self.is_known(value) and self.is_known(source.root.value):
-            self._known[id(value)] = _Known(value, source.root)
-            source.beside.append(id(value))
 
     def scope(self, *told: Hashable) -> int:
         """A short name for all that is equal in many keys."""
@@ -167,6 +193,11 @@ class Memory:
         with self._lock:
             self._make_room(most)
 
+    def retire(self) -> None:
+        """Forget everything, and remember nothing from here on: whoever still uses it finds nothing."""
+        self.most = 0
+        self.shrink(0)
+
     def _add(self, new: _Text) -> None:
         with self._lock:
             before = self._texts.pop(new.text, None)
@@ -176,20 +207,54 @@ class Memory:
                 return
             self._texts[new.text] = new
             self._known[id(new.value)] = new
-            self.held += new.size
+            self._count(new.size)
             self._make_room()
+
+    def _count(self, size: int) -> None:
+        self.held += size
+        if self._counted is not None:
+            self._counted(size)
+
+    def _grow(self, known: _Known, size: int) -> None:
+        known.root.size += size
+        self._count(size)
+        self._make_room()
 
     def _make_room(self, most: int | None = None) -> None:
         while self._texts and self.held > (self.most if most is None else most):
             self._forget(self._texts.popitem(last=False)[1])
 
-    def _forget(self, known: _Known) -> None:
-        self._known.pop(id(known.value), None)
-        self.held -= known.size
-        for other in known.beside:
-            found = self._known.get(other)
-            if found is not None and found.root is known.root:
-                self._forget(found)
+    def _forget(self, text: _Text) -> None:
+        self._let_go(text)
+        self._count(-text.size)
+
+    def _drop(self, known: _Known, key: Hashable) -> None:
+        """One of the things that were made of it, with what became known with it."""
+        del known.made[key]
+        size, child = known.costs.pop(key)
+        if child is not None:
+            size += self._let_go(child)
+        known.root.size -= size
+        self._count(-size)
+
+    def _let_go(self, known: _Known) -> int:
+        """Forget it and all that became known with it. What was counted for what was made of them. Nothing
+        of it refers to itself from here on, so that it is freed at once and not by the collector."""
+        size = 0
+        waiting: list[_Known] = [known]
+        while waiting:  # there may be a long row of them, one made of the other
+            each = waiting.pop()
+            if self._known.get(id(each.value)) is not each:
+                continue
+            del self._known[id(each.value)]
+            for cost, child in each.costs.values():
+                size += cost
+                if child is not None:
+                    waiting.append(child)
+            size += _KEPT_BYTES * len(each.beside)
+            waiting += each.beside
+            each.costs, each.beside = {}, []
+        return size
 
 
 def remembered(memory: Memory | None, value: object, key: Hashable, make: Callable[[], _T]) -> _T:

@@ -104,19 +104,22 @@ def _decode_turns(raw: msgspec.Raw, depth: int, memory: Memory) -> Any:
         items = _decode_items(text)
     except (ValueError, RecursionError):
         return decode(text, depth)  # which tells what is wrong, or reads an object
-    found: dict[int, Any] = {}
+    times: dict[int, int] = {}
+    """How often the value of this identity, and those of the same words, stand among the turns."""
     turns = []
     for item in items:
         value = memory.decode(item, depth - 1)
-        again = b""
-        while id(value) in found and type(value) in (dict, list):
-            # Two turns of the same words are two: places in a conversation are told by identity. With a space
-            # behind it, it is another text of the same value.
-            again += b" "
-            value = memory.decode(bytes(item) + again, depth - 1)
-            if len(again) > _EQUAL_MOST:
-                value = decode(memoryview(item), depth - 1)
-        found[id(value)] = value
+        if type(value) is dict or type(value) is list:
+            again = times.get(id(value), 0)
+            if again:
+                # Two turns of the same words are two: places in a conversation are told by identity. With
+                # spaces behind it, it is another text of the same value.
+                times[id(value)] = again + 1
+                if again <= _EQUAL_MOST:
+                    value = memory.decode(bytes(item) + b" " * again, depth - 1)
+                if id(value) in times:
+                    value = decode(memoryview(item), depth - 1)
+            times[id(value)] = 1
         turns.append(value)
     return turns
 

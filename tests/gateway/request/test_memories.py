@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import msgspec
 
 from wireglot.gateway.process_limits import ProcessLimits
@@ -23,7 +25,6 @@ def _fill(memories: Memories, caller: str, texts: int = 20) -> None:
     assert memory is not None
     for number in range(texts):
         memory.decode(encode([f"{caller} {number}", "x" * _KIB]))
-    memories.of(caller)  # counts what the last request left
 
 
 def test_nobody_meets_what_another_caller_has_sent() -> None:
@@ -82,3 +83,44 @@ def test_what_is_remembered_goes_before_anybody_is_turned_away() -> None:
     assert account.lacks(11 * _KIB)
     account.held += 11 * _KIB
     assert account.is_over
+
+
+def test_what_a_caller_left_counts_also_where_it_never_comes_again() -> None:
+    memories, account = _memories(remembered=200 * _KIB)
+    for number in range(30):
+        _fill(memories, f"caller {number}")
+        assert account.remembered > 0
+    memories.of("one more")
+    assert account.remembered <= 200 * _KIB
+
+
+def test_a_request_that_outlives_its_memory_leaves_nothing_in_the_account() -> None:
+    """The caller is forgotten, or the settings change, while a request of it is read."""
+    memories, account = _memories()
+    for forgotten in (lambda: memories.forget(10**9), memories.clear):
+        memory = memories.of("one")
+        assert memory is not None
+        memory.decode(encode(["before", "x" * _KIB]))
+        forgotten()
+        memory.decode(encode(["behind", "x" * _KIB]))
+        assert account.remembered == len(memories) == 0
+        assert memories.of("one") is not memory
+
+
+def test_threads_beside_the_loop_count_alike() -> None:
+    memories, account = _memories(remembered_per_key=300 * _KIB)
+    memory = memories.of("one")
+    assert memory is not None
+
+    def read(number: int) -> None:
+        for turn in range(200):
+            value = memory.decode(encode([turn % 150, "x" * _KIB]))
+            memory.keep(value, number, "made", 100, shared=[number, turn])
+            memory.keep(value, "all", "made", 50)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(read, range(8)))
+    assert account.remembered == memory.held <= 300 * _KIB
+    memories.clear()
+    assert account.remembered == memory.held == 0
+    assert not memory._known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 import msgspec
 
@@ -48,6 +48,12 @@ _ROLES: dict[str, Role] = {
 _PARTS = frozenset({"parts"})
 _USUAL = {"user": "user", "assistant": "model"}
 TIERS = {"unspecified": "auto", "flex": "flex", "standard": "standard", "priority": "priority"}
+
+
+_PENDING_MOST: Final = 32
+"""More calls than that, and what waits for a result is longer than what comes: then nothing is remembered."""
+_PENDING_BYTES: Final = 128
+"""Of one that waits, before a content or behind it."""
 
 
 def parse_request(body: dict[str, Any], context: Context) -> Request:
@@ -119,14 +125,16 @@ def _parse_messages(fields: Fields, context: Context, form: dict[str, Any]) -> t
     scope = context.scope(OWN) if memory is not None else 0
     for index, item in enumerate(contents):
         path = f"$.contents[{index}]"
-        if memory is None:
+        waiting = len(parser.results.pending)
+        if memory is None or waiting > _PENDING_MOST:
             message = _parse_content(item, path, parser, last)
         else:
             key = (scope, last, parser.state())
             known = memory.find(item, key)
             if known is None:
                 message = _parse_content(item, path, parser, last)
-                memory.keep(item, key, (message, parser.mark()), shared=message)
+                size = _PENDING_BYTES * (waiting + len(parser.results.pending))
+                memory.keep(item, key, (message, parser.mark()), size, shared=message)
             else:
                 message, mark = known
                 parser.go_on(mark)

@@ -225,6 +225,11 @@ _ALONE = frozenset(
 """Items that are read without a look at others; but for a signature that waits for one."""
 
 
+def _is_alone(item: Any) -> bool:
+    kind = item.get("type", "message") if type(item) is dict else None
+    return type(kind) is str and kind in _ALONE
+
+
 class _Messages:
     """The input, item by item. A signature that travels ahead of its call waits in `waiting`."""
 
@@ -261,7 +266,7 @@ class _Messages:
         for number, item in enumerate(value):
             # A call without an id gets one by its number; a signature that waits belongs to the next call.
             key = (scope, self.calls)
-            plain = self.waiting is None and type(item) is dict and item.get("type", "message") in _ALONE
+            plain = self.waiting is None and _is_alone(item)
             known = memory.find(item, key) if plain else None
             if known is not None:
                 message, self.calls = known

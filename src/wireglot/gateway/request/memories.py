@@ -9,24 +9,17 @@ from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
 
-import msgspec
-
 from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.http.account import ByteAccount
 from wireglot.wire.memory import Memory
-
-
-class _Counted(msgspec.Struct, eq=False):
-    memory: Memory
-    size: int = 0
-    """As the account knows it."""
 
 
 class Memories:
     def __init__(self, limits: Callable[[], ProcessLimits], account: ByteAccount) -> None:
         self._limits = limits
         self._account = account
-        self._of: OrderedDict[str, _Counted] = OrderedDict()  # the caller that was not here for longest first
+        self._counting = Lock()
+        self._of: OrderedDict[str, Memory] = OrderedDict()  # the caller that was not here for longest first
         account.forget = self.forget
 
     def __len__(self) -> int:
@@ -38,35 +31,37 @@ class Memories:
         most = limits.remembered
         if not most:
             return None
-        known = self._of.get(caller)
-        if known is None:
-            known = self._of[caller] = _Counted(Memory(min(most, limits.remembered_per_key), Lock()))
+        memory = self._of.get(caller)
+        if memory is None:
+            share = min(most, limits.remembered_per_key)
+            memory = self._of[caller] = Memory(share, Lock(), self._count)
         else:
             self._of.move_to_end(caller)
-            self._count(known)  # what its last request left
-            if self._account.remembered > most:
-                self.forget(self._account.remembered - most)
-        return known.memory
+        over = self._account.remembered - most
+        if over > 0:  # what requests have left since somebody came last
+            self.forget(over)
+            return self._of.get(caller)
+        return memory
 
     def forget(self, size: int) -> None:
         """At least so many bytes, or all there is."""
         while size > 0 and self._of:
-            caller, known = next(iter(self._of.items()))
-            self._count(known)
-            before = known.size
-            known.memory.shrink(max(0, before - size))
-            self._count(known)
-            size -= before - known.size
-            if not known.size:
+            caller, memory = next(iter(self._of.items()))
+            before = memory.held
+            if before > size:
+                memory.shrink(before - size)
+            else:
                 del self._of[caller]
+                memory.retire()  # a request of the caller may be under way
+            size -= before - memory.held
 
     def clear(self) -> None:
         """Other settings may read the same bytes in another way."""
-        for known in self._of.values():
-            self._account.remembered -= known.size
+        for memory in self._of.values():
+            memory.retire()
         self._of.clear()
 
-    def _count(self, known: _Counted) -> None:
-        now = known.memory.held
-        self._account.remembered += now - known.size
-        known.size = now
+    def _count(self, size: int) -> None:
+        """By the loop and by threads beside it."""
+        with self._counting:
+            self._account.remembered += size
