@@ -13,6 +13,7 @@ from wireglot.dialects.envelope import UNREADABLE
 from wireglot.dialects.listed_model import UpstreamModel, read_list
 from wireglot.dialects.passthrough import LEAKED, WORDS, has_no_answer, is_doubtful
 from wireglot.dialects.places import Places, RequestPlaces, answer_located
+from wireglot.dialects.repeated_frames import RepeatedFrames
 from wireglot.dialects.surface import (
     AnswerGlance,
     BadField,
@@ -63,6 +64,7 @@ __all__ = [
     "Probe",
     "ReasoningState",
     "Rendered",
+    "RepeatedFrames",
     "RequestGlance",
     "RequestPlaces",
     "Route",

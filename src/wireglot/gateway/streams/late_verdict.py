@@ -83,6 +83,13 @@ class LateVerdict:
         self._writer: StreamWriter | None = None
         self._watch = Watch(None)
 
+    @property
+    def rest(self) -> tuple[bool, int] | None:
+        """What it knows while nothing is read or held back: frames that leave it so told it nothing."""
+        if self._opened is None or self._reader is not None or self._held or self._over:
+            return None
+        return self.said, len(self._opened)
+
     def pass_on(self, frames: bytes, *, complete: bool) -> bytes:
         """Whole frames: what of them goes out. After a `verdict` nothing does. `complete`: the end of the
         answer is among them, or was before."""

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.base import Mender, StreamReader, Surface, Tap, answer_located
+from wireglot.dialects.base import Mender, RepeatedFrames, StreamReader, Surface, Tap, answer_located
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
@@ -70,8 +70,14 @@ class Passthrough:
         """The end of an answer that is to be kept first."""
         self._one_document: Translation | None = None
         """Where a whole answer came in place of a stream, or one that must be mended from its beginning."""
+        self._repeated = RepeatedFrames(job.settings.limits.event)
+        self._unheard = b""
+        """The last frames that the tap was not told, as it would learn nothing but their numbers."""
 
     def feed(self, data: bytes) -> None:
+        if self._repeated.hold(data):
+            self._repeat(data)
+            return
         if self._one_document is not None:
             self._one_document.feed(data)
             self._follow(self._one_document)
@@ -81,7 +87,34 @@ class Passthrough:
         if self._opening is not None:
             self._open(data)
             return
+        self._hear()
+        before = self._rest()
         self._take(data)
+        if before is None or self._rest() != before or (self._hide is not None and self._hide(data) != data):
+            self._repeated.forget()
+        else:
+            self._repeated.learn(data)
+
+    def _rest(self) -> tuple[bool, int] | None:
+        """What is known so far, where whole frames came to their client and the answer goes on."""
+        if self.ended or self._tap.complete or self._buffer or not self._framed:
+            return None
+        return self._late.rest if self._late is not None else (True, 0)
+
+    def _repeat(self, data: bytes) -> None:
+        """Frames that tell what others told, in other words: neither tap nor verdict need look at them."""
+        self.moved = True
+        self._unheard = data
+        if self._beside is not None:
+            self._folding.add(self._beside.read(data))
+        if self._mender is not None:
+            data = self._mended(self._mender, data)
+        self._client.write(data)
+
+    def _hear(self) -> None:
+        if self._unheard:
+            self._tap.feed(self._unheard)
+            self._unheard = b""
 
     def finish(self) -> None:
         if self.ended:
@@ -91,6 +124,7 @@ class Passthrough:
             self._follow(self._one_document)
             return
         self.ended = True
+        self._hear()
         opening, self._opening = self._opening, None
         if opening is not None:
             self._tap.feed(bytes(self._buffer))
@@ -136,6 +170,7 @@ class Passthrough:
             self._follow(self._one_document)
             return
         self.ended = True
+        self._hear()
         self._settle()
         if self._tap.complete and self._framed:  # all of the answer is there; what broke was its epilogue
             self._close()
@@ -237,6 +272,7 @@ class Passthrough:
         if self._one_document is not None:
             self._one_document.abandon()
         elif not self.ended:
+            self._hear()
             self._settle()
 
     def _open(self, data: bytes) -> None:

@@ -1,0 +1,274 @@
+"""Frames that repeat one before but for their words pass as they would if all of them were looked at."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.laws.cases import MAIN, all_hold, of_kind, recorded
+from wireglot.dialects.base import Context, RepeatedFrames
+from wireglot.dialects.registry import dialect, surface
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.streams.feeder import StreamRefused
+from wireglot.gateway.streams.passthrough import Passthrough
+from wireglot.gateway.targets.prepared import Prepared
+from wireglot.http.transport import TransportFault
+from wireglot.ir.content import Reasoning, Text, ToolCall
+from wireglot.ir.errors import ApiError, UpstreamFault
+from wireglot.ir.outcome import Stop, Usage
+from wireglot.ir.request import Request, Tool
+from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
+from wireglot.ir.verdict import NoAnswer
+from wireglot.testing.chunking import cut_at, every_cut
+from wireglot.testing.fixtures import Case
+from wireglot.wire.json import BadJson
+from wireglot.wire.sse import FrameTooLarge
+
+EVENT_BYTES = 5000
+
+
+class _Forgetful(RepeatedFrames):
+    """Learns nothing: every frame is looked at."""
+
+    def learn(self, data: bytes) -> None: ...
+
+
+class _Client:
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def write(self, data: bytes, *, last: bool = False) -> None:
+        self.seen.append((bytes(data), last))
+
+    def end(self) -> None:
+        self.seen.append("end")
+
+
+def _passthrough(name: str, client: _Client, *, judged: bool, keeps: bool, own_usage: bool) -> Passthrough:
+    limits = SimpleNamespace(event=EVENT_BYTES, response=1 << 20)
+    job = SimpleNamespace(
+        dialect=name,
+        framing="sse",
+        surface=surface(name),
+        settings=SimpleNamespace(limits=limits),
+        context=Context(seed="s"),
+        model="m",
+    )
+    request = Request("m", (), tools=(Tool("f"),))
+    exchange = SimpleNamespace(
+        job=job,
+        record=Record("req_1", 0.0),
+        redactor=SimpleNamespace(data=lambda data: data, text=lambda text: text),
+        request=lambda: request,
+    )
+    prepared = Prepared(
+        outbound=cast(Any, None),
+        stream=True,
+        raw=True,
+        context=Context(seed="s"),
+        own_usage=own_usage,
+        request=request,
+    )
+    return Passthrough(cast(Any, exchange), prepared, cast(Any, client), keeps=keeps, judged=judged)
+
+
+def _told(name: str, reads: list[bytes], end: str, *, forgetful: bool, **how: bool) -> list[Any]:
+    """All that anybody learns of a stream in these reads."""
+    client = _Client()
+    feeder = _passthrough(name, client, **how)
+    if forgetful:
+        feeder._repeated = _Forgetful(EVENT_BYTES)
+    seen = client.seen
+    try:
+        for data in reads:
+            feeder.feed(data)
+            seen.append(("read", feeder.ended, feeder.moved, feeder.failure))
+            feeder.moved = False
+            if feeder.ended:
+                break
+        match end:
+            case "fails":
+                feeder.fail(ApiError("server", "broken"))
+            case "is left":
+                feeder.abandon()
+            case _:
+                feeder.finish()
+        seen.append(feeder.response())
+    except (StreamRefused, NoAnswer, BadJson, FrameTooLarge, TransportFault, UpstreamFault) as problem:
+        seen.append(repr(problem))
+    record = feeder._exchange.record
+    return [*seen, msgspec.to_builtins(record), feeder.failure]
+
+
+def _same(name: str, reads: list[bytes], end: str = "ends", **how: bool) -> None:
+    how = {"judged": True, "keeps": False, "own_usage": False, **how}
+    assert _told(name, reads, end, forgetful=False, **how) == _told(name, reads, end, forgetful=True, **how)
+
+
+def _frames(name: str, events: list[Event]) -> list[bytes]:
+    data = dialect(name).stream_writer(Context(seed="s"), None).write(events)
+    return [frame + b"\n\n" for frame in data.split(b"\n\n") if frame]
+
+
+WORDS = (
+    *("a", " word", "", "\n", "\\", 'say "hi"', "ü\U0001f600", "\u2028", "x" * 300),
+    *("<", "<|", "a <b", "<|tool_call_begin|>", "|tool_call_begin|>", "<tool_call>", "</tool_call>"),
+    *("tool_use", "tool", "function_call", "message_start", "response.created", "content_block_start"),
+    *("[DONE]", "MALFORMED_FUNCTION_CALL", '"finish_reason":"stop"', "usage", "error", "data: [DONE]"),
+)
+ODD = (
+    b'","finish_reason":"stop', b'"},"finish_reason":"length","x":{"y":"', b"\\", b"\\u003c|tool_call_begin|>",
+    b'a","text":"b', b"\\u003C", b"\\ud83d", b"\xff", b'"', b"", b"\\\\", b'","stop_reason":"end_turn',
+)  # fmt: skip
+"""What no encoder writes between two quotes, or not so."""
+MARK = "PLACE"
+
+_words = st.lists(st.sampled_from(WORDS), max_size=6)
+
+
+@st.composite
+def _answers(draw: Any) -> list[Event]:
+    events: list[Event] = [Start("id_1", "m")]
+    kinds = draw(st.lists(st.sampled_from(["thoughts", "text", "text", "call"]), max_size=4))
+    for index, kind in enumerate(kinds):
+        if kind == "call":
+            part: Any = ToolCall(f"call_{index}", "f", "")
+            pieces = draw(st.sampled_from([['{"a": ', "1}"], ["{}"], ['{"a": "', "b", "c", '"}'], ['{"a']]))
+        else:
+            part = Text("") if kind == "text" else Reasoning("")
+            pieces = [*draw(_words), MARK, *draw(_words)]
+        events += [PartStart(index, part), *(Delta(index, piece) for piece in pieces), PartEnd(index)]
+    stop = Stop(draw(st.sampled_from(["end", "length", "tool_calls"])))
+    return [*events, Finish(stop, Usage(input=3, output=4))]
+
+
+@st.composite
+def _streams(draw: Any, name: str) -> list[bytes]:
+    """Frames, some of them told again, padded, or with bytes in them that do not belong there."""
+    frames: list[bytes] = []
+    for frame in _frames(name, draw(_answers())):
+        frames += [frame] * draw(st.sampled_from([1, 1, 1, 1, 2, 3]))
+        if MARK.encode() in frame:
+            frames += [frame.replace(MARK.encode(), odd) for odd in draw(st.lists(st.sampled_from(ODD)))]
+    if draw(st.booleans()):
+        frames = [_padded(frame, draw(st.integers(0, 5))) for frame in frames]
+    if draw(st.booleans()):
+        at = draw(st.integers(0, len(frames)))
+        frames.insert(at, draw(st.sampled_from([b": ping\n\n", b"event: ping\ndata: {}\n\n", b"\n\n"])))
+    gap = draw(st.sampled_from([b"\n\n", b"\n\n", b"\r\n\r\n"]))
+    return [frame[:-2] + gap for frame in frames[: draw(st.sampled_from([len(frames), 3, 7]))]]
+
+
+def _padded(frame: bytes, size: int) -> bytes:
+    """As OpenAI pads its events, so that their size tells nothing."""
+    return frame.replace(b"}\n\n", b',"obfuscation":"%b"}\n\n' % (b"abcdef"[:size],))
+
+
+@pytest.mark.parametrize("name", MAIN)
+@given(st.data())
+def test_a_stream_passes_as_if_every_frame_were_looked_at(name, data):
+    frames = data.draw(_streams(name))
+    end = data.draw(st.sampled_from(["ends", "ends", "fails", "is left"]))
+    how = {key: data.draw(st.booleans()) for key in ("judged", "keeps", "own_usage")}
+    _same(name, frames, end, **how)
+    whole = b"".join(frames)
+    places = data.draw(st.lists(st.integers(0, len(whole)), max_size=6))
+    _same(name, cut_at(whole, places), end, **how)
+    size = data.draw(st.integers(2, 5))
+    several = [b"".join(frames[at : at + size]) for at in range(0, len(frames), size)]
+    _same(name, [*frames[:4], *several], end, **how)
+
+
+@pytest.mark.parametrize("case", of_kind("streams"))
+def test_a_known_stream_passes_as_if_every_frame_were_looked_at(case):
+    _law(case)
+
+
+@pytest.mark.parametrize("name", MAIN)
+def test_a_recorded_stream_passes_as_if_every_frame_were_looked_at(name):
+    all_hold(recorded(name, "streams", 20), _law)
+
+
+def _law(case: Case) -> None:
+    if case.data[:1] == b"[":
+        return  # no frames
+    frames = [frame + b"\n\n" for frame in case.data.split(b"\n\n") if frame]
+    for judged in (True, False):
+        _same(case.dialect, frames, judged=judged)
+    for reads in list(every_cut(case.data, 2))[-2:]:
+        _same(case.dialect, reads)
+
+
+def _told_words(name: str, count: int) -> list[bytes]:
+    deltas: list[Event] = [Delta(0, f" word {number}\n") for number in range(count)]
+    events = [Start("id_1", "m"), PartStart(0, Text("")), *deltas, PartEnd(0), Finish(Stop("end"))]
+    return _frames(name, events)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("name", MAIN)
+def test_most_of_a_stream_is_not_looked_at(name, padded, monkeypatch):
+    looked: list[bytes] = []
+    feeder = _passthrough(name, _Client(), judged=True, keeps=False, own_usage=False)
+    take = feeder._take
+
+    def counted(data: bytes) -> None:
+        looked.append(data)
+        take(data)
+
+    monkeypatch.setattr(feeder, "_take", counted)
+    frames = _told_words(name, 60)
+    for number, frame in enumerate(frames):
+        feeder.feed(_padded(frame, number % 6 + 1) if padded else frame)
+    assert len(looked) < 12
+    assert feeder.ended or name == "gemini"
+
+
+def test_a_frame_larger_than_allowed_is_refused_among_frames_that_repeat():
+    words = [f"word {number}" for number in range(5)]
+    frames = _frames(
+        "openai-chat",
+        [Start("c", "m"), PartStart(0, Text("")), *(Delta(0, text) for text in [*words, "x" * EVENT_BYTES])],
+    )
+    client = _Client()
+    feeder = _passthrough("openai-chat", client, judged=True, keeps=False, own_usage=False)
+    for frame in frames[:-1]:
+        feeder.feed(frame)
+    with pytest.raises(FrameTooLarge):
+        feeder.feed(frames[-1])
+    assert json.loads(client.seen[-1][0][6:])["choices"][0]["delta"]["content"] == words[-1]
+
+
+def test_the_next_number_of_a_stream_that_fails_is_known():
+    frames = _told_words("openai-responses", 20)[:15]
+    client = _Client()
+    feeder = _passthrough("openai-responses", client, judged=True, keeps=False, own_usage=False)
+    for frame in frames:
+        feeder.feed(frame)
+    feeder.fail(ApiError("server", "broken"))
+    told = client.seen[-2][0]
+    numbers = [
+        json.loads(frame.split(b"data: ")[1].split(b"\n")[0])["sequence_number"]
+        for frame in (frames[-1], told)
+    ]
+    assert numbers[1] == numbers[0] + 1
+
+
+def test_the_account_of_a_gemini_stream_is_of_its_last_chunk():
+    chunk = (
+        b'data: {"candidates":[{"content":{"role":"model","parts":[{"text":"%d"}]},"index":0}],'
+        b'"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":%d,"totalTokenCount":%d}}\r\n\r\n'
+    )
+    feeder = _passthrough("gemini", _Client(), judged=True, keeps=False, own_usage=False)
+    for number in range(1, 20):
+        feeder.feed(chunk % (number, number, number + 5))
+    assert feeder._unheard
+    feeder.abandon()
+    assert feeder._exchange.record.usage is not None
+    assert feeder._exchange.record.usage.output == 19

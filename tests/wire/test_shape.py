@@ -1,0 +1,53 @@
+"""Frames of one shape differ in a few values, and only these are looked at."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wireglot.wire.json import encode
+from wireglot.wire.shape import Shape
+
+_VARYING = re.compile(rb'"(?:a|b)":"((?:[^"\\\\]|\\\\.)+)"|"n":(\d+)')
+_FRAME = b'data: {"x":1,"a":"%b","y":[2],"b":"%b","n":%b,"z":null}\n\n'
+_ONE = b'data: {"x":1,"a":"%b","z":null}\n\n'
+
+_plain = st.text(min_size=1).map(lambda text: encode(text)[1:-1]).filter(lambda said: b'"' not in said)
+_values = st.lists(st.tuples(_plain, _plain, st.integers(0).map(lambda n: b"%d" % n)), min_size=1, max_size=3)
+
+
+@given(_values)
+def test_the_values_of_frames_of_one_shape_are_found(told):
+    frames = [_FRAME % values for values in told]
+    shape = Shape(_FRAME % (b"one", b"two", b"3"), _VARYING)
+    assert shape.values(b"".join(frames)).split(b"\n") == [value for values in told for value in values]
+    assert [shape.filled(list(values)) for values in told] == frames
+
+
+@given(st.lists(_plain, min_size=1, max_size=3))
+def test_the_values_of_frames_with_one_each_are_found(told):
+    shape = Shape(_ONE % b"one", _VARYING)
+    assert shape.values(b"".join(_ONE % value for value in told)).split(b"\n") == told
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        _ONE % b"",
+        (_ONE % b"one")[:-1],
+        (_ONE % b"one")[1:],
+        _ONE % b"one" + b"data: ",
+        (_ONE % b"one").replace(b"null", b"true"),
+        (_ONE % b"one").replace(b"1", b"2"),
+    ],
+)
+def test_what_is_cut_or_has_another_byte_is_of_another_shape(data):
+    assert Shape(_ONE % b"one", _VARYING).values(data) == b""
+
+
+def test_more_than_one_value_shows_by_its_quotes():
+    shape = Shape(_ONE % b"one", _VARYING)
+    assert b'"' in shape.values(_ONE % b'one","stop":"x')
+    assert b'"' in shape.values(_ONE % b"one" + b"data: {}\n\n" + _ONE % b"two")
