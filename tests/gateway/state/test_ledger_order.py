@@ -285,6 +285,53 @@ def test_a_disk_that_does_not_answer_costs_a_bought_answer_a_wait_and_no_more(
             disk.free.set()
 
 
+def test_an_answer_that_comes_after_the_disk_has_failed_is_counted_once(tmp_path: Path) -> None:
+    """Most come then: a sync takes a moment, a model seconds."""
+
+    async def work() -> None:
+        settings = ledger_settings(tmp_path, sync="during")
+        kept = usage_ledger(Ledger(), settings, disk=Unsyncable())
+        await kept.start()
+        job = job_of(1, settings)
+        begin(kept, job, target(settings))
+        while not kept.journal.trouble:
+            await asyncio.sleep(0)
+        for _ in range(2):  # attempts
+            await answering(job)
+        assert kept.journal.unsynced == 1
+        await kept.close()
+
+    asyncio.run(work())
+
+
+def test_a_disk_that_does_not_answer_is_waited_for_once_by_a_request(tmp_path: Path) -> None:
+    """Keep-alives and other attempts are of the same one."""
+
+    async def work() -> None:
+        settings = ledger_settings(tmp_path, sync="during")
+        disk = HeldDisk()
+        kept = usage_ledger(Ledger(), settings, disk=disk)
+        syncer = kept.journal._syncer
+        syncer._timing = syncer._timing._replace(patience=0.01)
+        await kept.start()
+        job = job_of(1, settings)
+        begin(kept, job, target(settings))
+        for _ in range(3):
+            assert job.ending.before_answering() is not None
+        gone = asyncio.ensure_future(answering(job))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.wait([gone])
+        assert job.ending.before_answering() is not None, "nobody else's wait ends with it"
+        await answering(job)
+        assert kept.journal.unsynced == 1
+        assert job.ending.before_answering() is None
+        disk.free.set()
+        await kept.close()
+
+    asyncio.run(work())
+
+
 def test_a_slow_disk_is_waited_for_while_nothing_has_been_bought(tmp_path: Path) -> None:
     kept = {
         order: usage_ledger(Ledger(), ledger_settings(tmp_path, sync=order)).journal._syncer.patient

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Awaitable
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +21,7 @@ from wireglot.stores.journal.disk import DISK, Disk
 from wireglot.stores.journal.files import Shelf
 from wireglot.stores.journal.recent import RECENT_ROWS, Recent
 from wireglot.stores.journal.segment import BEGIN, Segment, frame
-from wireglot.stores.journal.sync import TIMING, Syncer, Timing, reason_of
+from wireglot.stores.journal.sync import TIMING, Syncer, Timing, Wait, reason_of
 from wireglot.stores.records import UsageRow
 
 SEGMENT_BYTES: Final = 4 * 1024 * 1024
@@ -158,7 +157,7 @@ class Journal:
         self._sequence += 1
         return self._sequence
 
-    def synced(self, sequence: int) -> Awaitable[None]:
+    def synced(self, sequence: int) -> Wait:
         """Resolves when the row is on the disk, or where it cannot be: see `holds`."""
         return self._syncer.wait_for(sequence)
 
@@ -172,9 +171,14 @@ class Journal:
         syncer = self._syncer
         return syncer.covered < sequence and syncer.sync and not syncer.trouble
 
+    def went_on(self, sequence: int) -> None:
+        """Somebody did not wait for a disk that has failed."""
+        syncer = self._syncer
+        syncer.let_go += syncer.sync and syncer.covered < sequence
+
     @property
     def unsynced(self) -> int:
-        """How many waited for the disk, and went on without it."""
+        """How many went on without the disk, whether they waited for it or not."""
         return self._syncer.let_go
 
     def holds(self, sequence: int) -> bool:

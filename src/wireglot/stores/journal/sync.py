@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final, NamedTuple
 
 from wireglot.stores.journal.files import Shelf
@@ -145,7 +145,7 @@ class Syncer:
         if self.sync and self._later is None:
             self._later = self._loop.call_later(self._timing.later, self._is_later)
 
-    def wait_for(self, sequence: int) -> Awaitable[None]:
+    def wait_for(self, sequence: int) -> Wait:
         """Until the row is on the disk, or cannot be."""
         if not self.sync or self.trouble or self.covered >= sequence:
             return _AT_ONCE
@@ -348,11 +348,19 @@ def _synced(segment: Segment) -> _Mark:
     return mark
 
 
-class _AtOnce:
+class AtOnce:
     """Nothing to wait for."""
 
     def __await__(self) -> Generator[Any, None, None]:
         yield from ()
 
+    def done(self) -> bool:
+        return True
 
-_AT_ONCE: Final = _AtOnce()
+    def cancelled(self) -> bool:
+        return False
+
+
+Wait = asyncio.Future[None] | AtOnce
+
+_AT_ONCE: Final = AtOnce()

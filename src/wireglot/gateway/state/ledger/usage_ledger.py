@@ -25,6 +25,7 @@ from wireglot.providers.prices import Price, price_of
 from wireglot.stores.base import Ledger
 from wireglot.stores.journal.disk import DISK, Disk
 from wireglot.stores.journal.journal import Journal, JournalFull
+from wireglot.stores.journal.sync import Wait
 from wireglot.stores.records import UsageRow
 
 FOLDER: Final = "journal"
@@ -216,7 +217,7 @@ class UsageLedger:
 class _OpenAccount:
     """Implements `Account`: one row whose intent is written. The disk has it while the provider works."""
 
-    __slots__ = ("_journal", "_ledger", "_sequence", "exchange", "row")
+    __slots__ = ("_journal", "_ledger", "_sequence", "_unsynced", "_wait", "exchange", "row")
 
     def __init__(self, ledger: UsageLedger, row: UsageRow, exchange: Exchange, sequence: int) -> None:
         self._ledger = ledger
@@ -224,13 +225,25 @@ class _OpenAccount:
         self.row = row
         self.exchange = exchange
         self._sequence = sequence
+        self._wait: Wait | None = None
+        """For the disk: one for all attempts and keep-alives of the request."""
+        self._unsynced = False
         self._begin_sync()
 
     def before_asking(self) -> Awaitable[None] | None:
         return None
 
     def before_answering(self) -> Awaitable[None] | None:
-        return self._journal.synced(self._sequence) if self._journal.awaits_disk(self._sequence) else None
+        journal, wait = self._journal, self._wait
+        waited = wait is not None and not wait.cancelled()
+        if journal.awaits_disk(self._sequence):
+            if wait is None or wait.cancelled():
+                wait = self._wait = journal.synced(self._sequence)
+            return None if wait.done() else wait  # done, and not on the disk: it was waited for long enough
+        if journal.trouble and not waited and not self._unsynced:
+            self._unsynced = True
+            journal.went_on(self._sequence)
+        return None
 
     def complete(self) -> None:
         self._ledger.finish(self.exchange.record)
