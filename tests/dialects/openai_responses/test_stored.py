@@ -24,6 +24,9 @@ from wireglot.ir.content import (
 )
 from wireglot.ir.errors import ApiError
 from wireglot.ir.request import Request
+from wireglot.wire.json import encode
+from wireglot.wire.memory import Memory
+from wireglot.wire.splice import Outline
 
 CONTEXT = Context(now=1760000000)
 OWN = "openai-responses"
@@ -430,3 +433,17 @@ def test_an_item_without_its_state_has_no_id():
     assert without(given) == Extra(OWN, {"a": 1}, {"status": "x", "item": {"number": 0}})
     untouched = Extra(OWN, {}, {"status": "x", "item": {"number": 0}})
     assert without(untouched) is untouched
+
+
+def test_items_of_a_message_that_is_remembered_are_objects_too() -> None:
+    """A request of it may be written as JSON that is copied; an item that is stored or shown may not."""
+    memory = Memory(1_000_000)
+    context = Context(memory=memory)
+    body = encode({"model": "m", "input": [{"role": "user", "content": "x" * 2000}]})
+    document = Outline(body).document(memory=memory, turns="input")
+    (message,) = DIALECT.parse_request(document, context).messages
+    assert memory.is_known(message)
+    kept = COMPACTION.render_kept([message], lambda: "i", context)
+    for rendered in (STORED.render_item(message, "i", context), *kept):
+        assert rendered["id"] == "i"
+        assert rendered["content"] == [{"type": "input_text", "text": "x" * 2000}]

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from wireglot.dialects.body import Body
 from wireglot.dialects.capabilities import Compaction
 from wireglot.dialects.context import Context
@@ -52,7 +54,7 @@ def sealed_text(part: Part) -> str:
 def render_kept(messages: list[Message], new_id: Callable[[], str], context: Context) -> list[dict[str, Any]]:
     """In the form of output, which has ids and no shorthand."""
     alone = Request("", tuple(messages), extra=Extra(NAME))
-    rendered = render_request(alone, context).value["input"]
+    rendered = render_request(alone, replace(context, memory=None)).value["input"]  # objects, to be named
     return [_named(item, new_id()) for item in rendered] if isinstance(rendered, list) else []
 
 

@@ -182,7 +182,7 @@ def _rendered(message: Message, context: Context) -> list[dict[str, Any]]:
         return output
     # As a request of its own clients: where nothing can be said, nothing is put in its place.
     asked = Request("", (replace(message, extra=None),), extra=Extra(NAME))
-    value = render_request(asked, context).value.get("input")
+    value = render_request(asked, replace(context, memory=None)).value.get("input")
     return value if isinstance(value, list) else [{"type": "message", "role": message.role, "content": value}]
 
 
