@@ -11,10 +11,13 @@ from tests.gateway.faults.faults_kit import BY_NAME, post
 from tests.laws.test_prefix import PLACES
 from wireglot import translate_request
 from wireglot.dialects.registry import dialect_name
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.client_body import ClientBody
 from wireglot.gateway.state.keys.ring import digest_of
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 from wireglot.wire.json import encode
+from wireglot.wire.memory import Memory
 
 _CODE = 'value = self.table["key"]\t# “quoted”\n' * 60
 _OFF = "[limits]\nremembered = 0\n"
@@ -108,3 +111,16 @@ def test_callers_never_meet_what_others_have_sent() -> None:
         }
         gateway_bytes = gateway.process.gateway.account
         assert gateway_bytes.remembered == one.held + two.held
+
+
+@pytest.mark.parametrize("bad", [b"1e999", b'"\xff"'])
+@pytest.mark.parametrize("long", [0, 300_000])
+def test_of_a_member_that_stands_twice_both_are_looked_at(bad: bytes, long: int) -> None:
+    """Whoever reads it may take the first."""
+    good = b'[{"role":"user","content":"%s"}]' % (b"x" * (2000 + long))
+    body = b'{"messages":[%s],"messages":%s}' % (bad, good)
+    for _ in range(2):
+        with pytest.raises(RequestError):
+            ClientBody(body, 128, Memory(1_000_000), "messages").document()
+    once = ClientBody(b'{"messages":%s,"messages":%s}' % (good, good), 128, Memory(1_000_000), "messages")
+    assert list(once.document()) == ["messages"]

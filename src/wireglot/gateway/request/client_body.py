@@ -36,10 +36,7 @@ class ClientBody:
     def check(self) -> None:
         """Raise what is wrong with it, and keep nothing of it."""
         if self._document is None:
-            if self.outline.repeated:  # of which the outline has only one
-                read_json(self.body, self._depth)
-            else:
-                self._decoded()
+            self._decoded()
 
     def document(self) -> dict[str, Any]:
         """Decoded once."""
@@ -49,7 +46,8 @@ class ClientBody:
 
     def _decoded(self) -> dict[str, Any]:
         """Agents send the same tools and turns again and again: those are decoded, read and written once."""
-        if self._memory is not None or len(self.body) > _LONG_BYTES:
+        # Of a member that stands twice the outline has only one.
+        if (self._memory is not None or len(self.body) > _LONG_BYTES) and not self.outline.repeated:
             try:
                 return self.outline.document(self._depth, self._memory, self._turns)
             except BadJson:
