@@ -6,6 +6,7 @@ upstreams in turn, as a caller's does; edits, dropped turns and other tools come
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -222,3 +223,28 @@ def test_a_turn_of_an_odd_shape_is_refused_alike(name: str, odd: Any) -> None:
     expected = translated(body, name, ("openai-chat", None, "m"), None, "")
     for _ in range(2):
         assert translated(body, name, ("openai-chat", None, "m"), memory, "") == expected
+
+
+@pytest.mark.parametrize("name", MAIN)
+def test_nothing_waits_in_a_circle_for_the_collector(name: str) -> None:
+    """Where a gateway serves it looks at what is old once an hour at most: what is forgotten must go by itself."""
+    text = encode(talk(name, "look", next(iter(ODD.values()))))
+    memories = [Memory(_MOST), Memory(3000)]
+    for upstream in UPSTREAMS:  # what is made once for all is made by now
+        translated(text, name, upstream, Memory(_MOST), "")
+    gc.collect()
+    gc.disable()
+    try:
+        for upstream in UPSTREAMS:
+            for memory in (None, *memories, *memories):
+                translated(text, name, upstream, memory, "")
+        for memory in memories:
+            memory.retire()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        left = {type(one) for one in gc.garbage}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert not {kind for kind in left if kind.__module__.startswith("wireglot.")}

@@ -86,15 +86,16 @@ class _PartFitter:
         self.beside: list[Part] = []
         """What left its place in this message and stands at its end."""
         self.invented_reasoning = False
+        # Methods of nobody: bound ones would make a circle of this, with the whole request in it.
         self._by_type: dict[type, Callable[..., Part | None]] = {
-            Reasoning: self._reasoning,
-            ToolResult: self._result,
-            ToolCall: self._call,
+            Reasoning: _PartFitter._reasoning,
+            ToolResult: _PartFitter._result,
+            ToolCall: _PartFitter._call,
         }
         if not limits.blank_text:
-            self._by_type[Text] = self._text
+            self._by_type[Text] = _PartFitter._text
         if not limits.media_urls or limits.media != ALL_MEDIA:
-            self._by_type[Media] = self._media
+            self._by_type[Media] = _PartFitter._media
 
     def message(self, message: Message) -> Message:
         content = self._content(message.content)
@@ -117,7 +118,7 @@ class _PartFitter:
         fitted: list[Part] | None = None
         for position, part in enumerate(content):
             fit = by_type.get(type(part))
-            new = part if fit is None else fit(part)
+            new = part if fit is None else fit(self, part)
             if new is not part and fitted is None:
                 fitted = list(content[:position])
             if fitted is not None and new is not None:
