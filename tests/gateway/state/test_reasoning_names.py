@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from wireglot.dialects.base import Context
 from wireglot.gateway.state.reasoning.names import (
@@ -17,6 +19,7 @@ from wireglot.gateway.state.reasoning.names import (
     without_ids,
 )
 from wireglot.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.wire.memory import Memory
 
 LONG = "It will rain in Ulm today and tomorrow."
 ASKED = Message("user", (Text(" weather? "), Media("image", data="A" * 100), Foreign("acme", "note", {})))
@@ -178,6 +181,47 @@ def test_a_turn_at_the_end_ends_with_the_conversation() -> None:
     (turn,) = read_history((model(Text("a")), model(Text("b")))).turns
     assert turn == Turn(0, 2, (Text("a"), Text("b")), turn.shown, turn.said, *history())
     assert turn.shown == turn.said
+
+
+# --- what is remembered of a conversation
+
+
+SPOKEN: tuple[Message, ...] = (
+    Message("system", (Text("be good"),)),
+    ASKED,
+    SAID,
+    model(Text("more")),
+    RESULT,
+    ANSWER,
+    user(Text("and tomorrow?")),
+    model(Text("and"), CALLED),
+    model(Text("more")),
+)
+
+
+@given(picked=st.lists(st.lists(st.integers(0, len(SPOKEN) - 1), max_size=12), max_size=8))
+def test_a_conversation_has_the_names_that_it_has_without_a_memory(picked: list[list[int]]) -> None:
+    memory = Memory(1024 * 1024)
+    known = [memory.decode(b"[%d]" % number) for number in range(len(SPOKEN))]
+    for value, message in zip(known, SPOKEN, strict=True):
+        memory.share(message, value)
+    for numbers in picked:
+        for count in range(len(numbers) + 1):
+            messages = [SPOKEN[number] for number in numbers[:count]]
+            assert read_history(messages, memory) == read_history(messages)
+
+
+def test_what_comes_again_is_not_hashed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = Memory(1024 * 1024)
+    for number, message in enumerate(SPOKEN):
+        memory.share(message, memory.decode(b"[%d]" % number))
+    first = read_history(SPOKEN, memory)
+    monkeypatch.setattr("wireglot.gateway.state.reasoning.names.encode", None)
+    again = read_history(SPOKEN[1:], memory)
+    assert [turn.made for turn in again.turns] == [turn.made for turn in first.turns]
+    assert all(one.made is other.made for one, other in zip(first.turns, again.turns, strict=True))
+    assert [turn.start for turn in again.turns] == [turn.start - 1 for turn in first.turns]
+    assert again.prefix == first.prefix
 
 
 # --- arguments

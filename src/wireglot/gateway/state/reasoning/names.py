@@ -12,8 +12,9 @@ made stays as it is, and another way to find a turn is another name.
 from __future__ import annotations
 
 import hashlib
+import operator
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -22,12 +23,15 @@ import msgspec
 from wireglot.dialects.base import is_minted
 from wireglot.ir.content import Foreign, Media, Message, Part, Text, ToolCall, ToolResult
 from wireglot.wire.json import BadJson, decode, encode
+from wireglot.wire.memory import Memory
 
 _NAME_BYTES: Final = 16
 _PREFIX_BYTES: Final = 32
 _TAIL_LETTERS: Final = 64
 _TEXT_LETTERS_LEAST: Final = 32
 """Shorter answers without a call ("Done.") recur: they are found again only behind the same conversation."""
+_CHAIN_BYTES: Final = 1024
+"""Of two digests that go on, and of names."""
 _RECURRING: Final = re.compile(r".*[.:_-]\d{1,6}|.{0,5}", re.DOTALL)
 """Ids that count up anew in every conversation (Kimi's `functions.x:0`, `x_0`), or hardly differ."""
 
@@ -49,6 +53,8 @@ class Turn(msgspec.Struct, frozen=True):
     """Of all that was said before it."""
     place: bytes
     """The same without ids."""
+    made: dict[Hashable, Any] = msgspec.field(default_factory=dict)
+    """What follows from all of this but its numbers: kept with it where it is remembered."""
 
 
 class History(msgspec.Struct, frozen=True):
@@ -66,6 +72,13 @@ class _Chain:
         self._with_ids = hashlib.blake2b(digest_size=_PREFIX_BYTES)
         self._without = self._with_ids
 
+    def copy(self) -> _Chain:
+        other = _Chain.__new__(_Chain)
+        other._with_ids = self._with_ids.copy()
+        one = self._without is self._with_ids
+        other._without = other._with_ids if one else self._without.copy()
+        return other
+
     def add(self, shown: bytes, said: bytes) -> None:
         if shown != said and self._without is self._with_ids:
             self._without = self._with_ids.copy()
@@ -78,32 +91,89 @@ class _Chain:
         return prefix, prefix if self._without is self._with_ids else self._without.digest()
 
 
-def read_history(messages: Sequence[Message]) -> History:
-    """Neighbouring messages of the model are one turn: clients cut answers in their own ways."""
-    chain = _Chain()
+_NOTHING: Final = _Chain()
+"""Where every remembered conversation begins; nobody adds to it."""
+
+
+def read_history(messages: Sequence[Message], memory: Memory | None = None) -> History:
+    """Neighbouring messages of the model are one turn: clients cut answers in their own ways.
+
+    In `memory` stands what comes of each message behind what was said before it: a conversation that comes
+    again is not hashed again.
+    """
+    chain = _Chain() if memory is None else _NOTHING
     turns: list[Turn] = []
     index = 0
     while index < len(messages):
         message = messages[index]
         if message.role == "user":
-            for shown, said in _words(message.content):
-                chain.add(shown, said)
+            chain = _behind(message, chain, memory)
         elif message.role == "assistant":
             end = index + 1
             while end < len(messages) and messages[end].role == "assistant":
                 end += 1
-            content = message.content
-            if end > index + 1:
-                content = tuple(part for each in messages[index:end] for part in each.content)
-            shown, said = _outlined(content)
-            prefix, place = chain.digests()
-            turns.append(Turn(index, end, content, shown=shown, said=said, prefix=prefix, place=place))
-            chain.add(b"a", b"a")
-            chain.add(shown, said)
+            turn, chain = _turn(messages[index:end], index, chain, memory)
+            turns.append(turn)
             index = end
             continue
         index += 1
     return History(tuple(turns), *chain.digests())
+
+
+def _behind(message: Message, chain: _Chain, memory: Memory | None) -> _Chain:
+    """What was said with this message of the user. A chain that is remembered is not changed any more."""
+    if memory is None:
+        return _said(message, chain)
+    key = ("behind", id(chain))
+    known: tuple[_Chain, _Chain] | None = memory.find(message, key)
+    if known is not None and known[0] is chain:
+        return known[1]
+    after = _said(message, chain.copy())
+    memory.keep(message, key, (chain, after), _CHAIN_BYTES)
+    return after
+
+
+def _said(message: Message, chain: _Chain) -> _Chain:
+    for shown, said in _words(message.content):
+        chain.add(shown, said)
+    return chain
+
+
+class _Read(msgspec.Struct, frozen=True, eq=False):
+    before: _Chain
+    rest: tuple[Message, ...]
+    turn: Turn
+    after: _Chain
+
+
+def _turn(
+    messages: Sequence[Message], start: int, chain: _Chain, memory: Memory | None
+) -> tuple[Turn, _Chain]:
+    """The turn that these messages of the model are, and what was said with it."""
+    first, rest = messages[0], tuple(messages[1:])
+    end = start + len(messages)
+    key = ("turn", id(chain), *map(id, rest))
+    if memory is not None:
+        known: _Read | None = memory.find(first, key)
+        if known is not None and known.before is chain and all(map(operator.is_, known.rest, rest)):
+            turn = known.turn
+            if turn.start != start:
+                turn = msgspec.structs.replace(turn, start=start, end=end)
+            return turn, known.after
+    content = first.content
+    if rest:
+        content = tuple(part for each in messages for part in each.content)
+    shown, said = _outlined(content)
+    prefix, place = chain.digests()
+    turn = Turn(start, end, content, shown=shown, said=said, prefix=prefix, place=place)
+    before = chain
+    if memory is not None:
+        chain = chain.copy()
+    chain.add(b"a", b"a")
+    chain.add(shown, said)
+    if memory is not None:
+        memory.keep(first, key, _Read(before, rest, turn, chain), _CHAIN_BYTES + len(shown) + len(said))
+    return turn, chain
 
 
 def visible(content: Iterable[Part]) -> bytes:

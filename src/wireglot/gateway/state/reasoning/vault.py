@@ -6,7 +6,7 @@ holds it, and loose ones, which hold only the exact name. See docs/reasoning.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -36,6 +36,8 @@ from wireglot.stores.base import StoreDown, Vault
 _DAY_SECONDS: Final = 86_400
 _KEPT_SECONDS_MOST: Final = 3650 * _DAY_SECONDS
 """Where the settings say for ever."""
+_MADE_MOST: Final = 8
+"""Sessions of one client in which a remembered turn has its names."""
 _NOT_KEPT: Final = "reasoning not kept: the store is not available"
 _NOT_RECALLED: Final = "reasoning not recalled: the store is not available"
 
@@ -84,12 +86,14 @@ class ReasoningVault:
 
     def _lacking(self, exchange: Exchange, by_name: bool) -> tuple[History, list[_Named]]:
         """What was said, and the turns of it that may have lost something."""
-        history = read_history(exchange.request().messages)
+        job = exchange.job
+        history = read_history(exchange.request().messages, job.context.memory)
         # Who drops thoughts may have dropped one of several: what is left does not tell.
-        drops = exchange.job.surface.reasoning.drops_thoughts
-        namers = self._namers(exchange.job)
+        drops = job.surface.reasoning.drops_thoughts
+        namers = self._namers(job)
+        scope = (tuple(self._secrets), job.caller.name, job.session)
         lacking = [
-            _named(turn, namers) for turn in history.turns if drops or not is_whole(turn.content, by_name)
+            _named(turn, namers, scope) for turn in history.turns if drops or not _is_whole(turn, by_name)
         ]
         return history, lacking
 
@@ -121,13 +125,13 @@ class ReasoningVault:
 
     async def _find(self, caller: str, turns: list[_Named]) -> list[tuple[Turn, tuple[Part, ...]]]:
         """The kept form of each turn that has one."""
-        names = dict.fromkeys(name for turn in turns for name in turn.exact)
-        names.update(dict.fromkeys(name for turn in turns for name in turn.loose))
+        names = dict.fromkeys(name for turn in turns for name in turn.names.exact)
+        names.update(dict.fromkeys(name for turn in turns for name in turn.names.loose))
         held = await self._vault.recall(caller, list(names))
         pointed: dict[int, str] = {}
         for at, named in enumerate(turns):
-            if not any(name in held for name in named.exact):
-                pointer = next((held[name] for name in named.loose if name in held), None)
+            if not any(name in held for name in named.names.exact):
+                pointer = next((held[name] for name in named.names.loose if name in held), None)
                 if pointer is not None:
                     pointed[at] = pointer.decode("ascii", "replace")
         missing = [name for name in dict.fromkeys(pointed.values()) if name not in held]
@@ -135,7 +139,9 @@ class ReasoningVault:
             held.update(await self._vault.recall(caller, missing))
         found = []
         for at, named in enumerate(turns):
-            body = next((held[name] for name in (*named.exact, pointed.get(at, "")) if name in held), None)
+            body = next(
+                (held[name] for name in (*named.names.exact, pointed.get(at, "")) if name in held), None
+            )
             kept = unpack(body) if body is not None else None
             if kept is not None:
                 found.append((named.turn, kept))
@@ -146,19 +152,39 @@ class ReasoningVault:
         return [Namer(secret, job.caller.name, job.session) for secret in self._secrets]
 
 
-class _Named(msgspec.Struct, frozen=True):
-    """A turn, and the names under which it may lie in the vault."""
+class _Names(msgspec.Struct, frozen=True):
+    """Under which a turn may lie in the vault."""
 
-    turn: Turn
     exact: list[str]
     loose: list[str]
 
 
-def _named(turn: Turn, namers: list[Namer]) -> _Named:
-    loose = [
-        name for namer in namers for name in (*namer.loose(turn.content), namer.placed(turn.place, turn.said))
-    ]
-    return _Named(turn, [namer.exact(turn.prefix, turn.shown) for namer in namers], loose)
+class _Named(msgspec.Struct, frozen=True):
+    turn: Turn
+    names: _Names
+
+
+def _named(turn: Turn, namers: list[Namer], scope: Hashable) -> _Named:
+    """`scope`: all that its names are made of beside the turn."""
+    names: _Names | None = turn.made.get(scope)
+    if names is None:
+        loose = [
+            name
+            for namer in namers
+            for name in (*namer.loose(turn.content), namer.placed(turn.place, turn.said))
+        ]
+        names = _Names([namer.exact(turn.prefix, turn.shown) for namer in namers], loose)
+        if len(turn.made) >= _MADE_MOST:
+            turn.made.clear()
+        turn.made[scope] = names
+    return _Named(turn, names)
+
+
+def _is_whole(turn: Turn, by_name: bool) -> bool:
+    whole: bool | None = turn.made.get(by_name)
+    if whole is None:
+        whole = turn.made[by_name] = is_whole(turn.content, by_name)
+    return whole
 
 
 class _KeepsReasoning:
