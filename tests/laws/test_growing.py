@@ -46,7 +46,8 @@ def translated(body: bytes, source: str, upstream: Upstream, memory: Memory | No
     target, provider, model = upstream
     context = Context(seed=seed, memory=memory)
     try:
-        document = Outline(body).document(memory=memory, turns=surface(source).client.turns)
+        turns = surface(source).client.turns
+        document = Outline(body, memory, turns).document(memory=memory, turns=turns)
         request = dialect(source).parse_request(document, context)
         planned = plan(request, source=source, target=target, model=model, provider=provider, context=context)
         rendered = dialect(target).render_request(planned.upstream, planned.context)

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from wireglot.dialects.registry import dialect, surfaces
+from wireglot.dialects.registry import dialect, surface, surfaces
 from wireglot.gateway import errors
 from wireglot.gateway.entry import guard
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
@@ -26,7 +26,7 @@ from wireglot.gateway.pages.health import Condition, HealthPages
 from wireglot.gateway.pages.models import ModelPages
 from wireglot.gateway.pages.upstream_lists import UpstreamLists
 from wireglot.gateway.relay.relay import Relay
-from wireglot.gateway.request.aside import LARGE_BYTES, aside
+from wireglot.gateway.request.aside import LARGE_BYTES, aside, known_of
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import JSON, common_headers, identity
@@ -199,8 +199,11 @@ class Gateway:
             elif asked.operation in _STATE:
                 await self._state_pages.answer(_page(incoming, body, reply, record))
             else:
-                reading = partial(read, incoming, body, id=record.id, now=int(time.time()))
-                job = await aside(reading) if len(body) > LARGE_BYTES else reading()
+                large, known = len(body) > LARGE_BYTES, None
+                if large:
+                    known = known_of(body, incoming.memory, surface(asked.dialect).client.turns)
+                reading = partial(read, incoming, body, id=record.id, now=int(time.time()), grown=known)
+                job = await aside(reading) if large and known is None else reading()
                 exchange = Exchange(job, record, reply, self.observer.redactor, held=Held(self.account))
                 await self._answerer.answer(exchange)
         except asyncio.CancelledError:

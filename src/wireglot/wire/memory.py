@@ -14,13 +14,14 @@ changes the memory is done under its lock. Between two steps another thread may 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from wireglot.wire.body_frame import BodyFrame
 from wireglot.wire.json import DEPTH_MOST, decode, encode
 
 _VALUE_BYTES: Final = 3
@@ -32,6 +33,14 @@ _KEPT_BYTES: Final = 256
 _MADE_MOST: Final = 32
 """How much is kept of one value: one for each kind of endpoint it goes to."""
 _SCOPES_MOST: Final = 1024
+_FRAMES_MOST: Final = 64
+_FRAME_BYTES: Final = 4096
+"""Beside its own texts."""
+_FRAME_SHARE: Final = 8
+"""One that takes more than such a part of the room is not kept."""
+_BEHIND_MOST: Final = 256
+"""Conversations that begin alike and go on in different ways: to try one takes a hundredth of what it costs
+to read a turn."""
 
 _MISSING: Final = object()
 
@@ -41,7 +50,7 @@ _T = TypeVar("_T")
 class _Known:
     __slots__ = ("_root", "beside", "costs", "made", "value")
 
-    def __init__(self, value: Any, root: _Text | None) -> None:
+    def __init__(self, value: Any, root: KnownText | None) -> None:
         self.value = value  # held, so that no other can take its identity
         self._root = root
         self.made: dict[Hashable, Any] = {}
@@ -50,30 +59,34 @@ class _Known:
         self.beside: list[_Known] = []
 
     @property
-    def root(self) -> _Text:
+    def root(self) -> KnownText:
         """The one that came as text: with it this one goes, and it bears the size."""
         assert self._root is not None, "only a text has none"
         return self._root
 
 
-class _Text(_Known):
-    __slots__ = ("depth", "size", "text")
+class KnownText(_Known):
+    __slots__ = ("behind", "depth", "size", "stated", "text")
 
     def __init__(self, text: bytes, value: Any, depth: int) -> None:
         super().__init__(value, None)
         self.size = _VALUE_BYTES * len(text) + _ENTRY_BYTES
         self.text = text
         self.depth = depth
+        self.stated = text.rstrip(b" ")
+        """As it stands in a body: the spaces are for another value of the same words."""
+        self.behind: list[int] = []
+        """The numbers of the texts that stood behind it in a list, the latest first."""
 
     @property
-    def root(self) -> _Text:
+    def root(self) -> KnownText:
         return self  # not held: it would refer to itself
 
 
 class Memory:
     """Holds about `most` bytes; what was not used for longest goes first."""
 
-    __slots__ = ("_counted", "_known", "_lock", "_numbers", "_scopes", "_texts", "held", "most")
+    __slots__ = ("_counted", "_known", "_lock", "_numbers", "_scopes", "_texts", "frames", "held", "most")
 
     def __init__(
         self,
@@ -88,10 +101,12 @@ class Memory:
         self.held = 0
         """An estimate of the bytes of all that is in it."""
         self._lock: AbstractContextManager[object] = lock if lock is not None else nullcontext()
-        self._texts: OrderedDict[bytes, _Text] = OrderedDict()  # the least recently used first
+        self._texts: OrderedDict[bytes, KnownText] = OrderedDict()  # the least recently used first
         self._known: dict[int, _Known] = {}
         self._scopes: dict[Hashable, int] = {}
         self._numbers = count()
+        self.frames: list[BodyFrame] = []
+        """The latest first."""
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -101,15 +116,57 @@ class Memory:
         key = bytes(text)
         known = self._texts.get(key)
         if known is not None and known.depth == depth:
-            try:
-                self._texts.move_to_end(key)
-            except KeyError:  # another thread has forgotten it meanwhile
-                self._add(_Text(key, known.value, depth))
-            return known.value
+            return self.recall(known)
         value = decode(key, depth)
         if type(value) is dict or type(value) is list:
-            self._add(_Text(key, value, depth))
+            self._add(KnownText(key, value, depth))
         return value
+
+    def recall(self, known: KnownText) -> Any:
+        """Its value, which is in use again."""
+        try:
+            self._texts.move_to_end(known.text)
+        except KeyError:  # another thread has forgotten it meanwhile
+            self._add(KnownText(known.text, known.value, known.depth))
+        return known.value
+
+    def text(self, number: int) -> KnownText | None:
+        """The text whose value has this identity, if it is still known."""
+        known = self._known.get(number)
+        return known if type(known) is KnownText else None
+
+    def use(self, frame: BodyFrame) -> None:
+        """It was found again, or is new: the next body is compared with it first."""
+        if (self.frames and self.frames[0] is frame) or frame.size > self.most // _FRAME_SHARE:
+            return
+        with self._lock:
+            if frame in self.frames:
+                self.frames.remove(frame)
+            else:
+                self._count(frame.size + _FRAME_BYTES)
+            self.frames.insert(0, frame)
+            if len(self.frames) > _FRAMES_MOST:
+                self._drop_frame()
+            self._make_room()
+
+    def follow(self, frame: BodyFrame, turns: Sequence[Any], start: int = 0) -> None:
+        """Note in which order these turns came, those before `start` as they did before."""
+        numbers = frame.openings
+        if start:
+            known = self.text(id(turns[start - 1]))
+            numbers = known.behind if known is not None else []
+        for value in turns[start:]:
+            known = self.text(id(value))
+            if known is None:
+                return
+            number = id(value)
+            if not numbers or numbers[0] != number:
+                with self._lock:
+                    if number in numbers:
+                        numbers.remove(number)
+                    numbers.insert(0, number)
+                    del numbers[_BEHIND_MOST:]
+            numbers = known.behind
 
     def is_known(self, value: object) -> bool:
         known = self._known.get(id(value))
@@ -136,7 +193,7 @@ class Memory:
             size += _KEPT_BYTES
             child = None
             if shared is not None:
-                if known.made and isinstance(known, _Text):
+                if known.made and isinstance(known, KnownText):
                     size += len(known.text)  # it was read once more, in another way
                 if not self.is_known(shared):
                     child = self._known[id(shared)] = _Known(shared, known.root)
@@ -198,7 +255,7 @@ class Memory:
         self.most = 0
         self.shrink(0)
 
-    def _add(self, new: _Text) -> None:
+    def _add(self, new: KnownText) -> None:
         with self._lock:
             before = self._texts.pop(new.text, None)
             if before is not None:  # decoded by another thread meanwhile, or for another depth
@@ -221,10 +278,17 @@ class Memory:
         self._make_room()
 
     def _make_room(self, most: int | None = None) -> None:
-        while self._texts and self.held > (self.most if most is None else most):
+        if most is None:
+            most = self.most
+        while self._texts and self.held > most:
             self._forget(self._texts.popitem(last=False)[1])
+        while self.frames and self.held > most:
+            self._drop_frame()
 
-    def _forget(self, text: _Text) -> None:
+    def _drop_frame(self) -> None:
+        self._count(-self.frames.pop().size - _FRAME_BYTES)
+
+    def _forget(self, text: KnownText) -> None:
         self._let_go(text)
         self._count(-text.size)
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import msgspec
 
+from wireglot.wire.body_frame import BodyFrame, Span
+from wireglot.wire.growing_body import Grown, compare
 from wireglot.wire.json import DEPTH_MOST, BadJson, bad_json, decode, encode, mend_escapes
-from wireglot.wire.memory import Memory
+from wireglot.wire.memory import KnownText, Memory
 
 _decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -15,7 +17,7 @@ _decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _LONG_BYTES = 256 * 1024
 _SHORT_BYTES = 1024
 """Members up to here are decoded sooner than found."""
-_EQUAL_MOST = 8
+_EQUAL_MOST = 128
 """So many equal turns of one conversation are remembered, any more are decoded anew."""
 _BRACKET = ord("[")
 _NESTED = b"[{"
@@ -31,14 +33,34 @@ _SCALAR = re.compile(rb"[^,}\] \t\n\r]+")
 class Outline:
     """The top-level members of a JSON object, read once: to look at, and to replace one of them."""
 
-    __slots__ = ("_spans", "_values", "body", "repeated")
+    __slots__ = ("_grown", "_spans", "_values", "body", "repeated")
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(
+        self, body: bytes, memory: Memory | None = None, turns: str = "", grown: Grown | None = None
+    ) -> None:
+        """What `memory` knows of it is not read again: see `growing_body`. `grown`: where that was looked for
+        already."""
         self.body = body
+        self.repeated: list[str] = []
+        """The keys that stand there more than once."""
+        if grown is None and memory is not None and memory.frames:
+            grown = compare(body, memory, turns)
+        self._grown = grown
+        self._spans: dict[str, Span] | None
+        if self._grown is not None:
+            self._spans = self._grown.spans
+            text = memoryview(body)
+            self._values = {key: msgspec.Raw(text[start:end]) for key, (start, end) in self._spans.items()}
+            return
         self._values, readable = _values(body)
         self._spans = _compact_spans(readable, self._values)
-        self.repeated = [] if self._spans is not None else _repeated(readable, self._values)
-        """The keys that stand there more than once."""
+        if self._spans is None:
+            self._spans, self.repeated = _found_spans(readable, self._values)
+
+    @property
+    def grown(self) -> Grown | None:
+        """What was known of it."""
+        return self._grown
 
     def __contains__(self, key: str) -> bool:
         return key in self._values
@@ -63,19 +85,42 @@ class Outline:
     ) -> dict[str, Any]:
         """The object, decoded. What `memory` knows is taken from it: each item of the member `turns`, any
         other array or object as a whole."""
-        values = self._values
         inside = depth - 1
-        document = {}
-        for key, raw in values.items():
-            if memory is not None and len(raw) > _SHORT_BYTES and memoryview(raw)[0] in _NESTED:
-                document[key] = (
-                    _decode_turns(raw, inside, memory) if key == turns else memory.decode(raw, inside)
-                )
-            elif len(raw) > _LONG_BYTES:
-                document[key] = _decode_long(raw, inside)
+        if memory is None:
+            return {key: _decode_member(raw, inside) for key, raw in self._values.items()}
+        grown = self._grown
+        texts: dict[str, KnownText] = {}
+        document: dict[str, Any] = {}
+        for key, raw in self._values.items():
+            if len(raw) <= _SHORT_BYTES or memoryview(raw)[0] not in _NESTED:
+                document[key] = _decode_member(raw, inside)
+            elif key == turns:
+                known = grown if grown is not None and grown.frame.turns == turns else None
+                document[key] = _decode_turns(raw, inside, memory, known)
             else:
-                document[key] = decode(memoryview(raw), inside)
+                text = grown.texts.get(grown.spans[key][0]) if grown is not None else None
+                if text is not None and text.depth == inside:
+                    document[key] = memory.recall(text)
+                    continue
+                document[key] = value = memory.decode(raw, inside)
+                text = memory.text(id(value))
+                if text is not None:
+                    texts[key] = text
+        self._learn(document.get(turns), texts, memory, turns)
         return document
+
+    def _learn(self, found: Any, texts: Mapping[str, KnownText], memory: Memory, turns: str) -> None:
+        """For the next body that is this one and a little more."""
+        if type(found) is not list or not found:
+            return
+        grown = self._grown
+        if grown is not None:
+            memory.follow(grown.frame, found, len(grown.turns))
+        elif self._spans is not None and memory.text(id(found[0])) is not None:
+            known = {key: (id(text.value), len(text.stated)) for key, text in texts.items()}
+            frame = BodyFrame(self.body, self._spans, known, turns)
+            memory.use(frame)
+            memory.follow(frame, found)
 
     def replaced(self, key: str, value: bytes) -> bytes:
         """As `splice` does it."""
@@ -97,28 +142,38 @@ def _decode_long(raw: msgspec.Raw, depth: int) -> Any:
     return [decode(memoryview(item), depth - 1) for item in items]
 
 
-def _decode_turns(raw: msgspec.Raw, depth: int, memory: Memory) -> Any:
+def _decode_member(raw: msgspec.Raw, depth: int) -> Any:
+    return _decode_long(raw, depth) if len(raw) > _LONG_BYTES else decode(memoryview(raw), depth)
+
+
+def _decode_turns(raw: msgspec.Raw, depth: int, memory: Memory, grown: Grown | None) -> Any:
     """An array whose items are found one by one: a conversation grows at its end."""
-    text = memoryview(raw)
-    try:
-        items = _decode_items(text)
-    except (ValueError, RecursionError):
-        return decode(text, depth)  # which tells what is wrong, or reads an object
+    turns: list[Any] = []
     times: dict[int, int] = {}
     """How often the value of this identity, and those of the same words, stand among the turns."""
-    turns = []
+    if grown is not None and all(text.depth == depth - 1 for text in grown.turns):
+        turns = [memory.recall(text) for text in grown.turns]
+        times = dict.fromkeys(map(id, turns), 1)
+        items = grown.rest
+    else:
+        text = memoryview(raw)
+        try:
+            items = _decode_items(text)
+        except (ValueError, RecursionError):
+            return decode(text, depth)  # which tells what is wrong, or reads an object
     for item in items:
         value = memory.decode(item, depth - 1)
         if type(value) is dict or type(value) is list:
-            again = times.get(id(value), 0)
-            if again:
+            first, again = id(value), times.get(id(value), 0)
+            while id(value) in times and again <= _EQUAL_MOST:
                 # Two turns of the same words are two: places in a conversation are told by identity. With
                 # spaces behind it, it is another text of the same value.
-                times[id(value)] = again + 1
-                if again <= _EQUAL_MOST:
-                    value = memory.decode(bytes(item) + b" " * again, depth - 1)
-                if id(value) in times:
-                    value = decode(memoryview(item), depth - 1)
+                value = memory.decode(bytes(item) + b" " * again, depth - 1)
+                again += 1
+            if id(value) in times:
+                value = decode(memoryview(item), depth - 1)
+            if again:
+                times[first] = again
             times[id(value)] = 1
         turns.append(value)
     return turns
@@ -165,7 +220,7 @@ def without(body: bytes, key: str) -> bytes:
     return b"".join((body[: opening.end()], b",".join(kept), body[at:]))
 
 
-def _compact_spans(readable: bytes, values: Mapping[str, msgspec.Raw]) -> dict[str, tuple[int, int]] | None:
+def _compact_spans(readable: bytes, values: Mapping[str, msgspec.Raw]) -> dict[str, Span] | None:
     """Where each value stands, by arithmetic; None unless the object is written as compactly as can be.
 
     White space between members, a repeated key, an escape or a letter beyond ASCII in a key: each makes the
@@ -181,16 +236,19 @@ def _compact_spans(readable: bytes, values: Mapping[str, msgspec.Raw]) -> dict[s
     return spans if spans and at == len(readable) else None
 
 
-def _repeated(readable: bytes, values: Mapping[str, msgspec.Raw]) -> list[str]:
+def _found_spans(
+    readable: bytes, values: Mapping[str, msgspec.Raw]
+) -> tuple[dict[str, Span] | None, list[str]]:
+    """Where each value stands, by looking; None, and the keys that stand there more than once."""
     opening = _OPENING.match(readable)
     assert opening is not None, "msgspec has read an object here"
-    seen: set[str] = set()
+    spans: dict[str, Span] = {}
     repeated = []
-    for key, _, _ in _members(readable, opening.end(), values):
-        if key in seen:
+    for key, start, end in _members(readable, opening.end(), values):
+        if key in spans:
             repeated.append(key)
-        seen.add(key)
-    return repeated
+        spans[key] = (start, end)
+    return None if repeated else spans, repeated
 
 
 def _members(

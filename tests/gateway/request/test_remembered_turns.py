@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,10 +13,12 @@ from tests.laws.test_prefix import PLACES
 from wireglot import translate_request
 from wireglot.dialects.registry import dialect_name
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.aside import LARGE_BYTES, THREAD_NAME
 from wireglot.gateway.request.client_body import ClientBody
 from wireglot.gateway.state.keys.ring import digest_of
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
+from wireglot.translate import plan
 from wireglot.wire.json import encode
 from wireglot.wire.memory import Memory
 
@@ -88,6 +91,27 @@ def test_every_turn_reaches_the_upstream_as_if_it_were_the_first(client: str, sp
             assert one(edited)[0] == other(edited)[0]
         assert remembers.process.gateway.memories.of("local") is not None
         assert forgets.process.gateway.memories.of("local") is None
+
+
+def test_a_large_body_is_read_at_once_where_most_of_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To hand it to a thread and back would cost more than what is left to do. What nobody knows goes there."""
+    seen: list[str] = []
+
+    def spy(*given: Any, **more: Any) -> Any:
+        seen.append(threading.current_thread().name.partition("_")[0])
+        return plan(*given, **more)
+
+    monkeypatch.setattr("wireglot.gateway.relay.attempt.plan", spy)
+    with ScriptedUpstream() as upstream, LiveGateway.before(upstream, "openai-chat") as gateway:
+        send = _through(gateway, upstream, "anthropic")
+        for turns in (24, 25):
+            send(_conversation(turns))
+        other = {**_conversation(26), "tools": []}
+        send(other)
+        send({**other, "messages": [*other["messages"], {"role": "user", "content": "x" * LARGE_BYTES}]})
+    first, then, changed, longer = seen
+    assert first == changed == longer == THREAD_NAME
+    assert then != THREAD_NAME
 
 
 def test_callers_never_meet_what_others_have_sent() -> None:

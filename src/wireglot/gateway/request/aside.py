@@ -12,11 +12,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
+from wireglot.wire.growing_body import Grown, compare
+from wireglot.wire.memory import Memory
+
 T = TypeVar("T")
 
 LARGE_BYTES: Final = 128 * 1024
 """Work on less is done at once: even 650 turns of a conversation take the loop for only some 30 milliseconds,
 and most bodies of this size for one or two."""
+
+_KNOWN_BYTES_MOST: Final = 2 * 1024 * 1024
+"""Up to here to compare what is known and to write it again takes a fraction of a millisecond."""
+_TURN_BYTES: Final = 200
+"""As much work as so many bytes that are new: the shortest turns are the most work for their size."""
 
 THREAD_NAME: Final = "large-body"
 _THREADS_MOST: Final = 4
@@ -24,6 +32,22 @@ _THREADS_MOST: Final = 4
 wait for the largest."""
 _SWITCH_SECONDS: Final = 0.001
 """Python's own 5 ms would be felt in each round of the loop, of which a request takes about ten."""
+
+
+def weight(body: bytes, grown: Grown | None) -> int:
+    """How much work a body is, in bytes of one that nobody knows."""
+    if grown is None or len(body) > _KNOWN_BYTES_MOST:
+        return len(body)
+    return min(len(body), grown.fresh + _TURN_BYTES * (len(grown.turns) + len(grown.rest)))
+
+
+def known_of(body: bytes, memory: Memory | None, turns: str) -> Grown | None:
+    """What is known of a large body, where so little of it is new that it is read at once."""
+    if memory is None or not turns or len(body) > _KNOWN_BYTES_MOST:
+        return None
+    grown = compare(body, memory, turns, LARGE_BYTES)
+    return grown if weight(body, grown) <= LARGE_BYTES else None
+
 
 _threads: Final = ThreadPoolExecutor(_THREADS_MOST, thread_name_prefix=THREAD_NAME)  # each starts when needed
 

@@ -14,6 +14,7 @@ from wireglot.gateway.request.sealing import sealing
 from wireglot.gateway.request.sessions import conversation_name, grouping_name
 from wireglot.gateway.settings import LossPolicy
 from wireglot.http.application import Head
+from wireglot.wire.growing_body import Grown
 from wireglot.wire.json import BadJson, exceeds_depth
 from wireglot.wire.splice import Outline, without
 
@@ -32,8 +33,9 @@ _POLICIES: Final[dict[str, LossPolicy]] = {
 _TIMEOUT_SECONDS_MOST: Final = 24 * 3600
 
 
-def read(incoming: Incoming, body: bytes, *, id: str, now: int) -> Job:
-    """The request that a body asks for. Raises a RequestError that names the field."""
+def read(incoming: Incoming, body: bytes, *, id: str, now: int, grown: Grown | None = None) -> Job:
+    """The request that a body asks for. Raises a RequestError that names the field. `grown`: what of it is
+    known, where somebody has looked for that."""
     settings, head, asked = incoming.settings, incoming.head, incoming.asked
     spoken = surface(asked.dialect)
     client = spoken.client
@@ -41,7 +43,7 @@ def read(incoming: Incoming, body: bytes, *, id: str, now: int) -> Job:
     _check_size(body, settings.limits.json_items)
     depth = settings.limits.json_depth
     memory = incoming.memory if len(body) >= _REMEMBERED_BYTES else None
-    content = ClientBody(body, depth, memory, client.turns)
+    content = ClientBody(body, depth, memory, client.turns, grown=grown)
     outline = content.outline
     if outline.repeated:
         _check_repeated(outline, spoken)

@@ -6,6 +6,7 @@ import re
 from typing import Any, Final
 
 from wireglot.gateway.errors import RequestError
+from wireglot.wire.growing_body import Grown
 from wireglot.wire.json import DEPTH_MOST, BadJson, TooDeep, decode
 from wireglot.wire.memory import Memory
 from wireglot.wire.splice import Outline
@@ -21,13 +22,20 @@ class ClientBody:
     __slots__ = ("_depth", "_document", "_memory", "_turns", "body", "outline")
 
     def __init__(
-        self, body: bytes, depth: int = DEPTH_MOST, memory: Memory | None = None, turns: str = ""
+        self,
+        body: bytes,
+        depth: int = DEPTH_MOST,
+        memory: Memory | None = None,
+        turns: str = "",
+        *,
+        grown: Grown | None = None,
     ) -> None:
-        """`turns`: the member whose items come again with every turn, in `memory`."""
+        """`turns`: the member whose items come again with every turn, in `memory`. `grown`: what of it is
+        known, where somebody has looked for that."""
         if not body:
             raise RequestError("bad", "the body is empty: expected a JSON object", code="invalid_json")
         self.body: Final = body
-        self.outline: Final[Outline] = _outlined(body)
+        self.outline: Final[Outline] = _outlined(body, memory, turns, grown)
         self._depth: Final = depth
         self._memory: Final = memory
         self._turns: Final = turns
@@ -82,9 +90,9 @@ class _ClientOutline(Outline):
         return bad_json(problem)
 
 
-def _outlined(body: bytes) -> Outline:
+def _outlined(body: bytes, memory: Memory | None, turns: str, grown: Grown | None) -> Outline:
     try:
-        return _ClientOutline(body)
+        return _ClientOutline(body, memory, turns, grown)
     except BadJson as problem:
         if not isinstance(read_json(body), dict):
             raise RequestError("bad", "expected a JSON object", code="invalid_type") from None

@@ -15,7 +15,7 @@ from wireglot.dialects.base import RequestPlaces
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError, told
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.request.aside import LARGE_BYTES
+from wireglot.gateway.request.aside import LARGE_BYTES, weight
 from wireglot.gateway.request.body import decoded
 from wireglot.gateway.request.client_stream import ClientStream, Teller
 from wireglot.gateway.request.ending import Ending
@@ -120,7 +120,7 @@ class Exchange:
         self._request: Request | None = None
         self._sealed: bool | None = None
         self._unread: RequestError | None = None
-        self._weight = len(job.body)
+        self._weight = weight(job.body, job.outline.grown)
         record.model, record.stream, record.session = job.model, job.stream, job.session
 
     @property

@@ -125,9 +125,12 @@ class ReasoningVault:
 
     async def _find(self, caller: str, turns: list[_Named]) -> list[tuple[Turn, tuple[Part, ...]]]:
         """The kept form of each turn that has one."""
-        names = dict.fromkeys(name for turn in turns for name in turn.names.exact)
-        names.update(dict.fromkeys(name for turn in turns for name in turn.names.loose))
+        names: dict[str, None] = {}
+        for named in turns:
+            names |= named.names.all
         held = await self._vault.recall(caller, list(names))
+        if not held:  # as mostly: few turns have ever lost anything
+            return []
         pointed: dict[int, str] = {}
         for at, named in enumerate(turns):
             if not any(name in held for name in named.names.exact):
@@ -157,6 +160,7 @@ class _Names(msgspec.Struct, frozen=True):
 
     exact: list[str]
     loose: list[str]
+    all: dict[str, None]
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -173,7 +177,8 @@ def _named(turn: Turn, namers: list[Namer], scope: Hashable) -> _Named:
             for namer in namers
             for name in (*namer.loose(turn.content), namer.placed(turn.place, turn.said))
         ]
-        names = _Names([namer.exact(turn.prefix, turn.shown) for namer in namers], loose)
+        exact = [namer.exact(turn.prefix, turn.shown) for namer in namers]
+        names = _Names(exact, loose, dict.fromkeys((*exact, *loose)))
         if len(turn.made) >= _MADE_MOST:
             turn.made.clear()
         turn.made[scope] = names

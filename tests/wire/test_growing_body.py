@@ -1,0 +1,165 @@
+"""A body that is compared with what is known is read as one that is not, whatever is done to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wireglot.wire import splice as module
+from wireglot.wire.growing_body import compare
+from wireglot.wire.json import BadJson, decode, encode
+from wireglot.wire.memory import Memory
+from wireglot.wire.splice import Outline, splice
+
+MOST = 1024 * 1024
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _short_members_too() -> Iterator[None]:
+    short = module._SHORT_BYTES
+    module._SHORT_BYTES = 0
+    yield
+    module._SHORT_BYTES = short
+
+
+def read(body: bytes, memory: Memory | None) -> object:
+    """All that somebody can see of it, faults included."""
+    try:
+        outline = Outline(body, memory, "turns")
+        document = outline.document(9, memory, "turns")
+        renamed = outline.replaced("model", b"0")
+    except BadJson as fault:
+        return type(fault)
+    assert renamed == splice(body, {"model": b"0"})
+    return document, list(document), outline.repeated, {key: outline.get(key) for key in document}
+
+
+WORDS = st.sampled_from(["", "a", "b", ']},{"', '",', "\\", "é", "]", "😀"])
+TURNS = st.lists(
+    st.dictionaries(st.sampled_from("ab"), st.lists(WORDS, max_size=2) | WORDS, max_size=2)
+    | st.lists(WORDS, max_size=2)
+    | WORDS
+    | st.none(),
+    max_size=7,
+)
+WRITERS = st.sampled_from(
+    [
+        encode,
+        lambda value: json.dumps(value).encode(),
+        lambda value: json.dumps(value, indent=1, ensure_ascii=False).encode(),
+    ]
+)
+FRAMES = st.sampled_from(
+    [
+        (("model", "m"), ("tools", [{"a": 1}, 2]), ("turns", None)),
+        (("turns", None), ("system", [{"a": "x"}]), ("model", "m"), ("stream", True)),
+        (("é", 1), ("turns", None), ("tools", [[1], "turns"])),
+    ]
+)
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> list[bytes]:
+    """A conversation as it grows, is cut, edited and sent again, in a few spellings; then some broken ones."""
+    turns = draw(TURNS)
+    written: list[bytes] = []
+    for _ in range(draw(st.integers(2, 4))):
+        frame, write = draw(FRAMES), draw(WRITERS)
+        for _ in range(draw(st.integers(1, 4))):
+            written.append(write({key: turns if key == "turns" else value for key, value in frame}))
+            turns = turns[: draw(st.integers(max(0, len(turns) - 2), len(turns)))] + draw(TURNS)[:2]
+    for _ in range(3):
+        body = draw(st.sampled_from(written))
+        start = draw(st.integers(0, len(body)))
+        end = draw(st.integers(start, min(len(body), start + 3)))
+        put = draw(
+            st.sampled_from([b"", b",", b"]", b" ", b'"', b"]}", b"{}", b",{}", b'"turns":[],', b"\xff"])
+        )
+        written += [body[:start] + put + body[end:], body]
+    return written
+
+
+@given(written=bodies())
+def test_what_is_read_is_the_same_with_a_memory(written: list[bytes]) -> None:
+    memory = Memory(MOST)
+    for body in written:
+        expected = read(body, None)
+        assert read(body, memory) == expected, body
+        assert read(body, memory) == expected, body
+    for known in memory._texts.values():
+        assert known.value == decode(known.text), "nobody changes what is known"
+
+
+def grown(turns: list[Any], **others: Any) -> bytes:
+    return encode({"model": "m", "tools": [{"name": "look"}], "turns": turns, "stream": True, **others})
+
+
+def fresh(body: bytes, memory: Memory) -> int:
+    found = compare(body, memory, "turns")
+    return len(body) if found is None else found.fresh
+
+
+def test_only_what_is_new_is_read() -> None:
+    memory = Memory(MOST)
+    first = [{"n": number, "text": "x" * 100} for number in range(5)]
+    before = Outline(grown(first), memory, "turns").document(memory=memory, turns="turns")
+    body = grown([*first, {"n": 5}, {"n": 6}])
+    outline = Outline(body, memory, "turns")
+    assert fresh(body, memory) == len(b'{"n":5},{"n":6}')
+    document = outline.document(memory=memory, turns="turns")
+    assert document == decode(body)
+    assert all(one is other for one, other in zip(before["turns"], document["turns"], strict=False))
+    assert document["tools"] is before["tools"]
+    assert fresh(body, memory) == 0
+
+
+def test_somebody_may_want_to_read_only_so_much_at_once() -> None:
+    memory = Memory(MOST)
+    Outline(grown([{"n": 1}]), memory, "turns").document(memory=memory, turns="turns")
+    body = grown([{"n": 1}, {"n": 2}])
+    found = compare(body, memory, "turns", 7)
+    assert found is not None
+    assert len(found.rest) == 1
+    assert compare(body, memory, "turns", 6) is None
+
+
+def test_conversations_that_begin_alike_are_both_known() -> None:
+    memory = Memory(MOST)
+    texts = [grown([{"a": 1}, {"of": each}, {"b": 1}, {"of": each}]) for each in range(20)]
+    for text in texts:
+        Outline(text, memory, "turns").document(memory=memory, turns="turns")
+    assert [fresh(text, memory) for text in texts] == [0] * 20
+
+
+def test_other_members_make_another_frame_and_old_ones_go() -> None:
+    memory = Memory(MOST)
+    for number in range(200):
+        Outline(grown([{"a": 1}], n=number), memory, "turns").document(memory=memory, turns="turns")
+    assert fresh(grown([{"a": 1}], n=199), memory) == 0
+    assert compare(grown([{"a": 1}], n=0), memory, "turns") is None
+    held = memory.held
+    memory.shrink(0)
+    assert memory.held == 0 < held
+    assert not memory.frames
+
+
+def test_a_frame_that_takes_the_room_of_all_else_is_not_kept() -> None:
+    memory = Memory(20_000)
+    body = grown([{"a": 1}], system="x" * 10_000)
+    Outline(body, memory, "turns").document(memory=memory, turns="turns")
+    assert not memory.frames
+    assert len(memory) == 2
+
+
+def test_turns_that_were_forgotten_are_read_again() -> None:
+    memory = Memory(6000)
+    turns = [{"n": number, "text": "x" * 300} for number in range(9)]
+    for count in (*range(1, 10), 3, 9):
+        body = grown(turns[:count])
+        assert Outline(body, memory, "turns").document(memory=memory, turns="turns") == decode(body)
+        assert memory.held <= 6000
