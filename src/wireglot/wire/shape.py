@@ -14,7 +14,7 @@ _LINE_END: Final = b"\n"
 
 
 class Shape:
-    __slots__ = ("_between", "_cut", "_first", "_joint", "_last", "_start")
+    __slots__ = ("_cut", "_joint", "_start", "between", "first", "last")
 
     def __init__(self, frame: bytes, varying: re.Pattern[bytes]) -> None:
         """`varying` finds the values that may differ: a group is the inside of a string, or an integer. The
@@ -24,10 +24,10 @@ class Shape:
             start, end = found.span(found.lastindex or 0)
             literals.append(frame[at:start])
             at = end
-        self._first, *self._between = literals
-        self._last = frame[at:]
-        self._start, self._cut = len(self._first), len(self._last)
-        self._joint = self._last + self._first
+        self.first, *self.between = literals
+        self.last = frame[at:]
+        self._start, self._cut = len(self.first), len(self.last)
+        self._joint = self.last + self.first
 
     def values(self, data: bytes) -> bytes:
         """What stands in the places of the values of one such frame, or of several, each on a line: JSON has
@@ -36,14 +36,14 @@ class Shape:
         Where there is a quote in it that no backslash belongs to, the shape is another, too.
         """
         end = len(data) - self._cut
-        if data[: self._start] != self._first or data[end:] != self._last:
+        if data[: self._start] != self.first or data[end:] != self.last:
             return b""
         inside = data[self._start : end]
-        if not self._between:
+        if not self.between:
             return inside.replace(self._joint, _LINE_END) if _QUOTE in inside else inside
         values = []
         for rest in inside.split(self._joint):
-            for literal in self._between:
+            for literal in self.between:
                 value, found, rest = rest.partition(literal)
                 if not found:
                     return b""
@@ -53,6 +53,6 @@ class Shape:
 
     def filled(self, values: list[bytes]) -> bytes:
         """A frame of this shape with these values."""
-        literals = [self._first, *self._between]
+        literals = [self.first, *self.between]
         pieces = [piece for pair in zip(literals, values, strict=True) for piece in pair]
-        return b"".join([*pieces, self._last])
+        return b"".join([*pieces, self.last])

@@ -60,6 +60,8 @@ _texts = st.sampled_from(
         "[DONE]",
     ]
 )
+_arguments = st.sampled_from(["", '{"a": "', "b", " c", '\\"d', '"}', "{}", ' {"a": 1}', '{"a": 1}', "\n"])
+_pads = st.sampled_from(["", "a", "bcd", 'e"f'])
 _deltas = st.one_of(
     st.builds(lambda text: {"content": text}, _texts),
     st.builds(lambda text: {"role": "assistant", "content": text}, _texts),
@@ -70,6 +72,19 @@ _deltas = st.one_of(
         lambda text: {"tool_calls": [{"index": 0, "id": "t", "function": {"name": "f", "arguments": text}}]},
         _texts,
     ),
+    st.builds(
+        lambda index, more, name, text: {
+            "tool_calls": [{"index": index, **more, "function": {**name, "arguments": text}}]
+        },
+        st.sampled_from([0, 0, 1, None]),
+        st.sampled_from(
+            [{}, {}, {"id": "t"}, {"id": None, "type": "function"}, {"type": "custom"}, {"x": 1}]
+        ),
+        st.sampled_from([{}, {}, {"name": None}, {"name": "g"}]),
+        _arguments,
+    ),
+    st.builds(lambda text: {"content": "", "reasoning": text, "refusal": None, "tool_calls": None}, _texts),
+    st.builds(lambda text, pad: {"content": text, "obfuscation": pad}, _texts, _pads),
 )
 _more = st.sampled_from(
     [
@@ -82,9 +97,27 @@ _more = st.sampled_from(
     ]
 )
 _chunks = st.builds(lambda delta, more: _chunk(delta, **more), _deltas, _more)
-_streams = st.lists(st.tuples(_chunks, st.integers(1, 3), st.booleans()), max_size=8).map(
-    lambda drawn: [_line(chunk, compact) for chunk, times, compact in drawn for _ in range(times)]
-)
+_streams = st.lists(
+    st.tuples(_chunks, st.lists(st.one_of(_texts, _arguments), max_size=3), _pads, st.booleans()), max_size=8
+).map(lambda drawn: [line for each in drawn for line in _alike(*each)])
+
+
+def _alike(chunk: dict[str, Any], texts: list[str], pad: str, compact: bool) -> list[bytes]:
+    """A chunk, and others that differ from it only in their text, and in their padding."""
+    line = _line({**chunk, "obfuscation": "?"} if pad else chunk, compact)
+    (delta,) = (choice["delta"] for choice in chunk["choices"])
+    held = delta["tool_calls"][0]["function"] if delta.get("tool_calls") else delta
+    key = next(
+        key for key in ("arguments", "reasoning", "reasoning_content", "content") if held.get(key, 0) != 0
+    )
+    before = json.dumps(held[key], ensure_ascii=False).encode()
+    others = [line.replace(before, json.dumps(text, ensure_ascii=False).encode()) for text in texts]
+    return [
+        line,
+        *(other.replace(b'"?"', json.dumps(pad * number).encode()) for number, other in enumerate(others)),
+    ]
+
+
 _ENDS = [_line(_chunk({}, "stop")), b"data: [DONE]\n\n"]
 
 
@@ -138,6 +171,37 @@ def test_most_of_a_stream_is_not_read_in_full(monkeypatch):
     events = _events(ChatReader(Context()), [*lines, *_ENDS])
     assert sum(type(event) is Delta for event in events) == 100
     assert len(read) < 10
+
+
+@pytest.mark.parametrize("more", [{}, {"id": None, "type": "function"}])
+def test_most_of_a_call_is_not_read_in_full(monkeypatch, more):
+    read = []
+    frame = ChatReader._frame
+
+    def counted(self, *rest):
+        read.append(1)
+        return frame(self, *rest)
+
+    monkeypatch.setattr(ChatReader, "_frame", counted)
+    pieces = ['{"a": "', *(f' \\"word\\" {number}' for number in range(100)), '"}']
+    opening = {"index": 0, "id": "t", "function": {"name": "f", "arguments": ""}}
+    calls = [opening, *({"index": 0, **more, "function": {"arguments": piece}} for piece in pieces)]
+    lines = [
+        _line(_chunk({"tool_calls": [call]}, obfuscation="x" * (number % 7)))
+        for number, call in enumerate(calls)
+    ]
+    events = _events(ChatReader(Context()), [*lines, *_ENDS])
+    assert "".join(event.text for event in events if type(event) is Delta) == "".join(pieces)
+    assert len(read) < 30
+
+
+def test_a_call_that_is_told_twice_is_heard_once_among_chunks_that_repeat():
+    said = ['{"a"', ": ", "1", "}", '{"a": 1}', ' {"a": 1} ']
+    opening = {"index": 0, "id": "t", "function": {"name": "f", "arguments": ""}}
+    calls = [opening, *({"index": 0, "function": {"arguments": piece}} for piece in said)]
+    lines = [_line(_chunk({"tool_calls": [call]})) for call in calls]
+    events = _events(ChatReader(Context()), [*lines, *_ENDS])
+    assert "".join(event.text for event in events if type(event) is Delta) == '{"a": 1}'
 
 
 def test_a_frame_that_is_too_large_is_refused_among_frames_that_repeat():

@@ -311,6 +311,13 @@ class Assembly:
             call.said.append(arguments)
             out.append(Delta(call.index, arguments))
 
+    def arguments_of(self, index: int) -> list[str] | None:
+        """What was said so far of the call that is this part of the answer; None where it is no call."""
+        for call in self._calls:
+            if call.index == index:
+                return call.said
+        return None
+
     def _find(self, index: Any, identifier: str, name: str) -> _Call:
         """The call a fragment belongs to; a new one if it cannot be one of those before."""
         if type(index) is int:

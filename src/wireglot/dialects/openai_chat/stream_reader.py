@@ -68,7 +68,7 @@ class ChatReader(AnswerReader):
         self._finish: str | None = None
         self._others: dict[int, list[dict[str, Any]]] = {}  # fragments of further answers (`n`)
         self._parts = Assembly(context)
-        self._repeated = RepeatedChunks()
+        self._repeated = RepeatedChunks(self._parts.arguments_of)
 
     def _read_stream(self, data: bytes, out: list[Event]) -> None:
         blocks = self._sse.cut(data)
