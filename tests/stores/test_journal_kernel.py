@@ -297,3 +297,41 @@ def test_without_syncs_nothing_is_opened(tmp_path: Path) -> None:
         assert not journal.awaits_disk(1)
 
     within(tmp_path, disk, work, sync=False)
+
+
+def test_where_it_is_refused_nothing_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    eventfd = os.eventfd
+
+    def counted(*given: int) -> int:
+        made.append(eventfd(*given))
+        return made[-1]
+
+    def refused(self: KernelSync, which: int, *given: object) -> int:
+        raise OSError(errno.EAGAIN, "too many of them on this machine")
+
+    monkeypatch.setattr(os, "eventfd", counted)
+    monkeypatch.setattr(KernelSync, "_call", refused)
+    assert KernelSync.open() is None
+    for descriptor in made:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)
+
+
+def test_a_kernel_that_does_not_tell_is_left_to_the_thread(tmp_path: Path) -> None:
+    class Dumb(Kernel):
+        def collect(self) -> int | None:
+            raise OSError(errno.EINVAL, "Invalid argument")
+
+    kernel = Dumb()
+    kernel.at_once = True
+    disk = Below(kernel)
+
+    async def work(journal: Journal) -> None:
+        sequence = journal.append(row(1))
+        await journal.synced(sequence)
+        assert kernel.closed
+        await until(lambda: journal.holds(sequence))
+        assert disk.syncs > 0
+
+    within(tmp_path, disk, work)

@@ -50,8 +50,12 @@ class KernelSync:
         )
         self._under_way = 0
         self._problem = 0
-        self._call(_IO_SETUP, ctypes.c_long(FILES_MOST), ctypes.byref(self._context))
         self.descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        try:
+            self._call(_IO_SETUP, ctypes.c_long(FILES_MOST), ctypes.byref(self._context))
+        except OSError:
+            os.close(self.descriptor)
+            raise
 
     @classmethod
     def open(cls) -> KernelSync | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import threading
 import time
@@ -223,7 +224,10 @@ class Syncer:
         """Something may have been synced."""
         kernel, flight = self._kernel, self._flight
         assert kernel is not None
-        problem = kernel.collect()
+        try:
+            problem = kernel.collect()
+        except OSError as fault:  # nobody knows what became of it
+            problem = fault.errno or errno.EIO
         if problem is None or flight is None:
             return
         self._flight = None
