@@ -18,6 +18,7 @@ from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.reasoning.absent import AbsentTurns
 from wireglot.gateway.state.reasoning.names import History, Namer, Turn, read_history, visible, without_ids
 from wireglot.gateway.state.reasoning.parts import (
     GIVEN_UP,
@@ -43,7 +44,10 @@ _NOT_RECALLED: Final = "reasoning not recalled: the store is not available"
 
 
 class ReasoningVault:
-    def __init__(self, vault: Vault, settings: Settings, note: Any) -> None:
+    def __init__(
+        self, vault: Vault, settings: Settings, note: Any, *, absent: AbsentTurns | None = None
+    ) -> None:
+        self.absent = absent if absent is not None else AbsentTurns()
         self.away: Callable[[], bool] = lambda: False
         """Whether the store behind the vault is known to be down."""
         self._vault = vault
@@ -54,6 +58,7 @@ class ReasoningVault:
         days = settings.store.keep.vault_days
         self._seconds = int(days * _DAY_SECONDS) or _KEPT_SECONDS_MOST
         server = settings.server
+        self.absent.forget_all()
         self._secrets = [server.secret.value.encode(), *(old.value.encode() for old in server.old_secrets)]
 
     def concerns(self, exchange: Exchange) -> bool:
@@ -76,11 +81,15 @@ class ReasoningVault:
         exchange.ending.keep_with(keeper)
         if not lacking:
             return
+        moment = self.absent.moment
         try:
             found = await self._find(job.caller.name, lacking)
         except StoreDown:
             exchange.record.noted(_NOT_RECALLED)
             return
+        there = {turn.start for turn, _ in found}
+        gone = [(each.turn.prefix, each.turn.shown) for each in lacking if each.turn.start not in there]
+        self.absent.learn(job.caller.name, job.session, gone, moment)
         putting = partial(_put_back, exchange, found, by_name)
         keeper.put_back = await aside(putting) if exchange.is_large else putting()
 
@@ -90,12 +99,18 @@ class ReasoningVault:
         history = read_history(exchange.request().messages, job.context.memory)
         # Who drops thoughts may have dropped one of several: what is left does not tell.
         drops = job.surface.reasoning.drops_thoughts
-        namers = self._namers(job)
-        scope = (tuple(self._secrets), job.caller.name, job.session)
-        lacking = [
-            _named(turn, namers, scope) for turn in history.turns if drops or not _is_whole(turn, by_name)
+        caller, session, known = job.caller.name, job.session, self.absent.known
+        turns = [
+            turn
+            for turn in history.turns
+            if (drops or not _is_whole(turn, by_name))
+            and not known(caller, session, turn.prefix, turn.shown)
         ]
-        return history, lacking
+        if not turns:
+            return history, []
+        namers = self._namers(job)
+        scope = (tuple(self._secrets), caller, session)
+        return history, [_named(turn, namers, scope) for turn in turns]
 
     async def keep(self, exchange: Exchange, history: History, content: tuple[Part, ...]) -> None:
         """An answer that was said behind this history."""
@@ -118,10 +133,13 @@ class ReasoningVault:
         if self.away():  # known to take nothing: the answer does not wait to find that out
             exchange.record.noted(_NOT_KEPT)
             return
+        caller = exchange.job.caller.name
         try:
-            await self._vault.keep(exchange.job.caller.name, entries, self._seconds)
-        except StoreDown:
+            await self._vault.keep(caller, entries, self._seconds)
+        except StoreDown:  # which may have it all the same
             exchange.record.noted(_NOT_KEPT)
+        finally:
+            self.absent.forget(caller)
 
     async def _find(self, caller: str, turns: list[_Named]) -> list[tuple[Turn, tuple[Part, ...]]]:
         """The kept form of each turn that has one."""
@@ -210,7 +228,13 @@ class _KeepsReasoning:
         return thinks and _needs(self._exchange.job.surface, target)
 
     def wants(self, response: Response) -> bool:
-        return self._gives_up or bool(self._worth(response))
+        if self._gives_up or self._worth(response):
+            return True
+        # It comes back with the next request, and nobody need ask the store for it.
+        job = self._exchange.job
+        said = [(self._history.prefix, visible(response.content))]
+        self._vault.absent.learn(job.caller.name, job.session, said, self._vault.absent.moment)
+        return False
 
     async def keep(self, response: Response) -> None:
         if self._gives_up:
