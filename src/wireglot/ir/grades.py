@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 Grade = Literal["serious", "degraded", "harmless"]
@@ -204,6 +205,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
 written from this; what the code declares stands here (tests/ir/test_grades.py)."""
 
 
+@lru_cache(maxsize=1024)
 def grade_of(feature: str, action: str) -> tuple[Grade, str]:
     """The grade of what could happen to a feature, and the reason. A feature that only an extension knows is
     taken seriously."""

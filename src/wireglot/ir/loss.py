@@ -212,7 +212,7 @@ def worst_first(losses: Iterable[Loss]) -> list[Loss]:
 
 
 def _seriousness(loss: Loss) -> int:
-    return _SERIOUSNESS[loss.grade]
+    return _SERIOUSNESS[grade_of(loss.feature, loss.action)[0]]
 
 
 def feature_of(signature: Signature) -> Feature:

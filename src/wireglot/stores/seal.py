@@ -79,5 +79,17 @@ class Sealer:
 
 def _bound(version: int, caller: str, kind: str, id: str) -> bytes:
     """Each part with its length, so that no two places read the same."""
-    parts = [part.encode("utf-8", "surrogatepass") for part in (caller, kind, id)]
-    return bytes((version,)) + b"".join(struct.pack(">I", len(part)) + part for part in parts)
+    return _place(version, caller, kind) + _part(id)
+
+
+@lru_cache(CIPHERS_MAX)
+def _place(version: int, caller: str, kind: str) -> bytes:
+    return bytes((version,)) + _part(caller) + _part(kind)
+
+
+def _part(text: str) -> bytes:
+    part = text.encode("utf-8", "surrogatepass")
+    return _LENGTH.pack(len(part)) + part
+
+
+_LENGTH: Final = struct.Struct(">I")

@@ -39,6 +39,9 @@ _ITEMS_MAX: Final = 64
 LOSSES_MOST: Final = 24
 """Told whole in one line; those of a request are kept elsewhere for an hour."""
 _NAMES_KNOWN_MOST: Final = 1024
+_LOSSES_KNOWN_MOST: Final = 512
+_LOSSES_KNOWN_LETTERS: Final = 4096
+"""Of all losses of one request: longer ones are not remembered."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -96,6 +99,8 @@ class JsonLines:
         self._clock = clock
         self._second = -1
         self._prefix = ""
+        self._losses_told: dict[tuple[Loss, ...], dict[str, Any]] = {}
+        """A client loses the same things with every request: as their line tells them."""
 
     def request(self, record: Record) -> bytes:
         name = self._clean.name
@@ -127,24 +132,35 @@ class JsonLines:
             line["first_byte_ms"] = _milliseconds(record.first_byte - record.started)
         line["attempts"] = record.attempts
         if record.losses:
-            self._tell_losses(record.losses, line)
+            line.update(self._told(tuple(record.losses)))
         if record.outcome == "ok" and record.status < 400 and not record.notes and not record.fallbacks:
             # All foreign text in it has been cleaned, once for many requests.
             return _encode(line) + b"\n"
         self._tell_more(record, line)
         return self._values(_encode(line)) + b"\n"
 
-    def _tell_losses(self, losses: list[Loss], line: dict[str, Any]) -> None:
+    def _told(self, losses: tuple[Loss, ...]) -> dict[str, Any]:
         """Their names for whoever counts, then the worst ones whole."""
+        told = self._losses_told.get(losses)
+        if told is not None:
+            return told
         name = self._clean.name
         worst = worst_first(losses)
-        line["losses"] = list(dict.fromkeys([loss.feature for loss in worst]))
-        line["loss_details"] = [
+        details = [
             {**loss.told(), "path": name(loss.path, PATH_MAX), "detail": name(loss.detail)}
             for loss in worst[:LOSSES_MOST]
         ]
+        told = {
+            "losses": list(dict.fromkeys([loss.feature for loss in worst])),
+            "loss_details": msgspec.Raw(_encode(details)),
+        }
         if len(worst) > LOSSES_MOST:
-            line["losses_untold"] = len(worst) - LOSSES_MOST
+            told["losses_untold"] = len(worst) - LOSSES_MOST
+        if sum(len(loss.path) + len(loss.detail) for loss in losses) <= _LOSSES_KNOWN_LETTERS:
+            if len(self._losses_told) >= _LOSSES_KNOWN_MOST:
+                self._losses_told.clear()
+            self._losses_told[losses] = told
+        return told
 
     def _tell_more(self, record: Record, line: dict[str, Any]) -> None:
         clean = self._clean.text

@@ -9,7 +9,7 @@ import apsw
 import msgspec
 
 from wireglot.stores.records import Document, KeyRow, read_key
-from wireglot.stores.sql import from_text, to_text
+from wireglot.stores.sql import from_text, is_plain, to_text
 from wireglot.stores.sqlite.database import Database
 from wireglot.wire.json import encode_text
 
@@ -71,6 +71,18 @@ _BEYOND: Final = (1 << 63) - 1
 
 
 def values(document: Document) -> tuple[str | bytes | int, ...]:
+    if is_plain(document.caller + document.kind + document.id + document.parent):
+        return (
+            document.caller,
+            document.kind,
+            document.id,
+            document.body,
+            document.parent,
+            document.number,
+            document.created,
+            document.expires,
+            len(document.body),
+        )
     return (
         to_text(document.caller),
         to_text(document.kind),

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 
@@ -19,7 +20,7 @@ from wireglot.gateway.observe.log import Note
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.state.stored_forms import LOSSES
 from wireglot.gateway.state.tasks import Guarded, stop
-from wireglot.ir.loss import worst_first
+from wireglot.ir.loss import Loss, worst_first
 from wireglot.stores.base import Documents, StoreDown
 from wireglot.stores.records import Document
 from wireglot.wire.json import encode
@@ -154,6 +155,16 @@ class LossShelf:
             await self._documents.delete(caller, LOSSES, ids)
 
 
+@lru_cache(maxsize=512)
+def _written(loss: Loss) -> bytes:
+    """A client loses the same things with every request."""
+    return encode(loss.told())
+
+
+def _shortened(loss: Loss) -> Loss:
+    return msgspec.structs.replace(loss, detail=loss.detail[:_TEXT_LONGEST])
+
+
 def entry(record: Record, created: int) -> bytes:
     """What the page tells of one request; the worst first, as many as there is room for."""
     head = encode(
@@ -169,7 +180,7 @@ def entry(record: Record, created: int) -> bytes:
     told: list[bytes] = []
     room = ENTRY_BYTES - len(head) - _ROOM_FOR_THE_REST
     for loss in worst_first(record.losses):
-        written = encode({**loss.told(), "detail": loss.detail[:_TEXT_LONGEST]})
+        written = _written(loss) if len(loss.detail) <= _TEXT_LONGEST else _written(_shortened(loss))
         room -= len(written) + 1
         if room < 0:
             break
