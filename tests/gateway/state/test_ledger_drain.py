@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -306,7 +307,7 @@ def test_a_bug_beside_the_requests_is_told_with_its_place(step: str, monkeypatch
                 await sleep(0)
             await sweeper.close()
         elif step == "start":  # the task that empties the journal
-            fed.empty = broken  # type: ignore[method-assign]
+            fed.empty_gathered = broken  # type: ignore[method-assign]
             await fed.start()
             fed.wake()
             while not notes:
@@ -372,5 +373,54 @@ def test_journals_of_the_dead_are_read_in_batches(tmp_path: Path) -> None:
         assert [len(each) for each in store.applied] == [500, 500, 1, 200]
         assert [id for each in store.applied for id in each] == ids
         assert closed == [["dead"]]
+
+    run(work)
+
+
+class Busy(Ledger):
+    """A request begins while rows are written, as long as there are any to begin."""
+
+    def __init__(self, numbers: range) -> None:
+        super().__init__()
+        self.kept: UsageLedger | None = None
+        self._numbers = iter(numbers)
+
+    async def apply(self, rows: Sequence[UsageRow]) -> None:
+        await super().apply(rows)
+        number = next(self._numbers, None)
+        if number is not None:
+            assert self.kept is not None
+            begin(self.kept, job_of(number, SETTINGS), target(SETTINGS))
+
+
+def test_what_comes_while_rows_are_written_is_gathered_again() -> None:
+    """Where requests never cease, each few of them were a commit of their own, as quickly as the disk went."""
+
+    async def work() -> None:
+        store = Busy(range(1, 3))
+        store.kept = kept = usage_ledger(store, SETTINGS)
+        await kept.journal.start()
+        begin(kept, job_of(0, SETTINGS), target(SETTINGS))
+        for turn in range(3):
+            kept._drain._due.clear()
+            await kept._drain.empty_gathered()
+            assert [row.id for row in store.applied[-1]] == [f"req_{turn}"]
+            assert len(store.applied) == turn + 1
+            assert kept._drain._due.is_set() == (turn < 2), "what came is not forgotten"
+        assert kept.journal.pending == 0
+        await kept.journal.close()
+
+    run(work)
+
+
+def test_who_asks_for_all_of_it_has_also_what_comes_meanwhile() -> None:
+    async def work() -> None:
+        store = Busy(range(1, 3))
+        store.kept = kept = usage_ledger(store, SETTINGS)
+        await kept.journal.start()
+        begin(kept, job_of(0, SETTINGS), target(SETTINGS))
+        assert await kept.flush(5.0)
+        assert sorted(store.rows) == ["req_0", "req_1", "req_2"]
+        await kept.journal.close()
 
     run(work)

@@ -102,13 +102,25 @@ class Drain:
 
     async def empty(self) -> None:
         async with self._turn:
-            while True:
-                rows, position = self._journal.read(BATCH_ROWS)
-                if not rows:
-                    return
-                # Where nothing could be written they are read again, and by then there may be more of them.
-                if await self._applied(collapsed(rows)):
-                    self._journal.applied(position)
+            while await self._apply_batch():
+                pass
+
+    async def empty_gathered(self) -> None:
+        """Have the store take what has been gathered. What came meanwhile is gathered again: where requests
+        never cease there is always some, and a commit for every few of them costs more than the requests."""
+        async with self._turn:
+            while (count := await self._apply_batch()) >= BATCH_ROWS or (count and not self._journal.pending):
+                pass
+            if count:
+                self._due.set()
+
+    async def _apply_batch(self) -> int:
+        """How many rows there were."""
+        rows, position = self._journal.read(BATCH_ROWS)
+        # Where nothing could be written they are read again, and by then there may be more of them.
+        if rows and await self._applied(collapsed(rows)):
+            self._journal.applied(position)
+        return len(rows)
 
     async def adopt(self) -> None:
         """Read the journals of processes that have gone. What they had begun, nobody will complete."""
@@ -217,7 +229,7 @@ class Drain:
         await self._due.wait()
         await asyncio.sleep(self._pace.gather)
         self._due.clear()
-        await self._or_tell(self.empty)
+        await self._or_tell(self.empty_gathered)
 
     async def _adopt(self) -> None:
         await self._adopting.run(partial(self._or_tell, self.adopt))
