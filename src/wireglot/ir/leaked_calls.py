@@ -78,9 +78,17 @@ def can_leak(request: Request | None) -> bool:
     return request is None or bool(request.tools)
 
 
+def _has_tokens(response: Response) -> bool:
+    """Whether there can be any: marks and tags begin with the same letter."""
+    for part in response.content:
+        if (type(part) is Text or type(part) is Reasoning) and "<" in part.text:
+            return True
+    return False
+
+
 def recovered(response: Response, request: Request | None) -> Response:
     """A whole answer with its leaked calls as calls, and the same one where there are none."""
-    if not can_leak(request):
+    if not _has_tokens(response) or not can_leak(request):
         return response
     if not any(map(_leaks, response.content)):
         return _untagged(response, offered(request))

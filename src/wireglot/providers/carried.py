@@ -29,6 +29,12 @@ _THE_TEXT: Final = "\x1a"
 
 def with_minter(response: Response, minter: Origin, losses: list[Loss]) -> Response:
     """The answer as a client of another dialect is told it, and what it does not get to see."""
+    if not response.others:
+        for part in response.content:
+            if type(part) is Reasoning or type(part) is Foreign:
+                break
+        else:
+            return response
     content = _named(response.content, minter, "$", losses)
     others = tuple(_other(other, minter, number, losses) for number, other in enumerate(response.others))
     return replace(response, content=content, others=others)

@@ -31,7 +31,7 @@ _PLAIN: dict[str, Any] = {
     "system_fingerprint": "fp",
 }
 _ODD = st.sampled_from(
-    [None, "", "x", "stop", "assistant", 0, 1, 0.0, True, False, [], {}, [None], {"a": ""}]
+    [None, "", "x", "stop", "assistant", "default", 0, 1, 0.0, True, False, [], {}, [None], {"a": ""}]
 )
 
 
@@ -79,7 +79,21 @@ def test_any_answer_is_read_as_thoroughly(body):
 def test_a_plain_answer_goes_the_short_way():
     assert parse_plain(_PLAIN) is not None
     _is_alike(_PLAIN)
-    assert parse_plain({**_PLAIN, "service_tier": "default"}) is None
+
+
+@pytest.mark.parametrize("tier", ["default", "flex", "standard", "of_ones_own"])
+def test_a_plain_answer_that_tells_its_tier_goes_the_short_way_too(tier: str):
+    """As all of OpenAI's do."""
+    body = {**_PLAIN, "service_tier": tier}
+    assert parse_plain(body) is not None
+    _is_alike(body)
+
+
+@pytest.mark.parametrize("tier", [None, "", 1, []])
+def test_a_tier_that_is_none_takes_a_closer_look(tier: Any):
+    body = {**_PLAIN, "service_tier": tier}
+    assert parse_plain(body) is None
+    _is_alike(body)
 
 
 @pytest.mark.parametrize("case", of_kind("responses"))

@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import Any
 
 from wireglot.dialects.openai_chat.extras import NAME
-from wireglot.dialects.openai_chat.outcome import parse_stop, parse_usage
+from wireglot.dialects.openai_chat.outcome import parse_stop, parse_tier, parse_usage, render_tier
 from wireglot.dialects.unknown_fields import is_hollow
 from wireglot.ir.content import Extra, Text
 from wireglot.ir.outcome import Response
 
-_TAKEN = frozenset({"id", "object", "created", "model", "choices", "usage"})
+_TAKEN = frozenset({"id", "object", "created", "model", "choices", "usage", "service_tier"})
 _PLAIN_CHOICE = frozenset({"index", "message", "logprobs", "finish_reason"})
 _PLAIN_MESSAGE = frozenset({"role", "content", "refusal", "annotations"})
 
@@ -20,13 +20,13 @@ _PLAIN_MESSAGE = frozenset({"role", "content", "refusal", "annotations"})
 def parse_plain(body: dict[str, Any]) -> Response | None:
     """The answer; None if anything about it takes a closer look."""
     identifier, created, model = body.get("id"), body.get("created"), body.get("model")
-    choices, usage = body.get("choices"), body.get("usage")
+    choices, usage, tier = body.get("choices"), body.get("usage"), body.get("service_tier")
     if (
         type(identifier) is not str
         or type(created) is not int
         or type(model) is not str
         or body.get("object") != "chat.completion"
-        or "service_tier" in body
+        or ("service_tier" in body and (type(tier) is not str or not tier))
         or type(usage) is not dict
         or not usage
         or type(choices) is not list
@@ -57,18 +57,20 @@ def parse_plain(body: dict[str, Any]) -> Response | None:
     ):
         return None
     fields: dict[str, Any] = {}
-    if len(body) > len(_TAKEN):
-        for key, value in body.items():
-            if key not in _TAKEN:
-                if value and is_hollow(value):
-                    return None
-                fields[key] = value
+    for key, value in body.items():
+        if key not in _TAKEN:
+            if value and is_hollow(value):
+                return None
+            fields[key] = value
     if "logprobs" in choice:
         fields["choice.logprobs"] = None
     if len(message) > len(("role", "content")):
         for key, value in message.items():
             if key != "role" and key != "content":
                 fields[f"message.{key}"] = value
+    form: dict[str, Any] = {"native": True}
+    if tier and render_tier(parse_tier(tier), True, "", []) != tier:
+        form["service_tier"] = tier
     return Response(
         identifier,
         model,
@@ -76,5 +78,6 @@ def parse_plain(body: dict[str, Any]) -> Response | None:
         stop=parse_stop(reason, False, False),
         usage=parse_usage(usage),
         created=created,
-        extra=Extra(NAME, fields, {"native": True}),
+        service_tier=parse_tier(tier) if tier else "",
+        extra=Extra(NAME, fields, form),
     )

@@ -92,16 +92,30 @@ def survey(messages: tuple[Message, ...], memory: Memory | None = None) -> Surve
     )
 
 
+_ONE_TEXT = _Look(frozenset({Text}), signed=False, blank=False, markers=0, fields=False)
+
+
 def _look(message: Message) -> _Look:
+    content = message.content
+    if len(content) == 1 and message.extra is None:  # as most are
+        part = content[0]
+        if (
+            type(part) is Text
+            and part.extra is None
+            and part.cache is None
+            and part.text
+            and not part.text.isspace()
+        ):
+            return _ONE_TEXT
     kinds: set[type] = set()
     extra = message.extra
     signed = fields = False
-    blank = not message.content
+    blank = not content
     if extra is not None and extra.fields:
         fields = True
         blank = blank or extra.fields.get("content") == ""
     markers = 0
-    for part in message.content:
+    for part in content:
         kinds.add(type(part))
         if isinstance(part, Foreign):
             continue
