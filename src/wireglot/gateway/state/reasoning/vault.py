@@ -103,8 +103,7 @@ class ReasoningVault:
         turns = [
             turn
             for turn in history.turns
-            if (drops or not _is_whole(turn, by_name))
-            and not known(caller, session, turn.prefix, turn.shown)
+            if (drops or not _is_whole(turn, by_name)) and not known(caller, session, turn.prefix, turn.shown)
         ]
         if not turns:
             return history, []
