@@ -15,6 +15,7 @@ import pytest
 
 from tools.bench import (
     bystanders,
+    conversations,
     driving,
     growing,
     processes,
@@ -210,6 +211,32 @@ def test_a_conversation_and_its_costs_are_measured_turn_by_turn(upstream, tmp_pa
     assert (figures["ok"], figures["err"]) == (3 * growing.CONVERSATIONS, 0)
     assert len(figures["bytes"]) == len(figures["cpu_us"]) == 3
     assert figures["cpu_s"] > 0
+
+
+@needs_linux
+def test_conversations_have_their_turns_in_turn_and_the_first_of_each_is_not_counted(
+    upstream, tmp_path, monkeypatch
+):
+    asked = []
+    monkeypatch.setattr(conversations, "_ask", lambda target, content: asked.append(content) or False)
+    figures = conversations.drive(_served(upstream, tmp_path), conversations.Crowd(2, 3))
+    assert figures["ok"] == 2 * 3 * 3
+    assert len(asked) == 2 * 3 * 4
+    first, other, second = (msgspec.json.decode(content)["messages"] for content in asked[:3])
+    assert second[: len(first)] == first != other
+
+
+@needs_linux
+def test_a_turn_of_a_crowd_is_asked_and_its_cost_told(upstream, tmp_path):
+    figures = conversations.drive(_served(upstream, tmp_path), conversations.Crowd(1, 1))
+    assert (figures["ok"], figures["err"]) == (3, 0)
+    assert figures["cpu_us"] > 0
+
+
+def test_the_memory_can_be_turned_off_for_a_comparison(tmp_path):
+    path = tmp_path / "wireglot.toml"
+    path.write_text(targets.wireglot_config(8484, 9001, limits=conversations.OFF))
+    assert load_config(path, environ={}, create_secret=False).limits.remembered == 0
 
 
 @needs_linux

@@ -71,6 +71,10 @@ def _event(cost, **more):
     return _round(cost, cpu_us_ev=cost, events=5000, delay_p50=cost, delay_p99=cost * 10) | more
 
 
+def _turn(cost):
+    return {"cpu_us": cost, "cpu_s": 1.0, "ok": 100, "err": 0}
+
+
 def _turns(*costs):
     return {
         "bytes": [10_000, 20_000, 30_000, 40_000],
@@ -125,6 +129,10 @@ def full_results():
             "setting": _setting(),
             "runs": runs,
             "growing": {"nginx": [_turns(10, 20, 30, 40)] * 3, "wireglot": [_turns(50, 90, 130, 170)] * 3},
+            "conversations": {
+                "1 x 1": {"off": [_turn(30)] * 3, "on": [_turn(12)] * 3},
+                "500 x 1": {"off": [_turn(30)] * 3, "on": [_turn(33)] * 2},
+            },
             "bystanders": {
                 "wireglot": [{"worst_ms": 40.0, "quiet_ms": 2.0, "huge_ms": 300.0, "err": 0}] * 3,
             },
@@ -170,6 +178,13 @@ def test_a_growing_conversation_is_told_turn_by_turn_and_as_a_line():
     section = _section(full_results(), "Growing conversation")
     assert section.rows[0] == ["1", "10.0", "10.0", "50.0"]
     assert "wireglot 10 us and 4.00 us a KB" in section.note
+
+
+def test_a_crowd_of_conversations_is_held_against_itself_without_memory():
+    section = _section(full_results(), "Many conversations")
+    assert section.rows[0] == ["1", "1", "30.0", "12.0", "0.40 (0.40-0.40)"]
+    assert section.rows[1][4] == TOO_SHORT
+    assert "500 x 1: too short to tell: 2 of 3 rounds" in section.note
 
 
 def test_lone_requests_many_streams_tools_bystanders_workers_and_stores_are_told():

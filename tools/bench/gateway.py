@@ -20,6 +20,7 @@ from pathlib import Path
 from tools.bench import (
     bystanders,
     charts,
+    conversations,
     growing,
     page,
     processes,
@@ -46,9 +47,9 @@ from tools.bench.scenarios import (
     Scenario,
 )
 
-EXTRAS = ("growing", "bystanders", "workers", "stores", "start")
+EXTRAS = ("growing", "conversations", "bystanders", "workers", "stores", "start")
 """What is measured otherwise than by a load; `--only` takes these names, too."""
-QUICK_EXTRAS = ("growing", "bystanders", "start")
+QUICK_EXTRAS = ("growing", "conversations", "bystanders", "start")
 _CROWD_CONNECTIONS = 100
 """From so many on, the load takes a stream's length until all of them are under way."""
 
@@ -155,6 +156,32 @@ class Bench:
                 cost = figures["cpu_s"] * 1e6 / max(figures["ok"], 1)
                 _say("growing", server.name, f"{cost:8.1f} us a turn, {figures['err']} failed")
 
+    def remember(self) -> None:
+        """With the memory and without, on all cores, since two workers need them."""
+        for workers in (1, 2):
+            servers = {}
+            for kind, limits in (("on", {}), ("off", conversations.OFF)):
+                directory = self.directory / f"memory-{kind}-{workers}"
+                directory.mkdir(exist_ok=True)
+                servers[kind] = targets.wireglot(
+                    self.told.command, self.upstream, directory, workers=workers, limits=limits
+                )
+                servers[kind].start(None)
+            try:
+                for crowd in (one for one in conversations.CROWDS if one.workers == workers):
+                    for turn in range(self.told.rounds):
+                        self._remember(crowd, servers if turn % 2 == 0 else dict(reversed(servers.items())))
+            finally:
+                for server in servers.values():
+                    server.stop()
+
+    def _remember(self, crowd: conversations.Crowd, servers: dict[str, targets.Target]) -> None:
+        for kind, server in servers.items():
+            figures = conversations.drive(server, crowd)
+            self.results.conversations.setdefault(crowd.key, {}).setdefault(kind, []).append(figures)
+            told = f"{figures['cpu_us']:8.1f} us a turn, {figures['err']} failed"
+            _say(crowd.key, conversations.TITLES[kind], f"  {told}")
+
     def stand_by(self) -> None:
         for turn in range(self.told.rounds):
             for server in self.servers:
@@ -258,6 +285,7 @@ def run(told: argparse.Namespace, directory: Path, results: Results) -> None:
             bench.measure(group)
         pieces = (
             ("growing", results.growing, bench.grow),
+            ("conversations", results.conversations, bench.remember),
             ("bystanders", results.bystanders, bench.stand_by),
             ("workers", results.workers, bench.work),
             ("stores", results.stores, bench.ask_stores),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from statistics import median
 from typing import Any
 
-from tools.bench import growing, store_calls
+from tools.bench import conversations, growing, store_calls
 from tools.bench.results import BASE, OURS, Results
 from tools.bench.scenarios import (
     BY_KEY,
@@ -56,6 +56,7 @@ def sections(results: Results) -> list[Section]:
         _headlines,
         _pairs,
         _growing,
+        _conversations,
         _lone,
         _crowds,
         _tools,
@@ -166,6 +167,25 @@ def _growing(results: Results) -> Section:
         f"messages more. Processor time of a turn. As a straight line over its size: {told}."
     )
     return Section("Growing conversation", note, header, rows, "growing")
+
+
+def _conversations(results: Results) -> Section:
+    header = ["conversations by turns", "workers", "not remembered us", "remembered us", "ratio (range)"]
+    rows, reasons = [], []
+    for crowd in conversations.CROWDS:
+        by_kind = results.conversations.get(crowd.key)
+        if not by_kind:
+            continue
+        found = results.remembering(crowd.key)
+        reasons += _reason(crowd.key, found)
+        costs = [number(_median(by_kind.get(kind, []), "cpu_us")) for kind in ("off", "on")]
+        rows.append([str(crowd.conversations), str(crowd.workers), *costs, str(found)])
+    note = (
+        "Turns of about 100 KB from one client key, an Anthropic client and a Chat upstream, each on a "
+        "connection of its own: of two workers any may get it. Processor time of a turn with the memory of "
+        "what was sent before, and without it (`[limits] remembered = 0`)."
+    )
+    return Section("Many conversations", _noted(note, reasons), header, rows)
 
 
 def _lone(results: Results) -> Section:

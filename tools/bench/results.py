@@ -23,6 +23,7 @@ class Results:
         self.runs: dict[str, dict[str, list[Figures]]] = told.get("runs", {})
         self.growing: dict[str, list[Figures]] = told.get("growing", {})
         self.bystanders: dict[str, list[Figures]] = told.get("bystanders", {})
+        self.conversations: dict[str, dict[str, list[Figures]]] = told.get("conversations", {})
         self.workers: dict[str, dict[str, list[Figures]]] = told.get("workers", {})
         self.stores: dict[str, Figures] = told.get("stores", {})
         self.starts: dict[str, list[float]] = told.get("starts", {})
@@ -53,6 +54,14 @@ class Results:
     def growing_ratio(self) -> Ratio | Untold:
         """Of whole conversations: processor time of all their turns."""
         return ratio(self._conversations(OURS), self._conversations(BASE))
+
+    def remembering(self, crowd: str) -> Ratio | Untold:
+        """Of a crowd of conversations: what a turn costs with the memory to what it costs without."""
+        on, off = (
+            [Reading(figures["cpu_us"], figures["cpu_s"], figures["ok"]) for figures in rounds]
+            for rounds in (self.conversations.get(crowd, {}).get(kind, []) for kind in ("on", "off"))
+        )
+        return ratio(on, off, "wireglot without memory")
 
     def _conversations(self, server: str) -> list[Reading]:
         return [

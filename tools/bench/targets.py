@@ -9,8 +9,9 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from tools.bench import processes
 from tools.bench.bodies import body
@@ -98,17 +99,27 @@ class Target:
 
 
 def wireglot(
-    command: list[str], upstream: int, directory: Path, extra: str = "", *, workers: int = 1, store: str = ""
+    command: list[str],
+    upstream: int,
+    directory: Path,
+    extra: str = "",
+    *,
+    workers: int = 1,
+    store: str = "",
+    limits: Mapping[str, int] | None = None,
 ) -> Target:
     """With a client key, log lines and the ledger on, all of it in `directory`.
 
-    `store` is what stands in its table instead of a file there, as TOML; `extra` more tables.
+    `store` is what stands in its table instead of a file there, as TOML; `extra` more tables,
+    `limits` more lines of the one of this name.
     """
     port = processes.free_port()
     config = directory / "wireglot.toml"
     url = store or f'url = "sqlite://{directory.resolve()}/wireglot.db"\n'
     stored = f'[store]\nfolder = "{directory.resolve()}"\n{url}\n'
-    config.write_text(wireglot_config(port, upstream, workers) + stored + extra, encoding="utf-8")
+    config.write_text(
+        wireglot_config(port, upstream, workers, limits or {}) + stored + extra, encoding="utf-8"
+    )
     config.chmod(0o600)  # it names a key, and Wireglot would remark on it
     # Nobody's own settings or provider keys take part.
     own = [name for name in os.environ if name.startswith("WIREGLOT_") or name.endswith("_API_KEY")]
@@ -118,11 +129,14 @@ def wireglot(
     return Target("wireglot", argv, port, directory / "wireglot.log")
 
 
-def wireglot_config(port: int, upstream: int, workers: int = 1) -> str:
+def wireglot_config(
+    port: int, upstream: int, workers: int = 1, limits: Mapping[str, int] = MappingProxyType({})
+) -> str:
     # Limits that would refuse so much of one client are raised, and the providers' connections are all kept,
     # as nginx keeps its own.
     digest = hashlib.sha256(KEY.encode()).hexdigest()
     providers = "".join(provider(name, upstream) for name in PROVIDERS)
+    more = "".join(f"{name} = {value}\n" for name, value in limits.items())
     return f"""\
 [server]
 host = "127.0.0.1"
@@ -136,7 +150,7 @@ metrics_key = "{KEY}"
 requests_per_key = 4000
 connections_per_peer = 4000
 pool = 4000
-
+{more}
 [keys]
 bench = "sha256:{digest}"
 
