@@ -217,8 +217,13 @@ def test_a_conversation_and_its_costs_are_measured_turn_by_turn(upstream, tmp_pa
 def test_conversations_have_their_turns_in_turn_and_the_first_of_each_is_not_counted(
     upstream, tmp_path, monkeypatch
 ):
-    asked = []
-    monkeypatch.setattr(conversations, "_ask", lambda target, content: asked.append(content) or False)
+    asked: list[bytes] = []
+
+    def ask(target: targets.Target, content: bytes) -> bool:
+        asked.append(content)
+        return False
+
+    monkeypatch.setattr(conversations, "_ask", ask)
     figures = conversations.drive(_served(upstream, tmp_path), conversations.Crowd(2, 3))
     assert figures["ok"] == 2 * 3 * 3
     assert len(asked) == 2 * 3 * 4
