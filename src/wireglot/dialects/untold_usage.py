@@ -18,13 +18,15 @@ def untold(raw: dict[str, Any], counted: Counted) -> dict[str, Any]:
     """What the counts do not hold, by its path. Zeros and empties are nothing that could be told."""
     out: dict[str, Any] = {}
     for key, value in raw.items():
+        if not value:  # as hollow as it can be
+            continue
         if key not in counted:
             if not is_hollow(value):
                 out[key] = value
-            continue
-        inside = counted[key]
-        if inside is not None and type(value) is dict and not value.keys() <= inside:
-            for name, item in value.items():
-                if name not in inside and not is_hollow(item):
-                    out[f"{key}.{name}"] = item
+        elif type(value) is dict:
+            inside = counted[key]
+            if inside is not None:
+                for name, item in value.items():
+                    if item and name not in inside and not is_hollow(item):
+                        out[f"{key}.{name}"] = item
     return out

@@ -112,6 +112,8 @@ def render_tier(value: str, native: bool, path: str, losses: list[Loss]) -> str 
 
 def _count(value: Any) -> int:
     """A number of tokens; what is absurd counts as not told."""
+    if value is None:
+        return 0
     if type(value) is float and value.is_integer():
         value = int(value)
     return value if type(value) is int and 0 <= value <= _MAX_TOKENS_BELIEVED else 0

@@ -22,8 +22,9 @@ _MEASURED_BYTES: Final = 16 * 1024
 """Up to here looking for what is rare takes less than decoding."""
 _REMEMBERED_BYTES: Final = 8 * 1024
 """Smaller bodies are read as quickly as remembered."""
-_DIGITS_ALIKE: Final = bytes.maketrans(b"123456789E", b"000000000e")
-"""Exponents of three digits are found in a third of the time where all digits are alike."""
+_DIGITS_ALIKE: Final = bytes.maketrans(b"123456789+E", b"0000000000e")
+"""Exponents of three digits are found in a third of the time where all digits are alike. A sign counts as one
+more: two digits behind it are found too, and looked at in vain."""
 _POLICIES: Final[dict[str, LossPolicy]] = {
     "strict": "strict",
     "warn": "warn",
@@ -110,7 +111,7 @@ def check_unread(job: Job) -> None:
         except UnicodeDecodeError as fault:
             raise bad_json(BadJson("invalid UTF-8", fault.start), body) from None
     alike = body.translate(_DIGITS_ALIKE)
-    if alike.find(b"0e000") >= 0 or alike.find(b"0e+000") >= 0:
+    if alike.find(b"0e000") >= 0:
         decoded(job)
 
 

@@ -33,15 +33,8 @@ _DECODER: Final = msgspec.msgpack.Decoder(UsageRow)
 
 def frame(row: UsageRow, buffer: bytearray, salt: int) -> None:
     """Add a row to `buffer`. Raises UnicodeEncodeError, and has then added nothing."""
-    at = len(buffer)
-    try:
-        _ENCODER.encode_into(row, buffer, at + _FRAME_BYTES)
-    except UnicodeEncodeError:
-        del buffer[at:]
-        raise
-    with memoryview(buffer) as view:
-        checksum = zlib.crc32(view[at + _FRAME_BYTES :], salt)
-    _FRAME.pack_into(buffer, at, len(buffer) - at - _FRAME_BYTES, checksum)
+    body = _ENCODER.encode(row)
+    buffer += _FRAME.pack(len(body), zlib.crc32(body, salt)) + body
 
 
 def unframe(data: bytes, salt: int, limit: int) -> tuple[list[UsageRow], int]:
