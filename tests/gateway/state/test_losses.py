@@ -308,3 +308,18 @@ def test_a_store_that_is_away_gets_them_later() -> None:
         assert [document.id for document in await away.get("alice", LOSSES, ["req_1"])] == ["req_1"]
 
     asyncio.run(run())
+
+
+def test_what_a_client_wrote_at_length_is_not_held_for_others() -> None:
+    """The key of an unknown field is part of a place, and may be as long as a body."""
+    shelf._written_once.cache_clear()
+    short = Loss("$.a", "unknown_field", "dropped", "x")
+    longs = [
+        Loss(f"$.{'k' * 100_000}", "unknown_field", "dropped", "x"),
+        Loss("$.a", "unknown_field", "dropped", "x" * 100_000),
+    ]
+    for _ in range(2):
+        told = json.loads(shelf.entry(record("req_1", short, longs[1]), 1))
+        assert [len(loss["detail"]) for loss in told["losses"]] == [1, 512]
+        assert json.loads(shelf.entry(record("req_1", longs[0]), 1))["untold"] == 1
+    assert shelf._written_once.cache_info().currsize == 1

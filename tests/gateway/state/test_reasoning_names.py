@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wireglot.dialects.base import Context
+from wireglot.gateway.state.reasoning import names
 from wireglot.gateway.state.reasoning.names import (
     Namer,
     Turn,
@@ -352,3 +353,15 @@ def test_half_a_letter_in_a_callers_or_a_sessions_name_is_no_error() -> None:
     """Clients may send such words; they are read as a question mark, as everywhere."""
     for name in (EXACT, PLACED, LOOSE, TEXT):
         assert name(Namer(b"secret", "ann\ud800", "s\ud800")) == name(Namer(b"secret", "ann?", "s?"))
+
+
+def test_long_arguments_are_not_held_beside_what_is_counted() -> None:
+    """Thousands of whole files, of all callers together."""
+    names._canonical_once.cache_clear()
+    for size in (10, 100_000):
+        one, other = (
+            visible((ToolCall("c", "write", text),))
+            for text in ('{"a": 1, "b": "%s"}' % ("x" * size), '{"b":"%s","a":1.0}' % ("x" * size))
+        )
+        assert one == other
+    assert names._canonical_once.cache_info().currsize == 2

@@ -155,14 +155,17 @@ class LossShelf:
             await self._documents.delete(caller, LOSSES, ids)
 
 
-@lru_cache(maxsize=512)
 def _written(loss: Loss) -> bytes:
+    if len(loss.path) + len(loss.detail) <= _TEXT_LONGEST:
+        return _written_once(loss)
+    # The keys of a body may be as long as the body: nothing of that is held.
+    return encode({**loss.told(), "detail": loss.detail[:_TEXT_LONGEST]})
+
+
+@lru_cache(maxsize=512)
+def _written_once(loss: Loss) -> bytes:
     """A client loses the same things with every request."""
     return encode(loss.told())
-
-
-def _shortened(loss: Loss) -> Loss:
-    return msgspec.structs.replace(loss, detail=loss.detail[:_TEXT_LONGEST])
 
 
 def entry(record: Record, created: int) -> bytes:
@@ -180,7 +183,7 @@ def entry(record: Record, created: int) -> bytes:
     told: list[bytes] = []
     room = ENTRY_BYTES - len(head) - _ROOM_FOR_THE_REST
     for loss in worst_first(record.losses):
-        written = _written(loss) if len(loss.detail) <= _TEXT_LONGEST else _written(_shortened(loss))
+        written = _written(loss)
         room -= len(written) + 1
         if room < 0:
             break

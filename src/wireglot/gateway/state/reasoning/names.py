@@ -35,6 +35,8 @@ _CHAIN_BYTES: Final = 1024
 _RECURRING: Final = re.compile(r".*[.:_-]\d{1,6}|.{0,5}", re.DOTALL)
 """Ids that count up anew in every conversation (Kimi's `functions.x:0`, `x_0`), or hardly differ."""
 
+_KNOWN_LETTERS_MOST: Final = 1024
+
 _FLOAT: Final = re.compile(r"\d[.eE]")
 _sorted: Final = msgspec.json.Encoder(order="deterministic")
 
@@ -220,15 +222,15 @@ def may_be_same(sent: ToolCall, kept: ToolCall) -> bool:
 
 
 def _arguments(call: ToolCall) -> str:
-    return call.arguments if call.kind == "custom" else _canonical(call.arguments)
+    text = call.arguments
+    if call.kind == "custom":
+        return text
+    # Whole files are written by calls: thousands of those are not held beside what is counted.
+    return _canonical_once(text) if len(text) <= _KNOWN_LETTERS_MOST else _canonical(text)
 
 
-@lru_cache(maxsize=4096)
 def _canonical(text: str) -> str:
-    """Clients decode arguments and write them again, with other spaces, order of keys and zeros.
-
-    An agent sends every call of a conversation again with each of its turns: it is looked at once.
-    """
+    """Clients decode arguments and write them again, with other spaces, order of keys and zeros."""
     try:
         value = decode(text) if text.strip() else {}
         if _FLOAT.search(text):
@@ -236,6 +238,10 @@ def _canonical(text: str) -> str:
         return _sorted.encode(value).decode()
     except (BadJson, UnicodeEncodeError, RecursionError):
         return text.strip()
+
+
+_canonical_once: Final = lru_cache(maxsize=4096)(_canonical)
+"""An agent sends every call of a conversation again with each of its turns: it is looked at once."""
 
 
 def _plain_numbers(value: Any) -> Any:
