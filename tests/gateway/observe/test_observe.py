@@ -5,13 +5,14 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.observe.sink import Sink
+from wireglot.gateway.observe.sink import ATOMIC_BYTES, Sink
 from wireglot.gateway.settings import Credential, Provider, Rule, Secret, ServerSettings, Settings
 from wireglot.providers.spec import ProviderSpec
 
@@ -257,3 +258,31 @@ if os.fork() == 0:
 os.wait()
 """
     assert sorted(line["event"] for line in ran(then)) == ["child", "parent"]
+
+
+def _writes_of(fd: int, lines: list[bytes], monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    sizes: list[bytes] = []
+    sink = Sink(fd)
+    sink._queue.extend(lines)
+    monkeypatch.setattr(sink, "_write_out", sizes.append)
+    sink._flush()
+    return sizes
+
+
+def test_a_file_is_given_a_burst_of_lines_in_one_write_and_a_pipe_in_pieces_that_it_takes_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For every write its thread must win the interpreter's lock from the loop; but writes of several workers
+    to one pipe may not mix inside a line."""
+    lines = [b"%0499d\n" % number for number in range(100)]
+    with (tmp_path / "log").open("wb") as file:
+        assert _writes_of(file.fileno(), lines, monkeypatch) == [b"".join(lines)]
+    reading, writing = os.pipe()
+    try:
+        pieces = _writes_of(writing, lines, monkeypatch)
+    finally:
+        os.close(reading)
+        os.close(writing)
+    assert b"".join(pieces) == b"".join(lines)
+    assert max(map(len, pieces)) <= ATOMIC_BYTES
+    assert all(piece.endswith(b"\n") for piece in pieces)

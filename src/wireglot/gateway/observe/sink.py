@@ -10,6 +10,7 @@ import atexit
 import errno
 import os
 import select
+import stat
 import threading
 import time
 import weakref
@@ -21,6 +22,9 @@ PAUSE_SECONDS: Final = 0.05
 """Lines gather this long before the next write."""
 ATOMIC_BYTES: Final = min(getattr(select, "PIPE_BUF", 512), 4096)
 """A pipe takes this much whole; longer writes of several workers would mix inside a line."""
+FILE_BYTES: Final = 64 * 1024
+"""A file takes as much as it is given, one write after the other. For each the thread has to win the
+interpreter's lock from the loop again."""
 
 
 class Sink:
@@ -90,10 +94,11 @@ class Sink:
             self._wake.wait(self._pause)
 
     def _flush(self) -> None:
+        most = _at_once(self._fd) if self._queue else 0
         while self._queue:
             lines = [self._queue.popleft()]
             size = len(lines[0])
-            while self._queue and size + len(self._queue[0]) <= ATOMIC_BYTES:
+            while self._queue and size + len(self._queue[0]) <= most:
                 lines.append(self._queue.popleft())
                 size += len(lines[-1])
             try:
@@ -117,6 +122,14 @@ class Sink:
             select.select([], [self._fd], [], 0.2)
         except ValueError:  # a descriptor beyond what select can watch
             time.sleep(0.01)
+
+
+def _at_once(fd: int) -> int:
+    """Bytes that it takes in one piece."""
+    try:
+        return FILE_BYTES if stat.S_ISREG(os.fstat(fd).st_mode) else ATOMIC_BYTES
+    except OSError:  # which the write will tell
+        return ATOMIC_BYTES
 
 
 _SINKS: weakref.WeakSet[Sink] = weakref.WeakSet()
