@@ -226,12 +226,13 @@ class Folding:
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
+            if type(event) is Delta:  # most of a stream, and to match it costs twice as much
+                collected = self._live[event.index]
+                collected.text.add(event.text)
+                if event.logprobs:
+                    collected.logprobs.extend(event.logprobs)
+                continue
             match event:
-                case Delta(index=index, text=text):
-                    collected = self._live[index]
-                    collected.text.add(text)
-                    if event.logprobs:
-                        collected.logprobs.extend(event.logprobs)
                 case PartStart(index=index, part=part):
                     self._live[index] = _Open(part)
                 case PartEnd(index=index):

@@ -67,6 +67,7 @@ class _Waiting:
 
 class MessageWriter:
     __slots__ = (
+        "_arguments",
         "_blocks",
         "_context",
         "_foreign_events",
@@ -93,14 +94,18 @@ class MessageWriter:
         self._waiting: dict[int, _Waiting] = {}  # the others that have started, in order
         self._live = -1  # the part whose text goes straight through
         self._prefix = b""  # of a delta of that part
+        self._arguments: ArgumentStream | None = None  # of that part, where it is a call
         self._foreign_events = ForeignEvents(self.losses)
 
     def write(self, events: Iterable[Event]) -> bytes:
         out: list[bytes] = []
         for event in events:
             if type(event) is Delta and event.index == self._live and not event.logprobs:
-                if event.text:
-                    out.append(self._prefix + encode(event.text) + _DELTA_END)
+                text = event.text
+                if text and self._arguments is not None:
+                    text = self._arguments.feed(text)
+                if text:
+                    out.append(self._prefix + encode(text) + _DELTA_END)
             else:
                 self._take(event, out)
         return b"".join(out)
@@ -270,6 +275,7 @@ class MessageWriter:
         self._open(waiting, block, out)
         if part.kind == "function":
             waiting.arguments = ArgumentStream()
+            self._go_live(waiting, "input_json_delta", "partial_json")
         if part.arguments:
             self._more(waiting, part.arguments, out)
 
@@ -397,6 +403,7 @@ class MessageWriter:
 
     def _go_live(self, waiting: _Waiting, kind: str, key: str) -> None:
         self._live = waiting.index
+        self._arguments = waiting.arguments
         self._prefix = (
             b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,'
             b'"delta":{"type":"%b","%b":' % (self._next - 1, kind.encode(), key.encode())
