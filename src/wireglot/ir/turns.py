@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -77,8 +77,12 @@ def merge_neighbours(
 
 def is_paired(messages: tuple[Message, ...]) -> bool:
     """Whether every call is answered once, right behind its turn, in call order, results first."""
-    waiting: list[str] = []
-    seen: set[str] = set()
+    return still_paired(messages, [], set())
+
+
+def still_paired(messages: Iterable[Message], waiting: list[str], seen: set[str]) -> bool:
+    """The same of messages behind others, which have left these calls without an answer so far, and have made
+    those. Both are brought up to date."""
     for message in messages:
         if message.role == "assistant":
             if waiting:
@@ -96,21 +100,27 @@ def is_paired(messages: tuple[Message, ...]) -> bool:
                 if position != answered or answered >= len(waiting) or waiting[answered] != part.call_id:
                     return False
                 answered += 1
-        if waiting and answered != len(waiting):
-            return False
-        waiting = []
+        if waiting:
+            if answered != len(waiting):
+                return False
+            waiting.clear()
     return True
 
 
 def repair_pairs(
-    messages: tuple[Message, ...], losses: list[Loss], trail: Trail, unique_id: Callable[[str, int], str]
+    messages: tuple[Message, ...],
+    losses: list[Loss],
+    trail: Trail,
+    unique_id: Callable[[str, int], str],
+    paired: Callable[[tuple[Message, ...]], bool] = is_paired,
 ) -> tuple[Message, ...]:
     """Every call answered exactly once, directly behind its turn and in call order.
 
     `unique_id(id, ordinal)` names the second and later calls that repeat an id (Kimi's ids recur every turn).
-    Calls of the very last turn stay open: they are not lost, they are the question.
+    Calls of the very last turn stay open: they are not lost, they are the question. `paired`: for whoever
+    knows a part of them.
     """
-    if is_paired(messages):
+    if paired(messages):
         return messages
     return _Repair(messages, losses, trail, unique_id).run()
 

@@ -34,6 +34,13 @@ def to_text(value: str) -> str:
     return _FORBIDDEN.sub(lambda found: r"\\" if found[0] == "\\" else f"\\u{ord(found[0]):04x}", value)
 
 
+def to_texts(values: Sequence[str]) -> list[str]:
+    """The same for many: mostly there is nothing to do for any of them."""
+    if not _FORBIDDEN.search("".join(values)):
+        return list(values)
+    return [to_text(value) for value in values]
+
+
 def from_text(value: str) -> str:
     if "\\" not in value:
         return value

@@ -13,7 +13,7 @@ from wireglot.ir.turns import merge_neighbours, repair_pairs
 from wireglot.providers.fit.declared import join_declared_tools
 from wireglot.providers.fit.fitted import Fitted
 from wireglot.providers.fit.ids import fit_call_ids
-from wireglot.providers.fit.known import join_known
+from wireglot.providers.fit.known import Settled, join_known
 from wireglot.providers.fit.markers import fit_cache_markers, respell_markers
 from wireglot.providers.fit.output import ask_for_output, fit_output_schema
 from wireglot.providers.fit.parts import fit_messages, sign_calls
@@ -47,7 +47,8 @@ def fit(
     `in_pieces`: its dialect's clients send answers back as a stream has cut them."""
     losses: list[Loss] = []
     trail = Trail(request)
-    seen = survey(request.messages, context.memory)
+    settled = Settled(request.messages, context.memory)
+    seen = survey(request.messages, context.memory, settled.row)
     if not regroup and not limits.media_urls:
         # Nothing is translated, so a media URL goes to the provider as its own dialect wrote it.
         limits = msgspec.structs.replace(limits, media_urls=True)
@@ -63,10 +64,16 @@ def fit(
     messages = place_system(request.messages, limits, losses, trail)
     if regroup and (seen.neighbours or messages is not request.messages):
         messages = merge_neighbours(messages, dialect, losses, trail, join_known(context.memory))
+        if messages is not request.messages:
+            settled = Settled(messages, context.memory)
     if in_pieces:
         messages = join_pieces(messages, limits, context, dialect, losses=losses, trail=trail)
     messages = repair_pairs(
-        messages, losses, trail, lambda call_id, ordinal: context.lasting_id("call", call_id, str(ordinal))
+        messages,
+        losses,
+        trail,
+        lambda call_id, ordinal: context.lasting_id("call", call_id, str(ordinal)),
+        settled.paired,
     )
     if messages is not request.messages:
         request = msgspec.structs.replace(request, messages=messages)
@@ -75,8 +82,10 @@ def fit(
             request, limits, context, dialect, losses=losses, trail=trail, native=not regroup
         )
     refuse_nothing(request, losses)
-    request, aliases = fit_tools(request, limits, losses, trail, dialect, context.memory)
-    request = fit_call_ids(request, limits, losses, context, trail)
+    request, aliases = fit_tools(
+        request, limits, losses, trail, dialect, memory=context.memory, settled=settled
+    )
+    request = fit_call_ids(request, limits, losses, context, trail, settled=settled)
     if limits.call_signatures:
         request = sign_calls(request, context, losses, trail)
     asked = request.thinking
@@ -89,7 +98,7 @@ def fit(
     request = _fit_stop(request, limits, losses)
     request = _fit_max_tokens(request, limits, losses)
     if dialect == "openai-chat":
-        request = spell_for(request, limits, losses, trail, foreign=regroup)
+        request = spell_for(request, limits, losses, trail, foreign=regroup, settled=settled)
     request, wrapped = fit_output_schema(request, limits, losses)
     if wrapped:
         aliases = msgspec.structs.replace(aliases, unwraps=True)

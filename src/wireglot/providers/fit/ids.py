@@ -12,14 +12,32 @@ from wireglot.ir.content import Message, Part, ToolCall, ToolResult
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 from wireglot.ir.trail import Trail
+from wireglot.providers.fit.known import Settled
 from wireglot.providers.limits import Limits
 
 
 def fit_call_ids(
-    request: Request, limits: Limits, losses: list[Loss], context: Context, trail: Trail
+    request: Request, limits: Limits, losses: list[Loss], context: Context, trail: Trail, *, settled: Settled
 ) -> Request:
     """Call ids the endpoint accepts. A positional one is minted, and minted ids are never sent to Gemini."""
+    longest, by_place = limits.call_id_max, limits.call_ids != "keep"
+    if not (by_place or longest or limits.call_id):
+        return request
     rule = re.compile(limits.call_id) if limits.call_id else None
+
+    def is_refused(identifier: str) -> bool:
+        return bool(longest and len(identifier) > longest) or (
+            rule is not None and not rule.fullmatch(identifier)
+        )
+
+    def refuses(messages: tuple[Message, ...]) -> bool:
+        return any(
+            type(part) is ToolCall and is_refused(part.id) for message in messages for part in message.content
+        )
+
+    key = ("ids", longest, limits.call_id)
+    if not by_place and not settled.holds(request.messages, key, refuses):
+        return request
     renames: dict[str, str] = {}
     counter = 0
     for message in request.messages:
@@ -30,12 +48,8 @@ def fit_call_ids(
                 wanted = f"functions.{part.name}:{counter}"
             elif limits.call_ids == "positional":
                 wanted = context.lasting_id(context.call_prefix, str(counter), part.name)
-            elif (limits.call_id_max and len(part.id) > limits.call_id_max) or (
-                rule is not None and not rule.fullmatch(part.id)
-            ):
-                wanted = _hashed_id(part.id, limits.call_id_max)
             else:
-                wanted = part.id
+                wanted = _hashed_id(part.id, longest) if is_refused(part.id) else part.id
             counter += 1
             if wanted != part.id:
                 renames[part.id] = wanted

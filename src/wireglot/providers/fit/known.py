@@ -1,17 +1,21 @@
-"""Turns that come again, joined as they were before: then what was written of them is found, too."""
+"""Turns that come again: joined as they were before, so that what was written of them is found too, and not
+looked at again where nothing was to be done for them."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final
 
 from wireglot.ir.content import Message
-from wireglot.ir.turns import joined
+from wireglot.ir.turns import joined, still_paired
+from wireglot.wire.known_row import row_of
 from wireglot.wire.memory import Memory
 
 _PLACE_BYTES: Final = 64
 """Of a message in a joined turn; its parts are held with it, wherever it came from."""
+
+_PAIRED: Final = "paired"
 
 
 def join_known(memory: Memory | None) -> Callable[[list[Message]], Message]:
@@ -32,3 +36,49 @@ def join_known(memory: Memory | None) -> Callable[[list[Message]], Message]:
         return whole
 
     return join
+
+
+class Settled:
+    """What is known of the turns of a conversation that have come before, while they are as they came."""
+
+    __slots__ = ("_messages", "row")
+
+    def __init__(self, messages: tuple[Message, ...], memory: Memory | None) -> None:
+        self._messages = messages
+        self.row: Final = row_of(memory, messages)
+
+    def holds(
+        self,
+        messages: tuple[Message, ...],
+        key: Hashable,
+        is_there: Callable[[tuple[Message, ...]], bool],
+    ) -> bool:
+        """Whether anything of a kind is there, which `is_there` looks for in each message by itself. `key`:
+        all that it goes by beside the message."""
+        row = self.row
+        if row is None or messages is not self._messages:
+            return is_there(messages)
+        settled, known = len(row.values), row.reached(key)
+        if is_there(messages[known[0] if known is not None else 0 : settled]):
+            return True
+        row.settle(key, None)
+        return is_there(messages[settled:])
+
+    def paired(self, messages: tuple[Message, ...]) -> bool:
+        """As `is_paired` tells it."""
+        row = self.row
+        waiting: list[str] = []
+        seen: set[str] = set()
+        if row is None or messages is not self._messages:
+            return still_paired(messages, waiting, seen)
+        start, settled = 0, len(row.values)
+        known = row.reached(_PAIRED)
+        if known is not None:
+            start = known[0]
+            waiting += known[1][0]
+            seen |= known[1][1]
+        if start < settled:
+            if not still_paired(messages[start:settled], waiting, seen):
+                return False
+            row.settle(_PAIRED, (tuple(waiting), frozenset(seen)))
+        return still_paired(messages[settled:], waiting, seen)

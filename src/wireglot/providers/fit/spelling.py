@@ -11,6 +11,7 @@ from wireglot.ir.content import Extra, Foreign, Media, Message, Part, Text, Tool
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Request
 from wireglot.ir.trail import Trail
+from wireglot.providers.fit.known import Settled
 from wireglot.providers.fit.turns import asked_to_go_on
 from wireglot.providers.limits import ALL_TEXT_ROLES, Limits, TextRole
 
@@ -18,12 +19,18 @@ _CHAT = "openai-chat"
 
 
 def spell_for(
-    request: Request, limits: Limits, losses: list[Loss], trail: Trail, foreign: bool = True
+    request: Request,
+    limits: Limits,
+    losses: list[Loss],
+    trail: Trail,
+    *,
+    foreign: bool,
+    settled: Settled,
 ) -> Request:
     """`foreign`: the request came from another dialect, where a last answer is one to continue."""
     request = _fields(request, limits, losses)
     messages = request.messages
-    if not limits.developer_role and any(map(_is_developer, messages)):
+    if not limits.developer_role and settled.holds(messages, "developer", _has_developer):
         messages = tuple(_as_system(message, trail) for message in messages)
     if not foreign and any(map(_lacks_ids, messages)):
         messages = tuple(_with_ids(message, trail) for message in messages)
@@ -83,6 +90,10 @@ def _is_list(content: tuple[Part, ...], extra: Extra | None) -> bool:
     if any(type(part) is Media or type(part) is Foreign for part in content):
         return False
     return texts > 1 or own_form(extra, _CHAT).get("content") == "parts"  # an empty one is a list, too
+
+
+def _has_developer(messages: tuple[Message, ...]) -> bool:
+    return any(map(_is_developer, messages))
 
 
 def _is_developer(message: Message) -> bool:

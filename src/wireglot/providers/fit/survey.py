@@ -9,6 +9,7 @@ import msgspec
 
 from wireglot.ir.content import Foreign, Media, Message, Reasoning, Text, ToolCall, ToolResult
 from wireglot.providers.limits import ALL_MEDIA, Limits
+from wireglot.wire.known_row import KnownRow
 from wireglot.wire.memory import Memory
 
 
@@ -55,13 +56,33 @@ class _Look(msgspec.Struct, frozen=True):
 
 
 _LOOK = "survey"
+_SURVEY = "survey"
 
 
-def survey(messages: tuple[Message, ...], memory: Memory | None = None) -> Survey:
-    kinds: set[type] = set()
-    neighbours = named = signed = blank = fields = False
-    markers = 0
-    speaker = ""
+_NOTHING = Survey(
+    kinds=frozenset(), neighbours=False, named=False, signed=False, blank=False, markers=0, fields=False
+)
+
+
+def survey(
+    messages: tuple[Message, ...], memory: Memory | None = None, row: KnownRow | None = None
+) -> Survey:
+    """`row`: the first of these messages, where they came before."""
+    if row is None:
+        return _behind(_NOTHING, messages, memory)
+    settled = len(row.values)
+    start, found = row.reached(_SURVEY) or (0, _NOTHING)
+    if start < settled:
+        found = _behind(found, messages[start:settled], memory, messages[start - 1].role if start else "")
+        row.settle(_SURVEY, found)
+    return _behind(found, messages[settled:], memory, messages[settled - 1].role)
+
+
+def _behind(found: Survey, messages: tuple[Message, ...], memory: Memory | None, speaker: str = "") -> Survey:
+    """With more messages behind those of `speaker` at the end."""
+    kinds = set(found.kinds)
+    neighbours, named, signed, blank = found.neighbours, found.named, found.signed, found.blank
+    fields, markers = found.fields, found.markers
     for message in messages:
         if message.role == speaker != "system":
             neighbours = True

@@ -15,6 +15,7 @@ from wireglot.ir.request import AnyTool, HostedTool, Request, Thinking, Tool, To
 from wireglot.ir.trail import Trail
 from wireglot.providers.aliases import INPUT, Aliases, freeform_arguments, legal_name
 from wireglot.providers.fit.fitted import Undisguised
+from wireglot.providers.fit.known import Settled
 from wireglot.providers.fit.output import told_notes
 from wireglot.providers.limits import Limits
 from wireglot.wire.memory import Memory
@@ -35,12 +36,14 @@ def fit_tools(
     losses: list[Loss],
     trail: Trail,
     dialect: str,
-    memory: Memory | None = None,
+    *,
+    memory: Memory | None,
+    settled: Settled,
 ) -> tuple[Request, Aliases]:
     """The request with every tool in the endpoint's own shape, and the way back to the client's."""
     disguise = _Disguise(limits, losses, trail, dialect)
     tools = disguise.known_tools(request.tools, memory) or disguise.tools(request.tools)
-    messages = disguise.history(request.messages)
+    messages = disguise.history(request.messages, settled)
     choice = request.tool_choice
     if choice is not None and choice.only and disguise.upstream:
         only = tuple(disguise.chosen(name) for name in choice.only)
@@ -254,9 +257,15 @@ class _Disguise:
             self.losses.append(Loss(path, "tool.schema", "approximated", detail))
         return tool.schema if projected.schema == tool.schema else projected.schema
 
-    def history(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    def history(self, messages: tuple[Message, ...], settled: Settled) -> tuple[Message, ...]:
         """Earlier calls and results under the names and shapes the tools now have."""
-        if not self._touches(messages):
+        limits = self.limits
+        if self.upstream or self.plain:
+            touched = self._touches(messages)
+        else:
+            key = ("names", limits.custom_tools, limits.namespaces, limits.tool_name_max, limits.tool_name)
+            touched = settled.holds(messages, key, self._touches)
+        if not touched:
             return messages
         changed: list[Message] = []
         custom_ids: set[str] = set()

@@ -9,7 +9,7 @@ import apsw
 import msgspec
 
 from wireglot.stores.records import Document, KeyRow, read_key
-from wireglot.stores.sql import from_text, is_plain, to_text
+from wireglot.stores.sql import from_text, is_plain, to_text, to_texts
 from wireglot.stores.sqlite.database import Database
 from wireglot.wire.json import encode_text
 
@@ -279,7 +279,7 @@ class SqliteVault:
             found = connection.execute(
                 "SELECT wanted.key, body FROM json_each(?) AS wanted CROSS JOIN vault"
                 " WHERE tenant = ? AND name = wanted.value AND expires > ?",
-                (encode_text([to_text(name) for name in names]), to_text(caller), now),
+                (encode_text(to_texts(names)), to_text(caller), now),
             )
             return {names[at]: body for at, body in found}
 

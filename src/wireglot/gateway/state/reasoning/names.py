@@ -23,6 +23,7 @@ import msgspec
 from wireglot.dialects.base import is_minted
 from wireglot.ir.content import Foreign, Media, Message, Part, Text, ToolCall, ToolResult
 from wireglot.wire.json import BadJson, decode, encode
+from wireglot.wire.known_row import row_of
 from wireglot.wire.memory import Memory
 
 _NAME_BYTES: Final = 16
@@ -32,6 +33,9 @@ _TEXT_LETTERS_LEAST: Final = 32
 """Shorter answers without a call ("Done.") recur: they are found again only behind the same conversation."""
 _CHAIN_BYTES: Final = 1024
 """Of two digests that go on, and of names."""
+_PLACE_BYTES: Final = 64
+"""Of a message or a part in a turn."""
+_HISTORY: Final = "history"
 _RECURRING: Final = re.compile(r".*[.:_-]\d{1,6}|.{0,5}", re.DOTALL)
 """Ids that count up anew in every conversation (Kimi's `functions.x:0`, `x_0`), or hardly differ."""
 
@@ -106,7 +110,16 @@ def read_history(messages: Sequence[Message], memory: Memory | None = None) -> H
     chain = _Chain() if memory is None else _NOTHING
     turns: list[Turn] = []
     index = 0
+    row = row_of(memory, messages)
+    if row is not None:
+        known = row.reached(_HISTORY)
+        if known is not None:
+            index, (chain, before) = known
+            turns += before
     while index < len(messages):
+        if row is not None and index == len(row.values) and messages[index - 1].role != "assistant":
+            # Otherwise the turn may go on, when the next message comes as another.
+            row.settle(_HISTORY, (chain, tuple(turns)))
         message = messages[index]
         if message.role == "user":
             chain = _behind(message, chain, memory)
@@ -174,7 +187,8 @@ def _turn(
     chain.add(b"a", b"a")
     chain.add(shown, said)
     if memory is not None:
-        memory.keep(first, key, _Read(before, rest, turn, chain), _CHAIN_BYTES + len(shown) + len(said))
+        size = _CHAIN_BYTES + len(shown) + len(said) + _PLACE_BYTES * (len(rest) + len(content))
+        memory.keep(first, key, _Read(before, rest, turn, chain), size)
     return turn, chain
 
 

@@ -1,0 +1,76 @@
+"""A conversation as far as it came before, and what is known of all of that: nobody looks at each turn again.
+
+Clients change the last turns of a conversation (a mark of the cache moves on, an answer is asked for once
+more). So only what stands before those counts as settled, and what was found out about it is kept.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+from wireglot.wire.memory import Memory
+
+_OPEN: Final = 4
+"""So many turns at the end may come otherwise."""
+_LEAD_MOST: Final = 2
+"""So many at the beginning may be new each time, as a system text is that stands elsewhere. They are the same
+if they say the same; the others are if they are the very same."""
+_LEAST: Final = 8
+"""Shorter conversations are walked through as quickly."""
+_ROWS_MOST: Final = 16
+"""Conversations that begin with the same turn."""
+_MADE_MOST: Final = 32
+_VALUE_BYTES: Final = 128
+"""Of a turn in a row, with what is found out about it."""
+_ROW_BYTES: Final = 2048
+_KEY: Final = "rows"
+
+
+class KnownRow:
+    """`made`: what was found out about the first turns, by whoever asked: after how many of them, and what.
+    Nobody may change anything of that."""
+
+    __slots__ = ("made", "values")
+
+    def __init__(self, values: tuple[Any, ...], made: dict[Hashable, tuple[int, Any]]) -> None:
+        self.values: Final = values
+        self.made: Final = made
+
+    def reached(self, key: Hashable) -> tuple[int, Any] | None:
+        return self.made.get(key)
+
+    def settle(self, key: Hashable, found: Any) -> None:
+        """What is known after all that is settled."""
+        if len(self.made) >= _MADE_MOST and key not in self.made:
+            self.made.clear()
+        self.made[key] = (len(self.values), found)
+
+
+def row_of(memory: Memory | None, values: Sequence[Any]) -> KnownRow | None:
+    """The settled part of these turns; None where it is short, or where none of the first ones is known."""
+    settled = len(values) - _OPEN
+    if memory is None or settled < _LEAST:
+        return None
+    lead = 0
+    while not memory.is_known(values[lead]):
+        lead += 1
+        if lead > _LEAD_MOST or lead >= settled:
+            return None
+    anchor, before = values[lead], tuple(values[:lead])
+    rows: tuple[KnownRow, ...] = memory.find(anchor, _KEY) or ()
+    longest: KnownRow | None = None
+    for row in rows:
+        count = len(row.values)
+        if count > settled or (longest is not None and count <= len(longest.values)):
+            continue
+        if row.values[:lead] == before and all(map(operator.is_, row.values[lead:], values[lead:])):
+            longest = row
+    if longest is not None and len(longest.values) == settled:
+        return longest
+    new = KnownRow(tuple(values[:settled]), dict(longest.made) if longest is not None else {})
+    rows = (new, *[row for row in rows if row is not longest][: _ROWS_MOST - 1])
+    size = sum([_ROW_BYTES + _VALUE_BYTES * len(row.values) for row in rows])
+    memory.keep(anchor, _KEY, rows, size)
+    return new

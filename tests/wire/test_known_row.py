@@ -1,0 +1,84 @@
+"""What is known of the first turns holds for the very same ones, in the same order, and for no others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.wire.known_row import _MADE_MOST, _ROWS_MOST, KnownRow, row_of
+from wireglot.wire.memory import Memory
+
+MOST = 1024 * 1024
+
+
+def turns(memory: Memory, count: int, start: int = 0) -> list[Any]:
+    return [memory.decode(b"[%d]" % number) for number in range(start, start + count)]
+
+
+def row(memory: Memory | None, values: list[Any]) -> KnownRow:
+    found = row_of(memory, values)
+    assert found is not None
+    return found
+
+
+def test_what_is_known_of_a_conversation_goes_on_with_it() -> None:
+    memory = Memory(MOST)
+    values = turns(memory, 30)
+    first = row(memory, values[:20])
+    assert list(first.values) == values[:16]
+    assert first.reached("k") is None
+    first.settle("k", "found")
+    assert row(memory, values[:20]) is first
+    then = row(memory, values)
+    assert len(then.values) == 26
+    assert then.reached("k") == (16, "found")
+
+
+def test_other_turns_at_the_end_leave_it() -> None:
+    memory = Memory(MOST)
+    values = turns(memory, 20)
+    row(memory, values).settle("k", "found")
+    changed = values[:16] + turns(memory, 6, start=100)
+    assert row(memory, changed).reached("k") == (16, "found")
+
+
+def test_another_turn_on_the_way_knows_nothing() -> None:
+    memory = Memory(MOST)
+    values = turns(memory, 20)
+    row(memory, values).settle("k", "found")
+    for changed in (values[:5] + values[6:] + values[:2], [*values[:5], [5], *values[6:]], values[:15]):
+        assert row(memory, changed).reached("k") is None
+    assert row(memory, values).reached("k") == (16, "found"), "several begin alike"
+
+
+def test_what_is_made_anew_each_time_at_the_beginning_must_say_the_same() -> None:
+    memory = Memory(MOST)
+    values = turns(memory, 20)
+    row(memory, [["system"], *values]).settle("k", "found")
+    assert row(memory, [["system"], *values]).reached("k") == (17, "found")
+    assert row(memory, [["another"], *values]).reached("k") is None
+    assert row(memory, values).reached("k") is None
+    assert row_of(memory, [["a"], ["b"], ["c"], *values]) is None
+
+
+def test_without_a_memory_or_where_it_is_short_there_is_none() -> None:
+    memory = Memory(MOST)
+    assert row_of(None, turns(memory, 20)) is None
+    assert row_of(memory, turns(memory, 11)) is None
+    assert row_of(memory, [[1]] * 20) is None, "not one of its own"
+    assert row_of(memory, ()) is None
+
+
+def test_there_is_an_end_to_all_of_it_and_it_is_counted() -> None:
+    memory = Memory(MOST)
+    values = turns(memory, 20)
+    before = memory.held
+    for number in range(3 * _ROWS_MOST):
+        row(memory, [values[0], *turns(memory, 20, start=100 * number)])
+    rows = memory.find(values[0], "rows")
+    assert len(rows) == _ROWS_MOST
+    for number in range(3 * _MADE_MOST):
+        rows[0].settle(number, None)
+    assert len(rows[0].made) <= _MADE_MOST
+    assert memory.held > before
+    memory.shrink(0)
+    assert memory.held == 0
