@@ -61,13 +61,12 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def new_id(self, prefix: str, *material: str) -> str:
         """An id that is the same for the same material, and recognisable as ours (see `is_minted`)."""
-        text = "\x1f".join((self.seed, prefix, *material)).encode("utf-8", "replace")
-        return f"{prefix}_{_MINT_MARK}{hashlib.blake2b(text, digest_size=_MINT_BYTES).hexdigest()}"
+        return _minted(self.seed, prefix, *material)
 
     def lasting_id(self, prefix: str, *material: str) -> str:
         """An id in what a client sends again with every turn: the same in each request, as the place of what
         it names is. Another one would make another prompt of it, which no cache knows."""
-        return msgspec.structs.replace(self, seed="").new_id(prefix, *material)
+        return _minted("", prefix, *material)
 
     def scope(self, *told: Hashable) -> int:
         """A name for `told` and all of this context that makes a difference to what is read or written of a
@@ -108,6 +107,11 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
             and _agree(origin.account, self.account)
             and _same_family(origin.model, self.model)
         )
+
+
+def _minted(seed: str, prefix: str, *material: str) -> str:
+    text = "\x1f".join((seed, prefix, *material)).encode("utf-8", "replace")
+    return f"{prefix}_{_MINT_MARK}{hashlib.blake2b(text, digest_size=_MINT_BYTES).hexdigest()}"
 
 
 def told_model(model: str, context: Context, request: Request | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import Final
 
 import msgspec
 
@@ -14,6 +15,10 @@ from wireglot.ir.request import Request
 from wireglot.ir.trail import Trail
 from wireglot.providers.fit.known import Settled
 from wireglot.providers.limits import Limits
+from wireglot.wire.memory import Memory
+
+_PART_BYTES: Final = 256
+"""Of a part with another id: the same words, held once more."""
 
 
 def fit_call_ids(
@@ -61,23 +66,44 @@ def fit_call_ids(
         detail = "rewritten to the form this provider takes"
     losses.append(Loss("$.messages", "tool_call.id", "emulated", detail))
     return msgspec.structs.replace(
-        request, messages=tuple(_renamed(m, renames, trail) for m in request.messages)
+        request, messages=tuple([_renamed(m, renames, trail, context.memory) for m in request.messages])
     )
 
 
-def _renamed(message: Message, renames: dict[str, str], trail: Trail) -> Message:
-    content: list[Part] = []
-    for part in message.content:
-        new: Part = part
-        if type(part) is ToolCall and part.id in renames:
-            new = msgspec.structs.replace(part, id=renames[part.id])
-        elif type(part) is ToolResult and part.call_id in renames:
-            new = msgspec.structs.replace(part, call_id=renames[part.call_id])
+def _renamed(message: Message, renames: dict[str, str], trail: Trail, memory: Memory | None) -> Message:
+    """What comes again is renamed as it was before: then what was written of it is found, too."""
+    named = [
+        (identifier, renames[identifier])
+        for part in message.content
+        if (identifier := _id_of(part)) in renames
+    ]
+    if not named:
+        return message
+    key = ("renamed", *named)
+    renamed: Message | None = memory.find(message, key) if memory is not None else None
+    if renamed is None:
+        content = tuple([_with_id(part, renames) for part in message.content])
+        renamed = Message(message.role, content, message.name, message.extra)
+        if memory is not None:
+            memory.keep(message, key, renamed, _PART_BYTES * len(content), shared=renamed)
+    for part, new in zip(message.content, renamed.content, strict=True):
         trail.follow(part, new)
-        content.append(new)
-    renamed = Message(message.role, tuple(content), message.name, message.extra)
     trail.follow(message, renamed)
     return renamed
+
+
+def _id_of(part: Part) -> str | None:
+    if type(part) is ToolCall:
+        return part.id
+    return part.call_id if type(part) is ToolResult else None
+
+
+def _with_id(part: Part, renames: dict[str, str]) -> Part:
+    if type(part) is ToolCall and part.id in renames:
+        return msgspec.structs.replace(part, id=renames[part.id])
+    if type(part) is ToolResult and part.call_id in renames:
+        return msgspec.structs.replace(part, call_id=renames[part.call_id])
+    return part
 
 
 def _hashed_id(identifier: str, longest: int) -> str:
