@@ -7,7 +7,7 @@ from typing import Any
 from wireglot.wire.known_row import _MADE_MOST, _ROWS_MOST, KnownRow, row_of
 from wireglot.wire.memory import Memory
 
-MOST = 1024 * 1024
+MOST = 16 * 1024 * 1024
 
 
 def turns(memory: Memory, count: int, start: int = 0) -> list[Any]:
