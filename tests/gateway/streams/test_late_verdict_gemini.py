@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
@@ -57,7 +58,11 @@ def asked(stage: Stage, framing: str, *chunks: bytes) -> tuple[bytes, bytes]:
     path = f"/v1beta/models/m:streamGenerateContent{query}"
     wanted = {"content-type": "application/json", "x-goog-api-key": "x"}
     request = urllib.request.Request(gateway.url + path, json.dumps(BODY).encode(), wanted)
-    with urllib.request.urlopen(request, timeout=60) as answered:
+    try:
+        answered = urllib.request.urlopen(request, timeout=60)
+    except urllib.error.HTTPError as refused:
+        answered = refused
+    with answered:
         got: bytes = answered.read()
     upstream.reset()
     return b"".join(pieces), got
@@ -103,6 +108,6 @@ def test_calls_left_in_the_text_reach_nobody_as_words(stage: Stage, framing: str
 
 @FRAMINGS
 def test_a_malformed_call_behind_words_is_an_error(stage: Stage, framing: str) -> None:
-    """[X6]"""
+    """[X6] Where a loaded machine hands over both at once, nothing has gone out, and it is a status too."""
     _, got = asked(stage, framing, chunk(WORD), chunk(finish="MALFORMED_FUNCTION_CALL"))
     assert b'"error"' in got
