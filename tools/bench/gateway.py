@@ -220,6 +220,7 @@ class Bench:
 
     def save(self) -> None:
         if self.told.json:
+            self.told.json.parent.mkdir(parents=True, exist_ok=True)
             self.told.json.write_text(self.results.as_json(), encoding="utf-8")
 
 
