@@ -56,6 +56,10 @@ class Hang(KeyboardInterrupt):
     """One input took too long. No `Exception`: nobody on the way may take it for an answer."""
 
 
+class Silence(Hang):
+    """By the clock on the wall: the process, or the machine, may have been stopped meanwhile."""
+
+
 class Target(Protocol):
     @property
     def words(self) -> Sequence[bytes]:
@@ -131,9 +135,17 @@ class Fuzzer:
         def work() -> str:
             return _timed(lambda: self._target.tried(given, chance))
 
+        def judged() -> str:
+            try:
+                return self._lines.watched(work) if watched else work()
+            except Silence:  # what hangs does so again
+                self._target.end()
+                self._target.begin()
+                return self._lines.watched(work) if watched else work()
+
         known = self._lines.known
         try:
-            outcome = self._lines.watched(work) if watched else work()
+            outcome = judged()
         except (Exception, Hang) as problem:  # whatever it is, it is what was looked for
             if len(problems) < _PROBLEMS_MOST:
                 problems.append(_told(given, problem))
@@ -195,7 +207,7 @@ def _timed(work: Callable[[], str]) -> str:
 
 
 def _hangs(number: int, frame: FrameType | None) -> None:
-    raise Hang("too much work" if number == signal.SIGVTALRM else "nothing happens")
+    raise Hang("too much work") if number == signal.SIGVTALRM else Silence("nothing happens")
 
 
 def _told(given: Input, problem: BaseException) -> str:
