@@ -133,6 +133,16 @@ def test_items_are_referred_to_by_their_ids(stage: Stage) -> None:
     assert caught.value.param == "input[0].id"
 
 
+@pytest.mark.parametrize("id", [{"type": "reasoning"}, ["x"], 7, None])
+def test_a_reference_whose_id_is_no_string_is_told_where_it_stands(stage: Stage, id: Any) -> None:
+    """Found by fuzzing: what cannot be hashed was an internal error."""
+    for reference in ({"id": id, "content": "x"}, {"type": "item_reference", "id": id}):
+        with pytest.raises(openai.BadRequestError) as caught:
+            stage.alice.responses.create(model="m1", input=[{"role": "user", "content": "a"}, reference])
+        assert caught.value.param == "input[1].id"
+        assert "input[1].id: expected a string" in caught.value.message
+
+
 def test_the_items_of_a_request_are_listed(stage: Stage) -> None:
     items: Any = [{"role": "user", "content": f"item-{number}"} for number in range(5)]
     made = stage.alice.responses.create(model="m1", input=items)

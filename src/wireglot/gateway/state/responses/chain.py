@@ -217,7 +217,11 @@ class Chain:
             return {**document, "input": []}  # to go on without a word is a request, too
         if not isinstance(value, list) or not any(map(is_reference, value)):
             return document
-        wanted = [item["id"] for item in value if is_reference(item) and isinstance(item.get("id"), str)]
+        wanted = [
+            _reference_id(item, f"input[{number}].id")
+            for number, item in enumerate(value)
+            if is_reference(item)
+        ]
         found = await self._responses.items(job.caller.name, wanted)
         if past.conversation is not None:
             held = await self._conversations.items_named(job.caller.name, past.conversation, wanted)
@@ -227,10 +231,10 @@ class Chain:
             if not is_reference(item):
                 items.append(item)
                 continue
-            if item.get("id") not in found:
+            if item["id"] not in found:
                 raise RequestError(
                     "not_found",
-                    f"Item with id '{item.get('id')}' not found.",
+                    f"Item with id '{item['id']}' not found.",
                     code="item_not_found",
                     param=f"input[{number}].id",
                 )
@@ -343,10 +347,18 @@ class Chained:
         await self._inner.answer(exchange)
 
 
+def _reference_id(item: dict[str, Any], place: str) -> str:
+    id = item.get("id")
+    if not isinstance(id, str):
+        raise RequestError("bad", f"{place}: expected a string", code="invalid_type", param=place)
+    return id
+
+
 def _items(kept: KeptResponse, response: str = "") -> list[KeptItem]:
-    """Those of one turn. A provider may have given an item of its own kind no id."""
+    """Those of one turn. A provider may have given an item of its own kind no id, or one that is no text."""
     items = (*kept.input, *kept.body.get("output", ()))
-    return [KeptItem(item.get("id") or "", item, response=response) for item in items]
+    named = ((item.get("id"), item) for item in items)
+    return [KeptItem(id if isinstance(id, str) else "", item, response=response) for id, item in named]
 
 
 def _whole(own: Request, past: _Past, shown: dict[str, Any], stored: Stored) -> Request:

@@ -90,7 +90,7 @@ class ResponseStore:
             item["id"]: item
             for response in kept.values()
             for item in (*response.input, *response.body.get("output", ()))
-            if item.get("id") in wanted
+            if isinstance(item.get("id"), str) and item["id"] in wanted
         }
 
     def _form(self, caller: str, id: str, kept: KeptResponse) -> Document:
