@@ -49,7 +49,7 @@ from tools.bench.scenarios import (
 
 EXTRAS = ("growing", "conversations", "bystanders", "workers", "stores", "start")
 """What is measured otherwise than by a load; `--only` takes these names, too."""
-QUICK_EXTRAS = ("growing", "conversations", "bystanders", "start")
+QUICK_EXTRAS = ("growing", "bystanders", "start")
 _CROWD_CONNECTIONS = 100
 """From so many on, the load takes a stream's length until all of them are under way."""
 
