@@ -213,6 +213,29 @@ def test_those_of_one_turn_share_a_sync_and_a_crowd_is_gathered(tmp_path: Path) 
     within(tmp_path, Below(kernel), work, Timing())
 
 
+def test_whoever_is_alone_after_a_crowd_waits_for_others_only_once(tmp_path: Path) -> None:
+    """To expect a sync, and then to wait for it, is still one."""
+    kernel = Kernel()
+    kernel.at_once = True
+
+    async def work(journal: Journal) -> None:
+        syncer = journal._syncer
+        for number in range(5):
+            journal.append(row(number))
+            journal.sync_soon()
+        await journal.synced(journal.appended)
+        assert syncer._crowded
+        sequence = journal.append(row(9))
+        journal.sync_soon()
+        await asyncio.sleep(0)
+        waits = journal.synced(sequence)  # while the crowd is gathered
+        syncer.ask_sync()  # as for a row that nobody waits for
+        await waits
+        assert (len(kernel.submitted), syncer._crowded) == (2, False)
+
+    within(tmp_path, Below(kernel), work, Timing())
+
+
 def test_a_sync_that_the_kernel_could_not_do_is_the_threads_from_then_on(tmp_path: Path) -> None:
     """FAULTS 93: who waits goes on; what may be lost is written again, and safe before it is called so."""
     kernel = Kernel()

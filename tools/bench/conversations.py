@@ -18,8 +18,8 @@ from tools.bench.talking import Talk
 from tools.bench.targets import Target
 
 _MODEL = "mine/mock"
-_TURNS, _FIRST_BYTES, _LAST_BYTES = 30, 10_000, 100_000
-_SEEN = 26
+_TURNS, _FIRST_BYTES, _LAST_BYTES = 40, 10_000, 100_000
+_SEEN = 30
 """Turns that are left out, so that those sent are of nearly the same size."""
 _SETTLES_SECONDS = 0.2
 """For what servers do after the last answer."""
@@ -39,7 +39,7 @@ class Crowd(NamedTuple):
         return f"{self.conversations} x {self.workers}"
 
 
-CROWDS = (Crowd(1, 60), Crowd(50, 2), Crowd(500, 1), Crowd(1, 60, 2), Crowd(50, 2, 2))
+CROWDS = (Crowd(1, 20), Crowd(50, 1), Crowd(500, 1), Crowd(1, 20, 2), Crowd(50, 1, 2))
 TITLES = {"on": "remembered", "off": "not remembered"}
 OFF = {"remembered": 0}
 """The limit that turns the memory off."""

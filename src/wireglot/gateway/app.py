@@ -139,8 +139,7 @@ class Gateway:
                 caller = self._gatekeeper.metrics(head, settings)
             else:
                 caller = LOCAL if asked.open else self._gatekeeper.caller(head, asked, settings)
-            memory = self.memories.of(caller.name) if asked.operation in _WITH_BODY else None
-            head.admission = _Admitted(Incoming(settings, head, asked, caller, memory), request_id)
+            head.admission = _Admitted(Incoming(settings, head, asked, caller), request_id)
             return None
         except NoRoute as lost:
             refused = self._refused(head, self._routes.nowhere(head, lost), request_id, lost.dialect)
@@ -199,10 +198,12 @@ class Gateway:
             elif asked.operation in _STATE:
                 await self._state_pages.answer(_page(incoming, body, reply, record))
             else:
+                memory = self.memories.for_body(incoming.caller.name, body)
                 large, known = len(body) > LARGE_BYTES, None
                 if large:
-                    known = known_of(body, incoming.memory, surface(asked.dialect).client.turns)
-                reading = partial(read, incoming, body, id=record.id, now=int(time.time()), grown=known)
+                    known = known_of(body, memory, surface(asked.dialect).client.turns)
+                now = int(time.time())
+                reading = partial(read, incoming, body, id=record.id, now=now, memory=memory, grown=known)
                 job = await aside(reading) if large and known is None else reading()
                 exchange = Exchange(job, record, reply, self.observer.redactor, held=Held(self.account))
                 await self._answerer.answer(exchange)

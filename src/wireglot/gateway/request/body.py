@@ -16,12 +16,11 @@ from wireglot.gateway.settings import LossPolicy
 from wireglot.http.application import Head
 from wireglot.wire.growing_body import Grown
 from wireglot.wire.json import BadJson, exceeds_depth
+from wireglot.wire.memory import Memory
 from wireglot.wire.splice import Outline, without
 
 _MEASURED_BYTES: Final = 16 * 1024
 """Up to here looking for what is rare takes less than decoding."""
-_REMEMBERED_BYTES: Final = 8 * 1024
-"""Smaller bodies are read as quickly as remembered."""
 _DIGITS_ALIKE: Final = bytes.maketrans(b"123456789+E", b"0000000000e")
 """Exponents of three digits are found in a third of the time where all digits are alike. A sign counts as one
 more: two digits behind it are found too, and looked at in vain."""
@@ -34,16 +33,24 @@ _POLICIES: Final[dict[str, LossPolicy]] = {
 _TIMEOUT_SECONDS_MOST: Final = 24 * 3600
 
 
-def read(incoming: Incoming, body: bytes, *, id: str, now: int, grown: Grown | None = None) -> Job:
-    """The request that a body asks for. Raises a RequestError that names the field. `grown`: what of it is
-    known, where somebody has looked for that."""
+def read(
+    incoming: Incoming,
+    body: bytes,
+    *,
+    id: str,
+    now: int,
+    memory: Memory | None = None,
+    grown: Grown | None = None,
+) -> Job:
+    """The request that a body asks for. Raises a RequestError that names the field. `memory`: what the
+    caller's requests have in common, where it comes again. `grown`: what of it is known, where somebody has
+    looked for that."""
     settings, head, asked = incoming.settings, incoming.head, incoming.asked
     spoken = surface(asked.dialect)
     client = spoken.client
     framing = spoken.framing(head.query)
     _check_size(body, settings.limits.json_items)
     depth = settings.limits.json_depth
-    memory = incoming.memory if len(body) >= _REMEMBERED_BYTES else None
     content = ClientBody(body, depth, memory, client.turns, grown=grown)
     outline = content.outline
     if outline.repeated:

@@ -12,7 +12,6 @@ from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.request.client_body import ClientBody
 from wireglot.gateway.settings import LossPolicy, Settings
 from wireglot.http.application import Head
-from wireglot.wire.memory import Memory
 from wireglot.wire.splice import Outline
 
 
@@ -23,8 +22,6 @@ class Incoming(msgspec.Struct, frozen=True):
     head: Head
     asked: Asked
     caller: Caller
-    memory: Memory | None = None
-    """What the caller's requests have in common, while that is remembered."""
 
 
 class Job(msgspec.Struct, frozen=True, eq=False, kw_only=True):

@@ -8,10 +8,17 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
+from typing import Final
 
 from wireglot.gateway.process_limits import ProcessLimits
+from wireglot.gateway.request.sightings import Sightings
 from wireglot.http.account import ByteAccount
 from wireglot.wire.memory import Memory
+
+_LEAST_BYTES: Final = 8 * 1024
+"""Smaller bodies are read as quickly as remembered."""
+_HELD_FOR_BYTE: Final = 7
+"""What is held for each byte of a conversation, with all that is made of it."""
 
 
 class Memories:
@@ -20,10 +27,21 @@ class Memories:
         self._account = account
         self._counting = Lock()
         self._of: OrderedDict[str, Memory] = OrderedDict()  # the caller that was not here for longest first
+        self._sightings = Sightings()
         account.forget = self.forget
 
     def __len__(self) -> int:
         return len(self._of)
+
+    def for_body(self, caller: str, body: bytes) -> Memory | None:
+        """The caller's own, for a body that comes again; None where it would only cost."""
+        limits = self._limits()
+        if not limits.remembered or len(body) < _LEAST_BYTES:
+            return None
+        within = limits.remembered // _HELD_FOR_BYTE
+        within_own = min(limits.remembered, limits.remembered_per_key) // _HELD_FOR_BYTE
+        again = self._sightings.comes_again(caller, body, within=within, within_own=within_own)
+        return self.of(caller) if again else None
 
     def of(self, caller: str) -> Memory | None:
         """The caller's own; None where nothing is to be remembered."""

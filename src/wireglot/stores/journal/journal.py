@@ -164,7 +164,7 @@ class Journal:
     def sync_soon(self) -> None:
         """Somebody may come to wait for the last row."""
         if self._syncer.sync:
-            self._syncer.ask_sync()
+            self._syncer.ask_sync_for_one()
 
     def awaits_disk(self, sequence: int) -> bool:
         """Whether `synced` would not resolve at once."""

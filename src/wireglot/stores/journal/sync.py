@@ -34,6 +34,9 @@ class Timing(NamedTuple):
 
 TIMING: Final = Timing()
 
+_CROWD: Final = 3
+"""So many wait: from here on a sync that many share saves more than the moment of gathering costs each."""
+
 _Mark = tuple[Segment, int, int]
 """A file, its number and its end when it was synced: by now it may be used anew."""
 
@@ -79,7 +82,8 @@ class Syncer:
         """The sync that is under way in the kernel."""
         self._due = False
         """Another has been asked for."""
-        self._asks = 0
+        self._expected = 0
+        """Rows since the last sync began that somebody may come to wait for."""
         self._last = 0.0
         self._landed: asyncio.Future[None] | None = None
         self._shelf = shelf
@@ -129,13 +133,16 @@ class Syncer:
             with contextlib.suppress(RuntimeError):  # it was asked before, and has not looked yet
                 self._wake.release()
 
+    def ask_sync_for_one(self) -> None:
+        """There is one row more that somebody may come to wait for."""
+        self._expected += 1
+        self.ask_sync()
+
     def ask_sync(self) -> None:
-        """There are rows that somebody waits for, or may come to wait for."""
+        """There are rows that somebody waits for."""
         if self._kernel is None:
             self.ask()
-            return
-        self._asks += 1
-        if not self._due:
+        elif not self._due:
             self._due = True
             if self._flight is None:
                 # Those of the same turn share it.
@@ -216,8 +223,8 @@ class Syncer:
             self._leave_kernel()
             return
         self._flight = _Flight(self.appended, [(each, each.number, each.end) for each in files])
-        self._crowded = self._asks > 1 or len(self.waiting) > 1
-        self._asks = 0
+        self._crowded = max(self._expected, len(self.waiting)) >= _CROWD
+        self._expected = 0
         self._due = False
 
     def _arrived(self) -> None:
@@ -288,7 +295,7 @@ class Syncer:
             self._tell_loop(self._mend_on_loop)
             return False
         target, current = self.appended, self.current
-        self._crowded = len(self.waiting) > 1
+        self._crowded = len(self.waiting) >= _CROWD
         marks: list[_Mark] = []
         try:
             while self.rolled:

@@ -81,7 +81,8 @@ class Compaction:
         in_answer = job.asked.operation != "compact"
         if in_answer and job.stream:
             _keep_alive(exchange)  # nothing of a summary is shown before it is whole
-        asking = read(job.incoming, encode({**document, **asked}), id=job.id, now=job.context.now)
+        body = encode({**document, **asked})
+        asking = read(job.incoming, body, id=job.id, now=job.context.now, memory=job.context.memory)
         # In its place: what is written down of the one is written down of the other.
         own = Exchange(
             asking, exchange.record, summary, exchange.redactor, exchange.ending, held=exchange.held

@@ -1,0 +1,62 @@
+"""Whether a body comes again: only then is it worth remembering.
+
+To remember a body costs as much as to read it once more, and pays when it is sent again. A conversation is; a
+document that somebody asks about is not, although its system text or its tools may be. So a body comes again
+where a good part of it, from its beginning on and from its end, stood at the same places of one before, and
+where that is not so long ago that a memory would have forgotten it meanwhile: then nothing is ever found, and
+all of it is paid for.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+_FIRST_BYTES: Final = 4096
+"""The first piece on either side; each further one ends twice as far."""
+_REACH_BYTES: Final = 256 * 1024
+"""So far from either side is looked."""
+_PART: Final = 3
+"""One of so many bytes must have come before: of pieces that double, the last one mostly does not fit."""
+_PIECES_MOST: Final = 4096
+"""Of some 400 conversations of 100 KB, more than are remembered: a megabyte."""
+_CALLERS_MOST: Final = 1024
+
+
+class Sightings:
+    """Bodies themselves are not held, only what tells their pieces apart: a mistake would cost time, and
+    nothing else. What one caller sent says nothing about what another sends."""
+
+    __slots__ = ("_bytes", "_bytes_of", "_seen")
+
+    def __init__(self) -> None:
+        self._bytes = 0
+        """Of all bodies so far."""
+        self._bytes_of: dict[str, int] = {}
+        """The same of each caller."""
+        self._seen: OrderedDict[int, tuple[int, int]] = OrderedDict()
+        """When a piece came last: after so many bytes of all, and of its caller."""
+
+    def comes_again(self, caller: str, body: bytes, *, within: int, within_own: int) -> bool:
+        """Whether much of it came before, no more than so many bytes of all and of its caller ago."""
+        own = self._bytes_of.get(caller, 0)
+        since, since_own = self._bytes - within, own - within_own
+        now = self._bytes, self._bytes_of[caller] = self._bytes + len(body), own + len(body)
+        if len(self._bytes_of) > _CALLERS_MOST:
+            del self._bytes_of[next(iter(self._bytes_of))]  # begins anew: what it sent seems a little fresher
+        known = 0
+        for is_end in (False, True):
+            fits = True
+            start, end = 0, _FIRST_BYTES
+            while end <= min(len(body), _REACH_BYTES):
+                piece = body[len(body) - end : len(body) - start] if is_end else body[start:end]
+                key = hash((caller, is_end, end, piece))
+                last = self._seen.pop(key, None)
+                self._seen[key] = now
+                fits = fits and last is not None and last[0] >= since and last[1] >= since_own
+                if fits:
+                    known += end - start
+                start, end = end, 2 * end
+        while len(self._seen) > _PIECES_MOST:
+            self._seen.popitem(last=False)
+        return known * _PART >= min(len(body), _REACH_BYTES)

@@ -1,0 +1,106 @@
+"""Which bodies are remembered: those that come again, soon enough to be found."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from wireglot.gateway.process_limits import ProcessLimits
+from wireglot.gateway.request.memories import Memories
+from wireglot.gateway.request.sightings import Sightings
+from wireglot.http.account import ByteAccount
+from wireglot.wire.json import encode
+
+_KIB = 1024
+_TOOLS = [{"name": f"tool_{number}", "description": f"{number} " * 200} for number in range(20)]
+
+
+def _conversation(name: str, turns: int, *, tools_first: bool = False) -> bytes:
+    messages = [{"role": "user", "content": f"{name}, turn {turn}: " + "x" * 4000} for turn in range(turns)]
+    members = {"model": "m", "messages": messages, "tools": _TOOLS}
+    if tools_first:
+        members = {"model": "m", "tools": _TOOLS, "messages": messages}
+    return encode(members)
+
+
+def _again(sightings: Sightings, body: bytes, caller: str = "one", within: int = 10**9) -> bool:
+    return sightings.comes_again(caller, body, within=within, within_own=10**9)
+
+
+@pytest.mark.parametrize("tools_first", [False, True])
+def test_a_conversation_comes_again_from_its_second_turn_on(tools_first):
+    sightings = Sightings()
+    turns = [_conversation("a", turns, tools_first=tools_first) for turns in range(4, 40)]
+    assert [_again(sightings, body) for body in turns] == [False, *[True] * 35]
+
+
+def test_a_question_behind_the_same_system_text_does_not():
+    sightings = Sightings()
+    system = "You answer questions about documents. " * 200
+    bodies = [encode({"system": system, "messages": [str(number) * 60_000]}) for number in range(9)]
+    assert [_again(sightings, body) for body in bodies] == [False] * 9
+
+
+def test_little_words_behind_much_that_stays_the_same_do():
+    sightings = Sightings()
+    system = "You answer questions about this document. " * 2000
+    bodies = [encode({"system": system, "messages": [f"Question {number}?"]}) for number in range(9)]
+    assert [_again(sightings, body) for body in bodies] == [False, *[True] * 8]
+
+
+def test_what_another_caller_sent_is_not_known():
+    sightings = Sightings()
+    body = _conversation("a", 20)
+    assert not _again(sightings, body)
+    assert not _again(sightings, body, "two")
+    assert _again(sightings, body)
+
+
+def test_what_a_memory_would_have_forgotten_meanwhile_is_not_worth_it():
+    bodies = [_conversation(name, 20) for name in "abcdefgh"]
+    all_of_them = sum(map(len, bodies))
+    for within, expected in ((all_of_them, True), (all_of_them // 2, False)):
+        sightings = Sightings()
+        for body in bodies:
+            _again(sightings, body, within=within)
+        for body in bodies:
+            assert _again(sightings, body, within=within) is expected
+
+
+def test_each_caller_has_its_own_share_of_what_is_remembered():
+    sightings = Sightings()
+    bodies = [_conversation(name, 20) for name in "abcd"]
+    for _ in range(2):
+        again = [
+            sightings.comes_again("one", body, within=10**9, within_own=len(bodies[0])) for body in bodies
+        ]
+        assert not any(again)
+    assert sightings.comes_again("one", bodies[-1], within=10**9, within_own=len(bodies[0]))
+
+
+def test_very_long_bodies_are_looked_at_from_both_sides_only():
+    sightings = Sightings()
+    body = _conversation("a", 500)
+    assert len(body) > 1024 * _KIB
+    assert not _again(sightings, body)
+    assert _again(sightings, body[: len(body) // 2] + b" " * 100_000 + body[len(body) // 2 :])
+
+
+def test_what_is_held_has_a_bound():
+    sightings = Sightings()
+    for number in range(2000):
+        _again(sightings, encode([number, "x" * 20 * _KIB, number]), f"caller {number}")
+    assert len(sightings._seen) <= 4096
+    assert len(sightings._bytes_of) <= 1024
+    body = _conversation("a", 20)
+    assert [_again(sightings, body, "caller 7") for _ in range(2)] == [False, True]
+
+
+def test_nothing_of_a_body_that_came_once_is_remembered():
+    now = msgspec.structs.replace(ProcessLimits())
+    memories = Memories(lambda: now, ByteAccount(lambda: now.buffered))
+    assert memories.for_body("one", b"x" * 100_000) is None
+    assert len(memories) == 0
+    assert memories.for_body("one", b"x" * 100_000) is memories.of("one") is not None
+    small = b"y" * 8000
+    assert [memories.for_body("one", small) for _ in range(2)] == [None, None]
