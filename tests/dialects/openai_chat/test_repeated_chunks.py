@@ -158,7 +158,9 @@ def test_a_text_under_a_name_that_stands_twice_is_not_mistaken():
     assert [event.text for event in said if type(event) is Delta] == ["0", "1", "2", "3", "4"]
 
 
-def test_most_of_a_stream_is_not_read_in_full(monkeypatch):
+@pytest.fixture
+def read_in_full(monkeypatch):
+    """One for each frame that a reader looks at as a whole."""
     read = []
     frame = ChatReader._frame
 
@@ -167,22 +169,18 @@ def test_most_of_a_stream_is_not_read_in_full(monkeypatch):
         return frame(self, *rest)
 
     monkeypatch.setattr(ChatReader, "_frame", counted)
+    return read
+
+
+def test_most_of_a_stream_is_not_read_in_full(read_in_full):
     lines = [_line(_chunk({"content": f"word {number}"})) for number in range(100)]
     events = _events(ChatReader(Context()), [*lines, *_ENDS])
     assert sum(type(event) is Delta for event in events) == 100
-    assert len(read) < 10
+    assert len(read_in_full) < 10
 
 
 @pytest.mark.parametrize("more", [{}, {"id": None, "type": "function"}])
-def test_most_of_a_call_is_not_read_in_full(monkeypatch, more):
-    read = []
-    frame = ChatReader._frame
-
-    def counted(self, *rest):
-        read.append(1)
-        return frame(self, *rest)
-
-    monkeypatch.setattr(ChatReader, "_frame", counted)
+def test_most_of_a_call_is_not_read_in_full(read_in_full, more):
     pieces = ['{"a": "', *(f' \\"word\\" {number}' for number in range(100)), '"}']
     opening = {"index": 0, "id": "t", "function": {"name": "f", "arguments": ""}}
     calls = [opening, *({"index": 0, **more, "function": {"arguments": piece}} for piece in pieces)]
@@ -192,7 +190,7 @@ def test_most_of_a_call_is_not_read_in_full(monkeypatch, more):
     ]
     events = _events(ChatReader(Context()), [*lines, *_ENDS])
     assert "".join(event.text for event in events if type(event) is Delta) == "".join(pieces)
-    assert len(read) < 30
+    assert len(read_in_full) < 30
 
 
 def test_a_call_that_is_told_twice_is_heard_once_among_chunks_that_repeat():

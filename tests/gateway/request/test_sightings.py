@@ -16,7 +16,10 @@ _TOOLS = [{"name": f"tool_{number}", "description": f"{number} " * 200} for numb
 
 
 def _conversation(name: str, turns: int, *, tools_first: bool = False) -> bytes:
-    messages = [{"role": "user", "content": f"{name}, turn {turn}: " + "x" * 4000} for turn in range(turns)]
+    messages = [
+        {"role": "user", "content": f"{name}, turn {turn}: " + f"{name}{turn} " * 1200}
+        for turn in range(turns)
+    ]
     members = {"model": "m", "messages": messages, "tools": _TOOLS}
     if tools_first:
         members = {"model": "m", "tools": _TOOLS, "messages": messages}

@@ -14,6 +14,8 @@ from typing import Final
 
 _FIRST_BYTES: Final = 4096
 """The first piece on either side; each further one ends twice as far."""
+_LOOK_BYTES: Final = 256
+"""At the far end of each piece: all of it would be read for no more than a guess."""
 _REACH_BYTES: Final = 256 * 1024
 """So far from either side is looked."""
 _PART: Final = 3
@@ -24,8 +26,9 @@ _CALLERS_MOST: Final = 1024
 
 
 class Sightings:
-    """Bodies themselves are not held, only what tells their pieces apart: a mistake would cost time, and
-    nothing else. What one caller sent says nothing about what another sends."""
+    """Bodies themselves are not held, only what tells their pieces apart, and not all of a piece is looked
+    at: a mistake would cost time, and nothing else. What one caller sent says nothing about what another
+    sends."""
 
     __slots__ = ("_bytes", "_bytes_of", "_seen")
 
@@ -49,8 +52,8 @@ class Sightings:
             fits = True
             start, end = 0, _FIRST_BYTES
             while end <= min(len(body), _REACH_BYTES):
-                piece = body[len(body) - end : len(body) - start] if is_end else body[start:end]
-                key = hash((caller, is_end, end, piece))
+                at = len(body) - end if is_end else end - _LOOK_BYTES
+                key = hash((caller, is_end, end, body[at : at + _LOOK_BYTES]))
                 last = self._seen.pop(key, None)
                 self._seen[key] = now
                 fits = fits and last is not None and last[0] >= since and last[1] >= since_own
