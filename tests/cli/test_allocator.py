@@ -21,7 +21,7 @@ if sys.argv[1] == "tuned":
     give_large_blocks_back()
 del (large := [b"x" * 20_000_000])[:]  # one that was freed: others are put between small ones from then on
 before = told().hblks
-kept = b"x" * 1_000_000
+kept = b"x" * 3_000_000
 print(told().hblks - before)
 """
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tools.bench.bodies import VARIED
+from tools.bench.bodies import body as agent_body
 from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.gateway.request.memories import Memories
 from wireglot.gateway.request.sightings import Sightings
@@ -49,6 +51,13 @@ def test_little_words_behind_much_that_stays_the_same_do():
     system = "You answer questions about this document. " * 2000
     bodies = [encode({"system": system, "messages": [f"Question {number}?"]}) for number in range(9)]
     assert [_again(sightings, body) for body in bodies] == [False, *[True] * 8]
+
+
+def test_a_body_that_has_another_number_in_each_of_its_texts_does_not():
+    sightings = Sightings()
+    request = agent_body("anthropic", "100k", "m", stream=False)
+    bodies = [request.replace(VARIED.encode(), b"%06d" % number) for number in range(9)]
+    assert [_again(sightings, body) for body in bodies] == [False] * 9
 
 
 def test_what_another_caller_sent_is_not_known():
