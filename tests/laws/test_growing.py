@@ -23,7 +23,7 @@ from wireglot.ir.errors import WireglotError
 from wireglot.testing.fixtures import Case
 from wireglot.testing.strategies.strategies import requests
 from wireglot.translate import plan
-from wireglot.wire import known_row, splice
+from wireglot.wire import growing_body, known_row, splice
 from wireglot.wire.json import decode, encode
 from wireglot.wire.memory import Memory
 from wireglot.wire.splice import Outline
@@ -40,6 +40,8 @@ def _short_members_too() -> Iterator[None]:
         patch.setattr(splice, "_SHORT_BYTES", 0)
         patch.setattr(known_row, "_OPEN", 1)
         patch.setattr(known_row, "_LEAST", 1)
+        patch.setattr(growing_body, "_OPEN", 1)
+        patch.setattr(growing_body, "_LEAST", 1)
         yield
 
 

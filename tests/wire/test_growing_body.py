@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wireglot.wire import growing_body
 from wireglot.wire import splice as module
 from wireglot.wire.growing_body import compare
 from wireglot.wire.json import BadJson, decode, encode
@@ -20,11 +21,12 @@ MOST = 1024 * 1024
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _short_members_too() -> Iterator[None]:
-    short = module._SHORT_BYTES
-    module._SHORT_BYTES = 0
-    yield
-    module._SHORT_BYTES = short
+def _short_ones_too() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_SHORT_BYTES", 0)
+        patch.setattr(growing_body, "_OPEN", 1)
+        patch.setattr(growing_body, "_LEAST", 1)
+        yield
 
 
 def read(body: bytes, memory: Memory | None) -> object:
@@ -163,3 +165,70 @@ def test_turns_that_were_forgotten_are_read_again() -> None:
         body = grown(turns[:count])
         assert Outline(body, memory, "turns").document(memory=memory, turns="turns") == decode(body)
         assert memory.held <= 6000
+
+
+def read_turns(memory: Memory, turns: list[Any]) -> list[Any]:
+    body = grown(turns)
+    document = Outline(body, memory, "turns").document(memory=memory, turns="turns")
+    assert document == decode(body)
+    read: list[Any] = document["turns"]
+    return read
+
+
+def test_what_came_again_and_again_is_compared_at_once() -> None:
+    memory = Memory(MOST)
+    turns = [{"n": number} for number in range(9)]
+    for count in (1, 2, 4, 6):
+        read_turns(memory, turns[:count])
+    (run,) = memory.runs
+    assert len(run.numbers) == 4, "those that were known, and not the last ones"
+    assert run.body == grown(turns[:6])
+    before = read_turns(memory, turns)
+    (run,) = memory.runs
+    assert len(run.numbers) == 6
+    again = read_turns(memory, [*turns[:8], {"n": "another"}])
+    assert all(one is other for one, other in zip(before[:8], again, strict=False))
+    (run,) = memory.runs
+    assert len(run.numbers) == 8
+    held = memory.held
+    memory.shrink(0)
+    assert memory.held == 0 < held
+    assert not memory.runs
+
+
+def test_of_a_run_whose_turns_were_forgotten_nothing_is_taken() -> None:
+    memory = Memory(MOST)
+    turns = [{"n": number} for number in range(9)]
+    for count in (5, 9, 9):
+        read_turns(memory, turns[:count])
+    (run,) = memory.runs
+    first = memory.text(run.numbers[0])
+    assert first is not None
+    memory.decode(first.text, 5)  # for another depth: it takes the place of the one before
+    before = memory.held - len(run.body)
+    read_turns(memory, turns)
+    assert run not in memory.runs
+    assert memory.held - sum(len(run.body) for run in memory.runs) <= before
+
+
+def test_runs_have_a_room_of_their_own() -> None:
+    memory = Memory(160_000)
+    for each in range(50):
+        for count in (3, 4, 5):
+            read_turns(memory, [{"of": each, "n": number, "text": "x" * 100} for number in range(count)])
+    assert 0 < sum(len(run.body) for run in memory.runs) <= 20_000
+    assert len(memory.runs) <= 32
+    for each in range(50, 60):
+        for count in (3, 4, 5):
+            read_turns(memory, [{"of": each, "n": number, "text": "x" * 9000} for number in range(count)])
+    assert all(len(run.body) < 20_000 for run in memory.runs)
+
+
+def test_a_number_is_never_given_twice() -> None:
+    memory = Memory(MOST)
+    read_turns(memory, [{"n": 1}, {"n": 2}])
+    first = {known.number for known in memory._texts.values()}
+    memory.shrink(0)
+    assert not memory._numbered
+    read_turns(memory, [{"n": 1}, {"n": 2}])
+    assert not first & {known.number for known in memory._texts.values()}

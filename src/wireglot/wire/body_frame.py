@@ -54,6 +54,24 @@ class BodyFrame:
         self.size: Final = sum([len(piece.text) for piece in (*self.head, *self.tail) if piece.text])
 
 
+class KnownRun:
+    """A body that came, as far as it is sure to come again: up to the end of a turn, a few before its last.
+    One comparison tells that another body begins with all of that."""
+
+    __slots__ = ("beginning", "body", "end", "frame", "members", "numbers")
+
+    def __init__(
+        self, body: bytes, end: int, frame: BodyFrame, members: dict[int, int], numbers: tuple[int, ...]
+    ) -> None:
+        """`members`: the numbers of texts in its head, by where they start. `numbers`: those of its turns."""
+        self.body: Final = body
+        self.end: Final = end
+        self.beginning: Final = memoryview(body)[:end]
+        self.frame: Final = frame
+        self.members: Final = members
+        self.numbers: Final = numbers
+
+
 def _pieces(
     body: bytes, start: int, end: int, spans: Mapping[str, Span], known: Mapping[str, tuple[int, int]]
 ) -> tuple[Piece, ...]:

@@ -7,7 +7,8 @@ array. That is as good as reading all of it: each of these texts begins where th
 and a text that was read there before is read there in the same way again.
 
 A turn is looked for where it stood last time: behind the one before it. Its bytes are compared, so whatever
-is tried there can only be found or not.
+is tried there can only be found or not. Of a conversation that comes again and again all turns but the last
+ones are compared at once, with the body that came before (`KnownRun`).
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from wireglot.wire.body_frame import SPACE, SPACES, BodyFrame, Piece, Span
+from wireglot.wire.body_frame import SPACE, SPACES, BodyFrame, KnownRun, Piece, Span
 from wireglot.wire.memory import KnownText, Memory
 
 _items: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_OPEN: Final = 4
+"""So many turns at the end may come otherwise, as `known_row` has it."""
+_LEAST: Final = 8
+"""Fewer turns are looked for one by one as quickly."""
 _COMMA: Final = re.compile(rb"[ \t\n\r]*,[ \t\n\r]*")
 
 
@@ -39,36 +44,91 @@ class Grown(NamedTuple):
     """How many bytes those have."""
 
 
+class _Begun(NamedTuple):
+    """What of a body is known to stand there, from its beginning on."""
+
+    frame: BodyFrame
+    texts: dict[int, KnownText]
+    """Members of its head, by where they start."""
+    turns: list[KnownText]
+    at: int
+    """Where the last of these turns ends; where the first one begins, if there is none yet."""
+    run: KnownRun | None
+
+
 def compare(body: bytes, memory: Memory, turns: str, fresh_most: int | None = None) -> Grown | None:
     """None where it is in no frame that is known; then it may be no JSON at all. Also where more than
     `fresh_most` bytes of it would be to read."""
+    for run in memory.runs:
+        if run.frame.turns == turns and body.startswith(run.beginning):
+            known, members = memory.texts(run.numbers), memory.texts(tuple(run.members.values()))
+            if known is None or members is None:
+                memory.drop_run(run)
+                continue
+            texts = dict(zip(run.members, members, strict=True))
+            begun = _Begun(run.frame, texts, known, run.end, run)
+            if (members_behind := _behind(body, memory, begun)) is not None:
+                return _read_on(body, memory, begun, members_behind, fresh_most)
     for frame in memory.frames:
-        tail_starts = len(body) - frame.tail_bytes
-        texts: dict[int, KnownText] = {}
+        texts = {}
         head_ends = _match(body, 0, frame.head, memory, texts) if frame.turns == turns else 0
-        if not 0 < head_ends < tail_starts or not _match(body, tail_starts, frame.tail, memory, texts):
-            continue
-        found: list[KnownText] = []
-        at = _follow(body, head_ends, tail_starts, frame, memory, found)
-        rest: list[msgspec.Raw] = []
-        if fresh_most is not None and tail_starts - at > fresh_most:
-            return None
-        if at < tail_starts:
-            try:
-                rest = _items(b"[%b]" % body[at:tail_starts])
-            except (ValueError, RecursionError):
-                return None
-        if at > tail_starts or not (rest or at == tail_starts):
-            return None
-        memory.use(frame)
-        closing = SPACE.match(body, tail_starts)
-        assert closing is not None
-        spans = dict(frame.before)
-        spans[turns] = (frame.start, closing.end() + 1)
-        for key, (start, end) in frame.after.items():
-            spans[key] = (start + tail_starts, end + tail_starts)
-        return Grown(frame, spans, texts, turns=found, rest=rest, fresh=tail_starts - at)
+        if head_ends:
+            begun = _Begun(frame, texts, [], head_ends, None)
+            if (members_behind := _behind(body, memory, begun)) is not None:
+                return _read_on(body, memory, begun, members_behind, fresh_most)
     return None
+
+
+def _behind(body: bytes, memory: Memory, begun: _Begun) -> dict[int, KnownText] | None:
+    """The members of the frame's tail; None where the body ends in another way."""
+    texts: dict[int, KnownText] = {}
+    tail_starts = len(body) - begun.frame.tail_bytes
+    is_there = begun.at <= tail_starts and _match(body, tail_starts, begun.frame.tail, memory, texts)
+    return texts if is_there else None
+
+
+def _read_on(
+    body: bytes, memory: Memory, begun: _Begun, behind: dict[int, KnownText], fresh_most: int | None
+) -> Grown | None:
+    frame, found = begun.frame, begun.turns
+    tail_starts = len(body) - frame.tail_bytes
+    ends: list[int] = []
+    at = _follow(body, tail_starts, memory, begun, ends)
+    rest: list[msgspec.Raw] = []
+    if fresh_most is not None and tail_starts - at > fresh_most:
+        return None
+    if at < tail_starts:
+        try:
+            rest = _items(b"[%b]" % body[at:tail_starts])
+        except (ValueError, RecursionError):
+            return None
+    if at > tail_starts or not (rest or at == tail_starts):
+        return None
+    memory.use(frame)
+    _settle(body, memory, begun, ends, len(found) + len(rest) - _OPEN)
+    closing = SPACE.match(body, tail_starts)
+    assert closing is not None
+    spans = dict(frame.before)
+    spans[frame.turns] = (frame.start, closing.end() + 1)
+    for key, (start, end) in frame.after.items():
+        spans[key] = (start + tail_starts, end + tail_starts)
+    return Grown(frame, spans, begun.texts | behind, turns=found, rest=rest, fresh=tail_starts - at)
+
+
+def _settle(body: bytes, memory: Memory, begun: _Begun, ends: list[int], most: int) -> None:
+    """So many turns are compared at once next time. `ends`: where those end that were found by themselves."""
+    run = begun.run
+    before = len(begun.turns) - len(ends)
+    settled = min(len(begun.turns), most)
+    if settled > before and settled >= _LEAST:
+        members = {at: text.number for at, text in begun.texts.items()}
+        numbers = (
+            *(run.numbers if run is not None else ()),
+            *[t.number for t in begun.turns[before:settled]],
+        )
+        memory.use_run(KnownRun(body, ends[settled - before - 1], begun.frame, members, numbers), run)
+    elif run is not None:
+        memory.use_run(run)
 
 
 def _match(
@@ -88,32 +148,35 @@ def _match(
     return at
 
 
-def _follow(body: bytes, at: int, end: int, frame: BodyFrame, memory: Memory, found: list[KnownText]) -> int:
+def _follow(body: bytes, end: int, memory: Memory, begun: _Begun, ends: list[int]) -> int:
     """Where known turns leave off: at `end`, before it where another one begins, behind it where the text
-    cannot go on so."""
-    numbers = frame.openings
+    cannot go on so. They are added to those of `begun`."""
+    found, at = begun.turns, begun.at
+    numbers = begun.frame.openings
     text_of = memory.text
     starts = body.startswith
-    used: set[int] = set()  # two turns of the same words are two
+    used = {known.number for known in found}  # two turns of the same words are two
     comma = b","
+    last = found[-1] if found else None
     while True:
+        if last is not None:  # it ends here
+            if at >= end:
+                return end if at == end else end + 1
+            if not starts(comma, at) or body[at + len(comma)] in SPACES:
+                between = _COMMA.match(body, at)
+                if between is None:
+                    return end + 1
+                comma = between[0]
+            at += len(comma)
+            numbers = last.behind
         for number in numbers:
             known = text_of(number)
             if known is not None and starts(known.stated, at) and number not in used:
                 break
         else:
             return at if at < end else end + 1
-        ends = at + len(known.stated)
-        if ends > end:
-            return end + 1
+        last = known
+        at += len(known.stated)
         found.append(known)
+        ends.append(at)
         used.add(number)
-        if ends == end:
-            return end
-        if not starts(comma, ends) or body[ends + len(comma)] in SPACES:
-            between = _COMMA.match(body, ends)
-            if between is None:
-                return end + 1
-            comma = between[0]
-        at = ends + len(comma)
-        numbers = known.behind

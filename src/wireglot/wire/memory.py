@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from wireglot.wire.body_frame import BodyFrame
+from wireglot.wire.body_frame import BodyFrame, KnownRun
 from wireglot.wire.json import DEPTH_MOST, decode, encode
 
 _VALUE_BYTES: Final = 3
@@ -38,6 +38,12 @@ _FRAME_BYTES: Final = 4096
 """Beside its own texts."""
 _FRAME_SHARE: Final = 8
 """One that takes more than such a part of the room is not kept."""
+_RUNS_MOST: Final = 32
+"""Conversations that are known from their beginning on: to try one takes as long as to look up two turns."""
+_RUN_BYTES: Final = 1024
+"""Beside its body."""
+_RUN_SHARE: Final = 8
+"""All of them take no more than such a part of the room."""
 _BEHIND_MOST: Final = 256
 """Conversations that begin alike and go on in different ways: to try one takes a hundredth of what it costs
 to read a turn."""
@@ -66,13 +72,15 @@ class _Known:
 
 
 class KnownText(_Known):
-    __slots__ = ("behind", "depth", "size", "stated", "text")
+    __slots__ = ("behind", "depth", "number", "size", "stated", "text")
 
     def __init__(self, text: bytes, value: Any, depth: int) -> None:
         super().__init__(value, None)
         self.size = _VALUE_BYTES * len(text) + _ENTRY_BYTES
         self.text = text
         self.depth = depth
+        self.number = 0
+        """Of all that this memory ever held it is the only one that has it."""
         self.stated = text.rstrip(b" ")
         """As it stands in a body: the spaces are for another value of the same words."""
         self.behind: list[int] = []
@@ -86,7 +94,10 @@ class KnownText(_Known):
 class Memory:
     """Holds about `most` bytes; what was not used for longest goes first."""
 
-    __slots__ = ("_counted", "_known", "_lock", "_numbers", "_scopes", "_texts", "frames", "held", "most")
+    __slots__ = (
+        "_counted", "_known", "_lock", "_numbered", "_numbers", "_scopes", "_texts", "frames", "held", "most",
+        "runs",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -103,9 +114,12 @@ class Memory:
         self._lock: AbstractContextManager[object] = lock if lock is not None else nullcontext()
         self._texts: OrderedDict[bytes, KnownText] = OrderedDict()  # the least recently used first
         self._known: dict[int, _Known] = {}
+        self._numbered: dict[int, KnownText] = {}
         self._scopes: dict[Hashable, int] = {}
         self._numbers = count()
         self.frames: list[BodyFrame] = []
+        """The latest first."""
+        self.runs: tuple[KnownRun, ...] = ()
         """The latest first."""
 
     def __len__(self) -> int:
@@ -130,10 +144,29 @@ class Memory:
             self._add(KnownText(known.text, known.value, known.depth))
         return known.value
 
+    def recall_all(self, texts: Sequence[KnownText]) -> list[Any]:
+        """The values of texts, which are in use again."""
+        move = self._texts.move_to_end
+        for known in texts:
+            try:
+                move(known.text)
+            except KeyError:
+                self.recall(known)
+        return [known.value for known in texts]
+
     def text(self, number: int) -> KnownText | None:
-        """The text whose value has this identity, if it is still known."""
-        known = self._known.get(number)
-        return known if type(known) is KnownText else None
+        """The text of this number, if it is still known."""
+        return self._numbered.get(number)
+
+    def text_of(self, value: object) -> KnownText | None:
+        """The text that this very value was decoded of, if it is still known."""
+        known = self._known.get(id(value))
+        return known if type(known) is KnownText and known.value is value else None
+
+    def texts(self, numbers: Sequence[int]) -> list[KnownText] | None:
+        """The texts of these numbers, if all are still known."""
+        found = list(map(self._numbered.get, numbers))
+        return None if None in found else found  # type: ignore[return-value]
 
     def use(self, frame: BodyFrame) -> None:
         """It was found again, or is new: the next body is compared with it first."""
@@ -149,17 +182,38 @@ class Memory:
                 self._drop_frame()
             self._make_room()
 
+    def use_run(self, run: KnownRun, instead: KnownRun | None = None) -> None:
+        """It was found again, or is new, and so the next body is compared with it first. `instead`: what it
+        replaces."""
+        room = self.most // _RUN_SHARE
+        if (self.runs and self.runs[0] is run) or len(run.body) + _RUN_BYTES > room:
+            return
+        with self._lock:
+            kept = [each for each in self.runs if each is not run and each is not instead]
+            runs = []
+            for each in (run, *kept[: _RUNS_MOST - 1]):
+                room -= len(each.body) + _RUN_BYTES
+                if room < 0:
+                    break
+                runs.append(each)
+            self._set_runs(tuple(runs))
+            self._make_room()
+
+    def drop_run(self, run: KnownRun) -> None:
+        with self._lock:
+            self._set_runs(tuple([each for each in self.runs if each is not run]))
+
     def follow(self, frame: BodyFrame, turns: Sequence[Any], start: int = 0) -> None:
         """Note in which order these turns came, those before `start` as they did before."""
         numbers = frame.openings
         if start:
-            known = self.text(id(turns[start - 1]))
+            known = self.text_of(turns[start - 1])
             numbers = known.behind if known is not None else []
         for value in turns[start:]:
-            known = self.text(id(value))
+            known = self.text_of(value)
             if known is None:
                 return
-            number = id(value)
+            number = known.number
             if not numbers or numbers[0] != number:
                 with self._lock:
                     if number in numbers:
@@ -262,7 +316,8 @@ class Memory:
                 self._forget(before)
             if new.size > self.most:
                 return
-            self._texts[new.text] = new
+            new.number = next(self._numbers)
+            self._texts[new.text] = self._numbered[new.number] = new
             self._known[id(new.value)] = new
             self._count(new.size)
             self._make_room()
@@ -284,11 +339,21 @@ class Memory:
             self._forget(self._texts.popitem(last=False)[1])
         while self.frames and self.held > most:
             self._drop_frame()
+        while self.runs and self.held > most:
+            self._set_runs(self.runs[:-1])
+
+    def _set_runs(self, runs: tuple[KnownRun, ...]) -> None:
+        before, self.runs = self.runs, runs
+        self._count(
+            sum([len(run.body) + _RUN_BYTES for run in runs])
+            - sum([len(run.body) + _RUN_BYTES for run in before])
+        )
 
     def _drop_frame(self) -> None:
         self._count(-self.frames.pop().size - _FRAME_BYTES)
 
     def _forget(self, text: KnownText) -> None:
+        del self._numbered[text.number]
         self._let_go(text)
         self._count(-text.size)
 

@@ -103,7 +103,7 @@ class Outline:
                     document[key] = memory.recall(text)
                     continue
                 document[key] = value = memory.decode(raw, inside)
-                text = memory.text(id(value))
+                text = memory.text_of(value)
                 if text is not None:
                     texts[key] = text
         self._learn(document.get(turns), texts, memory, turns)
@@ -116,8 +116,8 @@ class Outline:
         grown = self._grown
         if grown is not None:
             memory.follow(grown.frame, found, len(grown.turns))
-        elif self._spans is not None and memory.text(id(found[0])) is not None:
-            known = {key: (id(text.value), len(text.stated)) for key, text in texts.items()}
+        elif self._spans is not None and memory.text_of(found[0]) is not None:
+            known = {key: (text.number, len(text.stated)) for key, text in texts.items()}
             frame = BodyFrame(self.body, self._spans, known, turns)
             memory.use(frame)
             memory.follow(frame, found)
@@ -151,10 +151,11 @@ def _decode_turns(raw: msgspec.Raw, depth: int, memory: Memory, grown: Grown | N
     turns: list[Any] = []
     times: dict[int, int] = {}
     """How often the value of this identity, and those of the same words, stand among the turns."""
-    if grown is not None and all(text.depth == depth - 1 for text in grown.turns):
-        turns = [memory.recall(text) for text in grown.turns]
-        times = dict.fromkeys(map(id, turns), 1)
+    if grown is not None and not {text.depth for text in grown.turns} - {depth - 1}:
+        turns = memory.recall_all(grown.turns)
         items = grown.rest
+        if items:
+            times = dict.fromkeys(map(id, turns), 1)
     else:
         text = memoryview(raw)
         try:
