@@ -250,6 +250,27 @@ def test_a_loss_of_a_stream_is_told_where_its_client_puts_it_together(name, cont
     assert [loss.path for loss in answer_located(dialect(name).places, losses)] == [content, stop]
 
 
+@pytest.mark.parametrize(
+    ("name", "body", "places"),
+    [
+        ("anthropic", {"id": "1", "usage": {}}, ("$.id", "$", "$", "$.usage")),
+        ("anthropic", {"id": "1", "error": {"type": "x"}}, ("$.id", "$.error", "$.error", "$.error")),
+        (
+            "code-assist",
+            {"response": {"id": "1"}},
+            ("$.response.id", "$.response", "$.response", "$.response"),
+        ),
+        ("gemini", {"response_id": "1"}, ("$", "$.response_id", "$", "$")),
+    ],
+)
+def test_a_field_of_one_dialect_alone_is_told_where_it_would_stand(name, body, places):
+    """[X25] Or where the answer says that there is none."""
+    paths = ["$.id", "$.responseId", "$.x-y", "$.usage"]
+    losses = [Loss(path, "unknown_field", "dropped", "x") for path in paths]
+    located = [answer_located(dialect(name).places, [loss], body)[0].path for loss in losses]
+    assert tuple(located) == places
+
+
 def test_a_dialect_that_does_not_say_has_the_neutral_places():
     """[X25]"""
     loss = Loss("$.content[0]", "image", "dropped")

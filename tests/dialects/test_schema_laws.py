@@ -41,6 +41,13 @@ def test_the_input_is_not_mutated(target: SchemaTarget, schema: Any) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 @given(schema=ROOTS)
+def test_what_is_called_the_same_is_the_same(target: SchemaTarget, schema: Any) -> None:
+    projected = project(schema, target)
+    assert projected.same == (projected.schema == schema)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@given(schema=ROOTS)
 def test_projecting_twice_changes_nothing_more(target: SchemaTarget, schema: Any) -> None:
     once = project(schema, target)
     twice = project(once.schema, target)

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from wireglot.dialects.json_path import joined, nearest
+from wireglot.dialects.json_path import PATH_LONGEST, joined, nearest
 from wireglot.ir.content import Message, Part
 from wireglot.ir.loss import Document, Feature, Loss
 from wireglot.ir.request import AnyTool, Request, Tool
@@ -223,13 +223,18 @@ def answer_located(
 
 
 def _answer_path(places: Places, path: str, body: dict[str, Any] | None, content: Sequence[Part]) -> str:
-    found = _PART.match(path)
     root = "$"
     inner = body
     envelope = places.response_envelope
     if envelope and (body is None or type(body.get(envelope)) is dict):
         root = f"$.{envelope}"
         inner = body[envelope] if body is not None else None
+    if body is not None and inner is not None and not places.snake and not body.get("error"):
+        name = path[2:]
+        if name.isidentifier() and name.isascii() and len(path) < PATH_LONGEST and name not in places.answer:
+            # A field of the upstream's dialect alone, as most are: it stands here, or nowhere.
+            return f"{root}.{name}" if name in inner else root
+    found = _PART.match(path)
     if found is not None:
         name = "content"
         if inner is not None and int(found[1]) < len(content):

@@ -6,7 +6,7 @@ dialect may render them again; for every other dialect they are a `Loss`.
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, final
 
 import msgspec
 
@@ -83,6 +83,7 @@ class TokenLogprob(msgspec.Struct, frozen=True, omit_defaults=True):
     top: tuple[tuple[str, float], ...] = ()
 
 
+@final
 class Text(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
     """Prose. `refusal` marks the model's own refusal text, which OpenAI's dialects keep apart."""
 
@@ -95,6 +96,7 @@ class Text(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_default
     extra: Extra | None = None
 
 
+@final
 class Reasoning(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
     """The model's thinking. Empty text is meaningful: it thought, and shows nothing of it.
 
@@ -109,6 +111,7 @@ class Reasoning(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_de
     """Who wrote what nobody signed, where whoever remembers the answer knows it."""
 
 
+@final
 class ToolCall(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
     """`arguments` is the text the model wrote: JSON for functions (maybe invalid), anything for `custom`."""
 
@@ -122,6 +125,7 @@ class ToolCall(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_def
     extra: Extra | None = None
 
 
+@final
 class Media(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
     """An image, document, audio or video: exactly one of `data` (base64), `text`, `url`, `file_id`."""
 
@@ -138,6 +142,7 @@ class Media(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaul
     extra: Extra | None = None
 
 
+@final
 class Foreign(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
     """A part only one dialect knows (server tools, compaction, things newer than us), verbatim."""
 
@@ -148,6 +153,7 @@ class Foreign(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defa
     """What it says, in words for everybody else; "": nothing that could be told so."""
 
 
+@final
 class ToolResult(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
     """The answer to a call, a part of a user turn. `name` is filled where the dialect states it."""
 

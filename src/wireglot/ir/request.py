@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, final
 
 import msgspec
 
@@ -19,6 +19,7 @@ class Grammar(msgspec.Struct, frozen=True, omit_defaults=True):
     definition: str
 
 
+@final
 class Tool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """A tool the client runs. `schema` None means the dialect stated none (no arguments)."""
 
@@ -51,6 +52,7 @@ class McpServer(msgspec.Struct, frozen=True, omit_defaults=True):
     """Names of what only its own dialect says of it."""
 
 
+@final
 class HostedTool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """A tool the provider runs. `kind` is the shared concept (`web_search`, `code_execution`, ...), or the
     native type where there is none; `native` is the declaration verbatim.

@@ -117,7 +117,11 @@ def _sums(groups: Iterable[Iterable[str]]) -> Callable[[TokenCounts], tuple[int,
 
 counts_of: Final = _sums([name] for name in COUNTS)
 """All counts of an account, in the order of `COUNTS`; what was not told is 0."""
-counts_by_name: Final = named_sums({name: [name] for name in COUNTS})
+with_counts: Final[Callable[[Any, TokenCounts], Any]] = eval(
+    f"lambda row, counts: replace(row, {', '.join(f'{name}={_sum([name])}' for name in COUNTS)})",
+    {"replace": msgspec.structs.replace},
+)
+"""A row that has all counts, with those of an account."""
 kinds_of: Final = _sums(kind.counts for kind in KINDS.values())
 """The sum of each kind, in the order of `KINDS`."""
 

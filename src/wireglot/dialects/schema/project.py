@@ -27,7 +27,7 @@ def project(schema: dict[str, Any] | bool | None, target: SchemaTarget) -> Proje
     demands an object at the root, any other root is wrapped, with a note; call `object_root` first to know.
     """
     if target == "json-schema":
-        return Projected(_as_schema(schema))
+        return Projected(_as_schema(schema), same=isinstance(schema, dict))
     try:
         key = msgspec.json.encode(schema)
     except (TypeError, ValueError, RecursionError):
@@ -68,4 +68,4 @@ def _projected(schema: Any, rules: Rules) -> Projected:
     if walk.mode == "verbatim" and is_dangling(out):  # a rewrite moved what a reference pointed to
         walk = Walk(root, rules, keep_refs=False)
         out = walk.run()
-    return Projected(out, (*notes, *walk.notes))
+    return Projected(out, (*notes, *walk.notes), out == schema)

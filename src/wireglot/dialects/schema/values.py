@@ -32,6 +32,8 @@ class Projected(msgspec.Struct, frozen=True):
 
     schema: Node
     notes: tuple[SchemaNote, ...] = ()
+    same: bool = False
+    """Whether it says what was given, word for word."""
 
 
 TYPES = ("string", "integer", "number", "boolean", "object", "array", "null")

@@ -31,9 +31,11 @@ def prepare_best(
         if refused.error.code != LOSS_REFUSED or not target.others:
             raise
         return _without_losses(exchange, target, credential, refused)
-    least = _weight(prepared.losses)
     best = target, prepared
-    if not least or not target.others or policy_of(exchange.job, target) == "as-is":
+    if not target.others or not prepared.losses:
+        return best
+    least = _weight(prepared.losses)
+    if not least or policy_of(exchange.job, target) == "as-is":
         return best
     for other in target.others:
         try:

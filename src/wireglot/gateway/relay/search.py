@@ -28,12 +28,14 @@ _SEARCHES: Final = frozenset({"web_search", "web_fetch"})
 
 def refuse_search(request: Request, target: Target, losses: Iterable[Loss]) -> None:
     """Raise where all tools that a request wants used are searches and none of them reaches the target."""
+    dropped = 0
+    for loss in losses:
+        dropped += loss.feature == "hosted_tool" and loss.action == "dropped"
     tools, choice = request.tools, request.tool_choice
-    if not tools or (choice is not None and choice.mode == "none"):
+    if not dropped or not tools or (choice is not None and choice.mode == "none"):
         return
     if not all(isinstance(tool, HostedTool) and tool.kind in _SEARCHES for tool in _chosen(tools, choice)):
         return
-    dropped = sum(loss.feature == "hosted_tool" and loss.action == "dropped" for loss in losses)
     if dropped < sum(isinstance(tool, HostedTool) for tool in tools):
         return
     message = (

@@ -65,12 +65,11 @@ def read(
     conversation = conversation_name(head, outline, client.conversation_field)
     sealed = sealing(settings.server, incoming.caller)
     return Job(
+        settings,
+        head,
+        asked,
+        incoming.caller,
         id=id,
-        incoming=incoming,
-        settings=settings,
-        head=head,
-        asked=asked,
-        caller=incoming.caller,
         dialect=asked.dialect,
         surface=spoken,
         content=content,
@@ -78,8 +77,6 @@ def read(
         outline=outline,
         model=seen.model,
         stream=bool(seen.stream),
-        framing=framing,
-        thread=client.thread is not None and outline.get(client.thread.field) is not None,
         conversation=conversation,
         session=conversation or grouping_name(head, outline),
         policy=_asked_policy(incoming),

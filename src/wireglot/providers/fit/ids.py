@@ -36,9 +36,11 @@ def fit_call_ids(
         )
 
     def refuses(messages: tuple[Message, ...]) -> bool:
-        return any(
-            type(part) is ToolCall and is_refused(part.id) for message in messages for part in message.content
-        )
+        for message in messages:
+            for part in message.content:
+                if type(part) is ToolCall and is_refused(part.id):
+                    return True
+        return False
 
     key = ("ids", longest, limits.call_id)
     if not by_place and not settled.holds(request.messages, key, refuses):

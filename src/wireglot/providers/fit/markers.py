@@ -34,7 +34,7 @@ def fit_cache_markers(
     stated = request.tools
     tools = list(stated)
     for index, tool in enumerate(stated):
-        if dropped < surplus and not isinstance(tool, HostedTool) and tool.cache is not None:
+        if dropped < surplus and type(tool) is not HostedTool and tool.cache is not None:
             dropped += 1
             losses.append(_loss(trail.of(tool), limits))
             tools[index] = msgspec.structs.replace(tool, cache=None)
@@ -115,5 +115,5 @@ def _marked(message: Message) -> list[int]:
     return [
         position
         for position, part in enumerate(message.content)
-        if not isinstance(part, (Foreign, Reasoning)) and part.cache is not None
+        if type(part) is not Foreign and type(part) is not Reasoning and part.cache is not None
     ]

@@ -93,7 +93,7 @@ def _is_list(content: tuple[Part, ...], extra: Extra | None) -> bool:
 
 
 def _has_developer(messages: tuple[Message, ...]) -> bool:
-    return any(map(_is_developer, messages))
+    return any(message.extra is not None and _is_developer(message) for message in messages)
 
 
 def _is_developer(message: Message) -> bool:

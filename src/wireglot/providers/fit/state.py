@@ -26,7 +26,7 @@ def without_state(request: Request, losses: list[Loss], trail: Trail, among_part
     `among_parts`: whether a part of the conversation can be one.
     """
     extra = request.extra
-    held = [] if extra is None else [name for name in _FIELDS if extra.fields.get(name)]
+    held = [] if extra is None or not extra.fields else [name for name in _FIELDS if extra.fields.get(name)]
     if extra is not None and held:
         losses.extend(Loss(f"$.{name}", "conversation_state", "dropped", _DETAIL) for name in held)
         fields = {name: value for name, value in extra.fields.items() if name not in held}
@@ -49,7 +49,9 @@ _EMPTYING = ("conversation_state", "tool_result.pairing")
 
 def refuse_nothing(request: Request, losses: list[Loss]) -> None:
     """A request of which only its references remain cannot be asked of anyone else."""
-    if any(message.role != "system" and any(map(_says, message.content)) for message in request.messages):
+    if not losses or any(
+        message.role != "system" and any(map(_says, message.content)) for message in request.messages
+    ):
         return
     first = next((loss for loss in losses if loss.feature in _EMPTYING), None)
     if first is not None:

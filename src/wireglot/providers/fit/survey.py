@@ -138,11 +138,11 @@ def _look(message: Message) -> _Look:
     markers = 0
     for part in content:
         kinds.add(type(part))
-        if isinstance(part, Foreign):
+        if type(part) is Foreign:
             continue
         if part.extra is not None and part.extra.fields:
             fields = True
-        if isinstance(part, Reasoning):
+        if type(part) is Reasoning:
             continue
         if type(part) is Text:
             if not part.text or part.text.isspace():
@@ -154,7 +154,7 @@ def _look(message: Message) -> _Look:
             for item in part.content:
                 if type(item) is not Text:
                     kinds.add(type(item))
-                if not isinstance(item, Foreign) and item.extra is not None and item.extra.fields:
+                if type(item) is not Foreign and item.extra is not None and item.extra.fields:
                     fields = True
         if part.cache is not None:
             markers += 1

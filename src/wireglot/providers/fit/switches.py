@@ -51,11 +51,11 @@ def _extras(request: Request, trail: Trail, in_messages: bool) -> Iterator[tuple
         if message.extra is not None and message.extra.fields:
             yield trail.of(message), message.extra
         for part in message.content:
-            if isinstance(part, Foreign):
+            if type(part) is Foreign:
                 continue
             if part.extra is not None and part.extra.fields:
                 yield trail.of(part), part.extra
             if type(part) is ToolResult:
                 for number, item in enumerate(part.content):
-                    if not isinstance(item, Foreign) and item.extra is not None and item.extra.fields:
+                    if type(item) is not Foreign and item.extra is not None and item.extra.fields:
                         yield f"{trail.of(part)}.content[{number}]", item.extra

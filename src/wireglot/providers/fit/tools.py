@@ -255,7 +255,7 @@ class _Disguise:
             detail = told_notes(projected.notes)
             path = f"{self.trail.of(tool)}.schema"
             self.losses.append(Loss(path, "tool.schema", "approximated", detail))
-        return tool.schema if projected.schema == tool.schema else projected.schema
+        return tool.schema if projected.same else projected.schema
 
     def history(self, messages: tuple[Message, ...], settled: Settled) -> tuple[Message, ...]:
         """Earlier calls and results under the names and shapes the tools now have."""

@@ -11,7 +11,7 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.targets.routing import Target
 from wireglot.ir.outcome import Usage
-from wireglot.ir.usage import counts_by_name
+from wireglot.ir.usage import with_counts
 from wireglot.providers.prices import Price, cost
 from wireglot.stores.records import UsageRow
 
@@ -55,19 +55,13 @@ def completed(
     if usage.total > _TOKENS_MOST:
         usage = _bounded(usage)
     started = record.started
-    return UsageRow(
-        id=row.id,
-        caller=row.caller,
-        started=row.started,
-        instance=row.instance,
-        operation=row.operation,
-        dialect=row.dialect,
+    # In two steps: with over fifteen names Python makes a dictionary of them, which takes twice as long.
+    ended = msgspec.structs.replace(
+        row,
         session=record.session[:_NAME_LETTERS],  # by now it may be the conversation's
-        model=row.model,
         provider=record.provider or row.provider,
         upstream_model=record.upstream_model[:_NAME_LETTERS] or row.upstream_model,
         upstream_dialect=record.upstream_dialect or row.upstream_dialect,
-        stream=row.stream,
         outcome=record.outcome,
         finished=row.started + _milliseconds(now - started),
         # A stream is completed before its status is noted: it has been sent.
@@ -79,8 +73,9 @@ def completed(
         cost=cost(price, usage) if price is not None and record.usage is not None else None,
         losses=tuple(dict.fromkeys(loss.feature for loss in record.losses)) if record.losses else (),
         flags=flags,
-        **counts_by_name(usage),
     )
+    whole: UsageRow = with_counts(ended, usage) if usage is not _NOTHING else ended
+    return whole
 
 
 def collapsed(rows: list[UsageRow]) -> list[UsageRow]:
