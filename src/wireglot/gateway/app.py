@@ -58,6 +58,14 @@ class _Admitted(msgspec.Struct, frozen=True):
     id: str
 
 
+class _Known(msgspec.Struct, frozen=True):
+    """What a head asks for, under these settings, and the digests of the keys that it brings."""
+
+    settings: Settings
+    asked: Asked
+    digests: list[str]
+
+
 class Gateway:
     """Implements `Application`. `settings` may be exchanged at any time: a request keeps those it came in
     under."""
@@ -124,7 +132,14 @@ class Gateway:
     def admit(self, head: Head) -> Refusal | None:
         settings = self.settings
         request_id = new_request_id()
+        familiar = head.familiar
+        known: _Known | None = familiar.found if familiar is not None else None
         try:
+            if known is not None and known.settings is settings:
+                # Only who it is may have changed: a key can end, or be taken away, at any time.
+                caller = self._gatekeeper.caller(head, known.asked, settings, known.digests)
+                head.admission = _Admitted(Incoming(settings, head, known.asked, caller), request_id)
+                return None
             guard.check_host(head, settings.server)
             guard.check_origin(head, settings.server)
             preflight = cors.preflight(head, settings)
@@ -139,6 +154,8 @@ class Gateway:
                 caller = self._gatekeeper.metrics(head, settings)
             else:
                 caller = LOCAL if asked.open else self._gatekeeper.caller(head, asked, settings)
+                if familiar is not None and not asked.open and _brings_a_body(head, asked):
+                    familiar.found = _Known(settings, asked, self._gatekeeper.digests(head, asked))
             head.admission = _Admitted(Incoming(settings, head, asked, caller), request_id)
             return None
         except NoRoute as lost:

@@ -11,6 +11,16 @@ Headers = list[tuple[str, str]]
 """Header names in lower case, in the order they go out."""
 
 
+class Familiar:
+    """A head that comes again and again on a connection, word for word but for the length of its body."""
+
+    __slots__ = ("found",)
+
+    def __init__(self) -> None:
+        self.found: Any = None
+        """What the application keeps for the next one like it."""
+
+
 class Head(msgspec.Struct):
     """A request without its body. Header names are lower case; a repeated header is joined with ", "."""
 
@@ -24,6 +34,8 @@ class Head(msgspec.Struct):
     """The client's address, "" for a socket without one."""
     admission: Any = None
     """What the application found out when it let the request in, for when it answers it."""
+    familiar: Familiar | None = None
+    """That of the last head of its connection, where this one differs in the length of its body alone."""
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -79,7 +79,10 @@ class Gatekeeper:
             dict.fromkeys(header for known in surfaces() for header in known.client.key_headers)
         )
 
-    def caller(self, head: Head, asked: Asked, settings: Settings) -> Caller:
+    def caller(
+        self, head: Head, asked: Asked, settings: Settings, digests: list[str] | None = None
+    ) -> Caller:
+        """`digests`: of the keys that this head brings, where they are known."""
         if ADMIN_HEADER in head.headers:
             self._check_admin(head, [head.headers[ADMIN_HEADER]], settings)
         if not self._asks_for_keys(settings):
@@ -87,10 +90,8 @@ class Gatekeeper:
         if self._of is not settings:
             self._keys = {key.digest: key for key in settings.keys}
             self._of = settings
-        digests = [
-            hashlib.sha256(offered.encode("utf-8", "replace")).hexdigest()
-            for offered in self._offered(head, asked)
-        ]
+        if digests is None:
+            digests = self.digests(head, asked)
         # Those of the configuration first, all of them: they open also while nobody knows the stored ones.
         for find in (self._keys.get, self._stored.find):
             for digest in digests:
@@ -102,6 +103,13 @@ class Gatekeeper:
         self._check_failures(head.peer, settings.limits.auth_failures)
         self._failed(head.peer)
         raise RequestError("auth", "missing or unknown API key: send the key this gateway was given for you")
+
+    def digests(self, head: Head, asked: Asked) -> list[str]:
+        """Of all keys that a head brings."""
+        return [
+            hashlib.sha256(offered.encode("utf-8", "replace")).hexdigest()
+            for offered in self._offered(head, asked)
+        ]
 
     def admin(self, head: Head, settings: Settings) -> Caller:
         """Whoever has the admin secret. Without one there is no admin API."""

@@ -13,6 +13,7 @@ from wireglot.http.server.body import ChunkedBody, SizedBody, TooLarge
 from wireglot.http.server.flow import Backlog, Outflow, hold_back
 from wireglot.http.server.head import CHUNKED, Inbound, Malformed, check_partial, read_head
 from wireglot.http.server.hub import Hub
+from wireglot.http.server.known_head import KnownHead, remember
 from wireglot.http.server.phases import ANSWERING, BODY, CLOSING, HEAD, LINGERING, SKIPPING, WAITING
 from wireglot.http.server.render import CONTINUE, closing, plain_refusal
 from wireglot.http.server.reply import ServerReply
@@ -35,9 +36,9 @@ class ServerConnection(asyncio.Protocol):
     """Implements `OpenConnection` for the hub and `OutgoingLine` for its replies."""
 
     __slots__ = (
-        "_backlog", "_begun", "_body", "_called", "_have", "_heard", "_inbound", "_left", "_outflow",
-        "_owed", "_partial", "_phase", "_refusals", "_reply", "_scanned", "_task", "_transport", "hub",
-        "peer", "pressed",
+        "_backlog", "_begun", "_body", "_called", "_have", "_heard", "_inbound", "_known", "_left",
+        "_outflow", "_owed", "_partial", "_phase", "_refusals", "_reply", "_scanned", "_task",
+        "_transport", "hub", "peer", "pressed",
     )  # fmt: skip
 
     def __init__(self, hub: Hub) -> None:
@@ -54,6 +55,7 @@ class ServerConnection(asyncio.Protocol):
         self._called = False
         """Whether the loop will call for what is waiting."""
         self._refusals = 0
+        self._known: KnownHead | None = None
         self._inbound: Inbound | None = None
         self._body: SizedBody | ChunkedBody | None = None
         self._have = 0
@@ -219,11 +221,15 @@ class ServerConnection(asyncio.Protocol):
             self._hold(data[at:], start - at)
             return
         self._partial = b""
-        try:
-            inbound = read_head(data[start:end], self.peer, self.hub.limits())
-        except Malformed as problem:
-            self._refuse_plainly(problem.status, problem.code, problem.message)
-            return
+        raw, limits = data[start:end], self.hub.limits()
+        inbound = self._known.again(raw, limits) if self._known is not None else None
+        if inbound is None:
+            try:
+                inbound = read_head(raw, self.peer, limits)
+            except Malformed as problem:
+                self._refuse_plainly(problem.status, problem.code, problem.message)
+                return
+            self._known = remember(raw, inbound, limits)
         self._admit(inbound, data, end + 4)
 
     def _take_next(self) -> None:
@@ -276,6 +282,7 @@ class ServerConnection(asyncio.Protocol):
             hub.report("admission failed", problem)
             refusal = plain_refusal(500, "internal_error", "internal error")
         if refusal is not None:
+            self._known = None
             self._turn_away(inbound, refusal, data, at)
             return
         self._refusals = 0
