@@ -439,6 +439,23 @@ def test_a_body_is_held_once(chunked: bool):
     assert peak < 1.5 * part * count
 
 
+def test_a_body_of_many_small_parts_takes_little_more_than_its_bytes():
+    size = 100_000
+    body = SizedBody(size)
+    whole = bytes(range(250)) * (size // 250)
+    tracemalloc.start()
+    try:
+        body.feed(memoryview(b"head" + whole[:10])[4:])
+        for at in range(10, size - 1):
+            body.feed(whole[at : at + 1])
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert held < 1.5 * size
+    body.feed(whole[-1:] + b"the next")
+    assert (body.body(), body.rest) == (whole, b"the next")
+
+
 def test_refusals_without_a_dialect_show_in_the_metrics():
     with LiveGateway() as gateway:
         for data in (

@@ -40,6 +40,7 @@ def _short_members_too() -> Iterator[None]:
         patch.setattr(splice, "_SHORT_BYTES", 0)
         patch.setattr(known_row, "_OPEN", 1)
         patch.setattr(known_row, "_LEAST", 1)
+        patch.setattr(known_row, "_STEP", 1)
         patch.setattr(growing_body, "_OPEN", 1)
         patch.setattr(growing_body, "_LEAST", 1)
         yield

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -38,6 +39,25 @@ class Node(msgspec.Struct, frozen=True):
 class Turn(msgspec.Struct, frozen=True):
     path: str
     value: Any
+
+
+_PATHS_KEPT = 512
+
+
+def numbered_turns(name: str, items: list[Any]) -> list[Turn]:
+    """The items of an array under this name, each a turn."""
+    paths = _first_paths(name) if len(items) <= _PATHS_KEPT else _paths(name, len(items))
+    return list(map(Turn, paths, items))
+
+
+@lru_cache(maxsize=8)
+def _first_paths(name: str) -> list[str]:
+    """Nobody may change it."""
+    return _paths(name, _PATHS_KEPT)
+
+
+def _paths(name: str, count: int) -> list[str]:
+    return [f"$.{name}[{number}]" for number in range(count)]
 
 
 def _nothing(*_: Any) -> list[Any]:

@@ -16,6 +16,7 @@ from wireglot.dialects.context import Context
 from wireglot.ir.content import Message, ToolCall, ToolResult
 from wireglot.ir.loss import Loss
 from wireglot.wire.json import encode
+from wireglot.wire.known_row import KnownRow, row_of
 
 _OBJECTS_BYTES: Final = 3
 """A turn that is written at the end is held as its writer's own objects too: about so many times its text."""
@@ -38,17 +39,63 @@ class WrittenTurn(msgspec.Struct, frozen=True, eq=False):
     """The turn that was made of it alone, once it was written."""
 
 
+class WrittenTogether(msgspec.Struct, frozen=True, eq=False):
+    """Several turns. Nobody may change anything of it."""
+
+    start: int
+    """Of the first message."""
+    behind: int
+    """The last one."""
+    items: tuple[Any, ...]
+    calls: dict[str, Any]
+    """All that is known of calls from here on."""
+    losses: tuple[Loss, ...]
+
+
 class WrittenTurns:
     """Of one request that is being written. `calls`: what is known of those so far, by their ids; `losses`:
     where the writer tells what it could not say."""
 
-    __slots__ = ("_calls", "_losses", "_memory", "_scope")
+    __slots__ = ("_before", "_calls", "_losses", "_memory", "_row", "_scope")
 
     def __init__(self, context: Context, calls: dict[str, Any], losses: list[Loss], *told: Any) -> None:
         self._memory = context.memory
         self._calls = calls
         self._losses = losses
         self._scope = context.scope("written", *told) if context.memory is not None else 0
+        self._row: KnownRow | None = None
+        self._before = (0, 0, 0)
+        """How many messages, items and losses there were before the turns that are settled."""
+
+    def together(self, messages: tuple[Message, ...], start: int, items: int) -> WrittenTogether | None:
+        """What was written of the first turns from `start` on, as far as they came before; so many items were
+        written of the messages before them."""
+        row = self._row = row_of(self._memory, messages)
+        self._before = (start, items, len(self._losses))
+        known = row.reached(("written", self._scope)) if row is not None else None
+        found: WrittenTogether | None = known[1] if known is not None else None
+        return found if found is not None and found.start == start < found.behind else None
+
+    def take(self, found: WrittenTogether, out: list[Any]) -> int:
+        """The number of messages that are written with these."""
+        out += found.items
+        self._calls.update(found.calls)
+        self._losses += found.losses
+        return found.behind
+
+    def settle(self, behind: int, out: list[Any]) -> None:
+        """So many messages are written. If these are all that will come again, they are taken at once then.
+        They follow from the messages and the context alone."""
+        row = self._row
+        if row is None or behind != len(row.values):
+            return
+        key = ("written", self._scope)
+        known = row.reached(key)
+        if known is None or known[0] != behind:
+            start, items, losses = self._before
+            texts = tuple([item if type(item) is msgspec.Raw else written(item) for item in out[items:]])
+            lost = tuple(self._losses[losses:])
+            row.settle(key, WrittenTogether(start, behind, texts, dict(self._calls), losses=lost))
 
     def find(self, message: Message, index: int) -> WrittenTurn | None:
         """What was written of it; its calls and losses are told as they were."""

@@ -51,18 +51,21 @@ def merge_neighbours(
     """One message per turn. What only the source dialect knows about a merged-away message is declared.
     `join`: for whoever remembers what was joined before."""
     turns: list[list[Message]] = []
+    turn: list[Message] = []
+    speaker = ""
     for message in messages:
-        first = turns[-1][0] if turns else None
-        if first is None or first.role != message.role or message.role == "system":
-            turns.append([message])
+        if message.role != speaker or speaker == "system":
+            speaker = message.role
+            turn = [message]
+            turns.append(turn)
             continue
         if message.extra is not None:
             losses_of_extra(message.extra, own, trail.of(message), losses)
-        if message.name and message.name != first.name:
+        if message.name and message.name != turn[0].name:
             losses.append(
                 Loss(f"{trail.of(message)}.name", "message.name", "dropped", "merged with the turn before")
             )
-        turns[-1].append(message)
+        turn.append(message)
     if len(turns) == len(messages):
         return messages
     merged: list[Message] = []

@@ -19,6 +19,8 @@ _LEAD_MOST: Final = 2
 if they say the same; the others are if they are the very same."""
 _LEAST: Final = 8
 """Shorter conversations are walked through as quickly."""
+_STEP: Final = 6
+"""So many more turns are settled at once: to note that takes as long as to walk through them."""
 _ROWS_MOST: Final = 16
 """Conversations that begin with the same turn."""
 _MADE_MOST: Final = 32
@@ -49,7 +51,8 @@ class KnownRow:
 
 
 def row_of(memory: Memory | None, values: Sequence[Any]) -> KnownRow | None:
-    """The settled part of these turns; None where it is short, or where none of the first ones is known."""
+    """The settled part of these turns, or nearly all of it; None where it is short, or none of the first
+    ones is known."""
     settled = len(values) - _OPEN
     if memory is None or settled < _LEAST:
         return None
@@ -67,7 +70,7 @@ def row_of(memory: Memory | None, values: Sequence[Any]) -> KnownRow | None:
             continue
         if row.values[:lead] == before and all(map(operator.is_, row.values[lead:], values[lead:])):
             longest = row
-    if longest is not None and len(longest.values) == settled:
+    if longest is not None and settled - len(longest.values) < _STEP:
         return longest
     new = KnownRow(tuple(values[:settled]), dict(longest.made) if longest is not None else {})
     rows = (new, *[row for row in rows if row is not longest][: _ROWS_MOST - 1])

@@ -14,6 +14,7 @@ from wireglot.dialects.fields import Fields, describe
 from wireglot.ir.content import Extra, Message, Origin, Part, Role, Text
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.request import OutputFormat, Request, Sampling
+from wireglot.wire.known_row import row_of
 
 _KNOWN = frozenset(
     {
@@ -97,8 +98,15 @@ def _parse_messages(body: Fields, blocks: BlockParser, context: Context) -> list
     if memory is None:
         return [_parse_message(item, f"$.messages[{index}]", blocks) for index, item in enumerate(given)]
     scope = context.scope(NAME)
-    messages = []
-    for index, item in enumerate(given):
+    messages: list[Message] = []
+    row = row_of(memory, given)
+    if row is not None and (begun := row.reached(("read", scope))) is not None:
+        messages += begun[1][0]
+        blocks.calls = begun[1][1]
+    for index in range(len(messages), len(given)):
+        if row is not None and index == len(row.values):
+            row.settle(("read", scope), (tuple(messages), blocks.calls))
+        item = given[index]
         # A call without an id gets one by its number.
         key = (scope, blocks.calls)
         known = memory.find(item, key)

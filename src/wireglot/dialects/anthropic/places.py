@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wireglot.dialects.places import Node, Places, Turn
+from wireglot.dialects.places import Node, Places, Turn, numbered_turns
 
 _KINDS: Final = {
     "text": "Text",
@@ -20,9 +20,7 @@ _KINDS: Final = {
 def _turns(body: dict[str, Any]) -> list[Turn]:
     turns = [] if body.get("system") is None else [Turn("$.system", body["system"])]
     messages = body.get("messages")
-    for number, message in enumerate(messages if type(messages) is list else ()):
-        turns.append(Turn(f"$.messages[{number}]", message))
-    return turns
+    return turns + numbered_turns("messages", messages) if type(messages) is list else turns
 
 
 def _parts(turn: Turn) -> list[Node]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from wireglot.dialects.gemini.names import TOOL, listed, snake_case
 from wireglot.dialects.json_path import written
-from wireglot.dialects.places import Node, Places, Turn
+from wireglot.dialects.places import Node, Places, Turn, numbered_turns
 
 _KINDS: Final = (
     ("functionCall", "ToolCall"),
@@ -29,7 +29,7 @@ def _turns(body: dict[str, Any]) -> list[Turn]:
         turns.append(Turn(f"$.{system}", body[system]))
     contents = body.get("contents")
     if type(contents) is list:
-        turns += (Turn(f"$.contents[{number}]", content) for number, content in enumerate(contents))
+        turns += numbered_turns("contents", contents)
     elif contents is not None:
         turns.append(Turn("$.contents", contents))
     return turns

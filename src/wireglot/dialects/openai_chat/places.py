@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from wireglot.dialects.openai_chat.reasoning import DETAILS, FIELDS
 from wireglot.dialects.openai_chat.tools import WEB_SEARCH
-from wireglot.dialects.places import Node, Places, Turn
+from wireglot.dialects.places import Node, Places, Turn, numbered_turns
 
 _KINDS: Final = {"text": "Text", "refusal": "Text", "thinking": "Reasoning"}
 _MEDIA: Final = frozenset({"image_url", "input_audio", "file", "video_url", "audio_url"})
@@ -14,10 +14,7 @@ _MEDIA: Final = frozenset({"image_url", "input_audio", "file", "video_url", "aud
 
 def _turns(body: dict[str, Any]) -> list[Turn]:
     messages = body.get("messages")
-    return [
-        Turn(f"$.messages[{number}]", message)
-        for number, message in enumerate(messages if type(messages) is list else ())
-    ]
+    return numbered_turns("messages", messages) if type(messages) is list else []
 
 
 def _parts(turn: Turn) -> list[Node]:

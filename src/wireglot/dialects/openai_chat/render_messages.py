@@ -75,8 +75,18 @@ class _Renderer:
 
     def run(self, messages: tuple[Message, ...]) -> list[Any]:
         behind = 0
+        opening = _count_opening(messages)
+        settles = True
         while behind < len(messages):
+            if behind == opening:
+                together = self._written.together(messages, opening, len(self._out))
+                if together is not None and not self._goes_on(messages, together.behind):
+                    behind = self._written.take(together, self._out)
+            elif settles and behind > opening:
+                self._written.settle(behind, self._out)
             start, behind = behind, self._end_of_turn(messages, behind)
+            if messages[start].role == "system" and start > opening:
+                settles = False  # it may show tools, which are the request's
             if behind > start + 1:
                 self._turn(messages, start, behind)
                 continue
@@ -115,10 +125,14 @@ class _Renderer:
     def _end_of_turn(self, messages: tuple[Message, ...], start: int) -> int:
         """Behind the neighbours that mean one turn. Messages that this dialect cut stay as they were cut."""
         end = start + 1
-        if not self._native:
-            while end < len(messages) and _is_one_turn(messages[end - 1], messages[end]):
-                end += 1
+        while end < len(messages) and self._goes_on(messages, end):
+            end += 1
         return end
+
+    def _goes_on(self, messages: tuple[Message, ...], end: int) -> bool:
+        """Whether the turn that reaches this message has it too."""
+        one, other = messages[end - 1], messages[end]
+        return not self._native and one.role == other.role and _is_one_turn(one, other)
 
     # System and user
 
@@ -380,6 +394,14 @@ def _has_refusal(entries: list[Placed]) -> bool:
 def _placed(path: str, message: Message) -> Iterator[Placed]:
     for index, part in enumerate(message.content):
         yield f"{path}.content[{index}]", part
+
+
+def _count_opening(messages: tuple[Message, ...]) -> int:
+    """The system texts before all else."""
+    for count, message in enumerate(messages):
+        if message.role != "system":
+            return count
+    return len(messages)
 
 
 def _is_one_turn(one: Message, other: Message) -> bool:

@@ -27,31 +27,46 @@ class TooLarge(Exception):
 
 
 # Both gather in a `BytesIO`, which hands out what it holds without a copy: a list of parts joined at the end
-# would for a moment be the body twice.
+# would for a moment be the body twice. But to grow, it copies all it has.
+
+_JOINED_BYTES: Final = 2 * 1024 * 1024
+_JOINED_PARTS: Final = 64
+"""Up to here they are joined: many small parts take more room than their bytes."""
 
 
 class SizedBody:
     """A body whose length was declared, and is within its limit."""
 
-    __slots__ = ("_gathered", "_missing", "rest")
+    __slots__ = ("_gathered", "_missing", "_parts", "rest")
 
     def __init__(self, length: int) -> None:
-        self._gathered = io.BytesIO()
+        self._parts: list[bytes | memoryview] = []
+        self._gathered = io.BytesIO() if length > _JOINED_BYTES else None
         self._missing = length
         self.rest: bytes | None = None
         """Once the body is whole: the bytes after it."""
 
     def body(self) -> bytes:
-        return self._gathered.getvalue()
+        return b"".join(self._parts) if self._gathered is None else self._gathered.getvalue()
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes | memoryview) -> None:
         missing = self._missing
         if len(data) < missing:
-            self._gathered.write(data)
+            self._add(data)
             self._missing = missing - len(data)
         else:
-            self._gathered.write(data[:missing])
-            self.rest = data[missing:]
+            self._add(data[:missing])
+            self.rest = bytes(data[missing:])
+
+    def _add(self, data: bytes | memoryview) -> None:
+        if self._gathered is not None:
+            self._gathered.write(data)
+            return
+        self._parts.append(data)
+        if len(self._parts) > _JOINED_PARTS:
+            self._gathered = io.BytesIO()
+            self._gathered.writelines(self._parts)
+            self._parts.clear()
 
 
 class ChunkedBody:
@@ -73,10 +88,9 @@ class ChunkedBody:
     def body(self) -> bytes:
         return self._gathered.getvalue()
 
-    def feed(self, data: bytes) -> None:
-        if self._held:
-            data = self._held + data
-            self._held = b""
+    def feed(self, data: bytes | memoryview) -> None:
+        data = self._held + data if self._held else bytes(data)
+        self._held = b""
         at = 0
         while at >= 0:
             place = self._place

@@ -301,7 +301,7 @@ class ServerConnection(asyncio.Protocol):
         self._begun = self._heard
         if inbound.expects_continue and at == len(data):
             self.write(CONTINUE)
-        self._take_body(data[at:])
+        self._take_body(memoryview(data)[at:])
 
     def _turn_away(self, inbound: Inbound, refusal: Refusal, data: bytes, at: int) -> None:
         end = at + inbound.length
@@ -323,7 +323,7 @@ class ServerConnection(asyncio.Protocol):
         elif outstanding < 0:
             self._wait(data, end)
 
-    def _take_body(self, data: bytes) -> None:
+    def _take_body(self, data: bytes | memoryview) -> None:
         body, inbound = self._body, self._inbound
         if body is None or inbound is None:
             return
