@@ -19,6 +19,9 @@ from tools.lab.forms import open_envelope, open_sealed, read_database
 from tools.lab.leave_behind import unpack
 from tools.lab.told import Told, read_told
 
+_LATER = {"wireglot.db-kept"}
+"""Of which the oldest versions know nothing: they leave it alone, and newer ones do not rely on it for long."""
+
 
 class Left:
     def __init__(self, packed: Path, folder: Path) -> None:
@@ -96,7 +99,7 @@ def test_summaries_are_sealed_alike(old: Left, new: Left) -> None:
 
 def test_the_places_of_files_are_the_same(old: Left, new: Left) -> None:
     """Databases, the journals' folder, and in it one for each process with its lock and its files."""
-    assert _places(new.folder) == _places(old.folder)
+    assert _places(new.folder) - _LATER == _places(old.folder)
 
 
 def _envelopes(told: Told) -> set[tuple[Any, ...]]:

@@ -234,4 +234,9 @@ class Engine(Protocol):
         """What `export` gave, in any store; what is there already stays as it is."""
         ...
 
+    def lacks(self, caller: str) -> bool:
+        """Whether nothing at all of this caller is in the vault, told at once and without asking: some know
+        it from a recall that found nothing. What any process has kept by now counts. False tells nothing."""
+        ...
+
     async def close(self) -> None: ...

@@ -156,6 +156,9 @@ class BoundedEngine:
     async def load(self, records: Sequence[Document | UsageRow | KeyRow | VaultEntry]) -> None:
         await self.bounds.call("load", lambda: self.behind.load(records))
 
+    def lacks(self, caller: str) -> bool:
+        return self.behind.lacks(caller)
+
     async def close(self) -> None:
         await self.behind.close()
 

@@ -57,6 +57,9 @@ class DeferredEngine:
     async def load(self, records: Sequence[Document | UsageRow | KeyRow | VaultEntry]) -> None:
         await self.opened().load(records)
 
+    def lacks(self, caller: str) -> bool:
+        return self._engine is not None and self._engine.lacks(caller)
+
     async def close(self) -> None:
         if self._engine is not None:
             await self._engine.close()

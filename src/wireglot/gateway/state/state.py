@@ -87,6 +87,7 @@ class State:
         self.reasoning = ReasoningVault(self.vault, settings, note)
         if self.vault_apart is None:
             self.reasoning.away = lambda: bool(self.store_health.trouble)
+            self.reasoning.lacks = engine.lacks
         self.responses = ResponseStore(self.documents, settings)
         self.conversations = ConversationStore(self.documents, settings)
         self.background = Background(self.documents, self.responses, self.instance, observer, pace)

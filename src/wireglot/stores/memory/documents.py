@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -11,6 +12,9 @@ from wireglot.stores.records import Document, KeyRow, VaultEntry
 
 Clock = Callable[[], int]
 """Unix milliseconds."""
+
+_LACKING_MOST: Final = 4096
+"""Callers."""
 
 
 def wall_clock() -> int:
@@ -136,17 +140,45 @@ def is_live(document: Document, now: int) -> bool:
 class MemoryVault:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.entries: dict[tuple[str, str], VaultEntry] = {}
+        self.shelves: dict[str, dict[str, VaultEntry]] = {}
+        """By caller and name; none is empty."""
+        self.lacking: set[str] = set()
+        """Callers of whom there was nothing when it was last looked for, and nothing has come since."""
 
     async def keep(self, caller: str, entries: Mapping[str, bytes], seconds: int) -> None:
         until = self._clock() + seconds * 1000
         for name, body in entries.items():
-            self.entries[caller, name] = VaultEntry(caller, name, body, until)
+            self.insert(VaultEntry(caller, name, body, until))
 
     async def recall(self, caller: str, names: Sequence[str]) -> dict[str, bytes]:
         now = self._clock()
-        found = (self.entries.get((caller, name)) for name in names)
+        shelf = self.shelves.get(caller)
+        if shelf is None:
+            if len(self.lacking) >= _LACKING_MOST:
+                self.lacking.clear()
+            self.lacking.add(caller)
+            return {}
+        found = map(shelf.get, names)
         return {entry.name: entry.body for entry in found if entry is not None and entry.expires > now}
+
+    def insert(self, entry: VaultEntry) -> None:
+        self.shelves.setdefault(entry.caller, {})[entry.name] = entry
+        self.lacking.discard(entry.caller)
+
+    def holds(self, entry: VaultEntry) -> bool:
+        return entry.name in self.shelves.get(entry.caller, {})
+
+    def everything(self) -> list[VaultEntry]:
+        return [entry for shelf in self.shelves.values() for entry in shelf.values()]
+
+    def expire(self, now: int) -> int:
+        """How many were past their time."""
+        gone = [entry for entry in self.everything() if entry.expires <= now]
+        for entry in gone:
+            del self.shelves[entry.caller][entry.name]
+            if not self.shelves[entry.caller]:
+                del self.shelves[entry.caller]
+        return len(gone)
 
 
 class MemoryKeys:

@@ -55,11 +55,8 @@ class MemoryEngine:
             if not is_live(document, now):
                 self._documents.remove(document.caller, document.kind, document.id)
                 expired[document.kind] += 1
-        vault = self._vault.entries
-        for place, entry in list(vault.items()):
-            if entry.expires <= now:
-                del vault[place]
-                expired["vault"] += 1
+        if past := self._vault.expire(now):
+            expired["vault"] = past
 
         evicted = {kind: self._evict(kind, limits.bytes) for kind, limits in kinds.items() if limits.bytes}
 
@@ -97,9 +94,8 @@ class MemoryEngine:
             if document.caller == caller:
                 self._documents.remove(document.caller, document.kind, document.id)
                 gone[document.kind] += 1
-        for place in [place for place in self._vault.entries if place[0] == caller]:
-            del self._vault.entries[place]
-            gone["vault"] += 1
+        if entries := self._vault.shelves.pop(caller, {}):
+            gone["vault"] = len(entries)
         if named := self._ledger.forget_caller(caller):
             gone["sessions"] = named
         return dict(gone)
@@ -117,7 +113,7 @@ class MemoryEngine:
             )
             for kind, found in sorted(by_kind.items())
         }
-        entries = self._vault.entries.values()
+        entries = self._vault.everything()
         kinds["vault"] = KindStats(len(entries), sum(len(entry.body) for entry in entries))
         rows = self._ledger.usage.values()
         kinds["usage"] = KindStats(
@@ -135,7 +131,7 @@ class MemoryEngine:
             yield row
         for document in self._documents.everything():
             yield document
-        for entry in list(self._vault.entries.values()):
+        for entry in self._vault.everything():
             yield entry
         for usage in list(self._ledger.usage.values()):
             yield usage
@@ -147,11 +143,15 @@ class MemoryEngine:
                     if not self._documents.holds(record):
                         self._documents.insert(record)
                 case VaultEntry():
-                    self._vault.entries.setdefault((record.caller, record.name), record)
+                    if not self._vault.holds(record):
+                        self._vault.insert(record)
                 case UsageRow():
                     self._ledger.usage.setdefault(record.id, record)
                 case KeyRow():
                     await self._keys.put(record, new=True)
+
+    def lacks(self, caller: str) -> bool:
+        return caller in self._vault.lacking
 
     async def close(self) -> None:
         """Nothing to close."""

@@ -132,5 +132,8 @@ class PostgresEngine:
     async def load(self, records: Sequence[Document | UsageRow | KeyRow | VaultEntry]) -> None:
         await load_records(self._pool, records)
 
+    def lacks(self, caller: str) -> bool:
+        return False  # another machine may keep anything at any moment
+
     async def close(self) -> None:
         await self._pool.close()

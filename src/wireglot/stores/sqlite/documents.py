@@ -1,17 +1,16 @@
-"""Documents, vault and keys in tables. Sealed values go in and out as they are."""
+"""Documents and keys in tables. Sealed values go in and out as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import apsw
 import msgspec
 
 from wireglot.stores.records import Document, KeyRow, read_key
-from wireglot.stores.sql import from_text, is_plain, to_text, to_texts
+from wireglot.stores.sql import from_text, is_plain, to_text
 from wireglot.stores.sqlite.database import Database
-from wireglot.wire.json import encode_text
 
 COLUMNS: Final = "tenant, kind, id, body, parent, number, created, expires"
 """In the order of the record's fields."""
@@ -252,38 +251,6 @@ class SqliteDocuments:
             return sum(not expires or expires > now for (expires,) in gone)
 
         return await self._database.write(write)
-
-
-class SqliteVault:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def keep(self, caller: str, entries: Mapping[str, bytes], seconds: int) -> None:
-        expires = self._database.now() + seconds * 1000
-        rows = [(to_text(caller), to_text(name), expires, body) for name, body in entries.items()]
-
-        def write(connection: apsw.Connection) -> None:
-            connection.executemany(
-                "INSERT INTO vault (tenant, name, expires, body) VALUES (?, ?, ?, ?)"
-                " ON CONFLICT (tenant, name) DO UPDATE SET expires = excluded.expires, body = excluded.body",
-                rows,
-            )
-
-        await self._database.write(write)
-
-    async def recall(self, caller: str, names: Sequence[str]) -> dict[str, bytes]:
-        now = self._database.now()
-
-        def read(connection: apsw.Connection) -> dict[str, bytes]:
-            # One statement for all of them: a conversation of a hundred turns asks for three hundred.
-            found = connection.execute(
-                "SELECT wanted.key, body FROM json_each(?) AS wanted CROSS JOIN vault"
-                " WHERE tenant = ? AND name = wanted.value AND expires > ?",
-                (encode_text(to_texts(names)), to_text(caller), now),
-            )
-            return {names[at]: body for at, body in found}
-
-        return await self._database.read(read)
 
 
 class SqliteKeys:

@@ -27,6 +27,7 @@ from wireglot.stores.sqlite.database import Clock, Database
 from wireglot.stores.sqlite.file import BUSY_SECONDS, Format
 from wireglot.stores.sqlite.schema import STORE_COLUMNS, STORE_ID, STORE_STEPS
 from wireglot.stores.sqlite.sweep import sweep, wipe
+from wireglot.stores.sqlite.vault import SqliteVault
 
 T = TypeVar("T")
 
@@ -40,7 +41,8 @@ class SqliteEngine:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.documents: Documents = documents.SqliteDocuments(database)
-        self.vault: Vault = documents.SqliteVault(database)
+        self._vault = SqliteVault(database)
+        self.vault: Vault = self._vault
         self.ledger: Ledger = ledger.SqliteLedger(database)
         self.keys: Keys = documents.SqliteKeys(database)
 
@@ -147,9 +149,18 @@ class SqliteEngine:
                     case KeyRow():
                         documents.put_key(connection, record, new=True)
 
-        await self._database.write(write)
+        try:
+            await self._database.write(write)
+        finally:
+            callers = {record.caller for record in records if isinstance(record, VaultEntry)}
+            if callers:
+                self._vault.words.change(callers)
+
+    def lacks(self, caller: str) -> bool:
+        return self._vault.lacks(caller)
 
     async def close(self) -> None:
+        self._vault.words.remove()  # others make another one
         await self._database.close()
 
 

@@ -50,6 +50,8 @@ class ReasoningVault:
         self.absent = absent if absent is not None else AbsentTurns()
         self.away: Callable[[], bool] = lambda: False
         """Whether the store behind the vault is known to be down."""
+        self.lacks: Callable[[str], bool] = lambda caller: False
+        """Whether the store is known, without asking, to hold nothing at all of a caller."""
         self._vault = vault
         self._note = note
         self.adopt(settings)
@@ -72,12 +74,13 @@ class ReasoningVault:
         """Put back what the conversation's turns have lost on their way, and arrange for the next one."""
         job, targets = exchange.job, exchange.targets
         by_name = _carries_bare(job.surface, targets)
-        reading = partial(self._lacking, exchange, by_name)
+        # Of a caller who has nothing, what was said is not even read, unless this answer has any state.
+        has_nothing = self.lacks(job.caller.name)
+        reading = partial(self._unread if has_nothing else self._lacking, exchange, by_name)
         try:
-            history, lacking = await aside(reading) if exchange.is_large else reading()
+            keeper, lacking = await aside(reading) if exchange.is_large else reading()
         except RequestError:
             return  # only its own vendor can read it
-        keeper = _KeepsReasoning(self, exchange, history)
         exchange.ending.keep_with(keeper)
         if not lacking:
             return
@@ -93,10 +96,14 @@ class ReasoningVault:
         putting = partial(_put_back, exchange, found, by_name)
         keeper.put_back = await aside(putting) if exchange.is_large else putting()
 
-    def _lacking(self, exchange: Exchange, by_name: bool) -> tuple[History, list[_Named]]:
-        """What was said, and the turns of it that may have lost something."""
+    def _unread(self, exchange: Exchange, by_name: bool) -> tuple[_KeepsReasoning, list[_Named]]:
+        return _KeepsReasoning(self, exchange, exchange.request().messages), []
+
+    def _lacking(self, exchange: Exchange, by_name: bool) -> tuple[_KeepsReasoning, list[_Named]]:
+        """Who keeps the answer, and the turns before it that may have lost something."""
         job = exchange.job
         history = read_history(exchange.request().messages, job.context.memory)
+        keeper = _KeepsReasoning(self, exchange, history=history)
         # Who drops thoughts may have dropped one of several: what is left does not tell.
         drops = job.surface.reasoning.drops_thoughts
         caller, session, known = job.caller.name, job.session, self.absent.known
@@ -106,10 +113,10 @@ class ReasoningVault:
             if (drops or not _is_whole(turn, by_name)) and not known(caller, session, turn.prefix, turn.shown)
         ]
         if not turns:
-            return history, []
+            return keeper, []
         namers = self._namers(job)
         scope = (tuple(self._secrets), caller, session)
-        return history, [_named(turn, namers, scope) for turn in turns]
+        return keeper, [_named(turn, namers, scope) for turn in turns]
 
     async def keep(self, exchange: Exchange, history: History, content: tuple[Part, ...]) -> None:
         """An answer that was said behind this history."""
@@ -212,9 +219,17 @@ def _is_whole(turn: Turn, by_name: bool) -> bool:
 class _KeepsReasoning:
     """Implements `Keeper`: one answer, if there is anything in it that its client will not send back."""
 
-    def __init__(self, vault: ReasoningVault, exchange: Exchange, history: History) -> None:
+    def __init__(
+        self,
+        vault: ReasoningVault,
+        exchange: Exchange,
+        unread: tuple[Message, ...] = (),
+        history: History | None = None,
+    ) -> None:
+        """What was said before the answer: `unread`, or as it has been read."""
         self._vault = vault
         self._exchange = exchange
+        self._unread = unread
         self._history = history
         self.put_back: list[Turn] = []
 
@@ -229,6 +244,8 @@ class _KeepsReasoning:
     def wants(self, response: Response) -> bool:
         if self._gives_up or self._worth(response):
             return True
+        if self._history is None:
+            return False  # the store is not asked for anything of this caller
         # It comes back with the next request, and nobody need ask the store for it.
         job = self._exchange.job
         said = [(self._history.prefix, visible(response.content))]
@@ -239,7 +256,14 @@ class _KeepsReasoning:
         if self._gives_up:
             await self._vault.give_up(self._exchange, self.put_back)
         for content in self._worth(response):
-            await self._vault.keep(self._exchange, self._history, content)
+            await self._vault.keep(self._exchange, await self._said_before(), content)
+
+    async def _said_before(self) -> History:
+        if self._history is None:
+            exchange = self._exchange
+            reading = partial(read_history, self._unread, exchange.job.context.memory)
+            self._history = await aside(reading) if exchange.is_large else reading()
+        return self._history
 
     @property
     def _gives_up(self) -> bool:
