@@ -5,12 +5,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wireglot.dialects.base import Context
-from wireglot.ir.content import CacheMark, Foreign, Media, Message, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.content import (
+    CacheMark,
+    Extra,
+    Foreign,
+    Media,
+    Message,
+    Origin,
+    Reasoning,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.request import Request
 from wireglot.providers.fit import fit as fitting
 from wireglot.providers.fit.fit import fit
-from wireglot.providers.fit.survey import Survey, survey
+from wireglot.providers.fit.survey import (
+    BLANK,
+    FIELDS,
+    FOREIGN,
+    MEDIA,
+    NAMED,
+    REASONING,
+    SIGNED,
+    Survey,
+    survey,
+)
 from wireglot.providers.limits import BASE, Limits
 from wireglot.testing.strategies import requests
 
@@ -20,7 +42,7 @@ _LIMITS = [
     Limits(message_names=False),
     Limits(cache_markers=0),
 ]
-_PARTS = (Foreign, Media, Reasoning, Text, ToolCall, ToolResult)
+_ALL = FOREIGN | REASONING | MEDIA | SIGNED | BLANK | FIELDS | NAMED
 
 
 class _Anything(Survey, frozen=True):
@@ -28,7 +50,7 @@ class _Anything(Survey, frozen=True):
         return False
 
 
-_ANYTHING = _Anything(frozenset(_PARTS), True, True, True, True, 1 << 30, True)
+_ANYTHING = _Anything(_ALL, neighbours=True, markers=1 << 30)
 
 
 def _fitted(request: Request, limits: Limits, dialect: str, regroup: bool) -> object:
@@ -51,12 +73,28 @@ def test_a_survey_sees_what_fitting_may_have_to_change():
     mark = CacheMark("short")
     picture = Media("image", url="https://x/y.png")
     plain = survey((Message("user", (Text("a"),)), Message("assistant", (ToolCall("c", "f", "{}"),))))
-    assert plain == Survey(frozenset({Text, ToolCall}), False, False, False, False, 0, False)
+    assert plain == Survey(0, neighbours=False, markers=0)
     assert all(plain.suits(limits) for limits in BASE.values())
-    assert survey((Message("user", (Text(" \n"),)),)).blank
-    assert survey((Message("user", ()),)).blank
-    assert survey((Message("user", (), "name"),)).named
-    assert survey((Message("user", (ToolResult("c", (picture,)),)),)).kinds == {ToolResult, Media}
+    extra = Extra("gemini", {"own": 1})
+    signature = Signature("s", Origin("gemini"))
+    foreign = Foreign("gemini", "odd", {})
+    for content, seen in (
+        ((Text(" \n"),), BLANK),
+        ((), BLANK),
+        ((ToolResult("c", (picture,)),), MEDIA),
+        ((ToolResult("c", (foreign,)),), FOREIGN),
+        ((ToolResult("c", (Text("a", extra=extra),)),), FIELDS),
+        ((picture,), MEDIA),
+        ((Reasoning("a"),), REASONING),
+        ((Reasoning("a", extra=extra),), REASONING | FIELDS),
+        ((foreign, Text("")), FOREIGN | BLANK),
+        ((ToolCall("c", "f", "{}", signature=signature),), SIGNED),
+        ((ToolCall("c", "f", "{}", extra=extra),), FIELDS),
+    ):
+        assert survey((Message("user", content),)).seen == seen
+    assert survey((Message("user", (), "name"),)).seen == BLANK | NAMED
+    assert survey((Message("user", (Text("a"),), extra=extra),)).seen == FIELDS
+    assert survey((Message("user", (Text("a"),), extra=Extra("x", {"content": ""})),)).seen == FIELDS | BLANK
     assert survey((Message("user", (Text("a", cache=mark), ToolResult("c", cache=mark))),)).markers == 2
     assert survey((Message("user", ()), Message("user", ()))).neighbours
     assert not survey((Message("system", ()), Message("system", ()))).neighbours

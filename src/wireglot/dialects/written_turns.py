@@ -161,5 +161,13 @@ class Beginning(msgspec.Struct, frozen=True):
     losses: int
 
 
+def count_opening(messages: tuple[Message, ...]) -> int:
+    """How many system texts stand before the first turn."""
+    for count, message in enumerate(messages):
+        if message.role != "system":
+            return count
+    return len(messages)
+
+
 def written(value: Any) -> msgspec.Raw:
     return msgspec.Raw(encode(value))

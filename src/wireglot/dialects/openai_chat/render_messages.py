@@ -31,7 +31,7 @@ from wireglot.dialects.openai_chat.reasoning import (
 from wireglot.dialects.openai_chat.render_plain import plain_turn
 from wireglot.dialects.openai_chat.render_results import render_result
 from wireglot.dialects.openai_chat.tools import call_body, is_legacy, render_call, render_tool
-from wireglot.dialects.written_turns import WrittenTurns, written
+from wireglot.dialects.written_turns import WrittenTurns, count_opening, written
 from wireglot.ir.content import (
     Foreign,
     Media,
@@ -75,27 +75,29 @@ class _Renderer:
 
     def run(self, messages: tuple[Message, ...]) -> list[Any]:
         behind = 0
-        opening = _count_opening(messages)
-        settles = True
+        opening = count_opening(messages)
+        remembers = settles = self._context.memory is not None
         while behind < len(messages):
-            if behind == opening:
+            if remembers and behind == opening:
                 together = self._written.together(messages, opening, len(self._out))
                 if together is not None and not self._goes_on(messages, together.behind):
                     behind = self._written.take(together, self._out)
             elif settles and behind > opening:
                 self._written.settle(behind, self._out)
             start, behind = behind, self._end_of_turn(messages, behind)
-            if messages[start].role == "system" and start > opening:
+            message = messages[start]
+            if message.role == "system" and start > opening:
                 settles = False  # it may show tools, which are the request's
             if behind > start + 1:
                 self._turn(messages, start, behind)
                 continue
-            message = messages[start]
-            known = self._written.find(message, start)
-            if known is not None:
-                self._out += known.items
-                continue
-            began = None if message.role == "system" else self._written.begin(message)
+            began = None
+            if remembers:
+                known = self._written.find(message, start)
+                if known is not None:
+                    self._out += known.items
+                    continue
+                began = None if message.role == "system" else self._written.begin(message)
             before = len(self._out)
             plain = None if self._native else plain_turn(message, self._calls, self._joined)
             if plain is not None:
@@ -125,14 +127,14 @@ class _Renderer:
     def _end_of_turn(self, messages: tuple[Message, ...], start: int) -> int:
         """Behind the neighbours that mean one turn. Messages that this dialect cut stay as they were cut."""
         end = start + 1
-        while end < len(messages) and self._goes_on(messages, end):
+        role = messages[start].role
+        while end < len(messages) and messages[end].role == role and self._goes_on(messages, end):
             end += 1
         return end
 
     def _goes_on(self, messages: tuple[Message, ...], end: int) -> bool:
         """Whether the turn that reaches this message has it too."""
-        one, other = messages[end - 1], messages[end]
-        return not self._native and one.role == other.role and _is_one_turn(one, other)
+        return not self._native and _is_one_turn(messages[end - 1], messages[end])
 
     # System and user
 
@@ -394,14 +396,6 @@ def _has_refusal(entries: list[Placed]) -> bool:
 def _placed(path: str, message: Message) -> Iterator[Placed]:
     for index, part in enumerate(message.content):
         yield f"{path}.content[{index}]", part
-
-
-def _count_opening(messages: tuple[Message, ...]) -> int:
-    """The system texts before all else."""
-    for count, message in enumerate(messages):
-        if message.role != "system":
-            return count
-    return len(messages)
 
 
 def _is_one_turn(one: Message, other: Message) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from wireglot.dialects.base import Context
-from wireglot.ir.content import Foreign
 from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.request import Request, Sampling
 from wireglot.ir.trail import Trail
@@ -56,10 +55,10 @@ def fit(
         if request.max_tokens is not None and request.max_tokens < 0:
             request = _without_limit(request, losses)
         declare_switches(request, dialect, losses, trail, seen.fields)
-        request = without_state(request, losses, trail, Foreign in seen.kinds)
-        if Foreign in seen.kinds:
+        request = without_state(request, losses, trail, seen.foreign)
+        if seen.foreign:
             request = tell_in_words(request, dialect, losses, trail)
-    if Foreign in seen.kinds and (regroup or not limits.midway_tools):
+    if seen.foreign and (regroup or not limits.midway_tools):
         request = join_declared_tools(request, losses, trail)
     messages = place_system(request.messages, limits, losses, trail)
     if regroup and (seen.neighbours or messages is not request.messages):

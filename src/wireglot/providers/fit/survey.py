@@ -5,6 +5,8 @@ What it tells holds while the request is fitted: no pass puts anything there tha
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from wireglot.ir.content import Foreign, Media, Message, Reasoning, Text, ToolCall, ToolResult
@@ -14,30 +16,32 @@ from wireglot.wire.memory import Memory
 
 
 class Survey(msgspec.Struct, frozen=True):
-    kinds: frozenset[type]
-    """The kinds of parts there are; media inside of results count."""
+    seen: int
+    """What there is, a bit for each."""
     neighbours: bool
     """Whether two turns of one speaker follow each other."""
-    named: bool
-    signed: bool
-    """Whether a call carries reasoning state."""
-    blank: bool
-    """Whether there is a turn of nothing, or a text of nothing but white space."""
     markers: int
-    fields: bool
-    """Whether a message or a part of one has fields of its dialect alone."""
+
+    @property
+    def foreign(self) -> bool:
+        """Whether there are parts of one dialect alone."""
+        return self.seen & FOREIGN != 0
+
+    @property
+    def fields(self) -> bool:
+        """Whether a message or a part of one has fields of its dialect alone."""
+        return self.seen & FIELDS != 0
 
     def suits(self, limits: Limits) -> bool:
         """Whether no part has to change for an endpoint of these limits."""
-        kinds = self.kinds
+        seen = self.seen
         return not (
-            Reasoning in kinds
-            or self.signed
+            seen & (REASONING | SIGNED)
             or limits.reasoning_required
-            or (self.blank and not limits.blank_text)
-            or (self.named and not limits.message_names)
+            or (seen & BLANK and not limits.blank_text)
+            or (seen & NAMED and not limits.message_names)
             or (
-                Media in kinds
+                seen & MEDIA
                 and not (
                     limits.media_urls and limits.media == ALL_MEDIA and limits.tool_result_media == "inside"
                 )
@@ -45,23 +49,24 @@ class Survey(msgspec.Struct, frozen=True):
         )
 
 
-class _Look(msgspec.Struct, frozen=True):
-    """The same of one message."""
+# What is seen of a message: media and foreign parts inside of results count.
+FOREIGN: Final = 1
+REASONING: Final = 2
+MEDIA: Final = 4
+SIGNED: Final = 8
+"""A call carries reasoning state."""
+BLANK: Final = 16
+"""A turn of nothing, or a text of nothing but white space."""
+FIELDS: Final = 32
+NAMED: Final = 64
+_MARKER: Final = 256
+"""One mark of the cache; their number stands above all else."""
 
-    kinds: frozenset[type]
-    signed: bool
-    blank: bool
-    markers: int
-    fields: bool
-
+_KINDS: Final[dict[type, int]] = {Foreign: FOREIGN, Reasoning: REASONING, Media: MEDIA}
 
 _LOOK = "survey"
 _SURVEY = "survey"
-
-
-_NOTHING = Survey(
-    kinds=frozenset(), neighbours=False, named=False, signed=False, blank=False, markers=0, fields=False
-)
+_NOTHING = Survey(0, neighbours=False, markers=0)
 
 
 def survey(
@@ -80,82 +85,52 @@ def survey(
 
 def _behind(found: Survey, messages: tuple[Message, ...], memory: Memory | None, speaker: str = "") -> Survey:
     """With more messages behind those of `speaker` at the end."""
-    kinds = set(found.kinds)
-    neighbours, named, signed, blank = found.neighbours, found.named, found.signed, found.blank
-    fields, markers = found.fields, found.markers
+    seen, neighbours, markers = found.seen, found.neighbours, found.markers
     for message in messages:
         if message.role == speaker != "system":
             neighbours = True
         speaker = message.role
-        if message.name:
-            named = True
-        look: _Look | None = memory.find(message, _LOOK) if memory is not None else None
+        look: int | None = memory.find(message, _LOOK) if memory is not None else None
         if look is None:
             look = _look(message)
             if memory is not None:
                 memory.keep(message, _LOOK, look)
-        kinds |= look.kinds
-        if look.signed:
-            signed = True
-        if look.blank:
-            blank = True
-        if look.fields:
-            fields = True
-        markers += look.markers
-    return Survey(
-        kinds=frozenset(kinds),
-        neighbours=neighbours,
-        named=named,
-        signed=signed,
-        blank=blank,
-        markers=markers,
-        fields=fields,
-    )
+        if look:
+            seen |= look % _MARKER
+            markers += look // _MARKER
+    return Survey(seen, neighbours, markers)
 
 
-_ONE_TEXT = _Look(frozenset({Text}), signed=False, blank=False, markers=0, fields=False)
-
-
-def _look(message: Message) -> _Look:
+def _look(message: Message) -> int:
     content = message.content
-    if len(content) == 1 and message.extra is None:  # as most are
-        part = content[0]
-        if (
-            type(part) is Text
-            and part.extra is None
-            and part.cache is None
-            and part.text
-            and not part.text.isspace()
-        ):
-            return _ONE_TEXT
-    kinds: set[type] = set()
+    seen = NAMED if message.name else 0
+    if not content:
+        seen |= BLANK
     extra = message.extra
-    signed = fields = False
-    blank = not content
     if extra is not None and extra.fields:
-        fields = True
-        blank = blank or extra.fields.get("content") == ""
+        seen |= FIELDS
+        if extra.fields.get("content") == "":
+            seen |= BLANK
     markers = 0
     for part in content:
-        kinds.add(type(part))
-        if type(part) is Foreign:
-            continue
-        if part.extra is not None and part.extra.fields:
-            fields = True
-        if type(part) is Reasoning:
-            continue
         if type(part) is Text:
             if not part.text or part.text.isspace():
-                blank = True
+                seen |= BLANK
         elif type(part) is ToolCall:
             if part.signature is not None:
-                signed = True
+                seen |= SIGNED
         elif type(part) is ToolResult:
             for item in part.content:
                 if type(item) is not Text:
-                    kinds.add(type(item))
+                    seen |= _KINDS[type(item)]
                 if type(item) is not Foreign and item.extra is not None and item.extra.fields:
-                    fields = True
-        if part.cache is not None:
-            markers += 1
-    return _Look(frozenset(kinds), signed, blank, markers, fields)
+                    seen |= FIELDS
+        else:
+            seen |= _KINDS[type(part)]
+            if type(part) is Foreign:
+                continue
+        if part.extra is not None and part.extra.fields:
+            seen |= FIELDS
+        if type(part) is not Reasoning and part.cache is not None:
+            markers += _MARKER
+    return seen + markers

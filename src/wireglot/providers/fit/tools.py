@@ -107,6 +107,8 @@ class _Disguise:
         self.plain: set[tuple[str, str]] = set()
         """Of those that are functions here: so are their calls."""
         self.reported: set[str] = set()
+        self.legal: set[str] = set()
+        """Names that were found to be."""
 
     def chosen(self, name: str) -> str:
         """The upstream name of a tool that a choice names, which says no namespace."""
@@ -201,7 +203,9 @@ class _Disguise:
         if self.owners.setdefault(legal, owner) != owner:
             legal = legal_name(f"{namespace}/{name}", limits.tool_name_max)
             self.owners[legal] = owner
-        if legal != name:
+        if legal == name:
+            self.legal.add(name)
+        else:
             self.upstream[key] = legal
             feature: Feature = "tool.namespace" if legal == f"{namespace}__{name}" else "tool.name"
             path = f"{self.trail.of(named)}.{feature.removeprefix('tool.')}"
@@ -299,7 +303,7 @@ class _Disguise:
         return msgspec.structs.replace(result, name=name, kind=kind)
 
     def _touches(self, messages: tuple[Message, ...]) -> bool:
-        limits, rule, known = self.limits, self.name_rule, self.upstream
+        limits, rule, known, legal = self.limits, self.name_rule, self.upstream, self.legal
         for message in messages:
             if message.role != "assistant":
                 continue
@@ -309,8 +313,13 @@ class _Disguise:
                     or (part.namespace and not limits.namespaces)
                     or (known and (part.namespace, part.name) in known)
                     or (self.plain and (part.namespace, part.name) in self.plain)
-                    or len(part.name) > limits.tool_name_max
-                    or (rule is not None and not rule.fullmatch(part.name))
+                    or (
+                        part.name not in legal
+                        and (
+                            len(part.name) > limits.tool_name_max
+                            or (rule is not None and not rule.fullmatch(part.name))
+                        )
+                    )
                 ):
                     return True
         return False
