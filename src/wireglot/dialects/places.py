@@ -108,7 +108,7 @@ class RequestPlaces:
         """Losses of `asked` (the parsed request where it is None), in the client's own document."""
         whole = asked if asked is not None else self._request
         # Things that the client wrote in one place may have been several: they are told once.
-        return tuple(dict.fromkeys([_moved(loss, self._path(loss, whole)) for loss in losses]))
+        return _once([_moved(loss, self._path(loss, whole)) for loss in losses])
 
     def of(self, path: str, asked: Request | None = None) -> str:
         """One neutral place, in the client's own document."""
@@ -239,7 +239,11 @@ def answer_located(
     if places is None:
         return tuple([_moved(loss, loss.path, "response") for loss in losses])
     moved = [_moved(loss, _answer_path(places, loss.path, body, content), "response") for loss in losses]
-    return tuple(dict.fromkeys(moved))
+    return _once(moved)
+
+
+def _once(losses: list[Loss]) -> tuple[Loss, ...]:
+    return tuple(dict.fromkeys(losses)) if len(losses) > 1 else tuple(losses)
 
 
 def _answer_path(places: Places, path: str, body: dict[str, Any] | None, content: Sequence[Part]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -212,7 +213,12 @@ def worst_first(losses: Iterable[Loss]) -> list[Loss]:
 
 
 def _seriousness(loss: Loss) -> int:
-    return _SERIOUSNESS[grade_of(loss.feature, loss.action)[0]]
+    return _seriousness_of(loss.feature, loss.action)
+
+
+@lru_cache(maxsize=1024)
+def _seriousness_of(feature: Feature, action: Action) -> int:
+    return _SERIOUSNESS[grade_of(feature, action)[0]]
 
 
 def feature_of(signature: Signature) -> Feature:
@@ -227,10 +233,12 @@ def losses_of_extra(
     if extra is None or extra.dialect == own:
         return
     for key, value in extra.fields.items():
-        if not is_blank(value):
+        if value or not is_blank(value):
             named: Feature = "usage.detail" if key.startswith("usage.") else feature
             out.append(Loss(f"{path}.{key}", named, "dropped", f"{extra.dialect} only"))
 
 
 def is_blank(value: Any) -> bool:
+    if value:  # most do say something
+        return False
     return value is None or value is False or value == 0 or value == "" or value == [] or value == {}

@@ -44,8 +44,10 @@ class Trail:
             known = self._find(value)
         if known is None:
             return _MESSAGES
-        _, holder, number, *inside = known
-        return f"{holder}[{number}]" + "".join([f".content[{place}]" for place in inside])
+        path = f"{known[1]}[{known[2]}]"
+        for place in known[3:]:
+            path += f".content[{place}]"
+        return path
 
     def follow(self, old: _Value, new: _Value) -> None:
         """`new` stands for what was `old`."""

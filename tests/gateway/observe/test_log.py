@@ -69,6 +69,24 @@ def _loss(feature) -> Loss:
     return Loss("$", feature, "dropped")
 
 
+def test_what_lines_have_in_common_is_taken_from_none_that_differs():
+    """One after the other, each differing from the first in one thing: as if each were the first."""
+    others = {
+        "id": "req_2", "caller": "b", "dialect": "gemini", "operation": "count", "model": "other", "provider": "x",
+        "upstream_model": "y", "stream": False, "status": 201, "outcome": "client_abort", "stop": "length",
+        "attempts": 7, "usage": None, "usage_source": "partial", "first_byte": None, "losses": [_loss("cache_marker")],
+    }  # fmt: skip
+    made = [record(), *(record(**{name: value}) for name, value in others.items()), record()]
+    lines = JsonLines(Redactor(), clock)
+    told = [lines.request(each) for each in made]
+    assert told == [JsonLines(Redactor(), clock).request(each) for each in made]
+    assert len(set(told)) == len(made) - 1
+    assert lines.request(record(model="m" * 10_000)) == JsonLines(Redactor(), clock).request(
+        record(model="m" * 10_000)
+    )
+    assert all(len(text) < 1_000 for key in lines._commons for text in map(str, key)), "no long name is held"
+
+
 def test_a_failure_is_a_line_too_and_says_more():
     """C45"""
     made = record(

@@ -39,6 +39,9 @@ _ITEMS_MAX: Final = 64
 LOSSES_MOST: Final = 24
 """Told whole in one line; those of a request are kept elsewhere for an hour."""
 _NAMES_KNOWN_MOST: Final = 1024
+_COMMON_MOST: Final = 512
+_COMMON_LETTERS: Final = 1024
+"""Longer names are cleaned for each line anew: clients choose them."""
 _LOSSES_KNOWN_MOST: Final = 512
 _LOSSES_KNOWN_LETTERS: Final = 4096
 """Of all losses of one request: longer ones are not remembered."""
@@ -99,30 +102,13 @@ class JsonLines:
         self._clock = clock
         self._second = -1
         self._prefix = ""
+        self._commons: dict[tuple[str | int, ...], bytes] = {}
         self._losses_told: dict[tuple[Loss, ...], dict[str, Any]] = {}
         """A client loses the same things with every request: as their line tells them."""
 
     def request(self, record: Record) -> bytes:
-        name = self._clean.name
-        line: dict[str, Any] = {
-            "ts": self._time(),
-            "level": level_of(record),
-            "event": "request",
-            "id": record.id,
-        }
-        if record.caller:
-            line["key"] = name(record.caller)
-        line["dialect"] = record.dialect
-        if record.operation:
-            line["operation"] = record.operation
-        line["model"] = name(record.model, MODEL_MAX)
-        if record.provider:
-            line["route"] = name(f"{record.provider}/{record.upstream_model}")
-        line["stream"] = record.stream
-        line["status"] = record.status
-        line["outcome"] = record.outcome
-        if record.stop:
-            line["stop"] = name(record.stop)
+        # In three pieces: what differs, what many requests have in common, and what differs again.
+        line: dict[str, Any] = {}
         if record.usage is not None:
             line["tokens"] = tokens_of(record.usage)
             if record.usage_source != "provider":
@@ -133,11 +119,54 @@ class JsonLines:
         line["attempts"] = record.attempts
         if record.losses:
             line.update(self._told(tuple(record.losses)))
-        if record.outcome == "ok" and record.status < 400 and not record.notes and not record.fallbacks:
-            # All foreign text in it has been cleaned, once for many requests.
-            return _encode(line) + b"\n"
-        self._tell_more(record, line)
-        return self._values(_encode(line)) + b"\n"
+        # All foreign text in a good one has been cleaned, once for many requests.
+        good = record.outcome == "ok" and record.status < 400 and not record.notes and not record.fallbacks
+        if not good:
+            self._tell_more(record, line)
+        first = b'{"ts":"%b","level":"%b","event":"request","id":%b,' % (
+            self._time().encode(),
+            level_of(record).encode(),
+            _encode(record.id),
+        )
+        written = first + self._common(record) + _encode(line)[1:]
+        return (written if good else self._values(written)) + b"\n"
+
+    def _common(self, record: Record) -> bytes:
+        """What all requests of a caller to a model say that end alike; with the comma behind it."""
+        key = (
+            record.caller,
+            record.dialect,
+            record.operation,
+            record.model,
+            record.provider,
+            record.upstream_model,
+            record.stream,
+            record.status,
+            record.outcome,
+            record.stop,
+        )
+        known = self._commons.get(key)
+        if known is not None:
+            return known
+        name = self._clean.name
+        common: dict[str, Any] = {"key": name(record.caller)} if record.caller else {}
+        common["dialect"] = record.dialect
+        if record.operation:
+            common["operation"] = record.operation
+        common["model"] = name(record.model, MODEL_MAX)
+        if record.provider:
+            common["route"] = name(f"{record.provider}/{record.upstream_model}")
+        common["stream"] = record.stream
+        common["status"] = record.status
+        common["outcome"] = record.outcome
+        if record.stop:
+            common["stop"] = name(record.stop)
+        written = _encode(common)[1:-1] + b","
+        if sum(len(text) for text in key if type(text) is str) <= _COMMON_LETTERS:
+            if len(self._commons) >= _COMMON_MOST:
+                self._commons.clear()
+            self._commons[key] = written
+        return written
 
     def _told(self, losses: tuple[Loss, ...]) -> dict[str, Any]:
         """Their names for whoever counts, then the worst ones whole."""

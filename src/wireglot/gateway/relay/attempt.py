@@ -128,11 +128,11 @@ def _translated(
     if untouched and planned.upstream == msgspec.structs.replace(asked, model=target.model):
         return _raw(job, target, credential, context)
     rendered = told(lambda: dialect(target.dialect).render_request(planned.upstream, planned.context))
-    losses = (
-        exchange.located(exchange.invented)
-        + exchange.located(refused, exchange.request())
-        + exchange.located(planned.losses + planned.retraced(rendered.losses), asked)
-    )
+    losses = exchange.located(planned.losses + planned.retraced(rendered.losses), asked)
+    if refused:
+        losses = exchange.located(refused, exchange.request()) + losses
+    if exchange.invented:
+        losses = exchange.located(exchange.invented) + losses
     _refuse_losses(exchange, target, losses)
     if losses and policy_of(job, target) != "silent":
         refuse_search(request, target, losses)

@@ -29,7 +29,7 @@ class Held:
         account = self._account
         account.held += size
         self._bytes += size
-        if account.is_over:
+        if account.lacks(0):
             account.shed += 1
             raise shed("the gateway holds as many bytes as it may")
 

@@ -63,7 +63,7 @@ def fit(
     messages = place_system(request.messages, limits, losses, trail)
     if regroup and (seen.neighbours or messages is not request.messages):
         messages = merge_neighbours(messages, dialect, losses, trail, join_known(context.memory))
-        if messages is not request.messages:
+        if messages is not request.messages and context.memory is not None:
             settled = Settled(messages, context.memory)
     if in_pieces:
         messages = join_pieces(messages, limits, context, dialect, losses=losses, trail=trail)

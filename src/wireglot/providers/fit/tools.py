@@ -90,6 +90,9 @@ def _undisguised(
     return Undisguised(memory.share(fitted, tools), disguise.owners, changed)
 
 
+_NO_ALIASES: Final = Aliases()
+
+
 class _Disguise:
     def __init__(self, limits: Limits, losses: list[Loss], trail: Trail, dialect: str) -> None:
         self.limits = limits
@@ -115,6 +118,8 @@ class _Disguise:
         return next((new for (_, old), new in self.upstream.items() if old == name), name)
 
     def aliases(self) -> Aliases:
+        if not self.upstream and not self.custom:
+            return _NO_ALIASES
         names = {upstream: key for key, upstream in self.upstream.items()}
         return Aliases(names, frozenset(self.custom))
 

@@ -72,15 +72,8 @@ def fit_ends(
 ) -> tuple[Message, ...]:
     """A first turn of the user and a last one the model may answer, where the endpoint insists, and where it
     would not continue what a client of another dialect wants continued."""
-    first = next((index for index, message in enumerate(messages) if message.role != "system"), None)
-    if limits.starts_with_user and first is not None and messages[first].role == "assistant":
-        detail = "a user turn was put before the first answer"
-        losses.append(Loss(trail.of(messages[first]), "message.role", "invented", detail))
-        messages = (*messages[:first], Message("user", (Text(_BEGIN),)), *messages[first:])
-    elif limits.starts_with_user and first is None and messages:
-        detail = "a user turn was put behind the system text: nobody else had spoken"
-        losses.append(Loss("$.messages", "message.role", "invented", detail))
-        messages = (*messages, Message("user", (Text(_BEGIN),)))
+    if limits.starts_with_user:
+        messages = _begun_by_user(messages, losses, trail)
     if not messages or messages[-1].role != "assistant":
         return messages
     continued = limits.continues or bool(limits.prefill_field) or not foreign
@@ -89,6 +82,19 @@ def fit_ends(
     if any(type(part) is ToolCall for part in messages[-1].content):
         return messages
     return asked_to_go_on(messages, "this model continues no answer of its own", losses, trail)
+
+
+def _begun_by_user(messages: tuple[Message, ...], losses: list[Loss], trail: Trail) -> tuple[Message, ...]:
+    first = next((index for index, message in enumerate(messages) if message.role != "system"), None)
+    if first is not None and messages[first].role == "assistant":
+        detail = "a user turn was put before the first answer"
+        losses.append(Loss(trail.of(messages[first]), "message.role", "invented", detail))
+        return (*messages[:first], Message("user", (Text(_BEGIN),)), *messages[first:])
+    if first is None and messages:
+        detail = "a user turn was put behind the system text: nobody else had spoken"
+        losses.append(Loss("$.messages", "message.role", "invented", detail))
+        return (*messages, Message("user", (Text(_BEGIN),)))
+    return messages
 
 
 def _speaks(message: Message) -> bool:
