@@ -232,3 +232,15 @@ def test_a_number_is_never_given_twice() -> None:
     assert not memory._numbered
     read_turns(memory, [{"n": 1}, {"n": 2}])
     assert not first & {known.number for known in memory._texts.values()}
+
+
+def test_a_body_that_goes_on_as_another_did_seems_known() -> None:
+    memory = Memory(MOST)
+    turns = [{"n": number} for number in range(9)]
+    assert not memory.may_know(grown(turns))
+    for count in (3, 6, 6):
+        read_turns(memory, turns[:count])
+    assert memory.may_know(grown(turns))
+    assert not memory.may_know(grown([{"n": "x"}, *turns]))
+    assert not memory.may_know(grown(turns[:3]))
+    assert not memory.may_know(b"")

@@ -42,6 +42,7 @@ _RUNS_MOST: Final = 32
 """Conversations that are known from their beginning on: to try one takes as long as to look up two turns."""
 _RUN_BYTES: Final = 1024
 """Beside its body."""
+_LOOK_BYTES: Final = 256
 _RUN_SHARE: Final = 8
 """All of them take no more than such a part of the room."""
 _BEHIND_MOST: Final = 256
@@ -181,6 +182,14 @@ class Memory:
             if len(self.frames) > _FRAMES_MOST:
                 self._drop_frame()
             self._make_room()
+
+    def may_know(self, body: bytes) -> bool:
+        """Whether it seems to go on as a conversation that is known, by a few of its bytes."""
+        for run in self.runs:
+            start = max(0, run.end - _LOOK_BYTES)
+            if body.startswith(run.beginning[start:], start):
+                return True
+        return False
 
     def use_run(self, run: KnownRun, instead: KnownRun | None = None) -> None:
         """It was found again, or is new, and so the next body is compared with it first. `instead`: what it

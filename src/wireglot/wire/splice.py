@@ -127,7 +127,8 @@ class Outline:
         span = self._spans.get(key) if self._spans is not None else None
         if span is None:
             return splice(self.body, {key: value})
-        return b"".join((self.body[: span[0]], value, self.body[span[1] :]))
+        body = memoryview(self.body)
+        return b"".join((body[: span[0]], value, body[span[1] :]))
 
 
 def _decode_long(raw: msgspec.Raw, depth: int) -> Any:

@@ -40,13 +40,18 @@ class Sightings:
         self._seen: OrderedDict[int, tuple[int, int]] = OrderedDict()
         """When a piece came last: after so many bytes of all, and of its caller."""
 
-    def comes_again(self, caller: str, body: bytes, *, within: int, within_own: int) -> bool:
-        """Whether much of it came before, no more than so many bytes of all and of its caller ago."""
-        own = self._bytes_of.get(caller, 0)
-        since, since_own = self._bytes - within, own - within_own
-        now = self._bytes, self._bytes_of[caller] = self._bytes + len(body), own + len(body)
+    def pass_by(self, caller: str, size: int) -> tuple[int, int]:
+        """A body of this size has come. How many bytes there were so far, of all and of its caller."""
+        self._bytes += size
+        own = self._bytes_of[caller] = self._bytes_of.get(caller, 0) + size
         if len(self._bytes_of) > _CALLERS_MOST:
             del self._bytes_of[next(iter(self._bytes_of))]  # begins anew: what it sent seems a little fresher
+        return self._bytes, own
+
+    def comes_again(self, caller: str, body: bytes, *, within: int, within_own: int) -> bool:
+        """Whether much of it came before, no more than so many bytes of all and of its caller ago."""
+        now = self.pass_by(caller, len(body))
+        since, since_own = now[0] - len(body) - within, now[1] - len(body) - within_own
         known = 0
         for is_end in (False, True):
             fits = True
