@@ -13,7 +13,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, describe
 from wireglot.ir.content import Extra, Message, Origin, Part, Role, Text
 from wireglot.ir.errors import ClientFault
-from wireglot.ir.request import OutputFormat, Request, Sampling
+from wireglot.ir.request import OutputFormat, Request, Sampling, Thinking
 from wireglot.wire.known_row import row_of
 
 _KNOWN = frozenset(
@@ -36,6 +36,7 @@ _KNOWN = frozenset(
         "top_k",
     }
 )
+_SAMPLING = frozenset({"temperature", "top_p", "top_k"})
 _MESSAGE = frozenset({"role", "content"})
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 
@@ -45,15 +46,16 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     blocks = BlockParser(context, Origin(NAME), ClientFault)
     messages = [*_parse_system(fields, blocks), *_parse_messages(fields, blocks, context)]
     form: dict[str, Any] = {}
-    output = parse_format(fields)
-    choice, parallel = parse_choice(fields)
+    # What is not there is not asked for by its reader: most requests have few of these.
+    output = parse_format(fields) if "output_config" in body or "output_format" in body else None
+    choice, parallel = parse_choice(fields) if "tool_choice" in body else (None, None)
     max_tokens = fields.integer("max_tokens")
     if max_tokens is None:
         form["max_tokens"] = "absent"
     elif max_tokens < 0:
         raise ClientFault("expected an integer of at least 0", "$.max_tokens")
-    metadata = fields.object_or_none("metadata")
-    tier = parse_tiers(fields, form)
+    metadata = fields.object_or_none("metadata") if "metadata" in body else None
+    tier = parse_tiers(fields, form) if "service_tier" in body or "speed" in body else ""
     tools = parse_tools(fields, context.memory)
     if SERVERS in body and are_carried(servers_of(fields), tools, body[SERVERS]):
         form[SERVERS] = body[SERVERS]
@@ -64,9 +66,11 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         tool_choice=choice,
         parallel_tools=parallel,
         max_tokens=max_tokens,
-        stop=fields.texts("stop_sequences"),
-        sampling=_parse_sampling(fields),
-        thinking=parse_thinking_config(fields),
+        stop=fields.texts("stop_sequences") if "stop_sequences" in body else (),
+        sampling=_parse_sampling(fields) if not body.keys().isdisjoint(_SAMPLING) else Sampling(),
+        thinking=parse_thinking_config(fields)
+        if "thinking" in body or "output_config" in body
+        else Thinking(),
         output=output,
         stream=fields.boolean("stream"),
         user=metadata.text_or("user_id") if metadata is not None else "",
@@ -168,7 +172,7 @@ def _parse_extra(
         known = known | {"speed"}
     rest = keep(fields.value, known, form, blanks=("stop_sequences", "tools", "metadata", "output_config"))
     information = dict(rest.fields) if rest is not None else {}
-    config = config_rest(fields, output)
+    config = config_rest(fields, output) if "output_config" in fields.value else None
     if config:
         information["output_config"] = config
     if metadata is not None:

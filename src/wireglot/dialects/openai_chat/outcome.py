@@ -125,13 +125,18 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
     completion_details = raw.get("completion_tokens_details")
     spent: dict[str, Any] = completion_details if type(completion_details) is dict else {}
     prompt, completion = _count(raw.get("prompt_tokens")), _count(raw.get("completion_tokens"))
-    read = (
-        _count(details.get("cached_tokens"))
-        or _count(raw.get("cached_tokens"))  # Kimi
-        or _count(raw.get("prompt_cache_hit_tokens"))  # DeepSeek
-    )
-    read = min(read, prompt)
-    written = min(_count(details.get("cache_write_tokens")), prompt - read)
+    read = written = 0
+    # The second is Kimi's, the third DeepSeek's. Most tell 0, or nothing.
+    for cached in (
+        details.get("cached_tokens"),
+        raw.get("cached_tokens"),
+        raw.get("prompt_cache_hit_tokens"),
+    ):
+        if cached and (read := _count(cached)):
+            read = min(read, prompt)
+            break
+    if wrote := details.get("cache_write_tokens"):
+        written = min(_count(wrote), prompt - read)
     thought = spent.get("reasoning_tokens")
     if thought is None:
         thought = raw.get("reasoning_tokens")

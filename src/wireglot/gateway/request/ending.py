@@ -110,7 +110,10 @@ class Ending:
 
     def holds(self, target: Target) -> bool:
         """Whether the answer of this target must be whole and kept before its end goes out."""
-        return bool(self._keepers) and any(keeper.needs(target) for keeper in self._keepers)
+        for keeper in self._keepers:  # noqa: SIM110 - a generator would cost more than most answers
+            if keeper.needs(target):
+                return True
+        return False
 
     @property
     def listener(self) -> Callable[[bytes], None] | None:
@@ -119,7 +122,10 @@ class Ending:
 
     def wants(self, response: Response) -> bool:
         """Whether any keeper finds something to keep in it."""
-        return any(keeper.wants(response) for keeper in self._keepers)
+        for keeper in self._keepers:  # noqa: SIM110 - as above
+            if keeper.wants(response):
+                return True
+        return False
 
     async def keep(self, response: Response) -> None:
         """All keepers, or the error of the first that cannot."""
