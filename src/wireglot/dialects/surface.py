@@ -264,6 +264,10 @@ class Mender(Protocol):
         """Whole frames. What is not known yet to be right is held back, at most until the end is told."""
         ...
 
+    def leaves(self, frames: bytes) -> bool:
+        """Whether these stay as they are, and so do others that only have other words in them."""
+        ...
+
 
 class AnswerGlance(msgspec.Struct, frozen=True):
     """What a whole answer that passes through tells."""

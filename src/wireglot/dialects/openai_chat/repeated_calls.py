@@ -53,6 +53,9 @@ class CallMender:
             return data
         return b"".join([self._frame(whole) for whole in whole_frames(data)])
 
+    def leaves(self, frames: bytes) -> bool:
+        return frames.find(_ARGUMENTS) < 0
+
     def _frame(self, whole: bytes) -> bytes:
         if whole.find(_ARGUMENTS) < 0:
             return whole

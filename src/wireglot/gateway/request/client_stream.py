@@ -35,6 +35,7 @@ class ClientStream:
         "_last",
         "_listener",
         "_loop",
+        "_now",
         "_ping",
         "_record",
         "_reply",
@@ -66,7 +67,8 @@ class ClientStream:
         self._interval = ping_seconds
         self._headers = headers
         self._loop = asyncio.get_running_loop()
-        self._last = self._loop.time()
+        self._now = self._loop.time
+        self._last = self._now()
         self._timer: asyncio.TimerHandle | None = self._loop.call_later(ping_seconds, self._tick)
 
     def write(self, data: bytes, *, last: bool = False) -> None:
@@ -80,7 +82,7 @@ class ClientStream:
             self._listener(data)
         if last:
             self._ending.complete()
-        self._last = self._loop.time()
+        self._last = self._now()
         self._reply.write(data)
 
     def end(self) -> None:

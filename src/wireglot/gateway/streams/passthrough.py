@@ -90,10 +90,16 @@ class Passthrough:
         self._hear()
         before = self._rest()
         self._take(data)
-        if before is None or self._rest() != before or (self._hide is not None and self._hide(data) != data):
+        if before is None or self._rest() != before or not self._leaves(data):
             self._repeated.forget()
         else:
             self._repeated.learn(data)
+
+    def _leaves(self, data: bytes) -> bool:
+        """Whether whole frames go out as they came, and others will that only have other words in them."""
+        if self._hide is not None and self._hide(data) != data:
+            return False
+        return self._mender is None or self._mender.leaves(data)
 
     def _rest(self) -> tuple[bool, int] | None:
         """What is known so far, where whole frames came to their client and the answer goes on."""
@@ -102,13 +108,11 @@ class Passthrough:
         return self._late.rest if self._late is not None else (True, 0)
 
     def _repeat(self, data: bytes) -> None:
-        """Frames that tell what others told, in other words: neither tap nor verdict need look at them."""
+        """Frames that tell what others told, in other words: nobody here need look at them."""
         self.moved = True
         self._unheard = data
         if self._beside is not None:
             self._folding.add(self._beside.read(data))
-        if self._mender is not None:
-            data = self._mended(self._mender, data)
         self._client.write(data)
 
     def _hear(self) -> None:

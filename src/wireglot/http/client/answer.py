@@ -32,9 +32,9 @@ class HttpAnswer:
     """
 
     __slots__ = (
+        "_consumer",
         "_decoder",
         "_ended",
-        "_feed",
         "_full",
         "_held",
         "_line",
@@ -46,6 +46,7 @@ class HttpAnswer:
         "_size",
         "_waiter",
         "error",
+        "feed",
         "headers",
         "status",
     )
@@ -54,13 +55,16 @@ class HttpAnswer:
         self.status = 0
         self.headers: dict[str, str] = {}
         self.error: Exception | None = None
+        self.feed: Callable[[bytes], None] | None = None
+        """Takes the body as it comes, once somebody pumps it: then there is nothing to do here for a piece
+        of it. Not while it must be decoded first."""
         self._line: Line | None = line
         self._loop = loop
         self._room = room
         self._pieces: list[bytes] = []
         self._size = 0
         self._decoder: Decoder | None = None
-        self._feed: Callable[[bytes], None] | None = None
+        self._consumer: Callable[[bytes], None] | None = None
         self._held: Callable[[int], None] | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._reading = False
@@ -103,7 +107,9 @@ class HttpAnswer:
                 self.abort()
                 raise
         if not self._ended:
-            self._feed = feed
+            self._consumer = feed
+            if self._decoder is None:
+                self.feed = feed
             await self._rest()
         if self.error is not None:
             raise self.given_up()
@@ -156,8 +162,8 @@ class HttpAnswer:
             body = self._decoder.decode(body)
             if not body:
                 return
-        if self._feed is not None:
-            self._feed(body)
+        if self._consumer is not None:
+            self._consumer(body)
             return
         self._pieces.append(body)
         self._size += len(body)
@@ -184,7 +190,9 @@ class HttpAnswer:
     def end(self, error: Exception | None) -> None:
         """Nothing more will come; the connection is no longer ours."""
         self._line = None
-        self._feed = self._held = None  # who consumes it holds it too: a circle is freed much later
+        self.feed = self._consumer = self._held = (
+            None  # who consumes it holds it too: a circle is freed much later
+        )
         self._ended = True
         if error is None and self._decoder is not None:
             try:

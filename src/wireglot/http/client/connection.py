@@ -60,6 +60,7 @@ class ClientConnection(asyncio.Protocol):
         "_interim",
         "_keep",
         "_loop",
+        "_now",
         "_parser",
         "_pieces",
         "_quiet",
@@ -81,6 +82,7 @@ class ClientConnection(asyncio.Protocol):
         """Told once, when the first answer is whole."""
         self._home = home
         self._loop = loop
+        self._now = now
         self._watch = Watch(loop, now, self._expired, self._backlog)
         self._transport: asyncio.Transport | None = None
         self._closed = False
@@ -200,8 +202,9 @@ class ClientConnection(asyncio.Protocol):
             self._close()
             return
         self.heard = True
-        self._watch.touch()
         had_head = self._head_done
+        if had_head:  # before it is whole a byte changes nothing: a head may not dribble for ever
+            self._watch.last = self._now()
         try:
             if not had_head and len(data) > HEAD_BYTES:
                 self._parser.feed_data(data[:HEAD_BYTES])
@@ -219,8 +222,12 @@ class ClientConnection(asyncio.Protocol):
             self._quiet = 0
             body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
             pieces.clear()
+            feed = answer.feed
             try:
-                answer.take(body)
+                if feed is not None:
+                    feed(body)
+                else:
+                    answer.take(body)
             except Exception as error:  # whatever feed raises belongs to whoever pumps
                 self._fail(error)
                 return

@@ -26,7 +26,6 @@ class Watch:
         "_expired",
         "_expiry",
         "_handle",
-        "_last",
         "_loop",
         "_now",
         "_phase",
@@ -34,6 +33,7 @@ class Watch:
         "_timeouts",
         "_unsent",
         "held",
+        "last",
     )
 
     def __init__(
@@ -44,6 +44,8 @@ class Watch:
         backlog: Callable[[], int],
     ) -> None:
         self.held = False
+        self.last = 0.0
+        """When something of the answer came; the connection notes it."""
         self._loop = loop
         self._now = now
         self._expired = expired
@@ -54,7 +56,6 @@ class Watch:
         self._expiry = math.inf
         self._timeouts = Timeouts()
         self._started = 0.0
-        self._last = 0.0
         self._blocked = False
         self._unsent = 0
 
@@ -65,7 +66,7 @@ class Watch:
         self._timeouts = timeouts
         self._phase = "head"
         self._blocked = False
-        self._started = self._last = self._now()
+        self._started = self.last = self._now()
         first, total = timeouts.first_byte, timeouts.total
         self._arm(self._started + (first if first < total else total))
 
@@ -82,26 +83,21 @@ class Watch:
         """All of it is gone: only now does the wait for the answer begin."""
         self._blocked = False
         if self._phase == "head":
-            self._last = self._now()
-            self._arm(self._last + self._timeouts.first_byte)
-
-    def touch(self) -> None:
-        """A byte came. Before the head is whole that changes nothing: a head may not dribble for ever."""
-        if self._phase == "body":
-            self._last = self._now()
+            self.last = self._now()
+            self._arm(self.last + self._timeouts.first_byte)
 
     def answered(self) -> None:
         self._phase = "body"
-        self._last = self._now()
-        self._arm(self._last + self._timeouts.idle)
+        self.last = self._now()
+        self._arm(self.last + self._timeouts.idle)
 
     def hold(self) -> None:
         self.held = True
 
     def unhold(self) -> None:
         self.held = False
-        self._last = self._now()
-        self._arm(self._last + self._timeouts.idle)
+        self.last = self._now()
+        self._arm(self.last + self._timeouts.idle)
 
     def rest(self, expiry: float) -> None:
         self._phase = "rest"
@@ -132,7 +128,7 @@ class Watch:
             unsent = self._backlog()
             if unsent != self._unsent:
                 self._unsent = unsent
-                self._last = self._now()
+                self.last = self._now()
         due = self._next()
         if due > self._now() + _SLACK_SECONDS:
             self._arm(due)
@@ -147,7 +143,7 @@ class Watch:
         if self.held:
             return total
         quiet = timeouts.first_byte if self._phase == "head" and not self._blocked else timeouts.idle
-        return min(total, self._last + quiet)
+        return min(total, self.last + quiet)
 
     def _fault(self) -> TransportFault | None:
         if self._phase == "rest":

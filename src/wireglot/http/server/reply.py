@@ -12,6 +12,9 @@ from wireglot.http.server.render import BODILESS, plain_refusal, render_head
 
 _ONE_WRITE_BYTES: Final = 64 * 1024
 """Up to here head and body are joined; a larger body is not copied for it."""
+_SHORT_BYTES: Final = 1024
+_CHUNK_HEADS: Final = tuple(b"%x\r\n" % size for size in range(_SHORT_BYTES))
+"""Of nearly all chunks: one is an event of a stream. To format a head takes longer than all else for it."""
 
 
 class OutgoingLine(Protocol):
@@ -108,10 +111,12 @@ class ServerReply:
         if self.head_only:
             return
         if self._chunked:
-            data = b"%b%x\r\n%b\r\n" % (self._held, len(data), data)
-        elif self._held:
+            size = len(data)
+            head = _CHUNK_HEADS[size] if size < _SHORT_BYTES else b"%x\r\n" % size
+            data = head + data + b"\r\n"
+        if self._held:
             data = self._held + data
-        self._held = b""
+            self._held = b""
         self._line.write(data)
 
     def end(self) -> None:
