@@ -10,10 +10,12 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from wireglot.dialects.faults import TRUNCATED, broken
+from wireglot.dialects.repeated_chunks import RepeatedChunks
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.stream import Event, Failure
+from wireglot.wire.frame import Frame
 from wireglot.wire.json import BadJson, decode
-from wireglot.wire.sse import FrameTooLarge
+from wireglot.wire.sse import FrameTooLarge, SseDecoder
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 LAST_BLANK_LINE = b"\n\n"
@@ -39,15 +41,17 @@ def json_or_text(document: bytes) -> Any:
 
 
 class AnswerReader(ABC):
-    """Hands the bytes of a stream to `_read_stream`, or a document to `_read_document`. What cannot be read
-    and what ends too early becomes a Failure; nothing follows it."""
+    """Hands the frames of a stream to `_frame`, or a document to `_read_document`. What cannot be read and
+    what ends too early becomes a Failure; nothing follows it."""
 
-    __slots__ = ("_ended", "_first", "_opening")
+    __slots__ = ("_ended", "_first", "_opening", "_repeated", "_sse")
 
     document_starts = b"{[<"
     """What a document begins with that is held until it is whole."""
 
-    def __init__(self) -> None:
+    def __init__(self, sse: SseDecoder, repeated: RepeatedChunks) -> None:
+        self._sse = sse
+        self._repeated = repeated
         self._ended = False
         self._first = b""
         self._opening: bytearray | None = bytearray()  # or the document; None: a stream has begun
@@ -55,6 +59,10 @@ class AnswerReader(ABC):
     def read(self, data: bytes) -> list[Event]:
         out: list[Event] = []
         if self._ended:
+            return out
+        delta = self._repeated.alone(data)
+        if delta is not None:
+            out.append(delta)
             return out
         try:
             if self._opening is not None:
@@ -93,8 +101,23 @@ class AnswerReader(ABC):
         self._opening = None
         return bytes(opening)
 
+    def _read_stream(self, data: bytes, out: list[Event]) -> None:
+        sse, repeated = self._sse, self._repeated
+        blocks = sse.cut(data)
+        repeated.is_between = sse.is_between
+        at = repeated.read(blocks, 0, out)
+        while at < len(blocks):
+            block, before = blocks[at], len(out)
+            frame = sse.frame(block)
+            if frame is not None:
+                self._frame(frame, out)
+                if self._ended:
+                    return
+                repeated.learn(block, out[before:])
+            at = repeated.read(blocks, at + 1, out)
+
     @abstractmethod
-    def _read_stream(self, data: bytes, out: list[Event]) -> None: ...
+    def _frame(self, frame: Frame, out: list[Event]) -> None: ...
 
     @abstractmethod
     def _read_end(self, out: list[Event]) -> None:

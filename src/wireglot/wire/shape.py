@@ -14,7 +14,7 @@ _LINE_END: Final = b"\n"
 
 
 class Shape:
-    __slots__ = ("_cut", "_joint", "_start", "between", "first", "last")
+    __slots__ = ("_cut", "_joint", "between", "first", "last", "start")
 
     def __init__(self, frame: bytes, varying: re.Pattern[bytes]) -> None:
         """`varying` finds the values that may differ: a group is the inside of a string, or an integer. The
@@ -26,7 +26,7 @@ class Shape:
             at = end
         self.first, *self.between = literals
         self.last = frame[at:]
-        self._start, self._cut = len(self.first), len(self.last)
+        self.start, self._cut = len(self.first), len(self.last)
         self._joint = self.last + self.first
 
     def values(self, data: bytes) -> bytes:
@@ -36,9 +36,9 @@ class Shape:
         Where there is a quote in it that no backslash belongs to, the shape is another, too.
         """
         end = len(data) - self._cut
-        if data[: self._start] != self.first or data[end:] != self.last:
+        if data[: self.start] != self.first or data[end:] != self.last:
             return b""
-        inside = data[self._start : end]
+        inside = data[self.start : end]
         if not self.between:
             return inside.replace(self._joint, _LINE_END) if _QUOTE in inside else inside
         values = []

@@ -74,6 +74,11 @@ class SseDecoder:
         return frames[0] if frames else None
 
     @property
+    def is_between(self) -> bool:
+        """Whether nothing has arrived of the next frame, and what comes will be its beginning."""
+        return not (self._pending or self._after_cr) and self._opening is None and self._fault is None
+
+    @property
     def pending(self) -> bytes:
         """What has arrived of a frame that is not ended yet."""
         return bytes(self._pending)

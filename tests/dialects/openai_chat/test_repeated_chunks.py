@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wireglot.dialects.base import Context
-from wireglot.dialects.openai_chat.repeated_chunks import RepeatedChunks
+from wireglot.dialects.openai_chat.repeated_chunks import ChatChunks
 from wireglot.dialects.openai_chat.stream_reader import ChatReader
 from wireglot.ir.stream import Delta, Event, Failure
 
 
-class _Forgetful(RepeatedChunks):
+class _Forgetful(ChatChunks):
     """Learns nothing: every chunk is read in full."""
 
     def learn(self, block: bytes, said: list[Event]) -> None:
@@ -22,7 +22,7 @@ class _Forgetful(RepeatedChunks):
 
 def _in_full() -> ChatReader:
     reader = ChatReader(Context(seed="s"))
-    reader._repeated = _Forgetful()
+    reader._repeated = _Forgetful(1 << 20, reader._parts)
     return reader
 
 
@@ -156,6 +156,12 @@ def test_a_text_under_a_name_that_stands_twice_is_not_mistaken():
     said = _events(ChatReader(Context(seed="s")), [data])
     assert said == _events(_in_full(), [data])
     assert [event.text for event in said if type(event) is Delta] == ["0", "1", "2", "3", "4"]
+
+
+def test_a_text_in_a_message_beside_a_delta_of_an_odd_shape_is_read_in_full():
+    line = b'data: {"id":"c","choices":[{"delta":"odd","message":{"content":"%d"}}]}\n\n'
+    data = b"".join(line % number for number in range(3)) + _ENDS[1]
+    assert _events(ChatReader(Context(seed="s")), [data]) == _events(_in_full(), [data])
 
 
 @pytest.fixture

@@ -12,16 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.laws.cases import MAIN, all_hold, of_kind, recorded
+from tests.repeated_frames_kit import frames_of, padded_frame, streams_of
 from wireglot.dialects.base import Context, RepeatedFrames
-from wireglot.dialects.registry import dialect, surface
+from wireglot.dialects.registry import surface
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.streams.feeder import StreamRefused
 from wireglot.gateway.streams.passthrough import Passthrough
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.http.transport import TransportFault
-from wireglot.ir.content import Reasoning, Text, ToolCall
+from wireglot.ir.content import Text
 from wireglot.ir.errors import ApiError, UpstreamFault
-from wireglot.ir.outcome import Stop, Usage
+from wireglot.ir.outcome import Stop
 from wireglot.ir.request import Request, Tool
 from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
 from wireglot.ir.verdict import NoAnswer
@@ -111,69 +112,10 @@ def _same(name: str, reads: list[bytes], end: str = "ends", **how: bool) -> None
     assert _told(name, reads, end, forgetful=False, **how) == _told(name, reads, end, forgetful=True, **how)
 
 
-def _frames(name: str, events: list[Event]) -> list[bytes]:
-    data = dialect(name).stream_writer(Context(seed="s"), None).write(events)
-    return [frame + b"\n\n" for frame in data.split(b"\n\n") if frame]
-
-
-WORDS = (
-    *("a", " word", "", "\n", "\\", 'say "hi"', "ü\U0001f600", "\u2028", "x" * 300),
-    *("<", "<|", "a <b", "<|tool_call_begin|>", "|tool_call_begin|>", "<tool_call>", "</tool_call>"),
-    *("tool_use", "tool", "function_call", "message_start", "response.created", "content_block_start"),
-    *("[DONE]", "MALFORMED_FUNCTION_CALL", '"finish_reason":"stop"', "usage", "error", "data: [DONE]"),
-)
-ODD = (
-    b'","finish_reason":"stop', b'"},"finish_reason":"length","x":{"y":"', b"\\", b"\\u003c|tool_call_begin|>",
-    b'a","text":"b', b"\\u003C", b"\\ud83d", b"\xff", b'"', b"", b"\\\\", b'","stop_reason":"end_turn',
-)  # fmt: skip
-"""What no encoder writes between two quotes, or not so."""
-MARK = "PLACE"
-
-_words = st.lists(st.sampled_from(WORDS), max_size=6)
-
-
-@st.composite
-def _answers(draw: Any) -> list[Event]:
-    events: list[Event] = [Start("id_1", "m")]
-    kinds = draw(st.lists(st.sampled_from(["thoughts", "text", "text", "call"]), max_size=4))
-    for index, kind in enumerate(kinds):
-        if kind == "call":
-            part: Any = ToolCall(f"call_{index}", "f", "")
-            pieces = draw(st.sampled_from([['{"a": ', "1}"], ["{}"], ['{"a": "', "b", "c", '"}'], ['{"a']]))
-        else:
-            part = Text("") if kind == "text" else Reasoning("")
-            pieces = [*draw(_words), MARK, *draw(_words)]
-        events += [PartStart(index, part), *(Delta(index, piece) for piece in pieces), PartEnd(index)]
-    stop = Stop(draw(st.sampled_from(["end", "length", "tool_calls"])))
-    return [*events, Finish(stop, Usage(input=3, output=4))]
-
-
-@st.composite
-def _streams(draw: Any, name: str) -> list[bytes]:
-    """Frames, some of them told again, padded, or with bytes in them that do not belong there."""
-    frames: list[bytes] = []
-    for frame in _frames(name, draw(_answers())):
-        frames += [frame] * draw(st.sampled_from([1, 1, 1, 1, 2, 3]))
-        if MARK.encode() in frame:
-            frames += [frame.replace(MARK.encode(), odd) for odd in draw(st.lists(st.sampled_from(ODD)))]
-    if draw(st.booleans()):
-        frames = [_padded(frame, draw(st.integers(0, 5))) for frame in frames]
-    if draw(st.booleans()):
-        at = draw(st.integers(0, len(frames)))
-        frames.insert(at, draw(st.sampled_from([b": ping\n\n", b"event: ping\ndata: {}\n\n", b"\n\n"])))
-    gap = draw(st.sampled_from([b"\n\n", b"\n\n", b"\r\n\r\n"]))
-    return [frame[:-2] + gap for frame in frames[: draw(st.sampled_from([len(frames), 3, 7]))]]
-
-
-def _padded(frame: bytes, size: int) -> bytes:
-    """As OpenAI pads its events, so that their size tells nothing."""
-    return frame.replace(b"}\n\n", b',"obfuscation":"%b"}\n\n' % (b"abcdef"[:size],))
-
-
 @pytest.mark.parametrize("name", MAIN)
 @given(st.data())
 def test_a_stream_passes_as_if_every_frame_were_looked_at(name, data):
-    frames = data.draw(_streams(name))
+    frames = data.draw(streams_of(name))
     end = data.draw(st.sampled_from(["ends", "ends", "fails", "is left"]))
     how = {key: data.draw(st.booleans()) for key in ("judged", "keeps", "own_usage")}
     _same(name, frames, end, **how)
@@ -208,7 +150,7 @@ def _law(case: Case) -> None:
 def _told_words(name: str, count: int) -> list[bytes]:
     deltas: list[Event] = [Delta(0, f" word {number}\n") for number in range(count)]
     events = [Start("id_1", "m"), PartStart(0, Text("")), *deltas, PartEnd(0), Finish(Stop("end"))]
-    return _frames(name, events)
+    return frames_of(name, events)
 
 
 @pytest.mark.parametrize("padded", [False, True])
@@ -225,14 +167,14 @@ def test_most_of_a_stream_is_not_looked_at(name, padded, monkeypatch):
     monkeypatch.setattr(feeder, "_take", counted)
     frames = _told_words(name, 60)
     for number, frame in enumerate(frames):
-        feeder.feed(_padded(frame, number % 6 + 1) if padded else frame)
+        feeder.feed(padded_frame(frame, number % 6 + 1) if padded else frame)
     assert len(looked) < 12
     assert feeder.ended or name == "gemini"
 
 
 def test_a_frame_larger_than_allowed_is_refused_among_frames_that_repeat():
     words = [f"word {number}" for number in range(5)]
-    frames = _frames(
+    frames = frames_of(
         "openai-chat",
         [Start("c", "m"), PartStart(0, Text("")), *(Delta(0, text) for text in [*words, "x" * EVENT_BYTES])],
     )

@@ -31,6 +31,7 @@ from wireglot.dialects.anthropic.outcome import (
 )
 from wireglot.dialects.anthropic.parts import call_extra, toolset_of
 from wireglot.dialects.anthropic.reasoning import parse_redacted
+from wireglot.dialects.anthropic.repeated_chunks import MessageChunks
 from wireglot.dialects.anthropic.response import KNOWN, parse_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.faults import broken
@@ -39,6 +40,7 @@ from wireglot.ir.content import Extra, Text, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.outcome import Stop
 from wireglot.ir.stream import Delta, Event, Finish, ForeignEvent, PartEnd, Start, UsageReport, unfold
+from wireglot.wire.frame import Frame
 from wireglot.wire.json import BadJson, decode, encode_text
 from wireglot.wire.sse import SseDecoder
 
@@ -54,7 +56,6 @@ class MessageReader(AnswerReader):
     __slots__ = (
         "_bare",
         "_blocks",
-        "_decoder",
         "_details",
         "_events",
         "_extra",
@@ -71,8 +72,7 @@ class MessageReader(AnswerReader):
     )
 
     def __init__(self, context: Context) -> None:
-        self._decoder = SseDecoder(context.max_frame)
-        super().__init__()
+        super().__init__(SseDecoder(context.max_frame), MessageChunks(context.max_frame))
         self._parts = Parts(context)
         self._blocks: dict[Any, OpenBlock] = {}  # by wire index, in order of their start
         self._bare: OpenCall | None = None  # a call that has ended without arguments
@@ -98,30 +98,26 @@ class MessageReader(AnswerReader):
             "ping": self._ping,
         }
 
-    def _read_stream(self, data: bytes, out: list[Event]) -> None:
-        blocks = self._blocks
-        for frame in self._decoder.feed(data):
-            if self._ended:
+    def _frame(self, frame: Frame, out: list[Event]) -> None:
+        try:
+            event = decode(frame.data)
+        except BadJson:
+            if frame.data.strip() not in (b"[DONE]", b""):
+                raise
+            return
+        if type(event) is not dict:
+            return
+        kind = event.get("type")
+        if kind == "content_block_delta":
+            # The hot case: one more piece of an open text.
+            index, delta = event.get("index"), event.get("delta")
+            block = self._blocks.get(index) if type(index) is int else None
+            if type(block) is OpenText and type(delta) is dict and delta.get("type") == "text_delta":
+                text = delta.get("text")
+                if type(text) is str and text:
+                    out.append(Delta(block.index, text))
                 return
-            try:
-                event = decode(frame.data)
-            except BadJson:
-                if frame.data.strip() not in (b"[DONE]", b""):
-                    raise
-                continue
-            if type(event) is not dict:
-                continue
-            kind = event.get("type")
-            if kind == "content_block_delta":
-                # The hot case: one more piece of an open text.
-                index, delta = event.get("index"), event.get("delta")
-                block = blocks.get(index) if type(index) is int else None
-                if type(block) is OpenText and type(delta) is dict and delta.get("type") == "text_delta":
-                    text = delta.get("text")
-                    if type(text) is str and text:
-                        out.append(Delta(block.index, text))
-                    continue
-            self._take(kind if type(kind) is str else frame.event, event, out)
+        self._take(kind if type(kind) is str else frame.event, event, out)
 
     def _read_end(self, out: list[Event]) -> None:
         self._read_stream(LAST_BLANK_LINE, out)

@@ -108,7 +108,7 @@ class MessageWriter:
                     out.append(self._prefix + encode(text) + _DELTA_END)
             else:
                 self._take(event, out)
-        return b"".join(out)
+        return out[0] if len(out) == 1 else b"".join(out)
 
     def _take(self, event: Event, out: list[bytes]) -> None:
         match event:

@@ -17,12 +17,12 @@ from wireglot.wire.sse import MAX_FRAME, FrameTooLarge, SseDecoder
 class Framing:
     """`kind` is known with the first byte that is no space. Any cutting gives the same documents."""
 
-    __slots__ = ("_array", "_pending", "_sse", "cut", "kind")
+    __slots__ = ("_array", "_pending", "cut", "kind", "sse")
 
     def __init__(self, max_frame: int = MAX_FRAME) -> None:
         self.kind: Literal["unknown", "sse", "array", "object"] = "unknown"
         self.cut = False  # after `close`: the bytes ended inside a frame or inside the array
-        self._sse = SseDecoder(max_frame)
+        self.sse = SseDecoder(max_frame)
         self._array = ArrayDecoder(max_frame)
         self._pending = bytearray()  # the object so far, or the blanks before anything
 
@@ -31,7 +31,7 @@ class Framing:
         if self.kind == "unknown":
             data = self._sniff(data)
         if self.kind == "sse":
-            return [frame.data for frame in self._sse.feed(data)]
+            return [frame.data for frame in self.sse.feed(data)]
         if self.kind == "array":
             return self._array.feed(data)
         if self.kind == "object":
@@ -53,8 +53,8 @@ class Framing:
     def close(self) -> list[bytes]:
         """What the end of the bytes completes: a frame without its blank line, or the whole object."""
         if self.kind == "sse":
-            lines = self._sse.pending.split(b"\n")
-            last = [frame.data for frame in self._sse.close()]
+            lines = self.sse.pending.split(b"\n")
+            last = [frame.data for frame in self.sse.close()]
             # A frame began if anything but a comment did; "dat" and "data: " are frames without their data.
             self.cut = not any(last) and any(line and not line.startswith(b":") for line in lines)
             return last

@@ -9,15 +9,16 @@ import msgspec
 
 from wireglot.dialects.arguments import arguments_text
 from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import PLACEHOLDERS
+from wireglot.dialects.envelope import PLACEHOLDERS, is_sealed
 from wireglot.dialects.fields import Fields
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.media import nested_rest, parse_blob, parse_file
 from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.results import ResultParser, call_id
 from wireglot.dialects.gemini.signatures import open_signature
-from wireglot.ir.content import Foreign, Origin, Part, Reasoning, Signature, Text, ToolCall
+from wireglot.ir.content import Extra, Foreign, Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.errors import WireglotError
+from wireglot.ir.loss import is_blank
 
 _TEXT = frozenset({"text", "thoughtSignature"})
 _THOUGHT = frozenset({"text", "thought", "thoughtSignature"})
@@ -168,6 +169,15 @@ _MODIFIERS = frozenset(
     | {"mediaProcessing", "speechMetadata", "partMetadata"}
 )
 """Fields that stand beside a part's data and are no data themselves."""
+
+
+def is_more_than_text(extra: Extra | None) -> bool:
+    """Whether a piece of text has something of its own to say beside the text."""
+    return extra is not None and any(not is_blank(value) for value in extra.fields.values())
+
+
+def is_ours(signature: Signature | None) -> bool:
+    return signature is not None and is_sealed(signature.data)
 
 
 def plain_name(name: str) -> str:

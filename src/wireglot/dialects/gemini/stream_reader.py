@@ -13,7 +13,6 @@ from typing import Any, Literal
 from wireglot.dialects.answer_reader import AnswerReader
 from wireglot.dialects.arguments import arguments_text
 from wireglot.dialects.base import Context
-from wireglot.dialects.envelope import is_sealed
 from wireglot.dialects.faults import TRUNCATED
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini import names
@@ -23,7 +22,8 @@ from wireglot.dialects.gemini.framing import Framing
 from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.outcome import FINISH_NUMBERS, read_stop, read_usage, usage_tier
 from wireglot.dialects.gemini.partial_args import PartialCall
-from wireglot.dialects.gemini.parts import PartParser, plain_name
+from wireglot.dialects.gemini.parts import PartParser, is_more_than_text, is_ours, plain_name
+from wireglot.dialects.gemini.repeated_chunks import GeminiChunks
 from wireglot.dialects.gemini.response import FIRST, SOURCES, blocked_stop, parse_response, unix_seconds
 from wireglot.dialects.gemini.results import call_id
 from wireglot.ir.content import (
@@ -33,13 +33,11 @@ from wireglot.ir.content import (
     Media,
     Part,
     Reasoning,
-    Signature,
     Text,
     TokenLogprob,
     ToolCall,
 )
 from wireglot.ir.errors import ApiError, UpstreamFault
-from wireglot.ir.loss import is_blank
 from wireglot.ir.outcome import Candidate
 from wireglot.ir.stream import (
     Delta,
@@ -53,6 +51,7 @@ from wireglot.ir.stream import (
     fold,
     unfold,
 )
+from wireglot.wire.frame import Frame
 from wireglot.wire.json import BadJson, decode
 
 Unwrap = Callable[[dict[str, Any]], dict[str, Any]]
@@ -71,13 +70,13 @@ class GeminiReader(AnswerReader):
         self._context = context
         self._unwrap = unwrap
         self._framing = Framing(context.max_frame)
-        super().__init__()
+        self._texts: list[str] = []  # of the open text, for citations that count its bytes
+        super().__init__(self._framing.sse, GeminiChunks(context.max_frame, self._texts))
         self._started = False
         self._parser = PartParser(context, UpstreamFault, context.origin(OWN))
         self._parts = 0
         # A text that is signed takes no more; one with a tail is followed by a part that only signs.
         self._open: Literal["", "text", "thought", "signed", "tail"] = ""
-        self._texts: list[str] = []  # of the open text, for citations that count its bytes
         self._told = 0  # bytes of the texts before it
         self._tail: Text | None = None
         self._partial: PartialCall | None = None
@@ -89,13 +88,24 @@ class GeminiReader(AnswerReader):
         self._form: dict[str, Any] = {}
 
     def _read_stream(self, data: bytes, out: list[Event]) -> None:
-        for document in self._framing.feed(data):
-            if document.startswith(b"{") and not self._ended:  # nearly all are
-                self._chunk(decode(document), out)
-            else:
+        if self._framing.kind == "sse":
+            super()._read_stream(data, out)
+        else:
+            for document in self._framing.feed(data):
                 self._document(document, out)
 
+    def _frame(self, frame: Frame, out: list[Event]) -> None:
+        self._take_usage()
+        self._document(frame.data, out)
+
+    def _take_usage(self) -> None:
+        """What the last of the chunks told that were not read in full."""
+        last = self._repeated.last_told()
+        if last is not None and "usageMetadata" in last:
+            self._chunk({"usageMetadata": last["usageMetadata"]}, [])
+
     def _read_end(self, out: list[Event]) -> None:
+        self._take_usage()
         framing = self._framing
         for document in framing.close():
             try:
@@ -128,9 +138,7 @@ class GeminiReader(AnswerReader):
         self._ended = True
 
     def _document(self, data: bytes, events: list[Event]) -> None:
-        if self._ended:
-            return
-        if data.strip() in (b"", b"[DONE]"):
+        if self._ended or data.strip() in (b"", b"[DONE]"):
             return
         chunk = decode(data)
         if type(chunk) is dict:
@@ -275,13 +283,13 @@ class GeminiReader(AnswerReader):
         """A part that nothing may be joined to: a call, a medium, anything signed."""
         if self._partial is not None and type(part) is ToolCall:
             raise UpstreamFault(_OPEN_CALL)
-        if type(part) is Text and part.signature is None and not _tells(part.extra):
+        if type(part) is Text and part.signature is None and not is_more_than_text(part.extra):
             self._prose("text", part.text, events, logprobs)
             return
-        if type(part) is Reasoning and part.signature is None and not _tells(part.extra):
+        if type(part) is Reasoning and part.signature is None and not is_more_than_text(part.extra):
             self._prose("thought", part.text, events, logprobs)
             return
-        if type(part) is Reasoning and self._open == "thought" and not part.text and _is_ours(part.signature):
+        if type(part) is Reasoning and self._open == "thought" and not part.text and is_ours(part.signature):
             # Not Gemini's way: our own writer had sent the text before it knew the signature.
             events.append(PartEnd(self._parts - 1, part.signature))
             self._open = ""
@@ -300,7 +308,7 @@ class GeminiReader(AnswerReader):
                 if text or logprobs:
                     events.append(Delta(index, text, logprobs))
                 if text:
-                    self._open, self._texts = "signed", [text]
+                    self._open, self._texts[:] = "signed", [text]
                 else:
                     events.append(PartEnd(index))
             case Reasoning(text=text):
@@ -405,15 +413,7 @@ class GeminiReader(AnswerReader):
         return OtherAnswer(Candidate(whole.content, whole.stop, extra))
 
     def _fail(self, error: ApiError, events: list[Event]) -> None:
+        self._take_usage()
         if self._usage is not None and self._started:
             events.append(UsageReport(read_usage(self._usage)))
         super()._fail(error, events)
-
-
-def _tells(extra: Extra | None) -> bool:
-    """Whether a piece of text has something of its own to say beside the text."""
-    return extra is not None and any(not is_blank(value) for value in extra.fields.values())
-
-
-def _is_ours(signature: Signature | None) -> bool:
-    return signature is not None and is_sealed(signature.data)

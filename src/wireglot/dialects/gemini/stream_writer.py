@@ -111,7 +111,8 @@ class GeminiWriter:
                                 self._join(state)
                                 state.begun = True
                                 self._tail = type(state.part)
-                            out.append(b"%b%b%b" % (before, _one_line(encode(text)), after))
+                            data = encode(text)
+                            out.append(before + (data if text.isascii() else _one_line(data)) + after)
                             state.sent.add(text)
                         continue
                 self._delta(event, out)

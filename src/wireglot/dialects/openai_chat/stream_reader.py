@@ -21,7 +21,7 @@ from wireglot.dialects.openai_chat.outcome import (
     parse_tier,
     parse_usage,
 )
-from wireglot.dialects.openai_chat.repeated_chunks import RepeatedChunks
+from wireglot.dialects.openai_chat.repeated_chunks import ChatChunks
 from wireglot.dialects.openai_chat.response import parse_response
 from wireglot.dialects.openai_chat.stream_parts import Assembly
 from wireglot.dialects.unknown_fields import is_hollow
@@ -55,8 +55,9 @@ _DONE = b"[DONE]"
 class ChatReader(AnswerReader):
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._sse = SseDecoder(context.max_frame)
-        super().__init__()
+        self._parts = Assembly(context)
+        repeated = ChatChunks(context.max_frame, self._parts)
+        super().__init__(SseDecoder(context.max_frame), repeated)
         self._started = False
         self._id = ""
         self._model = ""
@@ -67,22 +68,6 @@ class ChatReader(AnswerReader):
         self._usage: dict[str, Any] = {}
         self._finish: str | None = None
         self._others: dict[int, list[dict[str, Any]]] = {}  # fragments of further answers (`n`)
-        self._parts = Assembly(context)
-        self._repeated = RepeatedChunks(self._parts.arguments_of)
-
-    def _read_stream(self, data: bytes, out: list[Event]) -> None:
-        blocks = self._sse.cut(data)
-        repeated = self._repeated
-        at = repeated.read(blocks, 0, out)
-        while at < len(blocks):
-            block, before = blocks[at], len(out)
-            frame = self._sse.frame(block)
-            if frame is not None:
-                self._frame(frame, out)
-                if self._ended:
-                    return
-                repeated.learn(block, out[before:])
-            at = repeated.read(blocks, at + 1, out)
 
     def _read_end(self, out: list[Event]) -> None:
         self._read_stream(LAST_BLANK_LINE, out)

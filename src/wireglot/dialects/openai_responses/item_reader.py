@@ -73,6 +73,14 @@ class ItemReader:
             part.sent.append(delta)
             self.out.append(Delta(part.index, delta, parse_logprobs(event.get("logprobs"))))
 
+    def sent_of(self, index: int) -> list[str] | None:
+        """What went out so far of the part with this index; None where it is not open."""
+        for item in self._items:
+            for part in item.parts.values():
+                if part.index == index:
+                    return part.sent
+        return None
+
     # Items
 
     def item_added(self, event: dict[str, Any]) -> None:

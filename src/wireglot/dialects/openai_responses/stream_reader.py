@@ -11,12 +11,14 @@ from wireglot.dialects.faults import broken
 from wireglot.dialects.openai_responses.errors import parse_error
 from wireglot.dialects.openai_responses.item_reader import ItemReader
 from wireglot.dialects.openai_responses.outcome import parse_stop, parse_usage
+from wireglot.dialects.openai_responses.repeated_chunks import ResponsesChunks
 from wireglot.dialects.openai_responses.response import body_extra, created_of, parse_response
 from wireglot.dialects.openai_responses.settings import parse_tier
 from wireglot.dialects.openai_responses.spelling import NAME
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError
 from wireglot.ir.stream import Event, Finish, ForeignEvent, Start, unfold
+from wireglot.wire.frame import Frame
 from wireglot.wire.json import BadJson, decode
 from wireglot.wire.sse import SseDecoder
 
@@ -63,9 +65,9 @@ _SILENT = frozenset({"ping", "keepalive", "response.keepalive", "response.heartb
 class ResponsesReader(AnswerReader):
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._sse = SseDecoder(context.max_frame)
-        super().__init__()
         self._items = ItemReader(context)
+        repeated = ResponsesChunks(context.max_frame, self._items)
+        super().__init__(SseDecoder(context.max_frame), repeated)
         self._early: list[ForeignEvent] = []  # events that came before the response did
         self._started = False
 
@@ -73,17 +75,17 @@ class ResponsesReader(AnswerReader):
 
     def _read_stream(self, data: bytes, out: list[Event]) -> None:
         self._items.out = out
-        for frame in self._sse.feed(data):
-            if self._ended:
-                return
-            try:
-                event = decode(frame.data)
-            except BadJson:
-                if frame.data.strip() not in (b"[DONE]", b""):
-                    raise
-                continue
-            if type(event) is dict:
-                self._read_event(event, frame.event)
+        super()._read_stream(data, out)
+
+    def _frame(self, frame: Frame, out: list[Event]) -> None:
+        try:
+            event = decode(frame.data)
+        except BadJson:
+            if frame.data.strip() not in (b"[DONE]", b""):
+                raise
+            return
+        if type(event) is dict:
+            self._read_event(event, frame.event)
 
     def _read_end(self, out: list[Event]) -> None:
         self._read_stream(LAST_BLANK_LINE, out)

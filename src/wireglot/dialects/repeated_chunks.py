@@ -1,0 +1,210 @@
+"""Frames that differ from the one before in nothing but their text: most of a stream.
+
+All other bytes being equal, such a frame says again what the last one said. Only its text is decoded, which
+costs a fraction of reading the whole frame. The text is prose, reasoning, or a piece of a call's arguments.
+Padding may differ, too, and numbers of which only the last counts.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar, Final
+
+import msgspec
+
+from wireglot.ir.stream import Delta, Event
+from wireglot.wire.json import decode
+from wireglot.wire.shape import Shape
+
+Place = tuple[dict[str, Any], str]
+"""Where a value stands: in what, under which key."""
+
+_DATA: Final = b"data: "
+_EVENT: Final = b"event: "
+_LINE_END: Final = b"\n"
+_GAP: Final = b"\n\n"
+_QUOTE, _BACKSLASH = b'"\\'
+_TRIES: Final = 4
+"""How many frames in a row are learned in vain: some servers number or time each one."""
+
+_decode_text = msgspec.json.Decoder(str).decode
+
+
+class RepeatedChunks(ABC):
+    """The shape of the last frame, where a text was all it said: a frame of the same shape repeats it."""
+
+    __slots__ = (
+        "_end", "_index", "_last", "_most", "_place", "_said", "_shape", "_strings", "_tries", "is_between",
+    )  # fmt: skip
+
+    varying: ClassVar[re.Pattern[bytes]]
+    """Values that may differ: a group is the inside of a string that is not empty, or an integer."""
+
+    def __init__(self, most: int) -> None:
+        """`most`: bytes of a frame that need not be refused."""
+        self.is_between = False
+        """Whether what comes next begins a frame; its reader tells."""
+        self._most = most
+        self._last = b""
+        self._shape: Shape | None = None
+        self._end = b""  # of such a frame, with the blank line behind it
+        self._place = 0  # of the text among the values
+        self._strings: list[bool] = []  # whether each value is one
+        self._index = -1  # the part its text belongs to
+        self._said: list[str] | None = None
+        self._tries = _TRIES
+
+    @abstractmethod
+    def told(self, document: dict[str, Any]) -> Place | None:
+        """Where the one text of a frame stands, if it says nothing else that adds up from frame to frame."""
+
+    @abstractmethod
+    def beside(self, document: dict[str, Any]) -> Iterable[Place]:
+        """Values beside that text which may differ, and say nothing or what the last one says."""
+
+    def said_of(self, index: int, holder: dict[str, Any]) -> list[str] | None:
+        """What its reader has noted so far of the part with this index, where it notes that. `holder`: in
+        what the text of the frame stands."""
+        return None
+
+    def last_told(self) -> dict[str, Any] | None:
+        """The last frame that was not read in full, now read; asked again, there is none."""
+        last, self._last = self._last, b""
+        if not last:
+            return None
+        block = last.removesuffix(_GAP)
+        document: dict[str, Any] = decode(block[_data_start(block) :])
+        return document
+
+    def tells_again(self, said: list[str], text: str) -> bool:
+        """Whether a piece of what is noted must be read in full."""
+        return False
+
+    def alone(self, data: bytes) -> Delta | None:
+        """What these bytes say where they are one such frame, no more and no less."""
+        shape, size = self._shape, len(data)
+        if shape is None or not self.is_between or size > self._most:
+            return None
+        last = self._end
+        end = size - len(last)
+        if data[: shape.start] != shape.first or data[end:] != last:
+            return None
+        return self._delta(shape, data, end)
+
+    def read(self, blocks: list[bytes], at: int, out: list[Event]) -> int:
+        """Read the frames from `at` on that repeat the last one; the place of the first that does not."""
+        shape = self._shape
+        if shape is None:
+            return at
+        first, last, start, cut = shape.first, shape.last, shape.start, len(shape.last)
+        for block in blocks[at:] if at else blocks:
+            end = len(block) - cut
+            if block[:start] != first or block[end:] != last:
+                break
+            delta = self._delta(shape, block, end)
+            if delta is None:
+                break
+            out.append(delta)
+            at += 1
+        return at
+
+    def _delta(self, shape: Shape, data: bytes, end: int) -> Delta | None:
+        try:
+            # With the quotes around it, so that what stands between them is one string.
+            text = _decode_text(
+                self._among_others(shape, data[shape.start : end])
+                if shape.between
+                else data[shape.start - 1 : end + 1]
+            )
+        except ValueError:  # half a character, or no text at all: it is read in full
+            return None
+        if not text:
+            return None
+        said = self._said
+        if said is not None:
+            if self.tells_again(said, text):
+                return None
+            said.append(text)
+        self._last = data
+        self._tries = _TRIES
+        return Delta(self._index, text)
+
+    def _among_others(self, shape: Shape, inside: bytes) -> bytes:
+        """The text of a frame with other values; empty where these may be more than they were."""
+        text = b""
+        place, strings = self._place, self._strings
+        for number, literal in enumerate(shape.between):
+            value, found, inside = inside.partition(literal)
+            if not found:
+                return b""
+            if number == place:
+                text = value
+            elif not _is_plain(value, strings[number]):
+                return b""
+        if place == len(shape.between):
+            text = inside
+        elif not _is_plain(inside, strings[-1]):
+            return b""
+        return b'"%b"' % text
+
+    def learn(self, block: bytes, said: list[Event]) -> None:
+        """Remember a frame that was read in full and gave the events `said`."""
+        self._shape = None
+        if len(said) != 1 or not self._tries:
+            return
+        event = said[0]
+        if type(event) is not Delta or event.logprobs or self.varying.search(block) is None:
+            return
+        self._tries -= 1
+        learned = self._learned(block, event.text)
+        if learned is not None:
+            self._shape, self._place, self._strings, holder = learned
+            self._end = self._shape.last + _GAP
+            self._index = event.index
+            self._said = self.said_of(event.index, holder)
+
+    def _learned(self, block: bytes, text: str) -> tuple[Shape, int, list[bool], dict[str, Any]] | None:
+        """The shape of a frame, which of its values the text is, which are strings, and in what it stands."""
+        start = _data_start(block)
+        document = decode(block[start:]) if start else None
+        if type(document) is not dict:
+            return None
+        told = self.told(document)
+        if told is None or told[0][told[1]] != text:
+            return None
+        shape = Shape(block, self.varying)
+        # A key may stand elsewhere in the frame, too: other values must change this text and what may differ.
+        strings = [literal[-1] == _QUOTE for literal in (shape.first, *shape.between)]
+        probes = [
+            b"?%d" % number if is_string else b"90%d" % number for number, is_string in enumerate(strings)
+        ]
+        changed = decode(shape.filled(probes)[start:])
+        found = self.told(changed)
+        probe = found[0][found[1]].encode() if found is not None else b""
+        if probe not in probes:
+            return None
+        told[0][told[1]] = probe.decode()
+        for (holder, key), (other, _) in zip(self.beside(document), self.beside(changed), strict=False):
+            holder[key] = other[key]
+        return (shape, probes.index(probe), strings, told[0]) if changed == document else None
+
+
+def _is_plain(value: bytes, is_string: bool) -> bool:
+    if is_string:
+        return _QUOTE not in value and _BACKSLASH not in value
+    return value.isdigit()
+
+
+def _data_start(block: bytes) -> int:
+    """Where the data begins of a frame that is one line of it, with a name before it or not; else 0."""
+    if block.startswith(_DATA):
+        start = len(_DATA)
+    elif block.startswith(_EVENT) and (end := block.find(_LINE_END + _DATA)) >= 0:
+        start = end + len(_LINE_END + _DATA)
+        if block.find(_LINE_END, 0, end) >= 0:
+            return 0
+    else:
+        return 0
+    return start if block.find(_LINE_END, start) < 0 else 0
