@@ -224,13 +224,16 @@ class Folding:
         self._finish: Finish | None = None
         self._failure: Failure | None = None
 
+    def add_delta(self, delta: Delta) -> None:
+        collected = self._live[delta.index]
+        collected.text.add(delta.text)
+        if delta.logprobs:
+            collected.logprobs.extend(delta.logprobs)
+
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
             if type(event) is Delta:  # most of a stream, and to match it costs twice as much
-                collected = self._live[event.index]
-                collected.text.add(event.text)
-                if event.logprobs:
-                    collected.logprobs.extend(event.logprobs)
+                self.add_delta(event)
                 continue
             match event:
                 case PartStart(index=index, part=part):

@@ -224,6 +224,16 @@ class Watch:
     def has_open_calls(self) -> bool:
         return bool(self._arguments or self._held)
 
+    def passes(self, delta: Delta) -> bool:
+        """Whether this is a piece of a text that passes and tells nothing new: it need not be told."""
+        leaks = self._leaks
+        return (
+            (self._said or delta.index in self._thoughts)
+            and not self._arguments
+            and "<" not in delta.text
+            and not (leaks is not None and leaks.active)
+        )
+
     def pass_on(self, events: list[Event]) -> list[Event]:
         """The same list where nothing is wrong with it; a Finish may have become a Failure."""
         leaks, arguments = self._leaks, self._arguments

@@ -14,11 +14,12 @@ from wireglot.gateway.request.estimated_usage import (
     is_untold,
 )
 from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.token_weight import text_weight
 from wireglot.gateway.streams.feeder import STREAM_TIMES, begins, room_left, signed, usage_source
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Response, Usage
-from wireglot.ir.stream import Event, Failure, Finish, Folding, Start, fold, unfold
+from wireglot.ir.stream import Delta, Event, Failure, Finish, Folding, Start, fold, unfold
 from wireglot.ir.verdict import INTERRUPTIONS, NoAnswer, Watch, accept
 from wireglot.providers.carried import MinterNamer
 from wireglot.providers.event_restorer import EventRestorer
@@ -53,11 +54,15 @@ class Translation:
         self._buffer: list[Event] = []
         """Events that promise an answer and are none yet."""
         self._begun = False
+        self._flows = False
+        """Whether a piece of text goes out as it comes."""
         self._request = prepared.request
         self._watch = Watch(self._request, leaves_out=exchange.job.surface.client.leaves_out_calls)
         self._tells_usage = exchange.job.surface.client.tells_usage
+        self._untold = self._tells_usage
+        """Whether nobody has told yet what the answer comes to, and somebody must."""
         self._weight = 0
-        """Of the answer so far, while nobody has told what it comes to."""
+        """Of the answer so far, while it is so."""
         self._estimate: Usage | None = None
         self._folding = Folding() if keeps else None
         self._pending: Finish | None = None
@@ -65,9 +70,24 @@ class Translation:
     def feed(self, data: bytes) -> None:
         self._room = room_left(self._room, data)
         events = self._reader.read(data)
-        if events:
-            self.moved = True
+        if not events:
+            return
+        self.moved = True
+        if len(events) > 1 or not self._flows:
             self._take(events)
+            return
+        delta = events[0]
+        if type(delta) is not Delta or not self._watch.passes(delta):
+            self._take(events)
+            return
+        # One more piece of a text, as most of a stream is: what `_take` comes to for it.
+        if self._untold:
+            self._weight += text_weight(delta.text)
+        if self._folding is not None:
+            self._folding.add_delta(delta)
+        written = self.writer.write(events)
+        if written:
+            self._client.write(written)
 
     def finish(self) -> None:
         if not self.ended:
@@ -93,6 +113,7 @@ class Translation:
         watch = self._watch
         came = events
         events = watch.pass_on(came)
+        self._untold = self._tells_usage and is_untold(watch.usage)
         if not self._begun:
             if watch.verdict is not None:
                 events = self._mended(watch, came)
@@ -100,15 +121,16 @@ class Translation:
             if not begins(events):
                 return
             self._begun = True
+            self._flows = self._restorer is None
             events, self._buffer = self._buffer, []
             if self._exchange.job.surface.client.asked_model is not None:
                 events = [self._as_asked(event) for event in events]
         if not events:
             return
-        if self._tells_usage and is_untold(watch.usage):
-            self._weight += events_weight(events)
         last = events[-1]
-        if type(last) is Finish and self._tells_usage and is_untold(watch.usage):
+        if self._untold:
+            self._weight += events_weight(events)
+        if type(last) is Finish and self._untold:
             self._estimate = estimated_usage(self._exchange, self._weight)
             last = msgspec.structs.replace(last, usage=self._estimate)
             events = [*events[:-1], last]
@@ -121,6 +143,7 @@ class Translation:
             self._folding.add(events)
             if type(last) is Finish:
                 events, self._pending, self.ended = events[:-1], last, True
+                self._flows = False
         if self._namer is not None:
             events = self._namer.events(events)
         if type(last) is Failure or (type(last) is Finish and self._pending is None):
@@ -160,6 +183,7 @@ class Translation:
 
     def _end(self, last: Finish | Failure, data: bytes) -> None:
         self.ended = True
+        self._flows = False
         record = self._exchange.record
         usage = self._watch.usage
         source = usage_source(usage, type(last) is Finish or self._watch.verdict is not None)

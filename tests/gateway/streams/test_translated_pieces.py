@@ -1,0 +1,143 @@
+"""Pieces of text that are written at once say what they would say if every event were looked at."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.laws.cases import MAIN
+from tests.repeated_frames_kit import frames_of, streams_of
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect, surface
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.streams.feeder import StreamRefused
+from wireglot.gateway.streams.translation import Translation
+from wireglot.gateway.targets.prepared import Prepared
+from wireglot.http.transport import TransportFault
+from wireglot.ir.content import Origin, Text
+from wireglot.ir.errors import ApiError, UpstreamFault
+from wireglot.ir.outcome import Stop, Usage
+from wireglot.ir.request import Request, Tool
+from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
+from wireglot.ir.verdict import NoAnswer
+
+PAIRS = [(client, upstream) for client in MAIN for upstream in MAIN]
+
+
+class _Client:
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def write(self, data: bytes, *, last: bool = False) -> None:
+        self.seen.append((data, last))
+
+    def end(self) -> None:
+        self.seen.append("end")
+
+
+class _Thorough(Translation):
+    """Looks at every event."""
+
+    def feed(self, data: bytes) -> None:
+        self._flows = False
+        super().feed(data)
+
+
+def _translation(
+    made: type[Translation], client: str, upstream: str, seen: _Client, keeps: bool
+) -> Translation:
+    job = SimpleNamespace(
+        dialect=client,
+        surface=surface(client),
+        settings=SimpleNamespace(limits=SimpleNamespace(response=40_000)),
+        model="m",
+    )
+    exchange = SimpleNamespace(
+        job=job,
+        record=Record("req_1", 0.0),
+        redactor=SimpleNamespace(data=lambda data: data, text=lambda text: text),
+        expected_input=lambda: 7,
+    )
+    prepared = Prepared(
+        outbound=cast(Any, None),
+        stream=True,
+        raw=False,
+        context=Context(seed="s"),
+        own_usage=False,
+        request=Request("m", (), tools=(Tool("f"),)),
+        minter=Origin(upstream, "p", "m") if client != upstream else None,
+    )
+    return made(cast(Any, exchange), upstream, prepared, cast(Any, seen), keeps=keeps)
+
+
+def _told(
+    made: type[Translation], client: str, upstream: str, reads: list[bytes], end: str, keeps: bool
+) -> list[Any]:
+    seen = _Client()
+    feeder = _translation(made, client, upstream, seen, keeps)
+    if made is _Thorough:
+        reader: Any = feeder._reader
+        getattr(reader, "_reader", reader)._repeated._tries = 0
+    try:
+        for data in reads:
+            feeder.feed(data)
+            seen.seen.append(("read", feeder.ended, feeder.moved, feeder.failure))
+            feeder.moved = False
+        match end:
+            case "fails":
+                feeder.fail(ApiError("server", "broken"))
+            case "is left":
+                feeder.abandon()
+            case _:
+                feeder.finish()
+        seen.seen.append(feeder.response())
+        feeder.release()
+    except (StreamRefused, NoAnswer, TransportFault, UpstreamFault) as problem:
+        seen.seen.append(repr(problem))
+    return [*seen.seen, feeder.failure, msgspec.to_builtins(feeder._exchange.record)]
+
+
+@pytest.mark.parametrize(("client", "upstream"), PAIRS)
+@given(st.data())
+def test_a_stream_is_written_as_if_every_event_were_looked_at(client, upstream, data):
+    reads = data.draw(streams_of(upstream))
+    end = data.draw(st.sampled_from(["ends", "ends", "fails", "is left"]))
+    keeps = data.draw(st.booleans())
+    assert _told(Translation, client, upstream, reads, end, keeps) == _told(
+        _Thorough, client, upstream, reads, end, keeps
+    )
+
+
+@pytest.mark.parametrize(("client", "upstream"), PAIRS)
+def test_most_of_a_stream_is_not_looked_at(client, upstream, monkeypatch):
+    looked: list[Any] = []
+    take = Translation._take
+
+    def counted(self: Translation, events: list[Event]) -> None:
+        looked.append(events)
+        take(self, events)
+
+    monkeypatch.setattr(Translation, "_take", counted)
+    words = [f" word {number}" for number in range(60)]
+    deltas: list[Event] = [Delta(0, word) for word in words]
+    usage = Usage(input=3, output=4)
+    events = [Start("i", "m"), PartStart(0, Text("")), *deltas, PartEnd(0), Finish(Stop("end"), usage)]
+    seen = _Client()
+    feeder = _translation(Translation, client, upstream, seen, keeps=True)
+    for frame in frames_of(upstream, events):
+        feeder.feed(frame)
+    feeder.finish()
+    feeder.release()
+    assert len(looked) < 12
+    response = feeder.response()
+    assert response is not None
+    assert [part.text for part in response.content if type(part) is Text] == ["".join(words)]
+    reader = dialect(client).stream_reader(Context(seed="s"))
+    came = reader.read(b"".join(item[0] for item in seen.seen if type(item) is tuple)) + reader.end()
+    assert "".join(event.text for event in came if type(event) is Delta) == "".join(words)
+    assert type(came[-1]) is Finish
