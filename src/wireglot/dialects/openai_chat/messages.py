@@ -11,6 +11,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.fields import Fields, describe
 from wireglot.dialects.openai_chat.extras import NAME, keep, parse_message_cache
 from wireglot.dialects.openai_chat.parts import parse_part
+from wireglot.dialects.openai_chat.plain_request import plain_calls
 from wireglot.dialects.openai_chat.reasoning import attach_states, parse_reasoning, parse_states, sign_text
 from wireglot.dialects.openai_chat.tools import is_legacy, parse_call, parse_function_call, parse_tool
 from wireglot.dialects.unknown_fields import is_hollow
@@ -36,6 +37,7 @@ def _is_function(tool: Any) -> bool:
 
 
 _ROLES = "one of system, developer, user, assistant, tool, function"
+_CALLS_ONLY = frozenset({"role", "tool_calls"})
 _PREFILLS = ("partial", "prefix")  # Kimi; Mistral and DeepSeek
 
 
@@ -77,8 +79,9 @@ class Conversation:
     def read_all(self, fields: Fields) -> None:
         memory = self._context.memory
         if memory is None:
-            for message in fields.objects("messages"):
-                self.read(message)
+            for index, item in enumerate(fields.array("messages")):
+                if type(item) is not dict or not self._plain(item):
+                    self.read(Fields(item, f"$.messages[{index}]"))
             return
         scope = self._context.scope(NAME)
         for index, item in enumerate(fields.array("messages")):
@@ -89,7 +92,8 @@ class Conversation:
                 continue
             declared = self._declarations
             self._made = []
-            self.read(Fields(item, f"$.messages[{index}]"))
+            if type(item) is not dict or not self._plain(item):
+                self.read(Fields(item, f"$.messages[{index}]"))
             if key is not None and declared == self._declarations:
                 answered = item["tool_call_id"] if item["role"] == "tool" else ""
                 last = self._messages[-1]
@@ -116,6 +120,42 @@ class Conversation:
             self._open[call.id] = call
         if known.answered:
             self._open.pop(known.answered, None)
+
+    def _plain(self, value: dict[str, Any]) -> bool:
+        """Read a message as nearly all are, with no field too many, the short way, as `read` would."""
+        role: Any = value.get("role")
+        content: Any = value.get("content")
+        size = len(value)
+        said = type(content) is str and content != ""
+        if size == 2:
+            if not said or role not in ("user", "assistant", "system"):
+                return False
+            self._messages.append(Message(role, (Text(content),)))
+        elif size != 3:
+            return False
+        elif role == "tool":
+            identifier = value.get("tool_call_id")
+            if not said or type(identifier) is not str or not identifier:
+                return False
+            self._open.pop(identifier, None)
+            call = self._calls.get(identifier)
+            result = ToolResult(
+                identifier, (Text(content),), kind=call.kind if call is not None else "function"
+            )
+            self._messages.append(Message("user", (result,)))
+        elif role == "assistant" and (said or (content is None and "content" in value)):
+            calls = plain_calls(value.get("tool_calls"))
+            if not calls:
+                return False
+            parts: list[Part] = [Text(content)] if said else []
+            for each in calls:
+                self._call(each, parts)
+            extra = None if said else keep(value, _CALLS_ONLY)
+            self._messages.append(Message("assistant", tuple(parts), extra=extra))
+        else:
+            return False
+        self._prefill = ""
+        return True
 
     def read(self, message: Fields) -> None:
         value = message.value
