@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -271,6 +273,28 @@ def test_arguments_that_clients_write_again_are_the_same(one: str, other: str) -
 )
 def test_other_arguments_are_others(one: str, other: str) -> None:
     assert call_key(ToolCall("1", "f", one)) != call_key(ToolCall("1", "f", other))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def _rewritten(value: Any) -> Any:
+    """As JavaScript writes numbers again: without a point where nothing stands behind it."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    if isinstance(value, dict):
+        return {key: _rewritten(value[key]) for key in reversed(value)}
+    return [_rewritten(item) for item in value] if isinstance(value, list) else value
+
+
+@given(value=JSON)
+def test_numbers_that_clients_write_again_are_the_same_wherever_they_stand(value: Any) -> None:
+    one, other = (ToolCall("1", "f", json.dumps(each)) for each in (value, _rewritten(value)))
+    assert call_key(one) == call_key(other)
 
 
 def test_freeform_input_is_compared_to_the_letter() -> None:

@@ -36,8 +36,9 @@ _CHAIN_BYTES: Final = 1024
 _PLACE_BYTES: Final = 64
 """Of a message or a part in a turn."""
 _HISTORY: Final = "history"
-_RECURRING: Final = re.compile(r".*[.:_-]\d{1,6}|.{0,5}", re.DOTALL)
-"""Ids that count up anew in every conversation (Kimi's `functions.x:0`, `x_0`), or hardly differ."""
+_SHORT_ID_LETTERS: Final = 5
+_COUNTED_ID: Final = re.compile(r"[.:_-]\d{1,6}\Z")
+_COUNT_LETTERS_MOST: Final = 7
 
 _KNOWN_LETTERS_MOST: Final = 1024
 
@@ -232,7 +233,12 @@ def _told_id(call: ToolCall) -> str:
 def may_be_same(sent: ToolCall, kept: ToolCall) -> bool:
     """Whether the id of a call that says the same does not prove it another one: it is one that we made up
     where there was none, one that tells nothing, or the kept one with something around it."""
-    return is_minted(sent.id) or kept.id in sent.id or _RECURRING.fullmatch(kept.id) is not None
+    return is_minted(sent.id) or kept.id in sent.id or _recurs(kept.id)
+
+
+def _recurs(id: str) -> bool:
+    """Ids that count up anew in every conversation (Kimi's `functions.x:0`, `x_0`), or hardly differ."""
+    return len(id) <= _SHORT_ID_LETTERS or _COUNTED_ID.search(id, len(id) - _COUNT_LETTERS_MOST) is not None
 
 
 def _arguments(call: ToolCall) -> str:
@@ -248,7 +254,7 @@ def _canonical(text: str) -> str:
     try:
         value = decode(text) if text.strip() else {}
         if _FLOAT.search(text):
-            value = _plain_numbers(value)
+            value = _with_plain_numbers(encode(value))
         return _sorted.encode(value).decode()
     except (BadJson, UnicodeEncodeError, RecursionError):
         return text.strip()
@@ -258,14 +264,12 @@ _canonical_once: Final = lru_cache(maxsize=4096)(_canonical)
 """An agent sends every call of a conversation again with each of its turns: it is looked at once."""
 
 
-def _plain_numbers(value: Any) -> Any:
-    if type(value) is float:
-        return int(value) if value.is_integer() and abs(value) < 2**53 else value
-    if type(value) is dict:
-        return {key: _plain_numbers(item) for key, item in value.items()}
-    if type(value) is list:
-        return [_plain_numbers(item) for item in value]
-    return value
+def _plain_number(digits: str) -> float:
+    value = float(digits)
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+
+
+_with_plain_numbers: Final = msgspec.json.Decoder(float_hook=_plain_number).decode
 
 
 def _words(content: Iterable[Part]) -> Iterator[tuple[bytes, bytes]]:
@@ -287,28 +291,37 @@ def _words(content: Iterable[Part]) -> Iterator[tuple[bytes, bytes]]:
             yield word, word
 
 
-@lru_cache(maxsize=64)
-def _begun(secret: bytes, kind: bytes) -> hashlib.blake2b:
+@lru_cache(maxsize=1024)
+def _begun(secret: bytes, kind: bytes, within: tuple[bytes, ...]) -> hashlib.blake2b:
+    """What names of a kind begin with. Nobody adds to it."""
     key = hashlib.sha256(b"wireglot turns\x00" + secret).digest()
-    return hashlib.blake2b(digest_size=_NAME_BYTES, key=key, person=kind)
+    begun = hashlib.blake2b(digest_size=_NAME_BYTES, key=key, person=kind)
+    for piece in within:
+        begun.update(len(piece).to_bytes(8, "big") + piece)
+    return begun
 
 
 class Namer:
     """Names for one caller's turns, under one secret."""
 
     def __init__(self, secret: bytes, caller: str, session: str) -> None:
-        self._secret = secret
-        self._caller = caller
         self._session = session
+        # Every name of a kind begins with the same.
+        owner = (caller.encode("utf-8", "replace"),)
+        within = (*owner, session.encode("utf-8", "replace"))
+        self._exact = _begun(secret, b"turn", owner)
+        self._placed = _begun(secret, b"place", within)
+        self._call = _begun(secret, b"call", within)
+        self._text = _begun(secret, b"text", within)
 
     def exact(self, prefix: bytes, shown: bytes) -> str:
         """The turn behind this very conversation."""
-        return self._name(b"turn", prefix, shown)
+        return _name(self._exact, prefix, shown)
 
     def placed(self, place: bytes, said: bytes) -> str:
         """The same by content and place alone, for clients that do not send ids back as they came. Two of
         one caller's conversations may be equal so far: a session that the client names tells them apart."""
-        return self._name(b"place", self._session.encode("utf-8", "replace"), place, said)
+        return _name(self._placed, place, said)
 
     def loose(self, content: Iterable[Part]) -> list[str]:
         """The turn wherever it stands: by each of its calls, or by its text. For clients that edit or shorten
@@ -316,18 +329,18 @@ class Namer:
         calls = [part for part in content if type(part) is ToolCall]
         if calls:
             return [
-                self._name(b"call", self._session.encode("utf-8", "replace"), encode(call_key(call)))
+                _name(self._call, encode(call_key(call)))
                 for call in calls
-                if self._session or not _RECURRING.fullmatch(call.id)
+                if self._session or not _recurs(call.id)
             ]
         text = "".join(part.text for part in content if type(part) is Text).strip()
         if len(text) < _TEXT_LETTERS_LEAST:
             return []
-        return [self._name(b"text", self._session.encode("utf-8", "replace"), encode(text))]
+        return [_name(self._text, encode(text))]
 
-    def _name(self, kind: bytes, *material: bytes) -> str:
-        state = _begun(self._secret, kind).copy()
-        for piece in (self._caller.encode("utf-8", "replace"), *material):
-            state.update(len(piece).to_bytes(8, "big"))
-            state.update(piece)
-        return state.hexdigest()
+
+def _name(begun: hashlib.blake2b, *material: bytes) -> str:
+    state = begun.copy()
+    for piece in material:
+        state.update(len(piece).to_bytes(8, "big") + piece)
+    return state.hexdigest()
