@@ -200,12 +200,11 @@ def _place(loss: Loss) -> str:
 
 def _filled_fields(target: Target) -> dict[str, str]:
     """Fields of the body that the provider's variables fill."""
+    variables = target.upstream.body_variables
+    if not variables:
+        return {}
     known = target.provider.variables
-    return {
-        field: value
-        for field, variable in target.upstream.body_variables.items()
-        if (value := known.get(variable, ""))
-    }
+    return {field: value for field, variable in variables.items() if (value := known.get(variable, ""))}
 
 
 def _refuse_thread(job: Job) -> None:

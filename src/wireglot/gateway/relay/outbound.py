@@ -64,7 +64,6 @@ def outbound(
         url = url.removesuffix(f"?{job.surface.sse_query}")
     incoming = job.head.headers
     upstream = target.upstream
-    passed = [name for name in upstream.passed_headers if name in incoming] if same else []
     headers: Headers = [
         _JSON,
         _ACCEPTS_STREAM if operation == "stream" else _ACCEPTS_JSON,
@@ -72,11 +71,17 @@ def outbound(
         # Some hosts admit only the agents they know: the client's own name goes on, never another's.
         ("user-agent", incoming.get("user-agent", USER_AGENT)),
         *_key_headers(provider, credential),
-        *[(name, incoming[name]) for name in passed],
-        *[header for header in upstream.fixed_headers if header[0] not in passed],
     ]
+    passed = incoming.keys() & upstream.passed_headers if same else None
+    if passed:
+        headers += [(name, incoming[name]) for name in upstream.passed_headers if name in passed]
+        headers += [header for header in upstream.fixed_headers if header[0] not in passed]
+    else:
+        headers += upstream.fixed_headers
     if not same:
-        headers += [header for mark, header in upstream.body_headers if body.find(mark) >= 0]
+        for mark, header in upstream.body_headers:
+            if body.find(mark) >= 0:
+                headers.append(header)
     headers += provider.spec.headers.items()
     headers += provider.headers
     return Outbound(

@@ -320,14 +320,16 @@ class Relay:
             recorded = exchange.ending.before_answering()
             if recorded is not None:
                 await recorded
-            record.reached(
-                next((answer.headers[name] for name in self._request_ids if name in answer.headers), "")
-            )
-            exchange.passed_back = [
-                (name, exchange.redactor.text(value))
-                for name, value in answer.headers.items()
-                if name.startswith(self._returned)
-            ]
+            headers, upstream_id = answer.headers, ""
+            for name in self._request_ids:
+                if name in headers:
+                    upstream_id = headers[name]
+                    break
+            record.reached(upstream_id)
+            exchange.passed_back = []
+            for name in headers:
+                if name.startswith(self._returned):
+                    exchange.passed_back.append((name, exchange.redactor.text(headers[name])))
             if answer.status != 200:
                 raise await self._failure(exchange, target, answer)
             if not prepared.stream:

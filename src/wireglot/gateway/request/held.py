@@ -37,7 +37,8 @@ class Held:
         """So much goes out now, in the place of what an attempt before this one held."""
         if self._lasting is None:
             self._lasting = self._bytes
-        self._give(self._bytes - self._lasting)
+        if self._bytes != self._lasting:
+            self._give(self._bytes - self._lasting)
         self.take(size)
 
     def close(self) -> None:

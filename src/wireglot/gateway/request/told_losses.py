@@ -38,7 +38,7 @@ def told_losses(losses: Sequence[Loss], *, details: bool) -> Headers:
 
 def names(losses: Sequence[Loss]) -> str:
     """Features, each once; `+3` at the end: so many more have no room."""
-    found = list(dict.fromkeys(loss.feature for loss in losses))
+    found = list(dict.fromkeys([loss.feature for loss in losses]))
     text = ",".join(found)
     shown = len(found)
     while len(text) > NAMES_BYTES:

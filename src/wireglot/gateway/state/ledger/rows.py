@@ -71,7 +71,7 @@ def completed(
         first_byte=_milliseconds(first_byte - started) if first_byte is not None else 0,
         source=record.usage_source,
         cost=cost(price, usage) if price is not None and record.usage is not None else None,
-        losses=tuple(dict.fromkeys(loss.feature for loss in record.losses)) if record.losses else (),
+        losses=tuple(dict.fromkeys([loss.feature for loss in record.losses])) if record.losses else (),
         flags=flags,
     )
     whole: UsageRow = with_counts(ended, usage) if usage is not _NOTHING else ended
