@@ -217,11 +217,20 @@ def test_runs_have_a_room_of_their_own() -> None:
         for count in (3, 4, 5):
             read_turns(memory, [{"of": each, "n": number, "text": "x" * 100} for number in range(count)])
     assert 0 < sum(len(run.body) for run in memory.runs) <= 20_000
-    assert len(memory.runs) <= 32
     for each in range(50, 60):
         for count in (3, 4, 5):
             read_turns(memory, [{"of": each, "n": number, "text": "x" * 9000} for number in range(count)])
     assert all(len(run.body) < 20_000 for run in memory.runs)
+
+
+def test_there_is_an_end_to_runs() -> None:
+    memory = Memory(8 * MOST)
+    for each in range(200):
+        for count in (2, 3, 3):
+            read_turns(memory, [{"of": each, "n": number} for number in range(count)])
+    assert len(memory.runs) == 128
+    memory.shrink(0)
+    assert (memory.held, memory.runs) == (0, ())
 
 
 def test_a_number_is_never_given_twice() -> None:

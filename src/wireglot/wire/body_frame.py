@@ -11,6 +11,8 @@ SPACES: Final = b" \t\n\r"
 
 Span = tuple[int, int]
 
+_WORDS_BYTES: Final = 64
+
 
 class Piece(NamedTuple):
     """Bytes of a frame; None: the known text of this number and this length."""
@@ -58,7 +60,7 @@ class KnownRun:
     """A body that came, as far as it is sure to come again: up to the end of a turn, a few before its last.
     One comparison tells that another body begins with all of that."""
 
-    __slots__ = ("beginning", "body", "end", "frame", "members", "numbers")
+    __slots__ = ("beginning", "body", "end", "frame", "members", "numbers", "words")
 
     def __init__(
         self, body: bytes, end: int, frame: BodyFrame, members: dict[int, int], numbers: tuple[int, ...]
@@ -67,9 +69,15 @@ class KnownRun:
         self.body: Final = body
         self.end: Final = end
         self.beginning: Final = memoryview(body)[:end]
+        self.words: Final = body[max(0, end - _WORDS_BYTES) : end]
+        """Its last ones: many begin with the same system text and tools."""
         self.frame: Final = frame
         self.members: Final = members
         self.numbers: Final = numbers
+
+    def may_begin(self, body: bytes) -> bool:
+        """Whether it seems so, by a few bytes."""
+        return body.startswith(self.words, self.end - len(self.words))
 
 
 def _pieces(

@@ -60,7 +60,7 @@ def compare(body: bytes, memory: Memory, turns: str, fresh_most: int | None = No
     """None where it is in no frame that is known; then it may be no JSON at all. Also where more than
     `fresh_most` bytes of it would be to read."""
     for run in memory.runs:
-        if run.frame.turns == turns and body.startswith(run.beginning):
+        if run.may_begin(body) and run.frame.turns == turns and body.startswith(run.beginning):
             known, members = memory.texts(run.numbers), memory.texts(tuple(run.members.values()))
             if known is None or members is None:
                 memory.drop_run(run)

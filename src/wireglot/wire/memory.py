@@ -38,11 +38,10 @@ _FRAME_BYTES: Final = 4096
 """Beside its own texts."""
 _FRAME_SHARE: Final = 8
 """One that takes more than such a part of the room is not kept."""
-_RUNS_MOST: Final = 32
-"""Conversations that are known from their beginning on: to try one takes as long as to look up two turns."""
+_RUNS_MOST: Final = 128
+"""Conversations that are known from their beginning on: to try one takes a tenth of a microsecond."""
 _RUN_BYTES: Final = 1024
 """Beside its body."""
-_LOOK_BYTES: Final = 256
 _RUN_SHARE: Final = 8
 """All of them take no more than such a part of the room."""
 _BEHIND_MOST: Final = 256
@@ -96,8 +95,8 @@ class Memory:
     """Holds about `most` bytes; what was not used for longest goes first."""
 
     __slots__ = (
-        "_counted", "_known", "_lock", "_numbered", "_numbers", "_scopes", "_texts", "frames", "held", "most",
-        "runs",
+        "_counted", "_known", "_lock", "_numbered", "_numbers", "_run_bytes", "_scopes", "_texts", "frames",
+        "held", "most", "runs",
     )  # fmt: skip
 
     def __init__(
@@ -120,6 +119,7 @@ class Memory:
         self._numbers = count()
         self.frames: list[BodyFrame] = []
         """The latest first."""
+        self._run_bytes = 0
         self.runs: tuple[KnownRun, ...] = ()
         """The latest first."""
 
@@ -185,11 +185,7 @@ class Memory:
 
     def may_know(self, body: bytes) -> bool:
         """Whether it seems to go on as a conversation that is known, by a few of its bytes."""
-        for run in self.runs:
-            start = max(0, run.end - _LOOK_BYTES)
-            if body.startswith(run.beginning[start:], start):
-                return True
-        return False
+        return any(run.may_begin(body) for run in self.runs)
 
     def use_run(self, run: KnownRun, instead: KnownRun | None = None) -> None:
         """It was found again, or is new, and so the next body is compared with it first. `instead`: what it
@@ -198,19 +194,21 @@ class Memory:
         if (self.runs and self.runs[0] is run) or len(run.body) + _RUN_BYTES > room:
             return
         with self._lock:
-            kept = [each for each in self.runs if each is not run and each is not instead]
-            runs = []
-            for each in (run, *kept[: _RUNS_MOST - 1]):
-                room -= len(each.body) + _RUN_BYTES
-                if room < 0:
-                    break
-                runs.append(each)
-            self._set_runs(tuple(runs))
+            before = self.runs
+            self.runs = (run, *[each for each in before if each is not run and each is not instead])
+            if run not in before:
+                self._count_run(run, 1)
+            if instead is not None and instead in before:
+                self._count_run(instead, -1)
+            while self._run_bytes > room or len(self.runs) > _RUNS_MOST:
+                self._drop_last_run()
             self._make_room()
 
     def drop_run(self, run: KnownRun) -> None:
         with self._lock:
-            self._set_runs(tuple([each for each in self.runs if each is not run]))
+            if run in self.runs:
+                self.runs = tuple([each for each in self.runs if each is not run])
+                self._count_run(run, -1)
 
     def follow(self, frame: BodyFrame, turns: Sequence[Any], start: int = 0) -> None:
         """Note in which order these turns came, those before `start` as they did before."""
@@ -349,14 +347,16 @@ class Memory:
         while self.frames and self.held > most:
             self._drop_frame()
         while self.runs and self.held > most:
-            self._set_runs(self.runs[:-1])
+            self._drop_last_run()
 
-    def _set_runs(self, runs: tuple[KnownRun, ...]) -> None:
-        before, self.runs = self.runs, runs
-        self._count(
-            sum([len(run.body) + _RUN_BYTES for run in runs])
-            - sum([len(run.body) + _RUN_BYTES for run in before])
-        )
+    def _drop_last_run(self) -> None:
+        run, self.runs = self.runs[-1], self.runs[:-1]
+        self._count_run(run, -1)
+
+    def _count_run(self, run: KnownRun, times: int) -> None:
+        size = times * (len(run.body) + _RUN_BYTES)
+        self._run_bytes += size
+        self._count(size)
 
     def _drop_frame(self) -> None:
         self._count(-self.frames.pop().size - _FRAME_BYTES)
