@@ -140,6 +140,13 @@ def test_the_load_generator_counts_what_the_upstream_answers(key, upstream, tmp_
 
 
 @needs_linux
+def test_connections_that_begin_one_after_the_other_are_all_driven(upstream, tmp_path):
+    figures = _load(scenarios.BY_KEY["C-cc"], upstream, tmp_path, "-r", "20")
+    assert figures["ok"] > 0
+    assert (figures["err"], figures["error"]) == (0, "")
+
+
+@needs_linux
 def test_a_refused_request_is_counted_as_failed_and_told(upstream, tmp_path):
     class Refused(scenarios.Scenario):
         def body(self, model=""):
@@ -151,13 +158,14 @@ def test_a_refused_request_is_counted_as_failed_and_told(upstream, tmp_path):
     assert "status 503" in figures["error"]
 
 
-def _load(scenario, upstream, tmp_path):
+def _load(scenario, upstream, tmp_path, *more):
     port, pid = upstream
     content = tmp_path / "body.json"
     content.write_bytes(scenario.body())
     command = [*toolbox.own().load, f"http://127.0.0.1:{port}{scenario.path}", "-f", str(content)]
     command += ["-c", "4", "-d", "1", "-w", "0.1", "-p", str(pid), *(["-s"] if scenario.events else [])]
     command += ["-v", VARIED] if scenario.varied else []
+    command += more
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
@@ -277,6 +285,24 @@ def test_a_generator_that_reads_ticks_is_watched_from_beside(tmp_path, monkeypat
     figures = driver.drive(_served((1, 4711), tmp_path), scenarios.BY_KEY["A-cc"], 0.1, 0.0)
     assert figures["cpu_s"] == 0.05
     assert 0 < figures["cpu_us_req"] < 10000
+
+
+@pytest.mark.parametrize(("key", "told"), [("PS-cc", ["-r", "95.2"]), ("P-cc", [])])
+def test_streams_out_of_step_begin_one_after_the_other(key, told, tmp_path):
+    seen = tmp_path / "seen"
+    script = f'printf "%s\\n" "$@" > {seen}'
+    tools = toolbox.Toolbox("fake", [], ["sh", "-c", script, "load"], exact=True)
+    driver = driving.Driver(tools, tools, 1, tmp_path, None)
+    driver.drive(_served((1, 1), tmp_path), scenarios.BY_KEY[key], 0.1, 0.0)
+    arguments = seen.read_text().splitlines()
+    assert [each for each in arguments if each in ("-r", "95.2")] == told
+
+
+def test_moments_of_streams_out_of_step_are_their_own():
+    scenario = scenarios.BY_KEY["PS-cc"]
+    interval = 1000 / scenario.begun_a_second
+    moments = sorted(number * interval % scenario.gap for number in range(scenario.connections))
+    assert min(after - before for before, after in pairwise(moments)) > 0.1
 
 
 def test_a_generator_without_figures_is_a_failure_that_is_told(tmp_path):

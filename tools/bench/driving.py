@@ -36,6 +36,7 @@ class Driver(NamedTuple):
         command += ["-d", str(seconds), "-w", str(warm), "-p", str(target.pid or self.upstream)]
         command += ["-m", str(self.upstream), *(["-s"] if scenario.events else [])]
         command += ["-v", VARIED] if scenario.varied else []
+        command += ["-r", f"{scenario.begun_a_second:.1f}"] if scenario.out_of_step else []
         for header in target.headers:
             command += ["-H", header]
         command = processes.pinned(command, self.core)

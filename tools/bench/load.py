@@ -1,11 +1,12 @@
 """A load generator: a closed loop over keep-alive connections, on one thread and raw sockets.
 
     python -m tools.bench.load URL -f BODY [-c connections] [-d seconds] [-w warm-up seconds] [-s]
-                               [-H 'name: value'] [-p PID] [-m PID] [-v TEXT]
+                               [-H 'name: value'] [-p PID] [-m PID] [-v TEXT] [-r connections a second]
 
 One JSON object on standard output, times in microseconds. `-p` is the server, whose processor time with its
 descendants' is divided by what was finished in the measured span; `-m` the mock upstream; `-s`: it streams;
-`-v`: wherever the text stands in the body, each request has a number of its own, as long as the text.
+`-v`: wherever the text stands in the body, each request has a number of its own, as long as the text; `-r`:
+the connections do not all begin at once.
 """
 
 from __future__ import annotations
@@ -142,13 +143,15 @@ class Client:
 
 class Load:
     def __init__(
-        self, address: tuple[str, int], request: bytes, *, stream: bool, varied: bytes = b""
+        self, address: tuple[str, int], request: bytes, *, stream: bool, varied: bytes = b"", rate: float = 0
     ) -> None:
+        """`rate`: connections that begin in a second; 0: all at once."""
         self.address = address
         self._request = request
         self._varied = varied
         self._asked = time.monotonic_ns() % 10 ** len(varied)  # not where the last run began
         self.stream = stream
+        self._interval = 1 / rate if rate else 0.0
         self.tally = Tally()
         self._poll = select.epoll()
         self._clients: dict[int, Client] = {}
@@ -175,11 +178,15 @@ class Load:
 
     def run(self, connections: int, seconds: float) -> float:
         """Open what is missing of the connections, drive all of them, and tell how long it took."""
-        while len(self._clients) < connections:
-            Client(self)
-        began = time.monotonic()
+        began = due = time.monotonic()
         while (now := time.monotonic()) < began + seconds:
-            for fd, event in self._poll.poll(min(0.1, began + seconds - now)):
+            while len(self._clients) < connections and due <= now:
+                Client(self)
+                due += self._interval
+            patience = min(0.1, began + seconds - now)
+            if len(self._clients) < connections:
+                patience = min(patience, max(0.0, due - now))
+            for fd, event in self._poll.poll(patience):
                 client = self._clients[fd]
                 if event & select.EPOLLOUT:
                     client.write()
@@ -254,6 +261,7 @@ def main() -> None:
     parser.add_argument("-p", dest="server", type=int, default=0)
     parser.add_argument("-m", dest="mock", type=int, default=0)
     parser.add_argument("-v", dest="varied", default="")
+    parser.add_argument("-r", dest="rate", type=float, default=0.0)
     told = parser.parse_args()
     url = urlsplit(told.url)
     body = told.body.read_bytes()
@@ -262,7 +270,11 @@ def main() -> None:
     lines += [*told.headers, f"content-length: {len(body)}", "", ""]
     request = "\r\n".join(lines).encode() + body
     load = Load(
-        (url.hostname or "", url.port or 80), request, stream=told.stream, varied=told.varied.encode()
+        (url.hostname or "", url.port or 80),
+        request,
+        stream=told.stream,
+        varied=told.varied.encode(),
+        rate=told.rate,
     )
     figures = measure(load, told.connections, told.seconds, told.warm, told.server, told.mock)
     print(msgspec.json.encode(figures).decode())

@@ -39,6 +39,8 @@ _CORES_FOR_TWO = 4
 HEADLINES = {
     "P-cc": "paced event, 20 streams",
     "DP-ac": "paced event, cross",
+    "PS-cc": "paced event, 20 streams out of step",
+    "DPS-ac": "paced event, cross, out of step",
     "E-cc": "paced event, 200 streams",
     "DE-ac": "paced event, cross, 200 streams",
     "A-cc": "request of 2 KB",

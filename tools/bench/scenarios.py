@@ -17,6 +17,9 @@ and what is then measured is how events pile up."""
 ONE_STREAM_SECONDS = 4.1
 """Such a stream with its beginning and its end, so that each is counted once with the events between."""
 STREAMS = 200
+GAPS_TO_BEGIN = 10.5
+"""In how many gaps all streams out of step begin: half a one more than whole ones, so that no two of a few
+streams share their moments."""
 
 GOALS = {
     "A": 7.0,
@@ -25,6 +28,8 @@ GOALS = {
     "DB": 14.0,
     "P": 1.8,
     "DP": 2.2,
+    "PS": 1.8,
+    "DPS": 2.2,
     "E": 1.6,
     "DE": 1.8,
     "E1000": 1.6,
@@ -79,6 +84,8 @@ class Scenario(NamedTuple):
     """The servers are started anew before each measurement, for the memory it takes."""
     seconds: float = 0.0
     """How long at least it is measured."""
+    out_of_step: bool = False
+    """The streams begin one after the other, so that each event comes at a moment of its own."""
 
     @property
     def family(self) -> str:
@@ -109,6 +116,11 @@ class Scenario(NamedTuple):
     @property
     def finished(self) -> str:
         return "events" if self.events else "ok"
+
+    @property
+    def begun_a_second(self) -> float:
+        """Streams, where they do not all begin at once; else 0."""
+        return self.connections * 1000 / (GAPS_TO_BEGIN * self.gap) if self.out_of_step else 0.0
 
     @property
     def model(self) -> str:
@@ -159,6 +171,8 @@ _HEADLINES = {"A-cc", "A-gg", "D-ac", "B-cc", "DB-ac"}
 PACED = [
     Scenario("P-cc", "2k", 20, EVENTS, GAP, seconds=ONE_STREAM_SECONDS),
     Scenario("DP-ac", "2k", 20, EVENTS, GAP, seconds=ONE_STREAM_SECONDS),
+    Scenario("PS-cc", "2k", 20, EVENTS, GAP, seconds=ONE_STREAM_SECONDS, out_of_step=True),
+    Scenario("DPS-ac", "2k", 20, EVENTS, GAP, seconds=ONE_STREAM_SECONDS, out_of_step=True),
     Scenario("DP-ga", "2k", 20, EVENTS, GAP, seconds=ONE_STREAM_SECONDS),
     Scenario("DP-rg", "2k", 20, EVENTS, GAP, seconds=ONE_STREAM_SECONDS),
 ]
