@@ -22,6 +22,7 @@ from wireglot.ir.loss import Feature
 MOST_LINES = 420
 MOST_LOOSE_FILES = 8
 MOST_POSITIONAL = 5
+MOST_ARGUMENTS = 30
 GATEWAY_MAY_IMPORT = ("wireglot.dialects.base", "wireglot.dialects.paths", "wireglot.dialects.registry")
 
 
@@ -153,6 +154,22 @@ def _called(function: ast.expr) -> str:
             return _called(value)
         case _:
             return ""
+
+
+def test_what_is_called_for_a_request_is_called_with_few_names():
+    """CPython makes a dictionary of the arguments of a call where those without a name and twice those with
+    one are over thirty: such a call takes up to six times as long (`STACK_USE_GUIDELINE` of its compiler)."""
+    rooms = ("ir", "wire", "dialects", "providers", "translate", "http", "stores", "gateway")
+    found = {
+        f"{module.file}:{call.lineno}"
+        for name, module in modules().items()
+        if name.partition("wireglot.")[2].partition(".")[0] in rooms and ".config." not in name
+        for function in module.nodes
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and len(call.args) + 2 * len(call.keywords) > MOST_ARGUMENTS
+    }
+    assert found == set()
 
 
 def test_no_file_is_long():
