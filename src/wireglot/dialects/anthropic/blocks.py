@@ -35,10 +35,44 @@ class RequestBlocks:
     def content(self, parts: tuple[Part, ...], role: Role, path: str) -> list[Block]:
         blocks = []
         for index, part in enumerate(parts):
-            block = self._block(part, role, f"{path}.content[{index}]")
+            block = self._plain(part, role) or self._block(part, role, f"{path}.content[{index}]")
             if block is not None:
                 blocks.append(block)
         return blocks
+
+    def _plain(self, part: Part, role: Role) -> Block | None:
+        """The block of a part as nearly all are, of which nothing is lost; None: it takes a closer look."""
+        if type(part) is Text:
+            return _plain_text(part)
+        if type(part) is ToolCall:
+            if role != "assistant" or not _is_plain_call(part):
+                return None
+            arguments, form = read_arguments(part.arguments)
+            if form:
+                return None
+            self._names[part.id] = part.name
+            return {"type": "tool_use", "id": part.id, "name": part.name, "input": arguments}
+        if type(part) is not ToolResult or role != "user" or not self._is_plain_result(part):
+            return None
+        content = []
+        for item in part.content:
+            block = _plain_text(item) if type(item) is Text else None
+            if block is None:
+                return None
+            content.append(block)
+        result: Block = {"type": "tool_result", "tool_use_id": part.call_id}
+        if content:
+            result["content"] = content if self.native else shorthand(content)
+        return result
+
+    def _is_plain_result(self, result: ToolResult) -> bool:
+        return (
+            not result.is_error
+            and result.kind == "function"
+            and result.cache is None
+            and result.extra is None
+            and (not result.name or result.name == self._names.get(result.call_id))
+        )
 
     def _block(self, part: Part, role: Role, path: str) -> Block | None:
         match part:
@@ -173,6 +207,31 @@ def render_input(part: ToolCall, path: str, losses: list[Loss]) -> dict[str, Any
     arguments, form = read_arguments(part.arguments)
     declare_arguments(form, path, losses)
     return arguments
+
+
+def _plain_text(text: Text) -> Block | None:
+    if (
+        text.extra is not None
+        or text.cache is not None
+        or text.signature is not None
+        or text.refusal
+        or text.citations
+        or text.logprobs
+        or not text.text
+        or text.text.isspace()
+    ):
+        return None
+    return {"type": "text", "text": text.text}
+
+
+def _is_plain_call(call: ToolCall) -> bool:
+    return (
+        call.kind == "function"
+        and not call.namespace
+        and call.signature is None
+        and call.cache is None
+        and call.extra is None
+    )
 
 
 def _only_text(blocks: list[Block]) -> str | None:
