@@ -44,6 +44,7 @@ ROOMS = (
         ("gateway/state/reasoning/*.py", "dialects/envelope.py"),
         (
             "tests/gateway/state/test_reasoning.py",
+            "tests/gateway/state/test_reasoning_lacking.py",
             "tests/gateway/state/test_reasoning_live.py",
             "tests/gateway/state/test_reasoning_names.py",
             "tests/gateway/state/test_reasoning_parts.py",
