@@ -65,7 +65,7 @@ def _fitted(request: Request, limits: Limits, dialect: str, regroup: bool) -> ob
 def test_a_request_is_fitted_as_if_nothing_were_known_about_it(request, limits, dialect, regroup):
     known = _fitted(request, limits, dialect, regroup)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitting, "survey", lambda messages, memory, row: _ANYTHING)
+        patch.setattr(fitting, "survey", lambda messages, row: _ANYTHING)
         assert _fitted(request, limits, dialect, regroup) == known
 
 

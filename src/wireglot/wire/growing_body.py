@@ -19,7 +19,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from wireglot.wire.body_frame import SPACE, SPACES, BodyFrame, KnownRun, Piece, Span
-from wireglot.wire.memory import KnownText, Memory
+from wireglot.wire.known_text import KnownText
+from wireglot.wire.memory import Memory
 
 _items: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _OPEN: Final = 4

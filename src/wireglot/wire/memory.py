@@ -23,11 +23,8 @@ import msgspec
 
 from wireglot.wire.body_frame import BodyFrame, KnownRun
 from wireglot.wire.json import DEPTH_MOST, decode, encode
+from wireglot.wire.known_text import Known, KnownText
 
-_VALUE_BYTES: Final = 3
-"""A text is held as it came, decoded, and (mostly the same objects) parsed: about so many times its bytes."""
-_ENTRY_BYTES: Final = 1024
-"""And so much beside them, however short it is."""
 _KEPT_BYTES: Final = 256
 """Of anything that was made of it, beside what its maker counts."""
 _MADE_MOST: Final = 32
@@ -53,44 +50,6 @@ _MISSING: Final = object()
 _T = TypeVar("_T")
 
 
-class _Known:
-    __slots__ = ("_root", "beside", "costs", "made", "value")
-
-    def __init__(self, value: Any, root: KnownText | None) -> None:
-        self.value = value  # held, so that no other can take its identity
-        self._root = root
-        self.made: dict[Hashable, Any] = {}
-        self.costs: dict[Hashable, tuple[int, _Known | None]] = {}
-        """What each of them is counted with, and who became known with it and goes with it."""
-        self.beside: list[_Known] = []
-
-    @property
-    def root(self) -> KnownText:
-        """The one that came as text: with it this one goes, and it bears the size."""
-        assert self._root is not None, "only a text has none"
-        return self._root
-
-
-class KnownText(_Known):
-    __slots__ = ("behind", "depth", "number", "size", "stated", "text")
-
-    def __init__(self, text: bytes, value: Any, depth: int) -> None:
-        super().__init__(value, None)
-        self.size = _VALUE_BYTES * len(text) + _ENTRY_BYTES
-        self.text = text
-        self.depth = depth
-        self.number = 0
-        """Of all that this memory ever held it is the only one that has it."""
-        self.stated = text.rstrip(b" ")
-        """As it stands in a body: the spaces are for another value of the same words."""
-        self.behind: list[int] = []
-        """The numbers of the texts that stood behind it in a list, the latest first."""
-
-    @property
-    def root(self) -> KnownText:
-        return self  # not held: it would refer to itself
-
-
 class Memory:
     """Holds about `most` bytes; what was not used for longest goes first."""
 
@@ -113,7 +72,7 @@ class Memory:
         """An estimate of the bytes of all that is in it."""
         self._lock: AbstractContextManager[object] = lock if lock is not None else nullcontext()
         self._texts: OrderedDict[bytes, KnownText] = OrderedDict()  # the least recently used first
-        self._known: dict[int, _Known] = {}
+        self._known: dict[int, Known] = {}
         self._numbered: dict[int, KnownText] = {}
         self._scopes: dict[Hashable, int] = {}
         self._numbers = count()
@@ -244,23 +203,31 @@ class Memory:
         known = self._known.get(id(value))
         if known is None or known.value is not value:
             return
-        with self._lock:
+        with self._lock:  # a conversation is kept in hundreds of these: what could be called stands here
             if self._known.get(id(value)) is not known:
                 return  # forgotten meanwhile
-            if key in known.made:
+            already = known.made
+            if key in already:
                 self._drop(known, key)
-            elif len(known.made) >= _MADE_MOST:
-                self._drop(known, next(iter(known.made)))
+            elif len(already) >= _MADE_MOST:
+                self._drop(known, next(iter(already)))
             size += _KEPT_BYTES
+            root = known.root
             child = None
             if shared is not None:
-                if known.made and isinstance(known, KnownText):
-                    size += len(known.text)  # it was read once more, in another way
-                if not self.is_known(shared):
-                    child = self._known[id(shared)] = _Known(shared, known.root)
-            known.made[key] = made
+                if already and known is root:
+                    size += len(root.text)  # it was read once more, in another way
+                other = self._known.get(id(shared))
+                if other is None or other.value is not shared:
+                    child = self._known[id(shared)] = Known(shared, root)
+            already[key] = made
             known.costs[key] = (size, child)
-            self._grow(known, size)
+            root.size += size
+            self.held += size
+            if self._counted is not None:
+                self._counted(size)
+            if self.held > self.most:
+                self._make_room()
 
     def grow(self, value: object, key: Hashable, size: int) -> None:
         """Count what somebody has added to what was made of it."""
@@ -291,7 +258,7 @@ class Memory:
             with self._lock:
                 source = self._known.get(id(beside))
                 if source is not None and source.value is beside and not self.is_known(value):
-                    child = self._known[id(value)] = _Known(value, source.root)
+                    child = self._known[id(value)] = Known(value, source.root)
                     source.beside.append(child)
                     self._grow(source, _KEPT_BYTES)
         return value
@@ -334,7 +301,7 @@ class Memory:
         if self._counted is not None:
             self._counted(size)
 
-    def _grow(self, known: _Known, size: int) -> None:
+    def _grow(self, known: Known, size: int) -> None:
         known.root.size += size
         self._count(size)
         self._make_room()
@@ -366,7 +333,7 @@ class Memory:
         self._let_go(text)
         self._count(-text.size)
 
-    def _drop(self, known: _Known, key: Hashable) -> None:
+    def _drop(self, known: Known, key: Hashable) -> None:
         """One of the things that were made of it, with what became known with it."""
         del known.made[key]
         size, child = known.costs.pop(key)
@@ -375,11 +342,11 @@ class Memory:
         known.root.size -= size
         self._count(-size)
 
-    def _let_go(self, known: _Known) -> int:
+    def _let_go(self, known: Known) -> int:
         """Forget it and all that became known with it. What was counted for what was made of them. Nothing
         of it refers to itself from here on, so that it is freed at once and not by the collector."""
         size = 0
-        waiting: list[_Known] = [known]
+        waiting: list[Known] = [known]
         while waiting:  # there may be a long row of them, one made of the other
             each = waiting.pop()
             if self._known.get(id(each.value)) is not each:

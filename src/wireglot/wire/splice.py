@@ -9,7 +9,8 @@ import msgspec
 from wireglot.wire.body_frame import BodyFrame, Span
 from wireglot.wire.growing_body import Grown, compare
 from wireglot.wire.json import DEPTH_MOST, BadJson, bad_json, decode, encode, mend_escapes
-from wireglot.wire.memory import KnownText, Memory
+from wireglot.wire.known_text import KnownText
+from wireglot.wire.memory import Memory
 
 _decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode

@@ -47,7 +47,7 @@ def fit(
     losses: list[Loss] = []
     trail = Trail(request)
     settled = Settled(request.messages, context.memory)
-    seen = survey(request.messages, context.memory, settled.row)
+    seen = survey(request.messages, settled.row)
     if not regroup and not limits.media_urls:
         # Nothing is translated, so a media URL goes to the provider as its own dialect wrote it.
         limits = msgspec.structs.replace(limits, media_urls=True)

@@ -12,7 +12,6 @@ import msgspec
 from wireglot.ir.content import Foreign, Media, Message, Reasoning, Text, ToolCall, ToolResult
 from wireglot.providers.limits import ALL_MEDIA, Limits
 from wireglot.wire.known_row import KnownRow
-from wireglot.wire.memory import Memory
 
 
 class Survey(msgspec.Struct, frozen=True):
@@ -64,37 +63,30 @@ _MARKER: Final = 256
 
 _KINDS: Final[dict[type, int]] = {Foreign: FOREIGN, Reasoning: REASONING, Media: MEDIA}
 
-_LOOK = "survey"
 _SURVEY = "survey"
 _NOTHING = Survey(0, neighbours=False, markers=0)
 
 
-def survey(
-    messages: tuple[Message, ...], memory: Memory | None = None, row: KnownRow | None = None
-) -> Survey:
+def survey(messages: tuple[Message, ...], row: KnownRow | None = None) -> Survey:
     """`row`: the first of these messages, where they came before."""
     if row is None:
-        return _behind(_NOTHING, messages, memory)
+        return _behind(_NOTHING, messages)
     settled = len(row.values)
     start, found = row.reached(_SURVEY) or (0, _NOTHING)
     if start < settled:
-        found = _behind(found, messages[start:settled], memory, messages[start - 1].role if start else "")
+        found = _behind(found, messages[start:settled], messages[start - 1].role if start else "")
         row.settle(_SURVEY, found)
-    return _behind(found, messages[settled:], memory, messages[settled - 1].role)
+    return _behind(found, messages[settled:], messages[settled - 1].role)
 
 
-def _behind(found: Survey, messages: tuple[Message, ...], memory: Memory | None, speaker: str = "") -> Survey:
+def _behind(found: Survey, messages: tuple[Message, ...], speaker: str = "") -> Survey:
     """With more messages behind those of `speaker` at the end."""
     seen, neighbours, markers = found.seen, found.neighbours, found.markers
     for message in messages:
         if message.role == speaker != "system":
             neighbours = True
         speaker = message.role
-        look: int | None = memory.find(message, _LOOK) if memory is not None else None
-        if look is None:
-            look = _look(message)
-            if memory is not None:
-                memory.keep(message, _LOOK, look)
+        look = _look(message)
         if look:
             seen |= look % _MARKER
             markers += look // _MARKER
