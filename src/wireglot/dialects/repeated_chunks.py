@@ -141,11 +141,11 @@ class RepeatedChunks(ABC):
                 return b""
             if number == place:
                 text = value
-            elif not _is_plain(value, strings[number]):
+            elif not value.isdigit() and not (strings[number] and _is_plain(value)):
                 return b""
         if place == len(shape.between):
             text = inside
-        elif not _is_plain(inside, strings[-1]):
+        elif not inside.isdigit() and not (strings[-1] and _is_plain(inside)):
             return b""
         return b'"%b"' % text
 
@@ -191,10 +191,8 @@ class RepeatedChunks(ABC):
         return (shape, probes.index(probe), strings, told[0]) if changed == document else None
 
 
-def _is_plain(value: bytes, is_string: bool) -> bool:
-    if is_string:
-        return _QUOTE not in value and _BACKSLASH not in value
-    return value.isdigit()
+def _is_plain(value: bytes) -> bool:
+    return _QUOTE not in value and _BACKSLASH not in value
 
 
 def _data_start(block: bytes) -> int:

@@ -224,13 +224,13 @@ class Watch:
     def has_open_calls(self) -> bool:
         return bool(self._arguments or self._held)
 
-    def passes(self, delta: Delta) -> bool:
-        """Whether this is a piece of a text that passes and tells nothing new: it need not be told."""
+    def is_known(self, index: int) -> bool:
+        """Whether further pieces of this part, and of no other, tell nothing new and pass: unless a leaked
+        call may begin in one (`<`), they need not be told."""
         leaks = self._leaks
         return (
-            (self._said or delta.index in self._thoughts)
+            (self._said or index in self._thoughts)
             and not self._arguments
-            and "<" not in delta.text
             and not (leaks is not None and leaks.active)
         )
 

@@ -44,7 +44,7 @@ class _Thorough(Translation):
     """Looks at every event."""
 
     def feed(self, data: bytes) -> None:
-        self._flows = False
+        self._flowing = -1
         super().feed(data)
 
 

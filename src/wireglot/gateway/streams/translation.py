@@ -54,8 +54,8 @@ class Translation:
         self._buffer: list[Event] = []
         """Events that promise an answer and are none yet."""
         self._begun = False
-        self._flows = False
-        """Whether a piece of text goes out as it comes."""
+        self._flowing = -1
+        """The part of which one more piece of text goes out as it comes."""
         self._request = prepared.request
         self._watch = Watch(self._request, leaves_out=exchange.job.surface.client.leaves_out_calls)
         self._tells_usage = exchange.job.surface.client.tells_usage
@@ -73,12 +73,15 @@ class Translation:
         if not events:
             return
         self.moved = True
-        if len(events) > 1 or not self._flows:
+        delta = events[-1]
+        if (
+            type(delta) is not Delta
+            or delta.index != self._flowing
+            or len(events) > 1
+            or "<" in delta.text  # as leaked calls begin
+        ):
             self._take(events)
-            return
-        delta = events[0]
-        if type(delta) is not Delta or not self._watch.passes(delta):
-            self._take(events)
+            self._flowing = self._flows(delta)
             return
         # One more piece of a text, as most of a stream is: what `_take` comes to for it.
         if self._untold:
@@ -88,6 +91,11 @@ class Translation:
         written = self.writer.write(events)
         if written:
             self._client.write(written)
+
+    def _flows(self, last: Event) -> int:
+        if type(last) is not Delta or not self._begun or self.ended or self._restorer is not None:
+            return -1
+        return last.index if self._watch.is_known(last.index) else -1
 
     def finish(self) -> None:
         if not self.ended:
@@ -121,7 +129,6 @@ class Translation:
             if not begins(events):
                 return
             self._begun = True
-            self._flows = self._restorer is None
             events, self._buffer = self._buffer, []
             if self._exchange.job.surface.client.asked_model is not None:
                 events = [self._as_asked(event) for event in events]
@@ -143,7 +150,6 @@ class Translation:
             self._folding.add(events)
             if type(last) is Finish:
                 events, self._pending, self.ended = events[:-1], last, True
-                self._flows = False
         if self._namer is not None:
             events = self._namer.events(events)
         if type(last) is Failure or (type(last) is Finish and self._pending is None):
@@ -183,7 +189,6 @@ class Translation:
 
     def _end(self, last: Finish | Failure, data: bytes) -> None:
         self.ended = True
-        self._flows = False
         record = self._exchange.record
         usage = self._watch.usage
         source = usage_source(usage, type(last) is Finish or self._watch.verdict is not None)
