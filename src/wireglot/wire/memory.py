@@ -294,7 +294,8 @@ class Memory:
             self._texts[new.text] = self._numbered[new.number] = new
             self._known[id(new.value)] = new
             self._count(new.size)
-            self._make_room()
+            if self.held > self.most:
+                self._make_room()
 
     def _count(self, size: int) -> None:
         self.held += size
@@ -304,7 +305,8 @@ class Memory:
     def _grow(self, known: Known, size: int) -> None:
         known.root.size += size
         self._count(size)
-        self._make_room()
+        if self.held > self.most:
+            self._make_room()
 
     def _make_room(self, most: int | None = None) -> None:
         if most is None:
