@@ -56,7 +56,10 @@ def test_little_words_behind_much_that_stays_the_same_do():
 def test_a_body_that_has_another_number_in_each_of_its_texts_does_not():
     sightings = Sightings()
     request = agent_body("anthropic", "100k", "m", stream=False)
-    bodies = [request.replace(VARIED.encode(), b"%06d" % number) for number in range(9)]
+    bodies = [
+        request.replace(VARIED.encode(), b"%06d" % number).replace(b'"text":"', b'"text":"%06d' % number)
+        for number in range(9)
+    ]
     assert [_again(sightings, body) for body in bodies] == [False] * 9
 
 

@@ -14,8 +14,9 @@ from typing import Final
 
 _FIRST_BYTES: Final = 4096
 """The first piece on either side; each further one ends twice as far."""
-_LOOK_BYTES: Final = 256
-"""At the far end of each piece: all of it would be read for no more than a guess."""
+_LOOKED_AT_BYTES: Final = 512
+"""Of each piece, all over it: to read it whole is much for no more than a guess, and of one place a template
+with other words in it would be the same again."""
 _REACH_BYTES: Final = 256 * 1024
 """So far from either side is looked."""
 _PART: Final = 3
@@ -57,8 +58,9 @@ class Sightings:
             fits = True
             start, end = 0, _FIRST_BYTES
             while end <= min(len(body), _REACH_BYTES):
-                at = len(body) - end if is_end else end - _LOOK_BYTES
-                key = hash((caller, is_end, end, body[at : at + _LOOK_BYTES]))
+                at = len(body) - end if is_end else start
+                long = end - start
+                key = hash((caller, is_end, end, body[at : at + long : long // _LOOKED_AT_BYTES]))
                 last = self._seen.pop(key, None)
                 self._seen[key] = now
                 fits = fits and last is not None and last[0] >= since and last[1] >= since_own
