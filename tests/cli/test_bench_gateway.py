@@ -233,8 +233,8 @@ def test_conversations_have_their_turns_in_turn_and_the_first_of_each_is_not_cou
 
     monkeypatch.setattr(conversations, "_ask", ask)
     figures = conversations.drive(_served(upstream, tmp_path), conversations.Crowd(2, 3))
-    assert figures["ok"] == 2 * 3 * 3
-    assert len(asked) == 2 * 3 * 4
+    assert figures["ok"] == 2 * 3 * 9
+    assert len(asked) == 2 * 3 * 10
     first, other, second = (msgspec.json.decode(content)["messages"] for content in asked[:3])
     assert second[: len(first)] == first != other
 
@@ -242,7 +242,7 @@ def test_conversations_have_their_turns_in_turn_and_the_first_of_each_is_not_cou
 @needs_linux
 def test_a_turn_of_a_crowd_is_asked_and_its_cost_told(upstream, tmp_path):
     figures = conversations.drive(_served(upstream, tmp_path), conversations.Crowd(1, 1))
-    assert (figures["ok"], figures["err"]) == (3, 0)
+    assert (figures["ok"], figures["err"]) == (9, 0)
     assert figures["cpu_us"] > 0
 
 
