@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 from typing import Protocol
 
 from wireglot.stores.records import (
@@ -237,6 +237,12 @@ class Engine(Protocol):
     def lacks(self, caller: str) -> bool:
         """Whether nothing at all of this caller is in the vault, told at once and without asking: some know
         it from a recall that found nothing. What any process has kept by now counts. False tells nothing."""
+        ...
+
+    def kept_mark(self, caller: str) -> Hashable:
+        """Another one whenever anything of this caller is kept in the vault, by whichever process: what was
+        not there under the same mark is not there now. None where that cannot be told just now, 0 by stores
+        that never tell it."""
         ...
 
     async def close(self) -> None: ...

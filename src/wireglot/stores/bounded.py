@@ -7,7 +7,7 @@ Reads and writes have a breaker each: a database that is locked, or whose disk i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeVar, cast
 
 from wireglot.stores.base import Counters, Documents, Engine, Keys, Ledger, StoreDown, Vault
@@ -158,6 +158,9 @@ class BoundedEngine:
 
     def lacks(self, caller: str) -> bool:
         return self.behind.lacks(caller)
+
+    def kept_mark(self, caller: str) -> Hashable:
+        return self.behind.kept_mark(caller)
 
     async def close(self) -> None:
         await self.behind.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
 from wireglot.stores.base import Counters, Documents, Engine, Keys, Ledger, StoreDown, StoreUnusable, Vault
@@ -59,6 +59,9 @@ class DeferredEngine:
 
     def lacks(self, caller: str) -> bool:
         return self._engine is not None and self._engine.lacks(caller)
+
+    def kept_mark(self, caller: str) -> Hashable:
+        return None if self._engine is None else self._engine.kept_mark(caller)
 
     async def close(self) -> None:
         if self._engine is not None:

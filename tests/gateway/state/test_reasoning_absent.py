@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from tests.gateway.state.reasoning_kit import SETTINGS, Memory, WatchedVault
 from tests.gateway.state.test_reasoning import ASKED, CALL, called, chat, last_answer, result
@@ -81,8 +82,26 @@ def test_what_is_kept_while_the_store_is_asked_is_not_known_to_be_absent() -> No
     absent = AbsentTurns(Clock())
     moment = absent.moment
     absent.forget("one")
-    absent.learn("one", "", [(b"before", b"turn")], moment)
-    assert not absent.known("one", "", b"before", b"turn")
+    absent.learn("one", "", [(b"before", b"turn")], moment, 0)
+    assert not absent.known("one", 0)("", b"before", b"turn")
+
+
+@pytest.mark.parametrize(("asked", "now", "known"), [(0, 0, True), (1, 2, False), (None, None, False)])
+def test_what_is_kept_by_another_process_leaves_a_mark(
+    asked: int | None, now: int | None, known: bool
+) -> None:
+    absent = AbsentTurns(Clock())
+    absent.learn("one", "", [(b"before", b"turn")], absent.moment, asked)
+    assert absent.known("one", now)("", b"before", b"turn") is known
+
+
+def test_under_another_mark_what_was_known_before_is_forgotten() -> None:
+    absent = AbsentTurns(Clock())
+    absent.learn("one", "", [(b"before", b"turn")], absent.moment, 1)
+    absent.learn("one", "", [(b"before", b"other turn")], absent.moment, 2)
+    known = absent.known("one", 2)
+    assert known("", b"before", b"other turn")
+    assert not known("", b"before", b"turn")
 
 
 def test_a_store_that_is_down_is_known_to_hold_nothing_by_nobody() -> None:
@@ -102,12 +121,14 @@ def test_a_turn_that_was_found_is_asked_for_every_time() -> None:
     assert len(memory.vault.asked) == 2
 
 
-def test_an_answer_without_state_is_not_asked_for_when_it_comes_back() -> None:
+def test_an_answer_without_state_does_not_hide_one_that_said_the_same_with_state() -> None:
+    """Asked twice, answered with the same words, and only the first time with a signature."""
     memory = memory_with(Clock())
-    asked = memory.ask(chat(ASKED))
-    assert not asked.ending.wants(Response("r", "m", (PLAIN,), Stop("tool_calls")))
-    memory.ask(HISTORY)
-    assert memory.vault.asked == []
+    memory.answer(memory.ask(chat(ASKED)), CALL)
+    again = memory.ask(chat(ASKED))
+    unsigned = msgspec.structs.replace(CALL, signature=None)
+    assert not again.ending.wants(Response("r", "m", (unsigned,), Stop("tool_calls")))
+    assert memory.ask(chat(ASKED, called(CALL), result(CALL))).rewritten
 
 
 def test_an_answer_with_state_is_asked_for_by_whoever_did_not_see_it() -> None:
@@ -131,7 +152,7 @@ def test_other_secrets_make_other_names() -> None:
 def test_no_more_is_known_than_there_is_room_for() -> None:
     absent = AbsentTurns(Clock(), most=3)
     for number in range(10):
-        absent.learn(f"caller {number % 2}", "", [(b"before", b"%d" % number)], absent.moment)
-    known = [n for n in range(10) if absent.known(f"caller {n % 2}", "", b"before", b"%d" % n)]
+        absent.learn(f"caller {number % 2}", "", [(b"before", b"%d" % number)], absent.moment, 0)
+    known = [n for n in range(10) if absent.known(f"caller {n % 2}", 0)("", b"before", b"%d" % n)]
     assert 1 <= len(known) <= 3
     assert 9 in known

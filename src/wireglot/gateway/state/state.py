@@ -88,6 +88,7 @@ class State:
         if self.vault_apart is None:
             self.reasoning.away = lambda: bool(self.store_health.trouble)
             self.reasoning.lacks = engine.lacks
+            self.reasoning.kept_mark = engine.kept_mark
         self.responses = ResponseStore(self.documents, settings)
         self.conversations = ConversationStore(self.documents, settings)
         self.background = Background(self.documents, self.responses, self.instance, observer, pace)

@@ -144,6 +144,8 @@ class MemoryVault:
         """By caller and name; none is empty."""
         self.lacking: set[str] = set()
         """Callers of whom there was nothing when it was last looked for, and nothing has come since."""
+        self.inserted = 0
+        """How many entries so far."""
 
     async def keep(self, caller: str, entries: Mapping[str, bytes], seconds: int) -> None:
         until = self._clock() + seconds * 1000
@@ -164,6 +166,7 @@ class MemoryVault:
     def insert(self, entry: VaultEntry) -> None:
         self.shelves.setdefault(entry.caller, {})[entry.name] = entry
         self.lacking.discard(entry.caller)
+        self.inserted += 1
 
     def holds(self, entry: VaultEntry) -> bool:
         return entry.name in self.shelves.get(entry.caller, {})

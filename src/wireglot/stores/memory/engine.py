@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -152,6 +152,9 @@ class MemoryEngine:
 
     def lacks(self, caller: str) -> bool:
         return caller in self._vault.lacking
+
+    def kept_mark(self, caller: str) -> Hashable:
+        return self._vault.inserted
 
     async def close(self) -> None:
         """Nothing to close."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 
 from wireglot.stores.base import Documents, Keys, Ledger, Vault
 from wireglot.stores.postgres.address import Address, read_address
@@ -134,6 +134,9 @@ class PostgresEngine:
 
     def lacks(self, caller: str) -> bool:
         return False  # another machine may keep anything at any moment
+
+    def kept_mark(self, caller: str) -> Hashable:
+        return 0
 
     async def close(self) -> None:
         await self._pool.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -155,6 +155,9 @@ class SqliteEngine:
             callers = {record.caller for record in records if isinstance(record, VaultEntry)}
             if callers:
                 self._vault.words.change(callers)
+
+    def kept_mark(self, caller: str) -> Hashable:
+        return self._vault.words.look(caller)
 
     def lacks(self, caller: str) -> bool:
         return self._vault.lacks(caller)

@@ -52,6 +52,8 @@ class ReasoningVault:
         """Whether the store behind the vault is known to be down."""
         self.lacks: Callable[[str], bool] = lambda caller: False
         """Whether the store is known, without asking, to hold nothing at all of a caller."""
+        self.kept_mark: Callable[[str], Hashable] = lambda caller: 0
+        """See `Engine`."""
         self._vault = vault
         self._note = note
         self.adopt(settings)
@@ -76,7 +78,8 @@ class ReasoningVault:
         by_name = _carries_bare(job.surface, targets)
         # Of a caller who has nothing, what was said is not even read, unless this answer has any state.
         has_nothing = self.lacks(job.caller.name)
-        reading = partial(self._unread if has_nothing else self._lacking, exchange, by_name)
+        mark = None if has_nothing else self.kept_mark(job.caller.name)
+        reading = partial(self._unread if has_nothing else self._lacking, exchange, by_name, mark)
         try:
             keeper, lacking = await aside(reading) if exchange.is_large else reading()
         except RequestError:
@@ -92,25 +95,30 @@ class ReasoningVault:
             return
         there = {turn.start for turn, _ in found}
         gone = [(each.turn.prefix, each.turn.shown) for each in lacking if each.turn.start not in there]
-        self.absent.learn(job.caller.name, job.session, gone, moment)
+        self.absent.learn(job.caller.name, job.session, gone, moment, mark)
         putting = partial(_put_back, exchange, found, by_name)
         keeper.put_back = await aside(putting) if exchange.is_large else putting()
 
-    def _unread(self, exchange: Exchange, by_name: bool) -> tuple[_KeepsReasoning, list[_Named]]:
+    def _unread(
+        self, exchange: Exchange, by_name: bool, mark: Hashable
+    ) -> tuple[_KeepsReasoning, list[_Named]]:
         return _KeepsReasoning(self, exchange, exchange.request().messages), []
 
-    def _lacking(self, exchange: Exchange, by_name: bool) -> tuple[_KeepsReasoning, list[_Named]]:
+    def _lacking(
+        self, exchange: Exchange, by_name: bool, mark: Hashable
+    ) -> tuple[_KeepsReasoning, list[_Named]]:
         """Who keeps the answer, and the turns before it that may have lost something."""
         job = exchange.job
         history = read_history(exchange.request().messages, job.context.memory)
         keeper = _KeepsReasoning(self, exchange, history=history)
         # Who drops thoughts may have dropped one of several: what is left does not tell.
         drops = job.surface.reasoning.drops_thoughts
-        caller, session, known = job.caller.name, job.session, self.absent.known
+        caller, session = job.caller.name, job.session
+        known = self.absent.known(caller, mark)
         turns = [
             turn
             for turn in history.turns
-            if (drops or not _is_whole(turn, by_name)) and not known(caller, session, turn.prefix, turn.shown)
+            if (drops or not _is_whole(turn, by_name)) and not known(session, turn.prefix, turn.shown)
         ]
         if not turns:
             return keeper, []
@@ -242,15 +250,7 @@ class _KeepsReasoning:
         return thinks and _needs(self._exchange.job.surface, target)
 
     def wants(self, response: Response) -> bool:
-        if self._gives_up or self._worth(response):
-            return True
-        if self._history is None:
-            return False  # the store is not asked for anything of this caller
-        # It comes back with the next request, and nobody need ask the store for it.
-        job = self._exchange.job
-        said = [(self._history.prefix, visible(response.content))]
-        self._vault.absent.learn(job.caller.name, job.session, said, self._vault.absent.moment)
-        return False
+        return self._gives_up or bool(self._worth(response))
 
     async def keep(self, response: Response) -> None:
         if self._gives_up:
