@@ -144,3 +144,34 @@ def test_a_frame_that_comes_behind_half_a_frame_is_not_taken_for_one_that_repeat
     frames = _told(name, Text(""), [f"word {number}" for number in range(8)])
     half = frames[5][:20]
     _same(name, [*frames[:6], half, *frames[6:]])
+
+
+_PADDED = (
+    b'data: {"id":"i","model":"m","choices":[{"index":0,"delta":{"content":"%b"}}],"obfuscation":"%b"}\n\n'
+)
+_NUMBERED = (
+    b'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","item_id":"i",'
+    b'"output_index":0,"content_index":0,"delta":"%b","sequence_number":%b}\n\n'
+)
+
+
+@pytest.mark.parametrize(
+    "odd", [b"a\n\ndata: [DONE]\n\ndata: x", b"a\nb", b"a\rb", b"\xff", b"\x01", b"\x7f", b""]
+)
+def test_padding_that_is_no_text_is_told_however_the_stream_is_cut(odd):
+    frames = [
+        _PADDED % pair for pair in ((b"a", b"q"), (b"b", b"r"), (b"c", b"s"), (b"d", odd), (b"e", b"t"))
+    ]
+    _same("openai-chat", frames)
+    _same("openai-chat", [b"".join(frames)])
+    whole, cut = (_events("openai-chat", reads, in_full=False) for reads in ([b"".join(frames)], frames))
+    assert whole == cut
+
+
+@pytest.mark.parametrize("odd", [b"007", b"00", b"-1", b"+1", b"1.0", b"0", b"1e3", b" 1"])
+def test_numbers_that_are_none_are_told_however_the_stream_is_cut(odd):
+    frames = [
+        _NUMBERED % pair for pair in ((b"a", b"1"), (b"b", b"2"), (b"c", b"3"), (b"d", odd), (b"e", b"5"))
+    ]
+    _same("openai-responses", frames)
+    _same("openai-responses", [b"".join(frames)])

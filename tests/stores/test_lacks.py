@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import multiprocessing
 import os
+import threading
 from pathlib import Path
 
 import apsw
 import pytest
 
+from tests.waiting import until
 from wireglot.stores.deferred import DeferredEngine
 from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.records import Document, VaultEntry
@@ -280,3 +283,39 @@ def test_the_words_are_closed_to_others_and_go_with_the_first_who_leaves(run, tw
     assert not words.exists()
     assert not one.lacks("t")
     assert looked(run, one)
+
+
+def test_what_comes_to_be_kept_when_nobody_waits_for_it_any_more_is_not_denied(run, two, monkeypatch):
+    """A disk that hangs within the commit: its caller goes on, others look and find nothing, then it is there."""
+    one, other = two
+    connection = one._database._writer._connection
+    get = connection.get
+    hangs, goes_on = threading.Event(), threading.Event()
+
+    class Hanging:
+        def __init__(self, behind):
+            self.behind = behind
+
+        def __getattr__(self, name):
+            return getattr(self.behind, name)
+
+        def execute(self, statement, *given):
+            if statement == "COMMIT":
+                hangs.set()
+                assert goes_on.wait(60)
+            return self.behind.execute(statement, *given)
+
+    monkeypatch.setattr(connection, "get", lambda: Hanging(get()))
+
+    async def work():
+        keeping = asyncio.create_task(one.vault.keep("t", {"b": b"1"}, 3600))
+        await until(hangs.is_set)
+        keeping.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await keeping
+        assert await other.vault.recall("t", ["b"]) == {}
+        goes_on.set()
+        await until(lambda: not other.lacks("t"))
+
+    run(work())
+    assert run(other.vault.recall("t", ["b"])) == {"b": b"1"}

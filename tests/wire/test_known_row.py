@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
+import pytest
+
+from wireglot.ir.content import Extra, Message
 from wireglot.wire.known_row import _MADE_MOST, _ROWS_MOST, KnownRow, row_of
 from wireglot.wire.memory import Memory
 
@@ -12,6 +16,10 @@ MOST = 16 * 1024 * 1024
 
 def turns(memory: Memory, count: int, start: int = 0) -> list[Any]:
     return [memory.decode(b"[%d]" % number) for number in range(start, start + count)]
+
+
+def _message(number: Any) -> Message:
+    return Message("user", (), extra=Extra("anthropic", {"n": number}))
 
 
 def row(memory: Memory | None, values: list[Any]) -> KnownRow:
@@ -58,6 +66,26 @@ def test_what_is_made_anew_each_time_at_the_beginning_must_say_the_same() -> Non
     assert row(memory, [["another"], *values]).reached("k") is None
     assert row(memory, values).reached("k") is None
     assert row_of(memory, [["a"], ["b"], ["c"], *values]) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"n": 1}, {"n": True}),
+        ({"n": 1}, {"n": 1.0}),
+        ({"n": 0.0}, {"n": -0.0}),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        ([{"n": [1]}], [{"n": [1, 1]}]),
+        (_message(1), _message(True)),
+    ],
+)
+def test_to_say_the_same_is_to_be_written_the_same(one: Any, other: Any) -> None:
+    """Python takes more for equal than JSON does."""
+    memory = Memory(MOST)
+    values = turns(memory, 20)
+    row(memory, [one, *values]).settle("k", "found")
+    assert row(memory, [copy.deepcopy(one), *values]).reached("k") == (17, "found")
+    assert row(memory, [other, *values]).reached("k") is None
 
 
 def test_without_a_memory_or_where_it_is_short_there_is_none() -> None:

@@ -25,7 +25,7 @@ _DATA: Final = b"data: "
 _EVENT: Final = b"event: "
 _LINE_END: Final = b"\n"
 _GAP: Final = b"\n\n"
-_QUOTE, _BACKSLASH = b'"\\'
+_QUOTE, _BACKSLASH, _ZERO = b'"\\0'
 _TRIES: Final = 4
 """How many frames in a row are learned in vain: some servers number or time each one."""
 
@@ -141,11 +141,11 @@ class RepeatedChunks(ABC):
                 return b""
             if number == place:
                 text = value
-            elif not value.isdigit() and not (strings[number] and _is_plain(value)):
+            elif not _may_stand(value, strings[number]):
                 return b""
         if place == len(shape.between):
             text = inside
-        elif not inside.isdigit() and not (strings[-1] and _is_plain(inside)):
+        elif not _may_stand(inside, strings[-1]):
             return b""
         return b'"%b"' % text
 
@@ -191,8 +191,16 @@ class RepeatedChunks(ABC):
         return (shape, probes.index(probe), strings, told[0]) if changed == document else None
 
 
-def _is_plain(value: bytes) -> bool:
-    return _QUOTE not in value and _BACKSLASH not in value
+def _may_stand(value: bytes, is_string: bool) -> bool:
+    """Whether it is surely a string without escapes, or an integer: what is no JSON is told by who reads all
+    of it."""
+    if not is_string:
+        return value.isdigit() and (len(value) == 1 or value[0] != _ZERO)
+    if value.isalnum():  # as padding mostly is
+        return True
+    if _QUOTE in value or _BACKSLASH in value:
+        return False
+    return value.isascii() and value.decode().isprintable()
 
 
 def _data_start(block: bytes) -> int:

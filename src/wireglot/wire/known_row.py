@@ -10,13 +10,15 @@ import operator
 from collections.abc import Hashable, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from wireglot.wire.memory import Memory
 
 _OPEN: Final = 4
 """So many turns at the end may come otherwise."""
 _LEAD_MOST: Final = 2
 """So many at the beginning may be new each time, as a system text is that stands elsewhere. They are the same
-if they say the same; the others are if they are the very same."""
+if they say the same in the same form; the others are if they are the very same."""
 _LEAST: Final = 8
 """Shorter conversations are walked through as quickly."""
 _STEP: Final = 6
@@ -68,7 +70,7 @@ def row_of(memory: Memory | None, values: Sequence[Any]) -> KnownRow | None:
         count = len(row.values)
         if count > settled or (longest is not None and count <= len(longest.values)):
             continue
-        if row.values[:lead] == before and all(map(operator.is_, row.values[lead:], values[lead:])):
+        if is_alike(row.values[:lead], before) and all(map(operator.is_, row.values[lead:], values[lead:])):
             longest = row
     if longest is not None and settled - len(longest.values) < _STEP:
         return longest
@@ -77,3 +79,20 @@ def row_of(memory: Memory | None, values: Sequence[Any]) -> KnownRow | None:
     size = sum([_ROW_BYTES + _VALUE_BYTES * len(row.values) for row in rows])
     memory.keep(anchor, _KEY, rows, size)
     return new
+
+
+def is_alike(one: Any, other: Any) -> bool:
+    """Whether they are equal also in what JSON tells apart and Python does not: 1, 1.0 and true, zeros of
+    both signs, the order of members."""
+    if one is other:
+        return True
+    kind = type(one)
+    if kind is not type(other):
+        return False
+    if kind is tuple or kind is list:
+        return len(one) == len(other) and all(map(is_alike, one, other))
+    if kind is dict:
+        return list(one) == list(other) and all(map(is_alike, one.values(), other.values()))
+    if isinstance(one, msgspec.Struct):
+        return all(is_alike(getattr(one, name), getattr(other, name)) for name in one.__struct_fields__)
+    return bool(one == other) and (kind is not float or repr(one) == repr(other))

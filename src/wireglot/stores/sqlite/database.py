@@ -47,8 +47,9 @@ class Database:
     def now_exactly(self) -> float:
         return self._clock() * 1000
 
-    async def write(self, work: Callable[[apsw.Connection], T]) -> T:
-        return await self._writer.do(work)
+    async def write(self, work: Callable[[apsw.Connection], T], after: Callable[[], None] | None = None) -> T:
+        """`after`: see `WorkerThread.do`."""
+        return await self._writer.do(work, after)
 
     async def read(self, work: Callable[[apsw.Connection], T]) -> T:
         return await self._reader.do(work)

@@ -149,12 +149,8 @@ class SqliteEngine:
                     case KeyRow():
                         documents.put_key(connection, record, new=True)
 
-        try:
-            await self._database.write(write)
-        finally:
-            callers = {record.caller for record in records if isinstance(record, VaultEntry)}
-            if callers:
-                self._vault.words.change(callers)
+        callers = {record.caller for record in records if isinstance(record, VaultEntry)}
+        await self._database.write(write, lambda: self._vault.words.change(callers))
 
     def kept_mark(self, caller: str) -> Hashable:
         return self._vault.words.look(caller)

@@ -58,10 +58,13 @@ class KeptWords:
     def change(self, callers: Iterable[str]) -> None:
         """Something of these is kept. Without the file nobody relies on it. Never the same word again: two
         may change it at once."""
+        places = set(map(_place, callers))
+        if not places:
+            return
         try:
             file = os.open(self._path, os.O_WRONLY | _BINARY)
             try:
-                for place in set(map(_place, callers)):
+                for place in places:
                     os.lseek(file, place, os.SEEK_SET)
                     os.write(file, os.urandom(_WORD_BYTES))
             finally:

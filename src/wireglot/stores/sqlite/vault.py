@@ -38,10 +38,8 @@ class SqliteVault:
                 rows,
             )
 
-        try:
-            await self._database.write(write)
-        finally:  # whoever stops waiting for it does not undo it
-            self.words.change([caller])
+        # Whoever stops waiting for it does not undo it.
+        await self._database.write(write, lambda: self.words.change([caller]))
 
     async def recall(self, caller: str, names: Sequence[str]) -> dict[str, bytes]:
         now = self._database.now()

@@ -71,10 +71,11 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 class _Job(Generic[T]):
-    __slots__ = ("error", "future", "loop", "result", "work")
+    __slots__ = ("after", "error", "future", "loop", "result", "work")
 
-    def __init__(self, work: Callable[[apsw.Connection], T]) -> None:
+    def __init__(self, work: Callable[[apsw.Connection], T], after: Callable[[], None] | None) -> None:
         self.work = work
+        self.after = after
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[T] = self.loop.create_future()
         self.result: T
@@ -100,10 +101,12 @@ class WorkerThread:
         self._thread = threading.Thread(target=self._run, name=f"wireglot-{name}", daemon=True)
         self._thread.start()
 
-    async def do(self, work: Callable[[apsw.Connection], T]) -> T:
+    async def do(self, work: Callable[[apsw.Connection], T], after: Callable[[], None] | None = None) -> T:
+        """`after` is called in the thread when the work has been done, or could not be, whether anybody still
+        waits for it or not; and before anybody hears of it."""
         if self._closed:
             raise StoreDown(f"{self._connection.path}: is closed")
-        job = _Job(work)
+        job = _Job(work, after)
         self._queue.put(job)
         return await job.future
 
@@ -126,6 +129,9 @@ class WorkerThread:
                     batch.append(job)
             if batch:
                 self._serve(batch)
+                for done in batch:
+                    if done.after is not None:
+                        done.after()
                 _deliver(batch)
                 batch.clear()
         self._connection.drop()
