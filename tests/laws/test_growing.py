@@ -38,10 +38,10 @@ def _short_members_too() -> Iterator[None]:
     """And short conversations count as settled but for their last turn."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(splice, "_SHORT_BYTES", 0)
-        patch.setattr(known_row, "_OPEN", 1)
+        patch.setattr(known_row, "OPEN_TURNS", 1)
         patch.setattr(known_row, "_LEAST", 1)
         patch.setattr(known_row, "_STEP", 1)
-        patch.setattr(growing_body, "_OPEN", 1)
+        patch.setattr(growing_body, "OPEN_TURNS", 1)
         patch.setattr(growing_body, "_LEAST", 1)
         yield
 

@@ -24,7 +24,7 @@ MOST = 1024 * 1024
 def _short_ones_too() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_SHORT_BYTES", 0)
-        patch.setattr(growing_body, "_OPEN", 1)
+        patch.setattr(growing_body, "OPEN_TURNS", 1)
         patch.setattr(growing_body, "_LEAST", 1)
         yield
 

@@ -40,6 +40,16 @@ def json_or_text(document: bytes) -> Any:
         return document.decode("utf-8", "replace")
 
 
+def named_event(frame: Frame) -> Any:
+    """The value of a frame; None for the end mark of Chat, which some servers send in other dialects too."""
+    try:
+        return decode(frame.data)
+    except BadJson:
+        if frame.data.strip() not in (b"[DONE]", b""):
+            raise
+        return None
+
+
 class AnswerReader(ABC):
     """Hands the frames of a stream to `_frame`, or a document to `_read_document`. What cannot be read and
     what ends too early becomes a Failure; nothing follows it."""

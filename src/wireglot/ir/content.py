@@ -124,6 +124,16 @@ class ToolCall(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_def
     cache: CacheMark | None = None
     extra: Extra | None = None
 
+    def is_plain(self) -> bool:
+        """Whether it is a function's, with nothing beside its id, name and arguments."""
+        return (
+            self.kind == "function"
+            and not self.namespace
+            and self.signature is None
+            and self.cache is None
+            and self.extra is None
+        )
+
 
 @final
 class Media(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):

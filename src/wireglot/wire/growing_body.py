@@ -19,12 +19,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from wireglot.wire.body_frame import SPACE, SPACES, BodyFrame, KnownRun, Piece, Span
+from wireglot.wire.known_row import OPEN_TURNS
 from wireglot.wire.known_text import KnownText
 from wireglot.wire.memory import Memory
 
 _items: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_OPEN: Final = 4
-"""So many turns at the end may come otherwise, as `known_row` has it."""
 _LEAST: Final = 8
 """Fewer turns are looked for one by one as quickly."""
 _COMMA: Final = re.compile(rb"[ \t\n\r]*,[ \t\n\r]*")
@@ -106,7 +105,7 @@ def _read_on(
     if at > tail_starts or not (rest or at == tail_starts):
         return None
     memory.use(frame)
-    _settle(body, memory, begun, ends, len(found) + len(rest) - _OPEN)
+    _settle(body, memory, begun, ends, len(found) + len(rest) - OPEN_TURNS)
     closing = SPACE.match(body, tail_starts)
     assert closing is not None
     spans = dict(frame.before)

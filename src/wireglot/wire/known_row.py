@@ -14,7 +14,7 @@ import msgspec
 
 from wireglot.wire.memory import Memory
 
-_OPEN: Final = 4
+OPEN_TURNS: Final = 4
 """So many turns at the end may come otherwise."""
 _LEAD_MOST: Final = 2
 """So many at the beginning may be new each time, as a system text is that stands elsewhere. They are the same
@@ -55,7 +55,7 @@ class KnownRow:
 def row_of(memory: Memory | None, values: Sequence[Any]) -> KnownRow | None:
     """The settled part of these turns, or nearly all of it; None where it is short, or none of the first
     ones is known."""
-    settled = len(values) - _OPEN
+    settled = len(values) - OPEN_TURNS
     if memory is None or settled < _LEAST:
         return None
     lead = 0

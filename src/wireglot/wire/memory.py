@@ -125,8 +125,10 @@ class Memory:
 
     def texts(self, numbers: Sequence[int]) -> list[KnownText] | None:
         """The texts of these numbers, if all are still known."""
-        found = list(map(self._numbered.get, numbers))
-        return None if None in found else found  # type: ignore[return-value]
+        try:
+            return list(map(self._numbered.__getitem__, numbers))
+        except KeyError:
+            return None
 
     def use(self, frame: BodyFrame) -> None:
         """It was found again, or is new: the next body is compared with it first."""

@@ -6,29 +6,25 @@ import json
 from types import SimpleNamespace
 from typing import Any, cast
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.gateway.streams.fed import SeenClient, told
 from tests.laws.cases import MAIN, all_hold, of_kind, recorded
 from tests.repeated_frames_kit import frames_of, padded_frame, streams_of
 from wireglot.dialects.base import Context, RepeatedFrames
 from wireglot.dialects.registry import surface
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.streams.feeder import StreamRefused
 from wireglot.gateway.streams.passthrough import Passthrough
 from wireglot.gateway.targets.prepared import Prepared
-from wireglot.http.transport import TransportFault
 from wireglot.ir.content import Text
-from wireglot.ir.errors import ApiError, UpstreamFault
+from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Stop
 from wireglot.ir.request import Request, Tool
 from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
-from wireglot.ir.verdict import NoAnswer
 from wireglot.testing.chunking import cut_at, every_cut
 from wireglot.testing.fixtures import Case
-from wireglot.wire.json import BadJson
 from wireglot.wire.sse import FrameTooLarge
 
 EVENT_BYTES = 5000
@@ -40,18 +36,7 @@ class _Forgetful(RepeatedFrames):
     def learn(self, data: bytes) -> None: ...
 
 
-class _Client:
-    def __init__(self) -> None:
-        self.seen: list[Any] = []
-
-    def write(self, data: bytes, *, last: bool = False) -> None:
-        self.seen.append((bytes(data), last))
-
-    def end(self) -> None:
-        self.seen.append("end")
-
-
-def _passthrough(name: str, client: _Client, *, judged: bool, keeps: bool, own_usage: bool) -> Passthrough:
+def _passthrough(name: str, client: SeenClient, *, judged: bool, keeps: bool, own_usage: bool) -> Passthrough:
     limits = SimpleNamespace(event=EVENT_BYTES, response=1 << 20)
     job = SimpleNamespace(
         dialect=name,
@@ -81,30 +66,11 @@ def _passthrough(name: str, client: _Client, *, judged: bool, keeps: bool, own_u
 
 def _told(name: str, reads: list[bytes], end: str, *, forgetful: bool, **how: bool) -> list[Any]:
     """All that anybody learns of a stream in these reads."""
-    client = _Client()
+    client = SeenClient()
     feeder = _passthrough(name, client, **how)
     if forgetful:
         feeder._repeated = _Forgetful(EVENT_BYTES)
-    seen = client.seen
-    try:
-        for data in reads:
-            feeder.feed(data)
-            seen.append(("read", feeder.ended, feeder.moved, feeder.failure))
-            feeder.moved = False
-            if feeder.ended:
-                break
-        match end:
-            case "fails":
-                feeder.fail(ApiError("server", "broken"))
-            case "is left":
-                feeder.abandon()
-            case _:
-                feeder.finish()
-        seen.append(feeder.response())
-    except (StreamRefused, NoAnswer, BadJson, FrameTooLarge, TransportFault, UpstreamFault) as problem:
-        seen.append(repr(problem))
-    record = feeder._exchange.record
-    return [*seen, msgspec.to_builtins(record), feeder.failure]
+    return told(feeder, client, reads, end)
 
 
 def _same(name: str, reads: list[bytes], end: str = "ends", **how: bool) -> None:
@@ -157,7 +123,7 @@ def _told_words(name: str, count: int) -> list[bytes]:
 @pytest.mark.parametrize("name", MAIN)
 def test_most_of_a_stream_is_not_looked_at(name, padded, monkeypatch):
     looked: list[bytes] = []
-    feeder = _passthrough(name, _Client(), judged=True, keeps=False, own_usage=False)
+    feeder = _passthrough(name, SeenClient(), judged=True, keeps=False, own_usage=False)
     take = feeder._take
 
     def counted(data: bytes) -> None:
@@ -178,7 +144,7 @@ def test_a_frame_larger_than_allowed_is_refused_among_frames_that_repeat():
         "openai-chat",
         [Start("c", "m"), PartStart(0, Text("")), *(Delta(0, text) for text in [*words, "x" * EVENT_BYTES])],
     )
-    client = _Client()
+    client = SeenClient()
     feeder = _passthrough("openai-chat", client, judged=True, keeps=False, own_usage=False)
     for frame in frames[:-1]:
         feeder.feed(frame)
@@ -189,7 +155,7 @@ def test_a_frame_larger_than_allowed_is_refused_among_frames_that_repeat():
 
 def test_the_next_number_of_a_stream_that_fails_is_known():
     frames = _told_words("openai-responses", 20)[:15]
-    client = _Client()
+    client = SeenClient()
     feeder = _passthrough("openai-responses", client, judged=True, keeps=False, own_usage=False)
     for frame in frames:
         feeder.feed(frame)
@@ -207,7 +173,7 @@ def test_the_account_of_a_gemini_stream_is_of_its_last_chunk():
         b'data: {"candidates":[{"content":{"role":"model","parts":[{"text":"%d"}]},"index":0}],'
         b'"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":%d,"totalTokenCount":%d}}\r\n\r\n'
     )
-    feeder = _passthrough("gemini", _Client(), judged=True, keeps=False, own_usage=False)
+    feeder = _passthrough("gemini", SeenClient(), judged=True, keeps=False, own_usage=False)
     for number in range(1, 20):
         feeder.feed(chunk % (number, number, number + 5))
     assert feeder._unheard

@@ -5,39 +5,24 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.gateway.streams.fed import SeenClient, told
 from tests.laws.cases import MAIN
 from tests.repeated_frames_kit import frames_of, streams_of
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, surface
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.streams.feeder import StreamRefused
 from wireglot.gateway.streams.translation import Translation
 from wireglot.gateway.targets.prepared import Prepared
-from wireglot.http.transport import TransportFault
 from wireglot.ir.content import Origin, Text
-from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.outcome import Stop, Usage
 from wireglot.ir.request import Request, Tool
 from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
-from wireglot.ir.verdict import NoAnswer
 
 PAIRS = [(client, upstream) for client in MAIN for upstream in MAIN]
-
-
-class _Client:
-    def __init__(self) -> None:
-        self.seen: list[Any] = []
-
-    def write(self, data: bytes, *, last: bool = False) -> None:
-        self.seen.append((data, last))
-
-    def end(self) -> None:
-        self.seen.append("end")
 
 
 class _Thorough(Translation):
@@ -49,7 +34,7 @@ class _Thorough(Translation):
 
 
 def _translation(
-    made: type[Translation], client: str, upstream: str, seen: _Client, keeps: bool
+    made: type[Translation], client: str, upstream: str, seen: SeenClient, keeps: bool
 ) -> Translation:
     job = SimpleNamespace(
         dialect=client,
@@ -78,28 +63,12 @@ def _translation(
 def _told(
     made: type[Translation], client: str, upstream: str, reads: list[bytes], end: str, keeps: bool
 ) -> list[Any]:
-    seen = _Client()
+    seen = SeenClient()
     feeder = _translation(made, client, upstream, seen, keeps)
     if made is _Thorough:
         reader: Any = feeder._reader
         getattr(reader, "_reader", reader)._repeated._tries = 0
-    try:
-        for data in reads:
-            feeder.feed(data)
-            seen.seen.append(("read", feeder.ended, feeder.moved, feeder.failure))
-            feeder.moved = False
-        match end:
-            case "fails":
-                feeder.fail(ApiError("server", "broken"))
-            case "is left":
-                feeder.abandon()
-            case _:
-                feeder.finish()
-        seen.seen.append(feeder.response())
-        feeder.release()
-    except (StreamRefused, NoAnswer, TransportFault, UpstreamFault) as problem:
-        seen.seen.append(repr(problem))
-    return [*seen.seen, feeder.failure, msgspec.to_builtins(feeder._exchange.record)]
+    return told(feeder, seen, reads, end, past_end=True)
 
 
 @pytest.mark.parametrize(("client", "upstream"), PAIRS)
@@ -127,7 +96,7 @@ def test_most_of_a_stream_is_not_looked_at(client, upstream, monkeypatch):
     deltas: list[Event] = [Delta(0, word) for word in words]
     usage = Usage(input=3, output=4)
     events = [Start("i", "m"), PartStart(0, Text("")), *deltas, PartEnd(0), Finish(Stop("end"), usage)]
-    seen = _Client()
+    seen = SeenClient()
     feeder = _translation(Translation, client, upstream, seen, keeps=True)
     for frame in frames_of(upstream, events):
         feeder.feed(frame)

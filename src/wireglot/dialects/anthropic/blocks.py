@@ -45,7 +45,7 @@ class RequestBlocks:
         if type(part) is Text:
             return _plain_text(part)
         if type(part) is ToolCall:
-            if role != "assistant" or not _is_plain_call(part):
+            if role != "assistant" or not part.is_plain():
                 return None
             arguments, form = read_arguments(part.arguments)
             if form:
@@ -222,16 +222,6 @@ def _plain_text(text: Text) -> Block | None:
     ):
         return None
     return {"type": "text", "text": text.text}
-
-
-def _is_plain_call(call: ToolCall) -> bool:
-    return (
-        call.kind == "function"
-        and not call.namespace
-        and call.signature is None
-        and call.cache is None
-        and call.extra is None
-    )
 
 
 def _only_text(blocks: list[Block]) -> str | None:

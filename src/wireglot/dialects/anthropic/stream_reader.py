@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wireglot.dialects.answer_reader import LAST_BLANK_LINE, AnswerReader, json_or_text
+from wireglot.dialects.answer_reader import LAST_BLANK_LINE, AnswerReader, json_or_text, named_event
 from wireglot.dialects.anthropic.errors import parse_error
 from wireglot.dialects.anthropic.names import NAME, keep
 from wireglot.dialects.anthropic.open_blocks import (
@@ -99,12 +99,7 @@ class MessageReader(AnswerReader):
         }
 
     def _frame(self, frame: Frame, out: list[Event]) -> None:
-        try:
-            event = decode(frame.data)
-        except BadJson:
-            if frame.data.strip() not in (b"[DONE]", b""):
-                raise
-            return
+        event = named_event(frame)
         if type(event) is not dict:
             return
         kind = event.get("type")

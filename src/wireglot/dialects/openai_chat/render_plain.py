@@ -76,7 +76,7 @@ def _assistant(
         return _said("assistant", texts, joined)
     rendered = []
     for part in content[first:]:
-        if type(part) is not ToolCall or not _is_plain_call(part):
+        if type(part) is not ToolCall or not part.is_plain():
             return None
         calls[part.id] = part
         # Whoever reads them decodes them: no arguments are an empty object.
@@ -119,16 +119,6 @@ def _content(texts: list[Text], joined: bool) -> str | list[dict[str, Any]] | No
         put_cache(part, text.cache, "", [])  # plain requests have no marks with an Extra, so nothing is lost
         parts.append(part)
     return parts or None
-
-
-def _is_plain_call(call: ToolCall) -> bool:
-    return (
-        call.kind == "function"
-        and not call.namespace
-        and call.signature is None
-        and call.cache is None
-        and call.extra is None
-    )
 
 
 def _is_mute(extra: Extra | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from wireglot.dialects.answer_reader import LAST_BLANK_LINE, AnswerReader, json_or_text
+from wireglot.dialects.answer_reader import LAST_BLANK_LINE, AnswerReader, json_or_text, named_event
 from wireglot.dialects.base import Context
 from wireglot.dialects.faults import broken
 from wireglot.dialects.openai_responses.errors import parse_error
@@ -19,7 +19,6 @@ from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError
 from wireglot.ir.stream import Event, Finish, ForeignEvent, Start, unfold
 from wireglot.wire.frame import Frame
-from wireglot.wire.json import BadJson, decode
 from wireglot.wire.sse import SseDecoder
 
 _TEXT_DELTA = "response.output_text.delta"
@@ -78,12 +77,7 @@ class ResponsesReader(AnswerReader):
         super()._read_stream(data, out)
 
     def _frame(self, frame: Frame, out: list[Event]) -> None:
-        try:
-            event = decode(frame.data)
-        except BadJson:
-            if frame.data.strip() not in (b"[DONE]", b""):
-                raise
-            return
+        event = named_event(frame)
         if type(event) is dict:
             self._read_event(event, frame.event)
 

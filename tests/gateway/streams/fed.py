@@ -1,0 +1,63 @@
+"""What anybody learns of a stream that is fed to a feeder, read by read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from wireglot.gateway.streams.feeder import StreamRefused
+from wireglot.gateway.streams.passthrough import Passthrough
+from wireglot.gateway.streams.translation import Translation
+from wireglot.http.transport import TransportFault
+from wireglot.ir.errors import ApiError, UpstreamFault
+from wireglot.ir.verdict import NoAnswer
+from wireglot.wire.json import BadJson
+from wireglot.wire.sse import FrameTooLarge
+
+_FAULTS = (StreamRefused, NoAnswer, BadJson, FrameTooLarge, TransportFault, UpstreamFault)
+
+
+class SeenClient:
+    """Stands for the client's end of a stream."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def write(self, data: bytes, *, last: bool = False) -> None:
+        self.seen.append((bytes(data), last))
+
+    def end(self) -> None:
+        self.seen.append("end")
+
+
+def told(
+    feeder: Passthrough | Translation,
+    client: SeenClient,
+    reads: list[bytes],
+    end: str,
+    *,
+    past_end: bool = False,
+) -> list[Any]:
+    """`end`: how it ends after these reads: "ends", "fails" or "is left". `past_end`: it is fed on after it
+    has said that it ended."""
+    seen = client.seen
+    try:
+        for data in reads:
+            feeder.feed(data)
+            seen.append(("read", feeder.ended, feeder.moved, feeder.failure))
+            feeder.moved = False
+            if feeder.ended and not past_end:
+                break
+        match end:
+            case "fails":
+                feeder.fail(ApiError("server", "broken"))
+            case "is left":
+                feeder.abandon()
+            case _:
+                feeder.finish()
+        seen.append(feeder.response())
+        feeder.release()
+    except _FAULTS as problem:
+        seen.append(repr(problem))
+    return [*seen, feeder.failure, msgspec.to_builtins(feeder._exchange.record)]
