@@ -312,3 +312,8 @@ def test_figures_of_a_file_are_reported_without_a_measurement(tmp_path, capsys, 
 def test_resuming_needs_a_file_to_go_on_with():
     with pytest.raises(SystemExit):
         gateway.options(argparse.ArgumentParser(), ["--resume"])
+
+
+def test_a_fixed_cost_of_each_request_is_no_cliff():
+    assert report._steepest([22.0, 12.0, 10.0, 9.0, 5.0]) < 1
+    assert report._steepest([10.0, 9.0, 18.0]) == 2

@@ -287,14 +287,19 @@ def _tools(results: Results) -> Section:
         rows.append([scenario.size.removeprefix("tools-"), number(size), number(cost), f"{cost / size:.2f}"])
     note = "An Anthropic client and a Chat upstream, the same tools with every request. "
     if len(costs) > 1:
-        steepest = max(costs) / min(costs)
-        note += f"A KB costs at most {steepest:.2f} times as much at one size as at another: "
+        steepest = _steepest(costs)
+        note += f"A KB of a larger list costs at most {steepest:.2f} times what it costs in a smaller one: "
         note += "no cliff." if steepest < _CLIFF else "a cliff."
     return Section("Many tools", note, header, rows)
 
 
 _CLIFF = 1.5
-"""What a fixed cost of each request does to the cost of a KB is less than that."""
+
+
+def _steepest(costs: list[float]) -> float:
+    """How much more a KB costs at most than it did at a smaller size. A fixed cost of each request makes a KB
+    cheaper as lists grow, which is no cliff."""
+    return max(later / min(costs[:at]) for at, later in enumerate(costs) if at)
 
 
 def _bystanders(results: Results) -> Section:
