@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from wireglot import __version__
 from wireglot.cli import listing
+from wireglot.cli.argument_parser import ArgumentParser
 from wireglot.cli.config import command as config
 from wireglot.cli.demo import command as demo
-from wireglot.cli.exit_status import UNUSABLE
 from wireglot.cli.keys import command as keys
 from wireglot.cli.options import Commands
 from wireglot.cli.pairs import command as pairs
+from wireglot.cli.run import command as run
 from wireglot.cli.serve import command as serve
 from wireglot.cli.smoke import command as smoke
 from wireglot.cli.store import command as store
@@ -24,6 +25,7 @@ from wireglot.cli.translate import command as translate
 from wireglot.cli.usage import command as usage
 
 _COMMANDS: Final[tuple[Callable[[Commands], None], ...]] = (
+    run.add_command,
     serve.add_command,
     config.add_command,
     translate.add_command,
@@ -40,18 +42,13 @@ _COMMANDS: Final[tuple[Callable[[Commands], None], ...]] = (
 _EXAMPLES: Final = """\
 examples:
   wireglot demo
+  wireglot run claude
+  wireglot run codex --model kimi/kimi-k3 -- exec "What does this project do?"
   wireglot serve
   wireglot translate request --from anthropic --to gemini < in.json > out.json
   wireglot translate --jsonl < cases.jsonl > results.jsonl
   wireglot dialects
 """
-
-
-class _Parser(argparse.ArgumentParser):
-    """argparse with its complaint on one line."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(UNUSABLE, f"wireglot: {message} (see {self.prog} --help)\n")
 
 
 class _Version(argparse.Action):
@@ -65,7 +62,7 @@ class _Version(argparse.Action):
 
 def build_parser() -> argparse.ArgumentParser:
     """What it parses has the name of the `command`, if there was one, and then the function to `run`."""
-    parser = _Parser(
+    parser = ArgumentParser(
         prog="wireglot",
         description="Translate between the API dialects of language models, and say what could not cross.",
         epilog=_EXAMPLES,
@@ -74,7 +71,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--version", action=_Version, default=argparse.SUPPRESS, help="show the version and exit"
     )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=ArgumentParser)
     for add in _COMMANDS:
         add(commands)
     return parser

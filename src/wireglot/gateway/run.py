@@ -21,6 +21,7 @@ from wireglot.gateway.config.handed_down import HandedDown
 from wireglot.gateway.config.reload import check_reload
 from wireglot.gateway.config.watch import SETTLE_SECONDS
 from wireglot.gateway.observe.observer import Observer
+from wireglot.gateway.observe.running import Running, announced
 from wireglot.gateway.observe.workers import Siblings
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pace import Pace
@@ -126,10 +127,11 @@ class Process:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
         if self._place is not None and self._place.lifeline >= 0:
             loop.add_reader(self._place.lifeline, self._left_alone)
-        # Said last: whoever reads it may send a signal at once.
-        if self._place is None or self._place.index == 0:
-            self._announce()
-        await self._stopping.wait()
+        with self._found_by_others():
+            # Said last: whoever reads it may send a signal at once.
+            if self._is_first:
+                self._announce()
+            await self._stopping.wait()
         await asyncio.gather(*self._drains)
         await self.close()
 
@@ -211,14 +213,29 @@ class Process:
                 "error", "reload refused", path=problem.path, expected=problem.expected, found=problem.found
             )
 
+    @property
+    def _is_first(self) -> bool:
+        """Whether it speaks for all workers."""
+        return self._place is None or self._place.index == 0
+
+    @property
+    def url(self) -> str:
+        host, port = self.address
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    def _found_by_others(self) -> contextlib.AbstractContextManager[None]:
+        """Other commands of this user join it, unless it is about to end."""
+        if not self._is_first:
+            return contextlib.nullcontext()
+        config = str(self._path.absolute()) if self._path is not None else ""
+        return announced(Running(self.url, os.getpid(), __version__, config), self._environ)
+
     def _announce(self) -> None:
         settings = self.gateway.settings
-        host, port = self.address
-        shown = f"[{host}]" if ":" in host else host
         self.observer.note(
             "info",
             "listening",
-            url=f"http://{shown}:{port}",
+            url=self.url,
             version=__version__,
             providers=list(settings.providers),
             config=settings.source or "none",

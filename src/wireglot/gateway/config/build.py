@@ -13,6 +13,7 @@ from wireglot.gateway.config import providers as providing
 from wireglot.gateway.config import read
 from wireglot.gateway.config.declared import declared
 from wireglot.gateway.config.environment import data_dir, overlaid
+from wireglot.gateway.config.kept_keys import kept_file, read_kept
 from wireglot.gateway.config.keys import read_keys
 from wireglot.gateway.config.models import read_rules, retired_targets
 from wireglot.gateway.config.prices import read_prices
@@ -51,7 +52,11 @@ def load(
     problems = Problems()
     notes: list[str] = []
     document = read.with_overrides(overlaid(document, environ, problems), overrides or {})
-    references = References(environ, path.parent if path is not None else Path(), problems, notes)
+    keys_file = kept_file(environ)
+    base = path.parent if path is not None else Path()
+    references = References(environ, base, problems, notes, kept=read_kept(keys_file, notes))
+    if keys_file is not None and references.kept:
+        references.warn_if_open(keys_file, keys_file.stat().st_mode)
     whole = Table(document, "", problems)
 
     table = whole.table("server")

@@ -54,11 +54,7 @@ def fingerprint(key: str) -> str:
 
 
 def secret_from_environment(spec: ProviderSpec, references: References) -> Secret | None:
-    for variable in spec.api_key_env:
-        value = references.environ.get(variable, "").strip()
-        if value:
-            return Secret(value, f"env:{variable}")
-    return None
+    return references.variable(*spec.api_key_env)
 
 
 def _usual_credentials(table: Table, spec: ProviderSpec, references: References) -> tuple[Credential, ...]:

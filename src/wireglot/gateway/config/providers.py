@@ -118,7 +118,7 @@ def _discovered(name: str, references: References, notes: list[str]) -> Provider
     if not SENDABLE.fullmatch(secret.value):
         notes.append(f"provider {name} is off: {secret.source} holds no key that could be sent")
         return None
-    aside = References(references.environ, references.base, Problems(), notes)
+    aside = References(references.environ, references.base, Problems(), notes, kept=references.kept)
     variables = read_variables(Table({}, key_path("providers", name), aside.problems), spec, aside)
     if aside.problems.found:
         lacking = "; ".join(problem.expected for problem in aside.problems.found)

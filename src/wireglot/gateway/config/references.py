@@ -21,8 +21,18 @@ EXPECTED: Final = '"env:NAME", "file:PATH" or the value itself'
 class References:
     """Resolves, and notes what a person should know of the files it read."""
 
-    def __init__(self, environ: Mapping[str, str], base: Path, problems: Problems, notes: list[str]) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        base: Path,
+        problems: Problems,
+        notes: list[str],
+        *,
+        kept: Mapping[str, Secret] = {},
+    ) -> None:
+        """`kept`: keys that a person gave once, by the variables that they stand for."""
         self.environ = environ
+        self.kept = kept
         self.base = base
         self.problems = problems
         self.notes = notes
@@ -55,15 +65,23 @@ class References:
             return self._file(value[5:], path)
         return Secret(value, "config")
 
+    def variable(self, *names: str) -> Secret | None:
+        """The first of these that is set, or else the first that was kept."""
+        for name in names:
+            value = self.environ.get(name, "").strip()
+            if value:
+                return Secret(value, f"env:{name}")
+        return next((self.kept[name] for name in names if name in self.kept), None)
+
     def _variable(self, name: str, path: str) -> Secret | None:
-        value = self.environ.get(name, "")
-        if value.strip():
-            return Secret(value.strip(), f"env:{name}")
+        found = self.variable(name)
+        if found is not None:
+            return found
         if not _VARIABLE.fullmatch(name):  # perhaps the secret itself: it is not repeated
             self.problems.add(path, '"env:NAME", the name of an environment variable', "something else")
             return None
-        found = "an empty one" if name in self.environ else "none"
-        self.problems.add(path, f"the environment variable {name or 'that is named'} to be set", found)
+        told = "an empty one" if name in self.environ else "none"
+        self.problems.add(path, f"the environment variable {name or 'that is named'} to be set", told)
         return None
 
     def _file(self, name: str, path: str) -> Secret | None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from wireglot.gateway.config import read
 from wireglot.gateway.config.build import load
+from wireglot.gateway.config.kept_keys import kept_file
 from wireglot.gateway.config.problems import ConfigError, ConfigProblem
 from wireglot.gateway.settings import Settings
 
@@ -21,7 +22,7 @@ SETTLE_SECONDS: Final = 0.25
 
 
 class Watcher:
-    """Polls the file and the secret files it names; `now` is for SIGHUP.
+    """Polls the file, the secret files it names and the keys that were kept; `now` is for SIGHUP.
 
     What is there is loaded when two looks in a row agree on it, also after SIGHUP: an editor that empties a
     file before it fills it leaves moments in which half a configuration is valid TOML. `on_change` may refuse
@@ -46,6 +47,7 @@ class Watcher:
         self.overrides = overrides
         self.interval = interval
         self._settle = settle
+        self._kept = kept_file(environ)
         self._files: tuple[Path, ...] = ()
         self._content: bytes | None = None
         self._seen: Print = ()
@@ -64,12 +66,13 @@ class Watcher:
         self._wake.set()
 
     async def run(self) -> None:
-        """Until it is cancelled. Without a file there is nothing to look at, and `now` still works."""
+        """Until it is cancelled. Without any file there is nothing to look at, and `now` still works."""
         while True:
             if self._due:  # more signals on the way must not put it off
                 await asyncio.sleep(self._settle)
             else:
-                timeout = self.interval if self.path is not None else None
+                looks = self.path is not None or self._kept is not None
+                timeout = self.interval if looks else None
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), timeout)
             self._wake.clear()
@@ -121,13 +124,12 @@ class Watcher:
 
     def _look(self) -> bool:
         """Whether the files differ from the last look. They are small, and a time stamp can miss a change."""
-        if self.path is None:
-            return False
-        content = self._content = _content(self.path)
+        content = self._content = None if self.path is None else _content(self.path)
         digest = _digest(content)
-        if self._seen[:1] != (digest,):
+        if self.path is not None and self._seen[:1] != (digest,):
             self._files = _referred(self.path, content, self._files)
-        seen = (digest, *(_digest(_content(file)) for file in self._files))
+        files = self._files if self._kept is None else (*self._files, self._kept)
+        seen = (digest, *(_digest(_content(file)) for file in files))
         changed, self._seen = seen != self._seen, seen
         return changed
 

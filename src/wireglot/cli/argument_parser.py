@@ -1,0 +1,69 @@
+"""argparse with its complaint on one line, no abbreviated options, and what was perhaps meant."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from wireglot.cli.exit_status import UNUSABLE
+from wireglot.cli.paint import one_line
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """The parser of the program, and of each command."""
+
+    takes_rest = False
+    """Whether what stands behind the first `--` is another program's: it is `rest`, as it is."""
+
+    def __init__(self, *positional: Any, **named: Any) -> None:
+        named.setdefault("allow_abbrev", False)  # `--por 1` started on port 1
+        super().__init__(*positional, **named)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        given = list(sys.argv[1:] if args is None else args)
+        rest: list[str] = []
+        if self.takes_rest and "--" in given:
+            cut = given.index("--")
+            given, rest = given[:cut], given[cut + 1 :]
+        found, unknown = super().parse_known_args(given, namespace)
+        if self.takes_rest:
+            found.rest = rest
+        if unknown:
+            self.error(self._not_known(unknown))
+        return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(UNUSABLE, f"wireglot: {message} (see {self.prog} --help)\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            kind = "command" if action.dest == "command" else f"`{self.prog}`"
+            raise argparse.ArgumentError(None, f"there is no {kind} {said(value, action.choices)}")
+        super()._check_value(action, value)
+
+    def _not_known(self, unknown: list[str]) -> str:
+        options = [option for action in self._actions for option in action.option_strings]
+        name = next((text for text in unknown if text.startswith("-")), "")
+        if not name:
+            return f"unrecognized arguments: {one_line(' '.join(unknown))}"
+        if self.takes_rest and not near(name.partition("=")[0], options):
+            return f"there is no option {one_line(name)} here: put what is the client's own behind a --"
+        return f"there is no option {said(name.partition('=')[0], options)}"
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """What was perhaps meant, or nothing."""
+    found = get_close_matches(name, list(known), n=1)
+    return found[0] if found else ""
+
+
+def said(name: str, known: Iterable[str]) -> str:
+    """A name that is not known, with what was perhaps meant."""
+    known = list(known)
+    meant = near(name, known)
+    return f"{one_line(name)}: did you mean {meant}?" if meant else one_line(name)

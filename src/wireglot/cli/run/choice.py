@@ -1,0 +1,130 @@
+"""Which model a client is given by a gateway of its own, and what that gateway needs for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.cli.argument_parser import near
+from wireglot.cli.paint import one_line
+from wireglot.gateway import config
+from wireglot.gateway.pages.models import listed, models
+from wireglot.gateway.settings import Settings
+from wireglot.gateway.targets.routing import Unroutable, route
+from wireglot.providers import spec as catalog
+
+DEMO: Final = "demo"
+DEMO_MODEL: Final = "demo/demo"
+
+
+class NoModel(Exception):
+    """In words for people."""
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """What a gateway is to serve."""
+
+    settings: Settings
+    environ: Mapping[str, str]
+    """With a key that was asked for."""
+    overrides: Mapping[str, Any]
+    model: str = ""
+    """Empty: the client's own names lead somewhere."""
+    remark: str = ""
+
+    def context(self, dialect: str) -> int:
+        found = listed(self.settings, self.model, dialect) if self.model else None
+        return found.context if found is not None else 0
+
+    def names(self, dialect: str) -> tuple[str, ...]:
+        """All that can be asked for by the name of its provider: a bare one may mean another tomorrow."""
+        return tuple(model.id for model in models(self.settings, dialect) if "/" in model.id)
+
+
+class Chooser:
+    """`ask_key` is given a provider's title and the variable of its key, and gives "" if it cannot ask."""
+
+    def __init__(
+        self, path: Path | None, environ: Mapping[str, str], ask_key: Callable[[str, str], str]
+    ) -> None:
+        self._path = path
+        self._environ = dict(environ)
+        self._ask_key = ask_key
+
+    def choose(self, wanted: str, dialect: str, own_model: str) -> Choice:
+        """Raises NoModel, or a ConfigError. `own_model`: one that the client asks for if it is told none."""
+        settings = self._load({})
+        if wanted.partition("/")[0] == DEMO or not set(settings.providers) - {DEMO}:
+            if wanted and wanted.partition("/")[0] != DEMO:
+                return self._named(settings, wanted, dialect)
+            return self._demo(wanted, settings)
+        if wanted:
+            return self._named(settings, wanted, dialect)
+        if own_model and leads(settings, own_model, dialect):
+            return Choice(settings, self._environ, {})
+        first = next((model.id for model in models(settings, dialect)), "")
+        if not first:
+            raise NoModel("no provider that is on lists a model: name one with --model PROVIDER/MODEL")
+        return Choice(settings, self._environ, {}, first)
+
+    def _demo(self, wanted: str, settings: Settings) -> Choice:
+        """No key is needed, and none is spent."""
+        overrides: dict[str, Any] = {} if DEMO in settings.providers else {"providers": {DEMO: {}}}
+        settings = self._load(overrides)
+        model = wanted or DEMO_MODEL
+        if not leads(settings, model, "openai-chat"):
+            raise NoModel(f"there is no model {one_line(model)}")
+        remark = (
+            "" if wanted else "no provider's key was found: a demo model answers; --model NAME asks for yours"
+        )
+        return Choice(settings, self._environ, overrides, model, remark)
+
+    def _named(self, settings: Settings, wanted: str, dialect: str) -> Choice:
+        try:
+            route(settings, wanted, dialect)
+        except Unroutable as nowhere:
+            name = _provider_that_lacks_a_key(settings, wanted)
+            if not name:
+                meant = near(wanted, [model.id for model in models(settings, dialect)])
+                hint = f"; did you mean {meant}?" if meant and "did you mean" not in str(nowhere) else ""
+                raise NoModel(f"{one_line(str(nowhere))}{hint}") from None
+            spec = catalog.provider(name)
+            variable = spec.api_key_env[0]
+            key = self._ask_key(spec.title, variable)
+            if not key:
+                raise NoModel(f"no key for {spec.title}: set {variable}") from None
+            self._environ[variable] = key
+            settings = self._load({})
+            if not leads(settings, wanted, dialect):
+                raise NoModel(one_line(str(nowhere))) from None
+        return Choice(settings, self._environ, {}, wanted)
+
+    def _load(self, overrides: Mapping[str, Any]) -> Settings:
+        return config.load(self._path, environ=self._environ, overrides=overrides, create_secret=False)
+
+
+def leads(settings: Settings, model: str, dialect: str) -> bool:
+    """Whether a request for it would go anywhere."""
+    try:
+        return bool(route(settings, model, dialect))
+    except Unroutable:
+        return False
+
+
+def _provider_that_lacks_a_key(settings: Settings, wanted: str) -> str:
+    """The provider in the catalog that a model is of, if a key is all that it lacks."""
+    prefix, slash, _ = wanted.partition("/")
+    known = sorted(catalog.names(), key=lambda name: (not catalog.provider(name).home, name))
+    if slash and prefix in known:
+        found = prefix
+    else:
+        # Listed by its own name: a pattern of somebody's may fit anything.
+        lists = [n for n in known if any(entry.match == wanted for entry in catalog.provider(n).models)]
+        found = lists[0] if lists else ""
+    if not found or found in settings.providers:
+        return ""
+    spec = catalog.provider(found)
+    return found if spec.auth != "none" and spec.api_key_env else ""

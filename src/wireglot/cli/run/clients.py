@@ -1,0 +1,271 @@
+"""The clients: what each is called, and how it is pointed at a gateway by variables and options alone.
+
+docs/clients.md tells the same for people who do it by hand; clients/launched.py runs all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.cli.run.llm_plugin import plugin_files
+
+FOLDER: Final = "{folder}"
+"""Stands in a value for the folder with a client's files."""
+_MODELS_MOST: Final = 300
+
+
+class Door(msgspec.Struct, frozen=True):
+    """A gateway, as a client is told of it."""
+
+    url: str
+    key: str
+    model: str = ""
+    """Empty: the client asks for what it likes."""
+    context: int = 0
+    """Tokens that the model takes; 0 where nobody knows."""
+    models: tuple[str, ...] = ()
+    """All that can be asked for, for clients that want a list."""
+
+    @property
+    def v1(self) -> str:
+        return f"{self.url}/v1"
+
+
+class Pointing(msgspec.Struct, frozen=True):
+    """What makes a client ask a gateway."""
+
+    set: dict[str, str] = {}
+    unset: tuple[str, ...] = ()
+    """Variables that would lead it elsewhere, or show it a key that only the gateway needs."""
+    options: tuple[tuple[str, ...], ...] = ()
+    """Each with its value; one that the user gives too is left out."""
+    files: dict[str, str] = {}
+    """For a folder that ends with the client."""
+
+    def arguments(self, own: tuple[str, ...]) -> list[str]:
+        """The options, before the user's own arguments."""
+        given = {argument.partition("=")[0] for argument in own}
+        taken = [option for option in self.options if not given & set(_spellings(option[0]))]
+        return [*(text for option in taken for text in option), *own]
+
+
+class Client(msgspec.Struct, frozen=True):
+    """One that is known by name."""
+
+    title: str
+    program: str
+    dialect: str
+    install: str
+    point: Callable[[Door, Mapping[str, str]], Pointing]
+    own_model: str = ""
+    """A name that it asks for by itself; empty: it must be told one."""
+    own_models: str = ""
+    """A pattern of those that it asks for whatever it is told."""
+
+
+def _spellings(option: str) -> tuple[str, ...]:
+    """`-c` may be given many times, and each time sets something else."""
+    return {"-m": ("-m", "--model"), "-c": ()}.get(option, (option,))
+
+
+def _claude(door: Door, environ: Mapping[str, str]) -> Pointing:
+    named = ("ANTHROPIC_MODEL", "CLAUDE_CODE_SUBAGENT_MODEL")
+    classes = tuple(f"ANTHROPIC_DEFAULT_{name}_MODEL" for name in ("HAIKU", "SONNET", "OPUS", "FABLE"))
+    variables = {"ANTHROPIC_BASE_URL": door.url, "ANTHROPIC_AUTH_TOKEN": door.key}
+    if door.model:
+        variables |= dict.fromkeys((*named, *classes), door.model)
+    if door.model and door.context:  # it takes a million for granted where it does not know a name
+        variables["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] = str(door.context)
+    elsewhere = (
+        "ANTHROPIC_API_KEY",
+        *(f"CLAUDE_CODE_USE_{cloud}" for cloud in ("BEDROCK", "VERTEX", "FOUNDRY", "MANTLE")),
+    )
+    # The variables in its settings file win over those of its environment; this file wins over both.
+    settings = {"env": {**variables, **dict.fromkeys(elsewhere, "")}}
+    return Pointing(
+        variables,
+        unset=elsewhere,
+        options=(("--settings", f"{FOLDER}/claude-settings.json"),),
+        files={"claude-settings.json": json.dumps(settings)},
+    )
+
+
+def _codex(door: Door, environ: Mapping[str, str]) -> Pointing:
+    provider = {
+        "name": "Wireglot",
+        "base_url": door.v1,
+        "env_key": "WIREGLOT_KEY",
+        "wire_api": "responses",
+    }
+    table = ", ".join(f"{name} = {json.dumps(value)}" for name, value in provider.items())
+    options = [("-c", f"model_providers.wireglot={{{table}}}"), ("-c", 'model_provider="wireglot"')]
+    if door.model:
+        options.append(("-c", f"model={json.dumps(door.model)}"))
+        if door.context:
+            options.append(("-c", f"model_context_window={door.context}"))
+    return Pointing({"WIREGLOT_KEY": door.key}, options=tuple(options))
+
+
+def _gemini(door: Door, environ: Mapping[str, str]) -> Pointing:
+    """In the way that it logs in now, since only its settings can change that."""
+    model = {"GEMINI_MODEL": door.model} if door.model else {}
+    if _gemini_login(environ) == "oauth-personal":
+        return Pointing(
+            {
+                "CODE_ASSIST_ENDPOINT": door.url,
+                "GOOGLE_GENAI_USE_GCA": "true",
+                "GOOGLE_CLOUD_ACCESS_TOKEN": door.key,
+                **model,
+            }
+        )
+    return Pointing(
+        {
+            "GOOGLE_GEMINI_BASE_URL": door.url,
+            "GEMINI_API_KEY": door.key,
+            "GEMINI_DEFAULT_AUTH_TYPE": "gemini-api-key",
+            **model,
+        },
+        unset=("GOOGLE_API_KEY", "GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"),
+    )
+
+
+def _gemini_login(environ: Mapping[str, str]) -> str:
+    """What its settings say, the project's before the user's. They may hold comments, and are not changed."""
+    home = environ.get("GEMINI_CLI_HOME") or environ.get("HOME", "")
+    for folder in (Path(), *([Path(home)] if home else [])):
+        try:
+            text = (folder / ".gemini" / "settings.json").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        found = re.search(r'"selectedType"\s*:\s*"([^"]*)"', text)
+        if found is not None:
+            return found[1]
+    return ""
+
+
+def _opencode(door: Door, environ: Mapping[str, str]) -> Pointing:
+    models: dict[str, Any] = {name: {"name": name} for name in (door.model, *door.models[:_MODELS_MOST])}
+    if door.context:
+        # It wants both figures or none; a fifth of the context is more than most models answer.
+        models[door.model]["limit"] = {"context": door.context, "output": min(32_000, door.context // 5)}
+    chosen = f"wireglot/{door.model}"
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "Wireglot",
+        "options": {"baseURL": door.v1, "apiKey": "{env:WIREGLOT_KEY}"},
+        "models": models,
+    }
+    content = {"model": chosen, "small_model": chosen, "provider": {"wireglot": provider}}
+    return Pointing({"OPENCODE_CONFIG_CONTENT": json.dumps(content), "WIREGLOT_KEY": door.key})
+
+
+def _qwen(door: Door, environ: Mapping[str, str]) -> Pointing:
+    return Pointing(
+        {"OPENAI_BASE_URL": door.v1, "OPENAI_API_KEY": door.key},
+        options=(("--auth-type", "openai"), ("-m", door.model)),
+    )
+
+
+def _kimi(door: Door, environ: Mapping[str, str]) -> Pointing:
+    variables = {
+        "KIMI_MODEL_NAME": door.model,
+        "KIMI_MODEL_API_KEY": door.key,
+        "KIMI_MODEL_BASE_URL": door.v1,
+        "KIMI_MODEL_PROVIDER_TYPE": "kimi",
+    }
+    if door.context:
+        variables["KIMI_MODEL_MAX_CONTEXT_SIZE"] = str(door.context)
+    return Pointing(variables)
+
+
+def _aider(door: Door, environ: Mapping[str, str]) -> Pointing:
+    variables = {"OPENAI_API_BASE": door.v1, "OPENAI_API_KEY": door.key}
+    # The .env file of a project wins over the environment; the one that is named last wins over both.
+    text = "".join(f"{name}={value}\n" for name, value in variables.items())
+    return Pointing(
+        {**variables, "AIDER_SHOW_MODEL_WARNINGS": "false"},
+        options=(("--model", f"openai/{door.model}"), ("--env-file", f"{FOLDER}/aider.env")),
+        files={"aider.env": text},
+    )
+
+
+def _llm(door: Door, environ: Mapping[str, str]) -> Pointing:
+    """Its models are in a file of its home or in plug-ins: for this run it finds one more of those."""
+    names = (door.model, *(name for name in door.models[:_MODELS_MOST] if name != door.model))
+    found = [FOLDER, *filter(None, [environ.get("PYTHONPATH", "")])]
+    return Pointing(
+        {"PYTHONPATH": ":".join(found), "WIREGLOT_KEY": door.key, "LLM_MODEL": f"wireglot/{door.model}"},
+        files=plugin_files(door.v1, names),
+    )
+
+
+CLIENTS: Final[dict[str, Client]] = {
+    "aider": Client("aider", "aider", "openai-chat", "pip install aider-chat", _aider),
+    "claude": Client(
+        "Claude Code",
+        "claude",
+        "anthropic",
+        "npm install -g @anthropic-ai/claude-code",
+        _claude,
+        own_model="claude-sonnet-4-5",
+    ),
+    "codex": Client(
+        "Codex", "codex", "openai-responses", "npm install -g @openai/codex", _codex, own_model="gpt-5.5"
+    ),
+    "gemini": Client(
+        "Gemini CLI",
+        "gemini",
+        "gemini",
+        "npm install -g @google/gemini-cli",
+        _gemini,
+        own_model="gemini-2.5-flash",
+        own_models="gemini-*",
+    ),
+    "kimi": Client("Kimi Code", "kimi", "openai-chat", "npm install -g @moonshot-ai/kimi-code", _kimi),
+    "llm": Client("llm", "llm", "openai-chat", "pip install llm", _llm),
+    "opencode": Client("opencode", "opencode", "openai-chat", "npm install -g opencode-ai", _opencode),
+    "qwen": Client("Qwen Code", "qwen", "openai-chat", "npm install -g @qwen-code/qwen-code", _qwen),
+}
+
+
+def _family(family: str, door: Door) -> Pointing:
+    match family:
+        case "anthropic":
+            variables = {"ANTHROPIC_BASE_URL": door.url, "ANTHROPIC_API_KEY": door.key}
+            return Pointing(_named(variables, "ANTHROPIC_MODEL", door), unset=("ANTHROPIC_AUTH_TOKEN",))
+        case "openai":
+            bases = dict.fromkeys(("OPENAI_BASE_URL", "OPENAI_API_BASE"), door.v1)
+            return Pointing(_named({**bases, "OPENAI_API_KEY": door.key}, "OPENAI_MODEL", door))
+        case _:
+            keys = dict.fromkeys(("GEMINI_API_KEY", "GOOGLE_API_KEY"), door.key)
+            variables = {"GOOGLE_GEMINI_BASE_URL": door.url, **keys}
+            unset = ("GOOGLE_GENAI_USE_VERTEXAI",)
+            return Pointing(_named(variables, "GEMINI_MODEL", door), unset=unset)
+
+
+def _named(variables: dict[str, str], name: str, door: Door) -> dict[str, str]:
+    return {**variables, name: door.model} if door.model else variables
+
+
+def by_family(families: tuple[str, ...], door: Door) -> Pointing:
+    """The variables of vendors' SDKs, for any program that is made with them."""
+    each = [_family(family, door) for family in families]
+    return Pointing(
+        {name: value for one in each for name, value in one.set.items()},
+        tuple(name for one in each for name in one.unset),
+    )
+
+
+FAMILY_DIALECTS: Final = {"anthropic": "anthropic", "openai": "openai-chat", "gemini": "gemini"}
+FAMILY_MODELS: Final = {
+    "anthropic": "claude-sonnet-4-5",
+    "openai": "gpt-5.5",
+    "gemini": "gemini-2.5-flash",
+}
+"""What programs of these SDKs mostly ask for, if nobody tells them."""

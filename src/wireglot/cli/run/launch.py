@@ -1,0 +1,301 @@
+"""A client started: its gateway found or made, its variables set, the terminal handed over."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.cli.argument_parser import near
+from wireglot.cli.exit_status import FAILED, NOT_EXECUTABLE, NOT_FOUND, OK, UNUSABLE
+from wireglot.cli.paint import one_line
+from wireglot.cli.run.asking import ask_key
+from wireglot.cli.run.beside import DidNotStart, Own, remove_afterwards, start_gateway
+from wireglot.cli.run.choice import Chooser, NoModel, leads
+from wireglot.cli.run.clients import (
+    CLIENTS,
+    FAMILY_DIALECTS,
+    FAMILY_MODELS,
+    FOLDER,
+    Door,
+    Pointing,
+    by_family,
+)
+from wireglot.cli.run.joined import ANY_KEY, KEY, CannotJoin, Joined, join, running_url
+from wireglot.gateway import config
+
+_CALLER: Final = "wireglot-run"
+"""Its requests stand under this name in what the gateway remembers."""
+_KEY_BYTES: Final = 24
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+_PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """What the command line asks for."""
+
+    client: str = ""
+    families: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    model: str = ""
+    config: str | None = None
+    url: str = ""
+    private: bool = False
+    log: str | None = None
+    print_env: bool = False
+
+    def problem(self) -> str:
+        """What is wrong with the command line itself."""
+        known = ", ".join(CLIENTS)
+        if self.families:
+            if self.client:
+                return "--env is for a command behind a --, and needs no CLIENT"
+            return "" if self.arguments or self.print_env else "--env needs a command behind a --"
+        if not self.client:
+            return f"name a client ({known}), or a command with --env"
+        if self.client not in CLIENTS:
+            meant = near(self.client, CLIENTS)
+            hint = f"did you mean {meant}?" if meant else f"known are {known}; any other command with --env"
+            return f"there is no client {one_line(self.client)}: {hint}"
+        if self.url and self.private:
+            return "--url and --private exclude each other"
+        return ""
+
+    @property
+    def program(self) -> str:
+        return CLIENTS[self.client].program if self.client else self.arguments[0] if self.arguments else ""
+
+    @property
+    def own_arguments(self) -> tuple[str, ...]:
+        return self.arguments if self.client else self.arguments[1:]
+
+    @property
+    def dialect(self) -> str:
+        return CLIENTS[self.client].dialect if self.client else FAMILY_DIALECTS[self.families[0]]
+
+    @property
+    def own_model(self) -> str:
+        return CLIENTS[self.client].own_model if self.client else FAMILY_MODELS[self.families[0]]
+
+    @property
+    def own_models(self) -> str:
+        return CLIENTS[self.client].own_models if self.client else ""
+
+    def point(self, door: Door) -> Pointing:
+        if self.client:
+            return CLIENTS[self.client].point(door, os.environ)
+        return by_family(self.families, door)
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """A gateway for the client, and what there is to say of it."""
+
+    door: Door
+    what: str
+    remark: str = ""
+    own: Own | None = None
+    """To be started yet: the door has no address until then."""
+
+
+def launch(task: Launch) -> int:
+    """Turns into the client; returns only where that cannot be."""
+    if not task.print_env:
+        if os.name != "posix":
+            _say("a client can be started on POSIX systems only: use `wireglot serve` and --print-env")
+            return UNUSABLE
+        if shutil.which(task.program) is None:
+            how = f": {CLIENTS[task.client].install}" if task.client else ""
+            _say(f"{one_line(task.program)} is not installed, or not on the PATH{how}")
+            return NOT_FOUND
+    path = Path(task.config) if task.config else config.find()
+    try:
+        if task.print_env:
+            return _print_env(task, path)
+        return _start(task, _found(task, path))
+    except config.ConfigError as problem:
+        _say(str(problem))
+        return UNUSABLE
+    except (CannotJoin, NoModel) as refused:
+        _say(str(refused))
+        return UNUSABLE
+    except DidNotStart as problem:
+        _say(str(problem))
+        return FAILED
+
+
+def _found(task: Launch, path: Path | None) -> _Found:
+    url = task.url or ("" if task.private else running_url(path, os.environ))
+    refusal = ""
+    if url:
+        joined = join(url, _ask_client_key)
+        refusal = joined.refusal(task.model) if task.model else ""
+        if not refusal:
+            return _joined(task, joined)
+        if task.url:
+            raise NoModel(refusal)
+    return _private(task, path, f"the gateway at {url} does not serve it" if refusal else "")
+
+
+def _joined(task: Launch, joined: Joined) -> _Found:
+    names = joined.models()
+    model = task.model
+    if not model and not (task.own_model and not joined.refusal(task.own_model)):
+        if not names:
+            raise NoModel(f"{joined.url} lists no model: name one with --model PROVIDER/MODEL")
+        model = names[0]
+    return _Found(Door(joined.url, joined.key, model, models=names), "it runs")
+
+
+def _private(task: Launch, path: Path | None, remark: str) -> _Found:
+    choice = Chooser(path, os.environ, ask_key).choose(task.model, task.dialect, task.own_model)
+    key = secrets.token_urlsafe(_KEY_BYTES)
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    server = {
+        "host": "127.0.0.1",
+        "port": 0,
+        "workers": 1,
+        "log": "json" if task.log is not None else "off",
+    }
+    overrides: dict[str, Any] = {**choice.overrides, "server": server, "keys": {_CALLER: f"sha256:{digest}"}}
+    if choice.model and task.own_models and not leads(choice.settings, task.own_model, task.dialect):
+        overrides["models"] = {task.own_models: choice.model}
+    return _Found(
+        Door("", key, choice.model, choice.context(task.dialect), choice.names(task.dialect)),
+        "its own",
+        choice.remark or remark,
+        Own(path, choice.environ, overrides, task.log),
+    )
+
+
+def _start(task: Launch, found: _Found) -> int:
+    needs_folder = bool(task.point(found.door).files)
+    folder = Path(tempfile.mkdtemp(prefix="wireglot-run-")) if needs_folder else None
+    try:
+        door = found.door
+        if found.own is not None:
+            door = msgspec.structs.replace(door, url=start_gateway(found.own, folder))
+        elif folder is not None:
+            remove_afterwards(folder)
+        pointing = _placed(task.point(door), folder)
+        environ = _environment(pointing)
+        if found.remark:
+            _say(found.remark)
+        _say(_line(task, door, found.what, pointing))
+        return _become(task, pointing, environ)
+    except BaseException:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _placed(pointing: Pointing, folder: Path | None) -> Pointing:
+    """With its files written."""
+    if folder is None:
+        return pointing
+    for name, text in pointing.files.items():
+        file = folder / name
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+            opened.write(text)
+    return msgspec.structs.replace(
+        pointing,
+        set={name: value.replace(FOLDER, str(folder)) for name, value in pointing.set.items()},
+        options=tuple(
+            tuple(text.replace(FOLDER, str(folder)) for text in option) for option in pointing.options
+        ),
+    )
+
+
+def _environment(pointing: Pointing) -> dict[str, str]:
+    environ = {name: value for name, value in os.environ.items() if name not in pointing.unset}
+    return environ | pointing.set | _past_proxies(environ)
+
+
+def _past_proxies(environ: dict[str, str]) -> dict[str, str]:
+    """A gateway on this machine is asked without any proxy."""
+    if not any(environ.get(name) for name in _PROXIES):
+        return {}
+    said = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+    hosts = [host.strip() for host in said.split(",") if host.strip()]
+    if "*" in hosts:
+        return {}
+    whole = ",".join([*hosts, *(host for host in _LOOPBACK if host not in hosts)])
+    return {"no_proxy": whole, "NO_PROXY": whole}
+
+
+def _become(task: Launch, pointing: Pointing, environ: dict[str, str]) -> int:
+    # Python ignores these, and a program inherits that.
+    for name in ("SIGPIPE", "SIGXFSZ"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+    try:
+        os.execvpe(task.program, [task.program, *pointing.arguments(task.own_arguments)], environ)
+    except OSError as fault:
+        _say(f"{one_line(task.program)} cannot be run: {fault.strerror or fault}")
+    return NOT_EXECUTABLE
+
+
+def _line(task: Launch, door: Door, what: str, pointing: Pointing) -> str:
+    """What was set, in one line of the terminal."""
+    model = one_line(door.model) or "the models it asks for"
+    told = f"{one_line(Path(task.program).name)} on {door.url} ({what}), {model}"
+    width = shutil.get_terminal_size().columns - len("wireglot: ") if sys.stderr.isatty() else 1000
+    names = list(pointing.set)
+    for shown in range(len(names), 0, -1):
+        more = f" and {len(names) - shown} more" if shown < len(names) else ""
+        line = f"{told}; set {', '.join(names[:shown])}{more}"
+        if len(line) <= width:
+            return line
+    return told if len(told) <= width else f"{told[: width - 1]}…"
+
+
+def _print_env(task: Launch, path: Path | None) -> int:
+    """Variables for a shell. Nothing is started, and no file is written."""
+    url = task.url or running_url(path, os.environ)
+    if url:
+        found = _joined(task, join(url, _ask_client_key))
+        if task.model and (refusal := Joined(url, found.door.key).refusal(task.model)):
+            raise NoModel(refusal)
+        door = found.door
+    else:
+        choice = Chooser(path, os.environ, lambda whose, variable: "").choose(
+            task.model, task.dialect, task.own_model
+        )
+        server = choice.settings.server
+        door = Door(
+            f"http://{server.host}:{server.port}",
+            os.environ.get(KEY) or ANY_KEY,
+            choice.model,
+            choice.context(task.dialect),
+            choice.names(task.dialect),
+        )
+        _say("no gateway runs yet: start it with `wireglot serve`")
+    pointing = task.point(door)
+    for name in pointing.unset:
+        print(f"unset {name}")
+    for name, value in pointing.set.items():
+        # A secret that the shell has already is not written out.
+        same = value == os.environ.get(KEY)
+        print(f'export {name}="${KEY}"' if same and name != KEY else f"export {name}={shlex.quote(value)}")
+    options = [option for option in pointing.options if not any(FOLDER in text for text in option)]
+    if options:
+        told = shlex.join([task.program, *(text for option in options for text in option)])
+        _say(f"it also needs options: {told}")
+    return OK
+
+
+def _ask_client_key(url: str) -> str:
+    return ask_key(f"the gateway at {url}", KEY)
+
+
+def _say(text: str) -> None:
+    print(f"wireglot: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,94 @@
+"""Which gateways of this user run on this machine, for other commands to find them.
+
+Each one holds a lock on a small file below the user's data for as long as it lives, however it ends: who
+finds the lock held knows that the gateway runs, and that this user started it. No open port says that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from wireglot.gateway.config.environment import data_dir
+
+try:
+    import fcntl
+except ImportError:  # Windows: nobody is found there
+    fcntl = None  # type: ignore[assignment]
+
+_FOLDER: Final = "running"
+_FILE_MAX_BYTES: Final = 64 * 1024
+
+
+class Running(msgspec.Struct, frozen=True):
+    """A gateway, as it says of itself."""
+
+    url: str
+    pid: int
+    version: str
+    config: str = ""
+    """Where its configuration is; empty if it has none."""
+
+
+@contextlib.contextmanager
+def announced(running: Running, environ: Mapping[str, str]) -> Iterator[None]:
+    """Others find it meanwhile. Where nothing can be written there, nobody does."""
+    home = data_dir(environ)
+    place = home / _FOLDER / f"{running.pid}.json" if home is not None else None
+    descriptor = _locked(place, running) if place is not None and fcntl is not None else None
+    try:
+        yield
+    finally:
+        if descriptor is not None and place is not None:
+            with contextlib.suppress(OSError):
+                place.unlink()
+            os.close(descriptor)
+
+
+def find_running(environ: Mapping[str, str]) -> list[Running]:
+    """The newest first. Files of those that have gone are removed."""
+    home = data_dir(environ)
+    if home is None or fcntl is None:
+        return []
+    found = []
+    with contextlib.suppress(OSError):
+        for place in (home / _FOLDER).iterdir():
+            with contextlib.suppress(OSError, msgspec.MsgspecError):
+                running = _living(place)
+                if running is not None:
+                    found.append((place.stat().st_mtime_ns, running))
+    return [running for _, running in sorted(found, key=lambda entry: entry[0], reverse=True)]
+
+
+def _locked(place: Path, running: Running) -> int | None:
+    """Written before it has its name: who finds the file finds it whole, and locked."""
+    draft = place.with_suffix(".new")
+    descriptor = -1
+    try:
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(descriptor, msgspec.json.encode(running))
+        draft.replace(place)
+    except OSError:
+        if descriptor >= 0:
+            os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _living(place: Path) -> Running | None:
+    if place.suffix != ".json":
+        return None
+    with place.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return msgspec.json.decode(file.read(_FILE_MAX_BYTES), type=Running)
+        place.unlink()
+        return None

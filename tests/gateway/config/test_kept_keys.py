@@ -1,0 +1,124 @@
+"""Keys that a person gave once and wanted kept: in a file for its owner alone, or in the system's keyring."""
+
+import stat
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from tests.gateway.config.config_files import QUIET, written
+from wireglot.gateway.config import Watcher, load
+from wireglot.gateway.config.kept_keys import has_keyring, keep, keep_in_keyring, kept_file
+from wireglot.gateway.settings import Settings
+
+
+def home(tmp_path: Path) -> dict[str, str]:
+    return {**QUIET, "HOME": str(tmp_path)}
+
+
+def place(tmp_path: Path) -> Path:
+    found = kept_file(home(tmp_path))
+    assert found is not None
+    return found
+
+
+def test_a_kept_key_switches_its_provider_on(tmp_path: Path) -> None:
+    keep(place(tmp_path), "MOONSHOT_API_KEY", "sk-kept")
+    settings = load(None, environ=home(tmp_path), create_secret=False)
+    (credential,) = settings.providers["kimi"].credentials
+    assert credential.secret.value == "sk-kept"
+    assert credential.secret.source == f"file:{place(tmp_path)}"
+
+
+def test_what_is_kept_is_for_its_owner_alone_and_others_stay(tmp_path: Path) -> None:
+    keep(place(tmp_path), "MOONSHOT_API_KEY", "sk-one")
+    keep(place(tmp_path), "OPENAI_API_KEY", "sk-two")
+    keep(place(tmp_path), "MOONSHOT_API_KEY", "sk-three")
+    assert stat.S_IMODE(place(tmp_path).stat().st_mode) == 0o600
+    assert stat.S_IMODE(place(tmp_path).parent.stat().st_mode) == 0o700
+    lines = place(tmp_path).read_text().splitlines()[1:]
+    assert lines == ["MOONSHOT_API_KEY=sk-three", "OPENAI_API_KEY=sk-two"]
+    assert [entry.name for entry in place(tmp_path).parent.iterdir()] == ["credentials"]
+
+
+def test_a_variable_that_is_set_wins(tmp_path: Path) -> None:
+    keep(place(tmp_path), "MOONSHOT_API_KEY", "sk-kept")
+    environ = {**home(tmp_path), "KIMI_API_KEY": "sk-set"}
+    settings = load(None, environ=environ, create_secret=False)
+    assert settings.providers["kimi"].credentials[0].secret.value == "sk-set"
+
+
+def test_a_configuration_finds_a_kept_key_by_the_name_of_its_variable(tmp_path: Path) -> None:
+    keep(place(tmp_path), "MINE", "sk-kept")
+    path = written(tmp_path, '[providers.kimi]\napi_key = "env:MINE"\n')
+    settings = load(path, environ=home(tmp_path), create_secret=False)
+    assert settings.providers["kimi"].credentials[0].secret.value == "sk-kept"
+
+
+def test_lines_that_are_no_keys_are_passed_over(tmp_path: Path) -> None:
+    place(tmp_path).parent.mkdir(parents=True)
+    place(tmp_path).write_bytes(b"\xff\x00\n# MOONSHOT_API_KEY=no\nexport X\nMOONSHOT_API_KEY = spaced\n")
+    assert "kimi" not in load(None, environ=home(tmp_path), create_secret=False).providers
+
+
+def test_one_that_others_can_read_is_told(tmp_path: Path) -> None:
+    keep(place(tmp_path), "MOONSHOT_API_KEY", "sk-kept")
+    place(tmp_path).chmod(0o644)
+    notes = load(None, environ=home(tmp_path), create_secret=False).notes
+    assert any("chmod 600" in note for note in notes)
+
+
+def test_a_gateway_that_runs_takes_up_a_key_that_is_kept_meanwhile(tmp_path: Path) -> None:
+    changes: list[Settings] = []
+    watcher = Watcher(None, changes.append, lambda _: None, environ=home(tmp_path))
+    keep(place(tmp_path), "MOONSHOT_API_KEY", "sk-kept")
+    watcher.step()
+    watcher.step()
+    watcher.step()
+    assert [list(settings.providers) for settings in changes] == [list(changes[0].providers)]
+    assert "kimi" in changes[0].providers
+
+
+class _Refused(Exception):
+    pass
+
+
+@pytest.fixture
+def keyring(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], str]:
+    """The package `keyring`, with a keyring that is a dict."""
+    held: dict[tuple[str, str], str] = {}
+    package, errors = ModuleType("keyring"), ModuleType("keyring.errors")
+    errors.KeyringError = _Refused  # type: ignore[attr-defined]
+    package.errors = errors  # type: ignore[attr-defined]
+    package.get_keyring = lambda: SimpleNamespace(priority=5)  # type: ignore[attr-defined]
+    package.set_password = lambda service, name, value: held.update({(service, name): value})  # type: ignore[attr-defined]
+    package.get_password = lambda service, name: held.get((service, name))  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "keyring", package)
+    monkeypatch.setitem(sys.modules, "keyring.errors", errors)
+    return held
+
+
+def test_a_key_in_the_keyring_is_in_no_file(tmp_path: Path, keyring: dict[tuple[str, str], str]) -> None:
+    assert has_keyring()
+    keep_in_keyring(place(tmp_path), "MOONSHOT_API_KEY", "sk-kept")
+    assert keyring == {("wireglot", "MOONSHOT_API_KEY"): "sk-kept"}
+    assert "sk-kept" not in place(tmp_path).read_text()
+    settings = load(None, environ=home(tmp_path), create_secret=False)
+    assert settings.providers["kimi"].credentials[0].secret.value == "sk-kept"
+
+
+def test_a_key_that_has_left_the_keyring_is_told(tmp_path: Path, keyring: dict[tuple[str, str], str]) -> None:
+    keep_in_keyring(place(tmp_path), "MOONSHOT_API_KEY", "sk-kept")
+    keyring.clear()
+    settings = load(None, environ=home(tmp_path), create_secret=False)
+    assert "kimi" not in settings.providers
+    assert "MOONSHOT_API_KEY was kept in the keyring and is there no more" in settings.notes
+
+
+def test_a_keyring_without_its_package_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    keep(place(tmp_path), "MOONSHOT_API_KEY", "keyring:")
+    notes = load(None, environ=home(tmp_path), create_secret=False).notes
+    assert any("wireglot[keyring]" in note for note in notes)
+    assert not has_keyring()
