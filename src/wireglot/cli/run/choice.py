@@ -18,6 +18,7 @@ from wireglot.providers import spec as catalog
 
 DEMO: Final = "demo"
 DEMO_MODEL: Final = "demo/demo"
+_ONLY_DEMO: Final = "no provider's key was found: a demo model answers; --model asks for a key"
 
 
 class NoModel(Exception):
@@ -77,9 +78,7 @@ class Chooser:
         model = wanted or DEMO_MODEL
         if not leads(settings, model, "openai-chat"):
             raise NoModel(f"there is no model {one_line(model)}")
-        remark = (
-            "" if wanted else "no provider's key was found: a demo model answers; --model NAME asks for yours"
-        )
+        remark = "" if wanted else _ONLY_DEMO
         return Choice(settings, self._environ, overrides, model, remark)
 
     def _named(self, settings: Settings, wanted: str, dialect: str) -> Choice:

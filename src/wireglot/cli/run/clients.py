@@ -6,9 +6,7 @@ docs/clients.md tells the same for people who do it by hand; clients/launched.py
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -113,40 +111,21 @@ def _codex(door: Door, environ: Mapping[str, str]) -> Pointing:
 
 
 def _gemini(door: Door, environ: Mapping[str, str]) -> Pointing:
-    """In the way that it logs in now, since only its settings can change that."""
-    model = {"GEMINI_MODEL": door.model} if door.model else {}
-    if _gemini_login(environ) == "oauth-personal":
-        return Pointing(
-            {
-                "CODE_ASSIST_ENDPOINT": door.url,
-                "GOOGLE_GENAI_USE_GCA": "true",
-                "GOOGLE_CLOUD_ACCESS_TOKEN": door.key,
-                **model,
-            }
-        )
-    return Pointing(
-        {
-            "GOOGLE_GEMINI_BASE_URL": door.url,
-            "GEMINI_API_KEY": door.key,
-            "GEMINI_DEFAULT_AUTH_TYPE": "gemini-api-key",
-            **model,
-        },
-        unset=("GOOGLE_API_KEY", "GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"),
-    )
+    """However it logs in, by an API key or with Google: only its settings say which, and they stay its own.
 
-
-def _gemini_login(environ: Mapping[str, str]) -> str:
-    """What its settings say, the project's before the user's. They may hold comments, and are not changed."""
-    home = environ.get("GEMINI_CLI_HOME") or environ.get("HOME", "")
-    for folder in (Path(), *([Path(home)] if home else [])):
-        try:
-            text = (folder / ".gemini" / "settings.json").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            continue
-        found = re.search(r'"selectedType"\s*:\s*"([^"]*)"', text)
-        if found is not None:
-            return found[1]
-    return ""
+    Where they say nothing it takes the first that the environment has. Google's comes before one of its names
+    for a base URL, which it would refuse then (0.61).
+    """
+    variables = {
+        "GOOGLE_GEMINI_BASE_URL": door.url,
+        "GEMINI_API_KEY": door.key,
+        "CODE_ASSIST_ENDPOINT": door.url,
+        "GOOGLE_GENAI_USE_GCA": "true",
+        "GOOGLE_CLOUD_ACCESS_TOKEN": door.key,
+        "GEMINI_DEFAULT_AUTH_TYPE": "gemini-api-key",
+    }
+    unset = ("GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI")
+    return Pointing(_named(variables, "GEMINI_MODEL", door), unset=unset)
 
 
 def _opencode(door: Door, environ: Mapping[str, str]) -> Pointing:
