@@ -166,6 +166,7 @@ rolling: $(VENV)/.dev servers ## Upgrade a loaded fleet machine by machine, and 
 clients: $(VENV)/.package ## Run Claude Code, Codex, Gemini CLI and others through the gateway (ARGS="--only codex")
 	$(BIN)/python -m clients.install
 	$(BIN)/python -m clients.run $(ARGS)
+	$(BIN)/python -m clients.launched $(ARGS)
 
 clean: ## Remove the environment, caches and build output
 	rm -rf $(VENV) .venv-newest .venv-pins .venv-sbom build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -13,9 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from clients.packages import HERE, INSTALLED, NODE22, PACKAGES, Package
-
-PINS = HERE / "pins.txt"
+from clients.packages import INSTALLED, NODE22, PACKAGES, Package
 
 
 class CannotInstall(Exception):
@@ -106,7 +104,7 @@ def _npm(package: Package) -> None:
 def _pip(package: Package) -> None:
     _run(package, [sys.executable, "-m", "venv", "--clear", str(package.folder)])
     pip = [str(package.binaries / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    _run(package, [*pip, "-c", str(PINS), *package.specs])
+    _run(package, [*pip, "-c", str(package.pins), *package.specs])
 
 
 def _run(package: Package, command: list[str], env: dict[str, str] | None = None) -> None:

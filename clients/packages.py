@@ -31,6 +31,12 @@ class Package:
         return self.folder / ("node_modules/.bin" if self.kind == "npm" else "bin")
 
     @property
+    def pins(self) -> Path:
+        """Versions of all that it needs: its own where it asks for others than the SDKs."""
+        own = HERE / f"pins-{self.name}.txt"
+        return own if own.is_file() else HERE / "pins.txt"
+
+    @property
     def versions(self) -> dict[str, str]:
         """Package name -> exact version."""
         mark = "@" if self.kind == "npm" else "=="
@@ -74,4 +80,7 @@ CLIENT_PACKAGES: tuple[Package, ...] = (
     AI_SDK,
     PYTHON_SDKS,
 )
-PACKAGES: tuple[Package, ...] = (NODE22, *CLIENT_PACKAGES)
+AIDER = Package("aider", "pip", ("aider-chat==0.86.2",), "aider")
+LLM = Package("llm", "pip", ("llm==0.36",), "llm")
+
+PACKAGES: tuple[Package, ...] = (NODE22, *CLIENT_PACKAGES, AIDER, LLM)

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 # Nothing listens on the discard port: a client that calls home is refused instead of measured.
-_NOWHERE = "http://127.0.0.1:9"
+NOWHERE = "http://127.0.0.1:9"
 _LOOPBACK = "127.0.0.1,localhost,::1"
 
 
@@ -81,6 +81,11 @@ class Seat:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
+    def final(self) -> str:
+        """What is printed by who has read the last marker file."""
+        return f"FINAL-OK {self._nonce}"
+
+    @property
     def prompt(self) -> str:
         named = " ".join(f"[[marker-file:{file}]]" for file in self._files)
         think = "[[demo:think]] " if self.thinks else ""
@@ -132,7 +137,7 @@ class Seat:
             "DO_NOT_TRACK": "1",
             "DISABLE_TELEMETRY": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
-            **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), _NOWHERE),
+            **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), NOWHERE),
             **dict.fromkeys(("NO_PROXY", "no_proxy"), _LOOPBACK),
             **launch.env,
         }
@@ -143,5 +148,5 @@ class Seat:
         if code:
             return f"exit code {code}"
         text = (self._logs / "stdout").read_text(errors="replace")
-        seen = text.count(f"FINAL-OK {self._nonce}")
+        seen = text.count(self.final)
         return "" if seen >= finals else f"the final text was printed {seen} of {finals} times"

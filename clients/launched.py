@@ -1,0 +1,258 @@
+"""Start every client with `wireglot run`, each in a terminal and a home of its own, on the demo model.
+
+python -m clients.launched [--only REGEX]
+
+PASS means: it read a file by tool (or echoed) through a gateway that was started for it, its status came back,
+its own settings, which pointed elsewhere, are as they were to the byte, and neither the gateway nor any file of
+the command is left. The exit code is 1 if a client failed, 2 if one is not installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from clients.install import is_there, node_path
+from clients.packages import (
+    AIDER,
+    CLAUDE_CODE,
+    CODEX,
+    GEMINI_CLI,
+    KIMI_CODE,
+    LLM,
+    OPENCODE,
+    QWEN_CODE,
+    ROOT,
+    Package,
+)
+from clients.seat import NOWHERE, Seat
+from clients.terminal import Terminal
+
+_SECONDS = 180.0
+_END_SECONDS = 30.0
+_READ_FILE = "[[call-tool:read_file]]"
+_OTHER_OPENAI = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": NOWHERE}, "models": {"x": {}}}
+
+
+@dataclass(frozen=True)
+class Launched:
+    """One client: what it is given, and settings of its own that lead nowhere."""
+
+    name: str
+    package: Package
+    arguments: Callable[[str], list[str]]
+    home: Mapping[str, str] = field(default_factory=dict)
+    project: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    tools: bool = True
+    """Whether it can read files; one that cannot echoes."""
+    hint: str = ""
+
+
+LAUNCHED: tuple[Launched, ...] = (
+    Launched(
+        "claude",
+        CLAUDE_CODE,
+        lambda prompt: ["-p", prompt, "--dangerously-skip-permissions"],
+        {
+            ".claude/settings.json": json.dumps(
+                {"env": {"ANTHROPIC_BASE_URL": NOWHERE, "ANTHROPIC_MODEL": "nothing"}}
+            )
+        },
+        # It refuses to skip permissions for root outside a sandbox.
+        env={"IS_SANDBOX": "1", "DISABLE_AUTOUPDATER": "1", "ANTHROPIC_API_KEY": "sk-ant-the-users-own"},
+    ),
+    Launched(
+        "codex",
+        CODEX,
+        lambda prompt: [
+            "exec",
+            "--skip-git-repo-check",
+            "--dangerously-bypass-approvals-and-sandbox",
+            prompt,
+        ],
+        {
+            ".codex/config.toml": 'model = "gpt-5.5"\nmodel_provider = "other"\n\n[model_providers.other]\n'
+            f'name = "Other"\nbase_url = "{NOWHERE}/v1"\nwire_api = "responses"\n'
+        },
+    ),
+    *(
+        Launched(
+            name,
+            GEMINI_CLI,
+            lambda prompt: ["-y", "-p", prompt],
+            {".gemini/settings.json": json.dumps({"security": {"auth": auth}})},
+            env={"GEMINI_CLI_TRUST_WORKSPACE": "true", "GOOGLE_GEMINI_BASE_URL": NOWHERE},
+            hint=_READ_FILE,
+        )
+        for name, auth in (
+            ("gemini", {"selectedType": "gemini-api-key"}),
+            ("gemini-google", {"selectedType": "oauth-personal"}),
+            ("gemini-new", {}),
+        )
+    ),
+    Launched(
+        "kimi",
+        KIMI_CODE,
+        lambda prompt: ["-p", prompt],
+        env={"KIMI_MODEL_BASE_URL": NOWHERE},
+    ),
+    Launched(
+        "opencode",
+        OPENCODE,
+        lambda prompt: ["run", "--auto", prompt],
+        {
+            ".config/opencode/opencode.json": json.dumps(
+                {"model": "other/x", "autoupdate": False, "provider": {"other": _OTHER_OPENAI}}
+            )
+        },
+        env={
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+        },
+    ),
+    Launched(
+        "qwen",
+        QWEN_CODE,
+        lambda prompt: ["-y", "-p", prompt],
+        {
+            ".qwen/settings.json": json.dumps(
+                {
+                    "security": {"auth": {"selectedType": "qwen-oauth"}},
+                    "privacy": {"usageStatisticsEnabled": False},
+                }
+            )
+        },
+        hint=_READ_FILE,
+    ),
+    Launched(
+        "llm",
+        LLM,
+        lambda prompt: [prompt],
+        {
+            ".config/io.datasette.llm/keys.json": json.dumps({"openai": "sk-the-users-own"}),
+            ".config/io.datasette.llm/default_model.txt": "gpt-4o-mini",
+        },
+        tools=False,
+    ),
+    Launched(
+        "aider",
+        AIDER,
+        lambda prompt: ["--no-git", "--yes-always", "--no-check-update", "--message", prompt],
+        project={".env": f"OPENAI_API_BASE={NOWHERE}\nOPENAI_API_KEY=sk-the-users-own\n"},
+        env={"AIDER_ANALYTICS": "false"},
+        tools=False,
+    ),
+)
+
+
+def one(launched: Launched, folder: Path) -> str:
+    """Why it failed; nothing if it passed."""
+    with Seat("", "", folder) as seat:
+        given = _written(seat.home, launched.home) | _written(seat.project, launched.project)
+        before = {path: path.read_bytes() for path in given}
+        prompt = f"{seat.prompt} {launched.hint}" if launched.tools else f"[[demo:echo]] {seat.final}"
+        client = launched.name.partition("-")[0]
+        command = [sys.executable, "-m", "wireglot.cli", "run", client, "--", *launched.arguments(prompt)]
+        temporary = seat.home.parent / "tmp"
+        env = {**_environment(launched, seat), "TMPDIR": str(temporary)}
+        terminal = Terminal(command, seat.project, env)
+        status = terminal.end(_SECONDS)
+        shown = terminal.shown
+        (folder / "terminal").write_text(shown)
+        if status is None:
+            return f"still running after {_SECONDS:.0f} s"
+        if status:
+            return f"exit code {status}"
+        if shown.count(seat.final) < (1 if launched.tools else 2 if prompt in shown else 1):
+            return "the final text was not shown"
+        changed = [path.name for path, content in before.items() if path.read_bytes() != content]
+        if changed:
+            return f"changed: {', '.join(changed)}"
+        return _left_behind(shown, temporary)
+
+
+def _left_behind(shown: str, temporary: Path) -> str:
+    """What is still there of the command after a while: it ends by itself, a moment after the client."""
+    found = re.search(r" on http://127\.0\.0\.1:(\d+) \(its own\)", shown)
+    if found is None:
+        return "it did not say what was set"
+    deadline = time.monotonic() + _END_SECONDS
+    while True:
+        files = list(temporary.glob("wireglot-run-*"))
+        listens = _listens(int(found[1]))
+        if not files and not listens:
+            return ""
+        if time.monotonic() > deadline:
+            return "its gateway is still there" if listens else f"left {files[0].name}"
+        time.sleep(0.1)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _written(below: Path, files: Mapping[str, str]) -> set[Path]:
+    for name, text in files.items():
+        path = below / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return {below / name for name in files}
+
+
+def _environment(launched: Launched, seat: Seat) -> dict[str, str]:
+    return {
+        "HOME": str(seat.home),
+        "PATH": node_path(launched.package),
+        "LANG": "C.UTF-8",
+        "TERM": "xterm-256color",
+        "DO_NOT_TRACK": "1",
+        "PYTHONPATH": str(ROOT / "src"),
+        **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), NOWHERE),
+        **launched.env,
+    }
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="clients.launched", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", default="", metavar="REGEX", help="clients or packages whose name matches")
+    options, _ = parser.parse_known_args(arguments)  # those of clients.run stand beside it in the Makefile
+    wanted = [
+        each
+        for each in LAUNCHED
+        if re.search(options.only, each.name) or re.search(options.only, each.package.name)
+    ]
+    missing = {each.package.name for each in wanted if not is_there(each.package)}
+    if missing:
+        print(f"not installed: {', '.join(sorted(missing))}")
+        return 2
+    failures = 0
+    runs = Path(os.environ.get("CLIENTS_RUNS", tempfile.gettempdir())) / "wireglot-launched"
+    for each in wanted:
+        started = time.monotonic()
+        reason = one(each, runs / each.name)
+        failures += bool(reason)
+        seconds = time.monotonic() - started
+        print(
+            f"{'FAIL' if reason else 'PASS'}  wireglot run {each.name:15} {seconds:5.1f} s  {reason}",
+            flush=True,
+        )
+    print(
+        f"{len(wanted) - failures} of {len(wanted)} passed" + (f"; terminals in {runs}" if failures else "")
+    )
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

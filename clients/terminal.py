@@ -1,0 +1,81 @@
+"""A program in a terminal of its own: what it shows, what is typed, and how it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import termios
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+_READ_BYTES = 65536
+_LOOK_SECONDS = 0.2
+_ROWS, _COLUMNS = 40, 120
+# Colours, moves of the cursor and titles: what is left is the text.
+_CONTROL = re.compile(
+    rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b[@-Z\\-_=>]|[\x00-\x08\x0e-\x1f]"
+)
+
+
+class Terminal:
+    """Starts it at once. `shown` is what came so far, without control characters."""
+
+    def __init__(self, command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
+        self._raw = b""
+        self.pid, self._terminal = pty.fork()
+        if self.pid == 0:
+            try:
+                os.chdir(cwd)
+                os.execve(command[0], list(command), dict(env))
+            finally:
+                os._exit(127)
+        size = struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0)
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, size)
+
+    @property
+    def shown(self) -> str:
+        return _CONTROL.sub(b"", self._raw).replace(b"\r", b"").decode("utf-8", "replace")
+
+    def type(self, text: str) -> None:
+        os.write(self._terminal, text.encode())
+
+    def wait_for(self, text: str, seconds: float) -> bool:
+        """Whether it was shown in time."""
+        deadline = time.monotonic() + seconds
+        while text not in self.shown:
+            if time.monotonic() > deadline or not self._read():
+                return text in self.shown
+        return True
+
+    def end(self, seconds: float) -> int | None:
+        """How it ended, as a shell tells it; None where it had to be killed."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and self._read():
+            pass
+        killed = time.monotonic() >= deadline
+        if killed:
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self._terminal)
+        code = os.waitstatus_to_exitcode(status)
+        return None if killed else 128 - code if code < 0 else code
+
+    def _read(self) -> bool:
+        """Whether there may be more."""
+        ready, _, _ = select.select([self._terminal], [], [], _LOOK_SECONDS)
+        if not ready:
+            return True
+        try:
+            data = os.read(self._terminal, _READ_BYTES)
+        except OSError:  # nobody holds the other side any more
+            return False
+        self._raw += data
+        return bool(data)
