@@ -2,9 +2,9 @@
 
 python -m clients.launched [--only REGEX]
 
-PASS means: it read a file by tool (or echoed) through a gateway that was started for it, its status came back,
-its own settings, which pointed elsewhere, are as they were to the byte, and neither the gateway nor any file of
-the command is left. The exit code is 1 if a client failed, 2 if one is not installed.
+PASS means: it read a file by tool (or echoed) through a gateway that was started for it, its status came
+back, its own settings, which pointed elsewhere, are as they were to the byte, and neither the gateway nor any
+file of the command is left. The exit code is 1 if a client failed, 2 if one is not installed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from clients.packages import (
 from clients.seat import NOWHERE, Seat
 from clients.terminal import Terminal
 
-_SECONDS = 180.0
+_SECONDS = 300.0
 _END_SECONDS = 30.0
 _READ_FILE = "[[call-tool:read_file]]"
 _OTHER_OPENAI = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": NOWHERE}, "models": {"x": {}}}
@@ -53,6 +53,8 @@ class Launched:
     home: Mapping[str, str] = field(default_factory=dict)
     project: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    """Of `wireglot run`. None are needed: without a provider's key the demo model answers."""
     tools: bool = True
     """Whether it can read files; one that cannot echoes."""
     hint: str = ""
@@ -68,7 +70,8 @@ LAUNCHED: tuple[Launched, ...] = (
                 {"env": {"ANTHROPIC_BASE_URL": NOWHERE, "ANTHROPIC_MODEL": "nothing"}}
             )
         },
-        # It refuses to skip permissions for root outside a sandbox.
+        options=("--model", "demo/demo"),
+        # It refuses to skip permissions for root outside a sandbox. The key is for nobody but its provider.
         env={"IS_SANDBOX": "1", "DISABLE_AUTOUPDATER": "1", "ANTHROPIC_API_KEY": "sk-ant-the-users-own"},
     ),
     Launched(
@@ -112,7 +115,12 @@ LAUNCHED: tuple[Launched, ...] = (
         lambda prompt: ["run", "--auto", prompt],
         {
             ".config/opencode/opencode.json": json.dumps(
-                {"model": "other/x", "autoupdate": False, "provider": {"other": _OTHER_OPENAI}}
+                {
+                    "$schema": "https://opencode.ai/config.json",  # it adds that by itself
+                    "model": "other/x",
+                    "autoupdate": False,
+                    "provider": {"other": _OTHER_OPENAI},
+                }
             )
         },
         env={
@@ -163,7 +171,8 @@ def one(launched: Launched, folder: Path) -> str:
         before = {path: path.read_bytes() for path in given}
         prompt = f"{seat.prompt} {launched.hint}" if launched.tools else f"[[demo:echo]] {seat.final}"
         client = launched.name.partition("-")[0]
-        command = [sys.executable, "-m", "wireglot.cli", "run", client, "--", *launched.arguments(prompt)]
+        run = [sys.executable, "-m", "wireglot.cli", "run", client, *launched.options]
+        command = [*run, "--", *launched.arguments(prompt)]
         temporary = seat.home.parent / "tmp"
         env = {**_environment(launched, seat), "TMPDIR": str(temporary)}
         terminal = Terminal(command, seat.project, env)
@@ -244,13 +253,10 @@ def main(arguments: list[str]) -> int:
         reason = one(each, runs / each.name)
         failures += bool(reason)
         seconds = time.monotonic() - started
-        print(
-            f"{'FAIL' if reason else 'PASS'}  wireglot run {each.name:15} {seconds:5.1f} s  {reason}",
-            flush=True,
-        )
-    print(
-        f"{len(wanted) - failures} of {len(wanted)} passed" + (f"; terminals in {runs}" if failures else "")
-    )
+        verdict = "FAIL" if reason else "PASS"
+        print(f"{verdict}  wireglot run {each.name:15} {seconds:5.1f} s  {reason}", flush=True)
+    where = f"; terminals in {runs}" if failures else ""
+    print(f"{len(wanted) - failures} of {len(wanted)} passed{where}")
     return 1 if failures else 0
 
 
