@@ -136,6 +136,7 @@ LAUNCHED: tuple[Launched, ...] = (
         {
             ".qwen/settings.json": json.dumps(
                 {
+                    "$version": 4,  # it writes older ones anew
                     "security": {"auth": {"selectedType": "qwen-oauth"}},
                     "privacy": {"usageStatisticsEnabled": False},
                 }

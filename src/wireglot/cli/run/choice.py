@@ -76,8 +76,6 @@ class Chooser:
         overrides: dict[str, Any] = {} if DEMO in settings.providers else {"providers": {DEMO: {}}}
         settings = self._load(overrides)
         model = wanted or DEMO_MODEL
-        if not leads(settings, model, "openai-chat"):
-            raise NoModel(f"there is no model {one_line(model)}")
         remark = "" if wanted else _ONLY_DEMO
         return Choice(settings, self._environ, overrides, model, remark)
 

@@ -142,7 +142,9 @@ def _found(task: Launch, path: Path | None) -> _Found:
             return _joined(task, joined)
         if task.url:
             raise NoModel(refusal)
-    return _private(task, path, f"the gateway at {url} does not serve it" if refusal else "")
+    return _private(
+        task, path, f"the gateway at {url} does not serve {one_line(task.model)}" if refusal else ""
+    )
 
 
 def _joined(task: Launch, joined: Joined) -> _Found:

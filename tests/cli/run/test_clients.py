@@ -1,0 +1,56 @@
+"""How each client is pointed at a gateway: by variables and options, and never by a file of its own."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from wireglot.cli.run.clients import CLIENTS, Door, Pointing
+
+DOOR = Door("http://127.0.0.1:8484", "the-key", "kimi/kimi-k3", 262_144, ("kimi/kimi-k3", "demo/demo"))
+
+
+def pointed(name: str, door: Door = DOOR) -> Pointing:
+    return CLIENTS[name].point(door, {"HOME": "/nowhere"})
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_every_client_is_told_where_who_and_what(name: str) -> None:
+    pointing = pointed(name)
+    values = [*pointing.set.values(), *(text for option in pointing.options for text in option)]
+    values += pointing.files.values()
+    assert any("http://127.0.0.1:8484" in value for value in values)
+    assert "the-key" in pointing.set.values()
+    assert any("kimi/kimi-k3" in value for value in values)
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_no_key_stands_on_a_command_line_that_others_can_read(name: str) -> None:
+    assert not any("the-key" in text for option in pointed(name).options for text in option)
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_the_documentation_tells_of_every_client(name: str) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "clients.md").read_text()
+    assert f"wireglot run {name}" in page
+
+
+def test_an_option_that_the_user_gives_is_not_given_twice() -> None:
+    assert pointed("qwen").arguments(("-m", "mine", "-y")) == ["--auth-type", "openai", "-m", "mine", "-y"]
+    assert pointed("qwen").arguments(("--model=mine",)) == ["--auth-type", "openai", "--model=mine"]
+    assert pointed("claude").arguments(("--settings", "mine.json")) == ["--settings", "mine.json"]
+    assert len(pointed("codex").arguments(("-c", "x=1"))) == 2 * 4 + 2
+
+
+def test_a_client_whose_own_names_lead_somewhere_is_told_no_model() -> None:
+    door = Door("http://127.0.0.1:8484", "the-key")
+    assert set(pointed("claude", door).set) == {"ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN"}
+    assert "GEMINI_MODEL" not in pointed("gemini", door).set
+    assert not any("model=" in text for _, text in pointed("codex", door).options)
+
+
+def test_opencode_can_switch_between_all_models() -> None:
+    content = json.loads(pointed("opencode").set["OPENCODE_CONFIG_CONTENT"])
+    assert list(content["provider"]["wireglot"]["models"]) == ["kimi/kimi-k3", "demo/demo"]
+    assert content["model"] == "wireglot/kimi/kimi-k3"
+    assert "the-key" not in pointed("opencode").set["OPENCODE_CONFIG_CONTENT"]

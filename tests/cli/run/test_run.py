@@ -1,0 +1,348 @@
+"""`wireglot run`: a script in the place of a client, with a gateway of its own or one that runs."""
+
+import hashlib
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clients.terminal import Terminal
+from tests.cli.running import COMMAND
+from tests.waiting import DEADLINE_SECONDS, wait_until
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="starts programs as POSIX does")
+
+CLIENT = f"""\
+#!{sys.executable}
+import json, os, sys, urllib.request
+
+def ask(base, key, model):
+    body = {{"model": model, "messages": [{{"role": "user", "content": "[[demo:echo]] the answer"}}], "max_tokens": 9}}
+    headers = {{"authorization": "Bearer " + key, "content-type": "application/json"}}
+    asked = urllib.request.Request(base + "/v1/messages", json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(asked) as answer:
+        return json.load(answer)["content"][0]["text"]
+
+told = {{
+    "arguments": sys.argv[1:],
+    "pid": os.getpid(),
+    "terminal": os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp(),
+    "env": {{name: value for name, value in os.environ.items() if "ANTHROPIC" in name or "PROXY" in name.upper()}},
+}}
+if "--settings" in sys.argv:
+    told["settings"] = json.load(open(sys.argv[sys.argv.index("--settings") + 1]))
+if "ask" in sys.argv:
+    told["answer"] = ask(os.environ["ANTHROPIC_BASE_URL"], os.environ["ANTHROPIC_AUTH_TOKEN"], os.environ["ANTHROPIC_MODEL"])
+print("TOLD" + json.dumps(told) + "END", flush=True)
+if "wait" in sys.argv:
+    try:
+        sys.stdin.read()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+        sys.exit(5)
+sys.exit(7 if "fail" in sys.argv else 0)
+"""
+
+
+class Place:
+    """A home, and a folder of programs in which `claude` is a script."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self.project = folder / "project"
+        self.temporary = folder / "tmp"
+        self.programs = folder / "bin"
+        for each in (self.home, self.project, self.temporary, self.programs):
+            each.mkdir()
+        self.program("claude", CLIENT)
+        self.env = {
+            "HOME": str(self.home),
+            "PATH": f"{self.programs}:/usr/bin:/bin",
+            "TMPDIR": str(self.temporary),
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+            "LANG": "C.UTF-8",
+            "TERM": "xterm",
+        }
+
+    @property
+    def data(self) -> Path:
+        return self.home / ".local/share/wireglot"
+
+    def program(self, name: str, text: str, mode: int = 0o755) -> None:
+        (self.programs / name).write_text(text)
+        (self.programs / name).chmod(mode)
+
+    def run(self, *arguments: str, env: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*COMMAND, "run", *arguments],
+            cwd=self.project,
+            env={**self.env, **env},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_SECONDS,
+        )
+
+    def in_terminal(self, *arguments: str, env: Mapping[str, str] = {}) -> Terminal:
+        return Terminal([*COMMAND, "run", *arguments], self.project, {**self.env, **env})
+
+    def is_clean(self) -> bool:
+        return not list(self.temporary.iterdir())
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def told(shown: str) -> dict[str, Any]:
+    found = re.search(r"TOLD(\{.*\})END", shown, re.DOTALL)
+    assert found is not None, shown
+    document: dict[str, Any] = json.loads(found[1].replace("\n", ""))
+    return document
+
+
+def listens(url: str) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", int(url.rpartition(":")[2]))) == 0
+
+
+def complaint(done: subprocess.CompletedProcess[str], status: int = 2) -> str:
+    assert done.returncode == status, done
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("wireglot: ")
+    return line.removeprefix("wireglot: ")
+
+
+def test_a_client_asks_a_gateway_of_its_own_which_ends_with_it(place: Place) -> None:
+    done = place.run("claude", "--", "ask", "fail", "--x", "a b")
+    client = told(done.stdout)
+    url = client["env"]["ANTHROPIC_BASE_URL"]
+    assert done.returncode == 7
+    assert client["answer"] == "the answer"
+    assert client["arguments"][2:] == ["ask", "fail", "--x", "a b"]
+    first, second = done.stderr.splitlines()
+    assert first == "wireglot: no provider's key was found: a demo model answers; --model asks for a key"
+    assert second.startswith(f"wireglot: claude on {url} (its own), demo/demo; set ANTHROPIC_BASE_URL, ")
+    wait_until(lambda: not listens(url) and place.is_clean())
+
+
+def test_its_settings_win_over_those_of_the_client_and_only_the_gateway_has_the_providers_key(
+    place: Place,
+) -> None:
+    env = {"ANTHROPIC_API_KEY": "sk-ant-mine", "HTTPS_PROXY": "http://127.0.0.1:9"}
+    client = told(place.run("claude", "--model", "demo/demo", "--", "x", env=env).stdout)
+    assert "ANTHROPIC_API_KEY" not in client["env"]
+    assert client["settings"]["env"]["ANTHROPIC_API_KEY"] == ""
+    assert client["settings"]["env"]["ANTHROPIC_BASE_URL"] == client["env"]["ANTHROPIC_BASE_URL"]
+    assert client["env"]["NO_PROXY"] == "127.0.0.1,localhost,::1"
+
+
+def test_the_terminal_is_the_clients_and_so_are_ctrl_c_and_the_status(place: Place) -> None:
+    terminal = place.in_terminal("claude", "--", "wait")
+    assert terminal.wait_for("END", DEADLINE_SECONDS)
+    client = told(terminal.shown)
+    assert client["terminal"]
+    assert client["pid"] == terminal.pid
+    assert listens(client["env"]["ANTHROPIC_BASE_URL"])
+    terminal.type("\x03")
+    assert terminal.end(DEADLINE_SECONDS) == 5
+    assert "interrupted" in terminal.shown
+    wait_until(lambda: not listens(client["env"]["ANTHROPIC_BASE_URL"]) and place.is_clean())
+
+
+def test_nothing_is_left_of_a_client_that_was_killed(place: Place) -> None:
+    terminal = place.in_terminal("claude", "--", "wait")
+    assert terminal.wait_for("END", DEADLINE_SECONDS)
+    url = told(terminal.shown)["env"]["ANTHROPIC_BASE_URL"]
+    os.kill(terminal.pid, signal.SIGKILL)
+    assert terminal.end(DEADLINE_SECONDS) == 128 + signal.SIGKILL
+    wait_until(lambda: not listens(url) and place.is_clean())
+
+
+def test_any_other_program_has_the_variables_of_the_vendors_sdks(place: Place) -> None:
+    script = 'echo "$OPENAI_BASE_URL $OPENAI_MODEL $ANTHROPIC_BASE_URL $GOOGLE_GEMINI_BASE_URL"'
+    done = place.run(
+        *("--env", "openai", "--env", "anthropic", "--env", "gemini", "--model", "demo/demo"),
+        *("--", "sh", "-c", script),
+    )
+    base, model, anthropic, gemini = done.stdout.split()
+    assert (base, model, anthropic) == (f"{gemini}/v1", "demo/demo", gemini)
+    assert done.returncode == 0
+
+
+def test_a_client_that_is_not_there_is_told_before_anything_else(place: Place) -> None:
+    assert complaint(place.run("codex"), 127) == (
+        "codex is not installed, or not on the PATH: npm install -g @openai/codex"
+    )
+    assert not place.data.exists()
+
+
+def test_a_program_that_cannot_be_run_is_told(place: Place) -> None:
+    place.program("broken", "#!/nowhere/at/all\n")
+    done = place.run("--env", "openai", "--", "broken")
+    assert done.returncode == 126
+    assert "wireglot: broken cannot be run: No such file or directory" in done.stderr
+
+
+def test_a_key_that_is_missing_is_told_where_nobody_can_be_asked(place: Place) -> None:
+    told_line = complaint(place.run("claude", "--model", "kimi/kimi-k3"))
+    assert told_line == "no key for Moonshot Kimi: set MOONSHOT_API_KEY"
+
+
+def test_a_key_that_is_missing_is_asked_for_once_and_kept(place: Place) -> None:
+    terminal = place.in_terminal("claude", "--model", "kimi/kimi-k3")
+    assert terminal.wait_for("gives up): ", DEADLINE_SECONDS)
+    terminal.type("sk-my-kimi-key\n")
+    assert terminal.wait_for("[y/N] ", DEADLINE_SECONDS)
+    terminal.type("y\n")
+    assert terminal.end(DEADLINE_SECONDS) == 0
+    assert "Moonshot Kimi wants a key, and MOONSHOT_API_KEY is not set." in terminal.shown
+    assert "sk-my-kimi-key" not in terminal.shown
+    client = told(terminal.shown)
+    assert client["env"]["ANTHROPIC_MODEL"] == "kimi/kimi-k3"
+    file = place.data / "credentials"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert "MOONSHOT_API_KEY=sk-my-kimi-key\n" in file.read_text()
+    assert told(place.run("claude", "--model", "kimi-k3").stdout)["env"]["ANTHROPIC_MODEL"] == "kimi-k3"
+
+
+def test_a_key_that_is_not_to_be_kept_is_not(place: Place) -> None:
+    terminal = place.in_terminal("claude", "--model", "kimi/kimi-k3")
+    assert terminal.wait_for("gives up): ", DEADLINE_SECONDS)
+    terminal.type("sk-my-kimi-key\n")
+    assert terminal.wait_for("[y/N] ", DEADLINE_SECONDS)
+    terminal.type("\n")
+    assert terminal.end(DEADLINE_SECONDS) == 0
+    assert not (place.data / "credentials").exists()
+
+
+def test_a_question_ends_at_ctrl_c(place: Place) -> None:
+    terminal = place.in_terminal("claude", "--model", "kimi/kimi-k3")
+    assert terminal.wait_for("gives up): ", DEADLINE_SECONDS)
+    terminal.type("\x03")
+    assert terminal.end(DEADLINE_SECONDS) == 130
+    assert "Traceback" not in terminal.shown
+
+
+@contextmanager
+def gateway(place: Place, *options: str, config: str = "") -> Iterator[str]:
+    """`wireglot serve`, on a free port."""
+    file = place.project / "wireglot.toml"
+    if config:
+        file.write_text(config)
+    named = ("--config", str(file)) if config else ()
+    with subprocess.Popen(
+        [*COMMAND, "serve", "--port", "0", "--log", "json", *named, *options],
+        cwd=place.project,
+        env=place.env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            assert process.stderr is not None
+            yield json.loads(process.stderr.readline())["url"]
+        finally:
+            process.terminate()
+
+
+def test_a_gateway_that_runs_is_joined(place: Place) -> None:
+    with gateway(place) as url:
+        done = place.run("claude", "--", "ask")
+        client = told(done.stdout)
+        assert client["env"]["ANTHROPIC_BASE_URL"] == url
+        assert client["answer"] == "the answer"
+        assert f"claude on {url} (it runs), " in done.stderr
+        wait_until(place.is_clean)
+        assert listens(url)
+        own = told(place.run("claude", "--private").stdout)
+        assert own["env"]["ANTHROPIC_BASE_URL"] != url
+    assert told(place.run("claude").stdout)["env"]["ANTHROPIC_BASE_URL"] != url
+
+
+def test_one_that_wants_a_key_is_given_it(place: Place) -> None:
+    key = "the-key-of-this-client"
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    with gateway(place, config=f'[providers.demo]\n[keys]\nme = "sha256:{digest}"\n') as url:
+        assert complaint(place.run("claude")).startswith(
+            f"the gateway at {url} wants a client key: set WIREGLOT_KEY"
+        )
+        env = {"WIREGLOT_KEY": key}
+        assert told(place.run("claude", "--", "ask", env=env).stdout)["answer"] == "the answer"
+        printed = place.run("claude", "--print-env", env=env).stdout
+        assert 'export ANTHROPIC_AUTH_TOKEN="$WIREGLOT_KEY"' in printed
+        assert key not in printed
+
+
+def test_one_that_does_not_serve_the_model_is_left_alone(place: Place) -> None:
+    with gateway(place) as url:
+        env = {"MOONSHOT_API_KEY": "sk-mine"}
+        done = place.run("claude", "--model", "kimi/kimi-k3", env=env)
+        assert told(done.stdout)["env"]["ANTHROPIC_BASE_URL"] != url
+        assert f"wireglot: the gateway at {url} does not serve kimi/kimi-k3" in done.stderr
+        refused = complaint(place.run("claude", "--model", "kimi/kimi-k3", "--url", url))
+        assert "kimi" in refused
+
+
+def test_variables_are_only_printed(place: Place) -> None:
+    done = place.run("claude", "--print-env", "--model", "demo/demo")
+    assert done.returncode == 0
+    assert done.stderr == "wireglot: no gateway runs yet: start it with `wireglot serve`\n"
+    script = f"{done.stdout}\necho $ANTHROPIC_BASE_URL $ANTHROPIC_MODEL ${{ANTHROPIC_API_KEY-none}}"
+    shell = subprocess.run(
+        ["sh", "-c", script], env={"ANTHROPIC_API_KEY": "x"}, capture_output=True, text=True, check=True
+    )
+    assert shell.stdout.split() == ["http://127.0.0.1:8484", "demo/demo", "none"]
+    assert not place.data.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "name a client (aider, claude, "),
+        (("cluade",), "there is no client cluade: did you mean claude?"),
+        (("claude", "-p", "hi"), "there is no option -p here: put what is the client's own behind a --"),
+        (("claude", "--modle", "x"), "there is no option --modle: did you mean --model?"),
+        (("--env", "openai"), "--env needs a command behind a --"),
+        (("claude", "--env", "openai", "--", "x"), "--env is for a command behind a --"),
+        (("claude", "--url", "x", "--private"), "--url and --private exclude each other"),
+        (("claude", "--url", "ftp://x"), "--url: expected http://HOST:PORT"),
+        (("claude", "--url", "http://127.0.0.1:1"), "there is no gateway at http://127.0.0.1:1"),
+        (("claude", "--model", "kimmi/kimi-k3"), "there is no provider 'kimmi' here (did you mean kimi"),
+        (("claude", "--model", "demo-anthropc"), "did you mean demo-anthropic?"),
+        (("claude", "--model", "nobody-knows-this"), "no provider here knows the model 'nobody-knows-this'"),
+    ],
+)
+def test_what_is_wrong_with_the_command_is_one_line(
+    place: Place, arguments: tuple[str, ...], words: str
+) -> None:
+    assert words in complaint(place.run(*arguments))
+    assert place.is_clean()
+
+
+def test_a_configuration_that_cannot_be_used_is_told(place: Place) -> None:
+    done = place.run("claude", "--config", "/nowhere.toml")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0] == "wireglot: /nowhere.toml: 1 problem"
+
+
+def test_a_gateway_that_cannot_start_is_told(place: Place) -> None:
+    place.data.parent.mkdir(parents=True)
+    place.data.mkdir()
+    (place.data / "wireglot.db").write_text("no database")
+    done = place.run("claude")
+    assert done.returncode == 1
+    assert "wireglot.db" in done.stderr.splitlines()[-1]
+    assert done.stdout == ""
+    wait_until(place.is_clean)
