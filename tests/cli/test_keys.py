@@ -168,3 +168,44 @@ def test_there_may_be_none() -> None:
     assert (done.returncode, done.stdout) == (0, b"")
     assert b"wireglot keys create NAME" in done.stderr
     assert json.loads(said("list", "--json")) == []
+
+
+def test_a_machine_with_a_trial_key_is_keyless_again(gateway: LiveGateway) -> None:
+    """[M6] One trial key locked it until the store was deleted."""
+    key = said("create", "trial").strip()
+    wait_until(lambda: status(gateway, "none") == 401)
+    refused = run("keys", "off")
+    assert refused.returncode == 2
+    assert (
+        b"this deletes all stored keys (trial) and what was kept of the callers: say --yes" in refused.stderr
+    )
+    assert status(gateway, key) == 200
+    done = run("keys", "off", "--yes")
+    assert done.returncode == 0
+    assert b"1 key deleted. No key is stored" in done.stderr
+    wait_until(lambda: status(gateway, "none") == 200)
+    assert run("keys", "off").returncode == 0  # there is nothing to ask about
+
+
+@pytest.mark.parametrize("remote", [False, True], ids=["store", "admin API"])
+def test_a_key_is_deleted_with_all_that_its_caller_stored(
+    gateway: LiveGateway, remote: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[M6] Its name is free then, and no other key finds anything under it."""
+    monkeypatch.setenv("WIREGLOT_ADMIN_SECRET", SECRET)
+    where = ("--url", gateway.url) if remote else ()
+    said("create", "other")
+    key = said("create", "one").strip()
+    wait_until(lambda: status(gateway, key) == 200)
+    headers = {"authorization": f"Bearer {key}"}
+    body = {"conversation": "kept"}
+    assert ask(gateway, CHAT, "demo/demo", headers=headers, **body).status == 200
+    done = run("keys", "delete", "one", "--yes", *where)
+    assert done.returncode == 0
+    assert b"the name is free" in done.stderr
+    assert b"No key is stored" not in done.stderr
+    wait_until(lambda: status(gateway, key) == 401)
+    assert [entry["name"] for entry in json.loads(said("list", "--json"))] == ["other"]
+    again = said("create", "one").strip()
+    wait_until(lambda: status(gateway, again) == 200)
+    assert b"there is no stored key" in run("keys", "delete", "nobody", "--yes", *where).stderr

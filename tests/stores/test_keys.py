@@ -49,6 +49,17 @@ def test_a_name_is_never_given_twice(run, engine):
     assert run(engine.keys.version()) == before
 
 
+def test_a_key_that_is_deleted_was_never_there(run, engine):
+    """[M6] One trial key is no reason to delete the store."""
+    run(engine.keys.put(WHOLE))
+    before = run(engine.keys.version())
+    assert run(engine.keys.delete(WHOLE.name)) is True
+    assert run(engine.keys.all()) == []
+    assert run(engine.keys.version()) != before
+    assert run(engine.keys.delete(WHOLE.name)) is False
+    assert run(engine.keys.put(WHOLE, new=True)) is True
+
+
 def test_a_change_of_what_has_changed_meanwhile_is_refused(run, engine):
     first = msgspec.structs.replace(WHOLE, revoked=0)
     assert run(engine.keys.put(first, over=WHOLE)) is False  # there is none yet

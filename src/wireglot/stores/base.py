@@ -150,6 +150,11 @@ class Keys(Protocol):
         same where that is not what stands there now: of two changes at once none is lost in silence."""
         ...
 
+    async def delete(self, name: str) -> bool:
+        """As if it had never been there; False where it is not. What its caller stored is wiped before: the
+        next key of that name is another caller's."""
+        ...
+
 
 class Counters(Protocol):
     """Limits and agreements between processes. They hold for whoever shares the store."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Awaitable, Callable
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final, Protocol
 from urllib.parse import quote, urlsplit
@@ -33,12 +34,15 @@ class Keys(Protocol):
 
     async def rotate(self, name: str, overlap: int) -> dict[str, Any]: ...
 
+    async def delete(self, name: str) -> dict[str, Any]: ...
+
 
 class InStore:
     """In the store itself."""
 
-    def __init__(self, ring: Keyring) -> None:
+    def __init__(self, ring: Keyring, wipe: Callable[[str], Awaitable[object]]) -> None:
         self._ring = ring
+        self._wipe = wipe
 
     async def list(self) -> list[dict[str, Any]]:
         return [told(row, time.time()) for row in await self._ring.all()]
@@ -56,6 +60,9 @@ class InStore:
     async def rotate(self, name: str, overlap: int) -> dict[str, Any]:
         row, key = await self._ring.rotate(name, overlap)
         return {**told(row, time.time()), "key": key}
+
+    async def delete(self, name: str) -> dict[str, Any]:
+        return told(await self._ring.delete(name, self._wipe), time.time())
 
 
 class AtGateway:
@@ -87,6 +94,9 @@ class AtGateway:
 
     async def rotate(self, name: str, overlap: int) -> dict[str, Any]:
         return self._ask("POST", f"{_path(name)}/rotate", {"overlap": overlap})
+
+    async def delete(self, name: str) -> dict[str, Any]:
+        return self._ask("POST", f"{_path(name)}/delete")
 
     def _ask(self, method: str, path: str, document: dict[str, Any] | None = None) -> dict[str, Any]:
         headers = {"authorization": f"Bearer {self._secret}"}

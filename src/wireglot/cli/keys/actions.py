@@ -12,7 +12,8 @@ import msgspec
 
 from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
 from wireglot.cli.keys.access import AdminFailed, AtGateway, InStore, Keys
-from wireglot.cli.paint import Paint, one_line
+from wireglot.cli.paint import Paint, count, one_line
+from wireglot.cli.store.wipe import wiped
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.keys.ring import KeyRefused, Keyring
@@ -37,10 +38,22 @@ class Task(msgspec.Struct):
     fields: dict[str, Any] = {}
     overlap_seconds: int = 0
     as_json: bool = False
+    sure: bool = False
+    """Whether the command line says so."""
 
 
 class _NothingToChange(Exception):
     """In words for people."""
+
+
+class _NotSure(Exception):
+    """In words for people."""
+
+
+_OPEN: Final = (
+    "No key is stored: a gateway on loopback asks for none, unless [keys] or require_key of its "
+    "configuration says otherwise."
+)
 
 
 def change_keys(task: Task, *, config_file: str | None, url: str | None) -> int:
@@ -53,6 +66,9 @@ def change_keys(task: Task, *, config_file: str | None, url: str | None) -> int:
         return asyncio.run(_in_the_store(config.load(path), task))
     except config.ConfigError as error:
         print(f"wireglot: {error}", file=sys.stderr)
+        return UNUSABLE
+    except _NotSure as problem:
+        print(f"wireglot: {problem}", file=sys.stderr)
         return UNUSABLE
     except (KeyRefused, AdminFailed, _NothingToChange, StoreDown, StoreUnusable) as problem:
         print(f"wireglot: {problem}", file=sys.stderr)
@@ -68,7 +84,8 @@ async def _in_the_store(settings: Settings, task: Task) -> int:
         return UNUSABLE
     engine = await open_engine(settings.store.url.value)
     try:
-        await _do(task, InStore(Keyring(engine.keys, {key.name for key in settings.keys})))
+        ring = Keyring(engine.keys, {key.name for key in settings.keys})
+        await _do(task, InStore(ring, lambda caller: wiped(settings, engine, caller)))
     finally:
         await engine.close()
     return OK
@@ -81,7 +98,7 @@ async def _do(task: Task, keys: Keys) -> None:
             _show_key(await keys.create(task.name, task.fields), task.as_json)
             _say(f"This is the key of {task.name}. It is shown this once: only its hash is kept.")
             if first:
-                _say("From now on every request to the gateway needs a key.")
+                _say("From now on every request to the gateway needs a key (`wireglot keys off` ends that).")
         case "update":
             if not task.fields:
                 raise _NothingToChange(
@@ -91,6 +108,19 @@ async def _do(task: Task, keys: Keys) -> None:
         case "revoke":
             _show(await keys.revoke(task.name), task.as_json)
             _say("It opens nothing any more, in every process within seconds. What runs may end.")
+        case "delete":
+            _check_sure(task, f"the key {task.name}")
+            await keys.delete(task.name)
+            _say(f"{task.name} and what was kept of its caller are gone; the name is free.")
+            if not await keys.list():
+                _say(_OPEN)
+        case "off":
+            names = [document["name"] for document in await keys.list()]
+            if names:
+                _check_sure(task, f"all stored keys ({', '.join(names)})")
+            for name in names:
+                await keys.delete(name)
+            _say(f"{count(len(names), 'key')} deleted. {_OPEN}" if names else _OPEN)
         case "rotate":
             document = await keys.rotate(task.name, task.overlap_seconds)
             _show_key(document, task.as_json)
@@ -98,6 +128,18 @@ async def _do(task: Task, keys: Keys) -> None:
             _say(f"The old key works until {until}." if until else "The old key opens nothing any more.")
         case _:
             _show_all(await keys.list(), task.as_json)
+
+
+def _check_sure(task: Task, what: str) -> None:
+    """What is deleted does not come back: a person says so, or the command line does."""
+    if task.sure:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise _NotSure(f"this deletes {one_line(what)} and what was kept of the callers: say --yes")
+    question = f"Delete {one_line(what)} and what was kept of the callers? [y/N] "
+    print(question, end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise _NotSure("nothing was deleted")
 
 
 def _say(text: str) -> None:

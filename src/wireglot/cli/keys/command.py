@@ -19,6 +19,8 @@ examples:
   wireglot keys update team-a --concurrent 5 --cost-per-month 0
   wireglot keys rotate team-a --overlap 1h
   wireglot keys list
+  wireglot keys delete team-a
+  wireglot keys off
 
 The new key is all that goes to standard output, once: only its hash is kept.
 """
@@ -53,6 +55,11 @@ def add_command(commands: Commands) -> None:
     _what_it_may(update)
     actions.add_parser("list", help="all keys, and what they may do")
     _name(actions.add_parser("revoke", help="let a key open nothing any more"))
+    delete = actions.add_parser("delete", help="forget a key and all that its caller stored")
+    _name(delete)
+    off = actions.add_parser("off", help="delete all stored keys: the gateway asks for none again")
+    for action in (delete, off):
+        action.add_argument("--yes", action="store_true", help="do not ask")
     rotate = actions.add_parser("rotate", help="replace a key by a new one for the same caller")
     _name(rotate)
     rotate.add_argument(
@@ -77,10 +84,12 @@ def run(arguments: argparse.Namespace) -> int:
     from wireglot.cli.keys.actions import Task, change_keys
 
     task = Task(arguments.action, as_json=arguments.json)
-    if arguments.action != "list":
+    if arguments.action not in ("list", "off"):
         task.name = arguments.name
     if arguments.action in ("create", "update"):
         task.fields = _fields(arguments)
+    if arguments.action in ("delete", "off"):
+        task.sure = arguments.yes
     if arguments.action == "rotate":
         task.overlap_seconds = arguments.overlap
     return change_keys(task, config_file=arguments.config, url=arguments.url)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import secrets
 import shlex
 import shutil
 import signal
@@ -17,6 +15,7 @@ import msgspec
 
 from wireglot.cli.argument_parser import near
 from wireglot.cli.exit_status import FAILED, NOT_EXECUTABLE, NOT_FOUND, OK, UNUSABLE
+from wireglot.cli.own_gateway import key_of_its_own
 from wireglot.cli.paint import one_line
 from wireglot.cli.run.asking import ask_key
 from wireglot.cli.run.beside import DidNotStart, Own, remove_afterwards, start_gateway
@@ -35,7 +34,6 @@ from wireglot.gateway import config
 
 _CALLER: Final = "wireglot-run"
 """Its requests stand under this name in what the gateway remembers."""
-_KEY_BYTES: Final = 24
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 
@@ -159,15 +157,14 @@ def _joined(task: Launch, joined: Joined) -> _Found:
 
 def _private(task: Launch, path: Path | None, remark: str) -> _Found:
     choice = Chooser(path, os.environ, ask_key).choose(task.model, task.dialect, task.own_model)
-    key = secrets.token_urlsafe(_KEY_BYTES)
-    digest = hashlib.sha256(key.encode()).hexdigest()
+    key, keys = key_of_its_own(_CALLER)
     server = {
         "host": "127.0.0.1",
         "port": 0,
         "workers": 1,
         "log": "json" if task.log is not None else "off",
     }
-    overrides: dict[str, Any] = {**choice.overrides, "server": server, "keys": {_CALLER: f"sha256:{digest}"}}
+    overrides: dict[str, Any] = {**choice.overrides, "server": server, **keys}
     if choice.model and task.own_models and not leads(choice.settings, task.own_model, task.dialect):
         overrides["models"] = {task.own_models: choice.model}
     return _Found(

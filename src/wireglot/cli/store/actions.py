@@ -14,10 +14,11 @@ from typing import BinaryIO
 import msgspec
 
 from wireglot.cli.paint import Paint, count
+from wireglot.cli.store.wipe import wiped
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.ledger.sweeper import prune
-from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
+from wireglot.stores import StoreDown, StoreUnusable, open_engine
 from wireglot.stores.base import Engine
 from wireglot.stores.records import KindStats, Stats
 from wireglot.stores.transfer import BadTransfer, export_lines, import_lines
@@ -77,15 +78,7 @@ async def _opened(settings: Settings) -> AsyncIterator[Engine]:
 
 
 async def _wipe(settings: Settings, engine: Engine, caller: str) -> None:
-    removed = await engine.wipe(caller)
-    if settings.store.shared.value:
-        counters, vault = await open_counters(settings.store.shared.value)
-        try:
-            forget = getattr(vault, "forget", None)  # a vault of its own beside the engine's
-            if forget is not None:
-                removed["vault"] = removed.get("vault", 0) + await forget(caller)
-        finally:
-            await counters.close()
+    removed = await wiped(settings, engine, caller)
     rows = {kind: number for kind, number in removed.items() if number}
     print(f"there was nothing of {caller!r}" if not rows else "removed " + _listed(rows))
 

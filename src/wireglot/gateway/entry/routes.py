@@ -76,6 +76,7 @@ OWN: Final = (
     OwnRoute("PATCH", "/v1/admin/keys/*", "keys.update"),
     OwnRoute("DELETE", "/v1/admin/keys/*", "keys.revoke"),
     OwnRoute("POST", "/v1/admin/keys/*/rotate", "keys.rotate"),
+    OwnRoute("POST", "/v1/admin/keys/*/delete", "keys.delete"),
     OwnRoute("GET", "/v1/admin/usage", "usage"),
     OwnRoute("GET", "/v1/admin/store", "store.stats"),
     OwnRoute("DELETE", "/v1/admin/callers/*/data", "callers.wipe"),

@@ -60,6 +60,7 @@ class StatePages:
             "keys.update": admin.update_key,
             "keys.revoke": admin.revoke_key,
             "keys.rotate": admin.rotate_key,
+            "keys.delete": admin.delete_key,
             "store.stats": admin.store_stats,
             "callers.wipe": admin.wipe_caller,
         }

@@ -202,3 +202,9 @@ class MemoryKeys:
         self.rows[row.name] = row
         self._version += 1
         return True
+
+    async def delete(self, name: str) -> bool:
+        if self.rows.pop(name, None) is None:
+            return False
+        self._version += 1
+        return True

@@ -55,6 +55,16 @@ class PostgresKeys:
 
         return await self._pool.run(work)
 
+    async def delete(self, name: str) -> bool:
+        async def work(connection: Connection, turn: int) -> bool:
+            async with connection.transaction():
+                gone = touched(await connection.execute("DELETE FROM keys WHERE name = $1", to_text(name)))
+                if gone:
+                    await connection.execute("UPDATE keys_version SET version = version + 1")
+                return bool(gone or turn)  # a lost connection may have hidden that our first try did it
+
+        return await self._pool.run(work)
+
 
 async def load_keys(connection: Connection, rows: list[KeyRow]) -> None:
     """What is there already stays as it is."""

@@ -275,6 +275,16 @@ class SqliteKeys:
     async def put(self, row: KeyRow, *, new: bool = False, over: KeyRow | None = None) -> bool:
         return await self._database.write(lambda connection: put_key(connection, row, new=new, over=over))
 
+    async def delete(self, name: str) -> bool:
+        def write(connection: apsw.Connection) -> bool:
+            connection.execute("DELETE FROM keys WHERE name = ?", (name,))
+            if not connection.changes():
+                return False
+            connection.execute("UPDATE revisions SET value = value + 1 WHERE name = 'keys'")
+            return True
+
+        return await self._database.write(write)
+
 
 def put_key(connection: apsw.Connection, row: KeyRow, *, new: bool, over: KeyRow | None = None) -> bool:
     instead = "DO NOTHING" if new else "DO UPDATE SET body = excluded.body"

@@ -71,6 +71,11 @@ class AdminPages:
             row = await self._ring(page).revoke(page.asked.ids[0])
         self._send(page, await self._changed(page, row))
 
+    async def delete_key(self, page: PageRequest) -> None:
+        with _RefusalsTold():
+            row = await self._ring(page).delete(page.asked.ids[0], self._wipe)
+        self._send(page, await self._changed(page, row))
+
     async def rotate_key(self, page: PageRequest) -> None:
         fields = page.document()
         overlap = fields.pop("overlap", 0)
@@ -86,6 +91,10 @@ class AdminPages:
 
     async def wipe_caller(self, page: PageRequest) -> None:
         (caller,) = page.asked.ids
+        removed = await self._wipe(caller)
+        self._send(page, {"caller": caller, "removed": removed})
+
+    async def _wipe(self, caller: str) -> dict[str, int]:
         unwritten = self._losses.forget(caller)
         removed = dict(await self._engine.wipe(caller))
         if unwritten:
@@ -94,7 +103,7 @@ class AdminPages:
         if forget is not None:
             removed["vault"] = removed.get("vault", 0) + await forget(caller)
         self._note("info", "caller wiped", caller=caller, removed=sum(removed.values()))
-        self._send(page, {"caller": caller, "removed": removed})
+        return removed
 
     def _ring(self, page: PageRequest) -> Keyring:
         return Keyring(self._engine.keys, {key.name for key in page.settings.keys})

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -88,6 +88,14 @@ class Keyring:
             ),
             tries=0,  # it wins, whatever others write at the same time
         )
+
+    async def delete(self, name: str, wipe: Callable[[str], Awaitable[object]]) -> KeyRow:
+        """As if it had never been made: it opens nothing, then all that its caller stored goes, then its name
+        is free. `wipe` removes what is kept of a caller."""
+        row = await self.revoke(name)
+        await wipe(name)
+        await self._keys.delete(name)
+        return row
 
     async def rotate(self, name: str, overlap: object = 0) -> tuple[KeyRow, str]:
         """A new key for the same caller. The old one opens for `overlap` more seconds."""
