@@ -116,6 +116,11 @@ class Gateway:
         self.memories.clear()
 
     @property
+    def asks_for_keys(self) -> bool:
+        """Whether a request needs a client key now."""
+        return self._gatekeeper.asks_for_keys(self.settings)
+
+    @property
     def in_flight(self) -> int:
         return self._gates.all.inside
 

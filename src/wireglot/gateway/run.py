@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +145,14 @@ class Process:
         again = self.gateway.draining
         self.gateway.draining = True
         seconds = guard.drain_again if again else guard.drain
-        self.observer.note("info", "draining", seconds=seconds, requests=self.server.requests)
+        self.observer.note(
+            "info",
+            "draining",
+            seconds=seconds,
+            requests=self.server.requests,
+            detail=f"requests may finish within {seconds:g} s"
+            + ("" if again else f"; interrupted again: within {guard.drain_again:g} s"),
+        )
         self._drains.append(asyncio.create_task(self.server.drain(seconds)))
         self._drains.append(asyncio.create_task(self.state.drain(seconds)))
         self._stopping.set()
@@ -240,9 +247,20 @@ class Process:
             providers=list(settings.providers),
             config=settings.source or "none",
             keys=len(settings.keys),
+            asks_for_keys=self.gateway.asks_for_keys,
         )
+        for told in self._how_to_begin():
+            self.observer.note("info", "note", text=told)
         for note in settings.notes:
             self.observer.note("info", "note", text=note)
+
+    def _how_to_begin(self) -> Iterator[str]:
+        """What whoever has started it wants to know next."""
+        yield f"point your client at {self.url}: `wireglot run CLIENT` does, docs/clients.md tells how"
+        if self.gateway.asks_for_keys:
+            yield "every request needs a client key: make one with `wireglot keys create NAME`"
+        else:
+            yield "no client key is asked for: whoever is on this machine may call"
 
     def _publish(self) -> None:
         read = self.observer.metrics.read

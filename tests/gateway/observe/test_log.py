@@ -275,6 +275,35 @@ def test_pretty_lines_up():
     assert first.index("1500 ms") == second.index("1500 ms")
 
 
+def narrow(columns: int = 80) -> PrettyLines:
+    return PrettyLines(Redactor(), clock, columns=lambda: columns)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_a_line_fits_a_terminal_that_is_narrow(columns):
+    """[M9] Lines of 140 columns made two of every request."""
+    told = narrow(columns).request(record(model="a-model-with-quite-a-long-name" * 3)).decode()
+    (line,) = told.splitlines()
+    assert len(line) <= columns
+    assert "…" in line
+    for part in ("200", "23 -> 27", "1500 ms"):
+        assert part in line
+
+
+def test_what_went_wrong_has_a_line_of_its_own_in_a_narrow_terminal():
+    made = record(status=502, outcome="error", error_kind="server", error_message="bad gateway")
+    first, second = narrow().request(made).decode().splitlines()
+    assert len(first) <= 80
+    assert second.strip() == "server: bad gateway"
+
+
+def test_what_is_told_of_the_process_goes_on_in_the_next_line():
+    told = narrow().note("info", "note", {"text": "a sentence of a few words " * 6}).decode()
+    assert len(told.splitlines()) == 3
+    assert all(len(line) <= 80 for line in told.splitlines())
+    assert "text=" not in told
+
+
 def test_colour_is_only_around_our_own_words():
     told = PrettyLines(Redactor(), clock, colour=True).request(record(model=EVIL)).decode()
     assert "\x1b[32m200\x1b[0m" in told

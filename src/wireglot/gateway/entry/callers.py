@@ -85,7 +85,7 @@ class Gatekeeper:
         """`digests`: of the keys that this head brings, where they are known."""
         if ADMIN_HEADER in head.headers:
             self._check_admin(head, [head.headers[ADMIN_HEADER]], settings)
-        if not self._asks_for_keys(settings):
+        if not self.asks_for_keys(settings):
             return LOCAL
         if self._of is not settings:
             self._keys = {key.digest: key for key in settings.keys}
@@ -134,7 +134,7 @@ class Gatekeeper:
     def metrics(self, head: Head, settings: Settings) -> Caller:
         """Whoever may read the metrics: they tell of all callers, so no client's key opens them."""
         server = settings.server
-        if not server.metrics_key.value and not self._asks_for_keys(settings):
+        if not server.metrics_key.value and not self.asks_for_keys(settings):
             return LOCAL
         secrets = [held.value for held in (server.metrics_key, server.admin_secret) if held.value]
         if not secrets:
@@ -148,7 +148,7 @@ class Gatekeeper:
             "auth", "/metrics is opened by server.metrics_key or server.admin_secret, not by a client's key"
         )
 
-    def _asks_for_keys(self, settings: Settings) -> bool:
+    def asks_for_keys(self, settings: Settings) -> bool:
         return bool(settings.keys) or settings.server.require_key or self._stored.required
 
     def _offered(self, head: Head, asked: Asked) -> list[str]:

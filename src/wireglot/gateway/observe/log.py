@@ -48,12 +48,26 @@ _LOSSES_KNOWN_LETTERS: Final = 4096
 
 _encode = msgspec.json.Encoder().encode
 
+_WIDE_COLUMNS: Final = 140
+"""Of a terminal in which a request has all its columns on one line."""
+_NARROW_REST_COLUMNS: Final = 37
+"""Of a narrow line beside what was asked for: time, status, tokens, duration, and spaces."""
+_NARROW_LEAST_COLUMNS: Final = 20
+
 _COLOURS: Final[dict[str, str]] = {"debug": "2", "info": "32", "warn": "33", "error": "31", "dim": "2"}
 
 
 def wants_colour(fd: int) -> bool:
     """See no-color.org: set to anything but nothing, it forbids."""
     return os.isatty(fd) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def columns_of(fd: int) -> int:
+    """How wide the terminal is now; wide where it does not say."""
+    try:
+        return os.get_terminal_size(fd).columns or _WIDE_COLUMNS
+    except OSError:
+        return _WIDE_COLUMNS
 
 
 class Cleaner:
@@ -230,11 +244,20 @@ class JsonLines:
 
 
 class PrettyLines:
-    """For a person at a terminal; columns line up while names stay within their usual length."""
+    """For a person at a terminal; columns line up while names stay within their usual length.
+
+    `columns`: how wide it is. In a narrow one a line has only what everybody looks for, and what went wrong.
+    """
 
     def __init__(
-        self, redactor: Redactor, clock: Callable[[], float] = time.time, *, colour: bool = False
+        self,
+        redactor: Redactor,
+        clock: Callable[[], float] = time.time,
+        *,
+        colour: bool = False,
+        columns: Callable[[], int] = lambda: _WIDE_COLUMNS,
     ) -> None:
+        self._columns = columns
         self._clean = Cleaner(redactor)
         self._values = redactor.values
         self._clock = clock
@@ -244,6 +267,8 @@ class PrettyLines:
         clean = self._clean.name
         asked, route = clean(record.model, MODEL_MAX), clean(record.route)
         what = (f"{asked} -> {route}" if route else asked) or self._clean.text(record.path, PATH_MAX)
+        if (columns := self._columns()) < _WIDE_COLUMNS:
+            return self._narrow(record, what, columns)
         parts = [
             self._paint("dim", self._time()),
             self._paint(level_of(record), f"{record.status or '---'}"),
@@ -258,12 +283,33 @@ class PrettyLines:
         parts += self._remarks(record)
         return self._line(parts)
 
+    def _narrow(self, record: Record, what: str, columns: int) -> bytes:
+        """One line of the terminal, and a second one for what went wrong."""
+        room = max(columns - _NARROW_REST_COLUMNS, _NARROW_LEAST_COLUMNS)
+        if len(what) > room:
+            what = f"{what[: room - 1]}…"
+        line = self._line(
+            [
+                self._paint("dim", self._time()),
+                self._paint(level_of(record), f"{record.status or '---'}"),
+                f"{what:<{room}}",
+                f"{_tokens(record.usage, record.usage_source):>14}",
+                f"{_duration(record.seconds):>8}",
+            ]
+        )
+        wrong = self._what_happened(record)
+        return line + self._line([" " * 8, *wrong]) if wrong else line
+
     def _remarks(self, record: Record) -> list[str]:
         clean, remarks = self._clean.text, []
         if record.caller:
             remarks.append(self._paint("dim", f"key {clean(record.caller, _NAME_MAX)}"))
         if record.stop:
             remarks.append(clean(record.stop, _NAME_MAX))
+        return remarks + self._what_happened(record)
+
+    def _what_happened(self, record: Record) -> list[str]:
+        clean, remarks = self._clean.text, []
         if record.attempts > 1:
             remarks.append(f"attempts {record.attempts}")
         if record.fallbacks:
@@ -280,8 +326,20 @@ class PrettyLines:
         return remarks + [clean(note) for note in record.notes]
 
     def note(self, level: Level, event: str, fields: Mapping[str, Any]) -> bytes:
-        said = [f"{key}={_plain(self._clean.value(value))}" for key, value in fields.items()]
-        return self._line([self._paint("dim", self._time()), self._paint(level, event), *said])
+        if list(fields) == ["text"]:  # a sentence
+            said = self._clean.text(str(fields["text"])).split(" ")
+        else:
+            said = [f"{key}={_plain(self._clean.value(value))}" for key, value in fields.items()]
+        columns, used = self._columns(), 8 + 1 + len(event)
+        wraps = columns < _WIDE_COLUMNS
+        lines = [[self._paint("dim", self._time()), self._paint(level, event)]]
+        for each in said:
+            if wraps and used + 1 + len(each) > columns:
+                used = 8
+                lines.append([" " * 8])
+            used += 1 + len(each)
+            lines[-1].append(each)
+        return b"".join(self._line(line) for line in lines)
 
     def _line(self, parts: list[str]) -> bytes:
         return self._values(" ".join(parts).rstrip().encode("utf-8", "replace")) + b"\n"

@@ -8,7 +8,15 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from wireglot import __version__
-from wireglot.gateway.observe.log import Cleaner, JsonLines, Level, Lines, PrettyLines, wants_colour
+from wireglot.gateway.observe.log import (
+    Cleaner,
+    JsonLines,
+    Level,
+    Lines,
+    PrettyLines,
+    columns_of,
+    wants_colour,
+)
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.record import Outcome, Record, UsageSource
 from wireglot.gateway.observe.redact import secrets_of
@@ -132,7 +140,12 @@ class Observer:
         if style == "off":
             return None
         if style == "pretty" or (style == "auto" and os.isatty(self._fd)):
-            return PrettyLines(self.redactor, self._wall, colour=wants_colour(self._fd))
+            return PrettyLines(
+                self.redactor,
+                self._wall,
+                colour=wants_colour(self._fd),
+                columns=lambda: columns_of(self._fd),
+            )
         return JsonLines(self.redactor, self._wall)
 
 
