@@ -12,9 +12,11 @@ from typing import Any, Final
 from wireglot import __version__
 from wireglot.cli import listing
 from wireglot.cli.argument_parser import ArgumentParser
+from wireglot.cli.completion import command as completion
 from wireglot.cli.config import command as config
 from wireglot.cli.demo import command as demo
 from wireglot.cli.keys import command as keys
+from wireglot.cli.models import command as models
 from wireglot.cli.options import Commands
 from wireglot.cli.pairs import command as pairs
 from wireglot.cli.run import command as run
@@ -27,6 +29,7 @@ from wireglot.cli.usage import command as usage
 _COMMANDS: Final[tuple[Callable[[Commands], None], ...]] = (
     run.add_command,
     serve.add_command,
+    models.add_command,
     config.add_command,
     translate.add_command,
     demo.add_command,
@@ -36,6 +39,7 @@ _COMMANDS: Final[tuple[Callable[[Commands], None], ...]] = (
     store.add_command,
     keys.add_command,
     listing.add_commands,
+    completion.add_command,
 )
 """In the order of the help."""
 

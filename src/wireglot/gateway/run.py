@@ -21,7 +21,7 @@ from wireglot.gateway.config.handed_down import HandedDown
 from wireglot.gateway.config.reload import check_reload
 from wireglot.gateway.config.watch import SETTLE_SECONDS
 from wireglot.gateway.observe.observer import Observer
-from wireglot.gateway.observe.running import Running, announced
+from wireglot.gateway.observe.running import RunningGateway, announced
 from wireglot.gateway.observe.workers import Siblings
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pace import Pace
@@ -235,7 +235,7 @@ class Process:
         if not self._is_first:
             return contextlib.nullcontext()
         config = str(self._path.absolute()) if self._path is not None else ""
-        return announced(Running(self.url, os.getpid(), __version__, config), self._environ)
+        return announced(RunningGateway(self.url, os.getpid(), __version__, config), self._environ)
 
     def _announce(self) -> None:
         settings = self.gateway.settings

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import wait_until
-from wireglot.gateway.observe.running import Running, announced, find_running
+from wireglot.gateway.observe.running import RunningGateway, announced, find_running
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs locks of files")
 
-ONE = Running("http://127.0.0.1:1", 11, "1", "/etc/wireglot.toml")
-TWO = Running("http://127.0.0.1:2", 12, "1")
+ONE = RunningGateway("http://127.0.0.1:1", 11, "1", "/etc/wireglot.toml")
+TWO = RunningGateway("http://127.0.0.1:2", 12, "1")
 
 HOLDER = (
     "import os, sys, time\n"
-    "from wireglot.gateway.observe.running import Running, announced\n"
-    "with announced(Running('http://127.0.0.1:3', os.getpid(), '1'), os.environ):\n"
+    "from wireglot.gateway.observe.running import RunningGateway, announced\n"
+    "with announced(RunningGateway('http://127.0.0.1:3', os.getpid(), '1'), os.environ):\n"
     "    print('there', flush=True)\n"
     "    sys.stdin.read()\n"
 )

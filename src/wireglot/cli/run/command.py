@@ -10,6 +10,7 @@ from wireglot.cli.argument_parser import ArgumentParser
 from wireglot.cli.exit_status import UNUSABLE
 from wireglot.cli.options import Commands, add_config
 
+_CLIENTS: Final = ("aider", "claude", "codex", "gemini", "kimi", "llm", "opencode", "qwen")
 _EXAMPLES: Final = """\
 examples:
   wireglot run claude
@@ -36,7 +37,8 @@ def add_command(commands: Commands) -> None:
     assert isinstance(parser, ArgumentParser)
     parser.takes_rest = True
     parser.usage = "wireglot run [CLIENT] [options] [-- ARGUMENTS OF THE CLIENT]"
-    parser.add_argument("client", nargs="?", metavar="CLIENT", help="the client to start")
+    client = parser.add_argument("client", nargs="?", metavar="CLIENT", help="the client to start")
+    setattr(client, "completes", _CLIENTS)  # noqa: B010 - for shells; other names are refused with a hint
     parser.add_argument(
         "--model",
         metavar="NAME",

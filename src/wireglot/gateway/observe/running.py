@@ -25,7 +25,7 @@ _FOLDER: Final = "running"
 _FILE_MAX_BYTES: Final = 64 * 1024
 
 
-class Running(msgspec.Struct, frozen=True):
+class RunningGateway(msgspec.Struct, frozen=True):
     """A gateway, as it says of itself."""
 
     url: str
@@ -36,7 +36,7 @@ class Running(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def announced(running: Running, environ: Mapping[str, str]) -> Iterator[None]:
+def announced(running: RunningGateway, environ: Mapping[str, str]) -> Iterator[None]:
     """Others find it meanwhile. Where nothing can be written there, nobody does."""
     home = data_dir(environ)
     place = home / _FOLDER / f"{running.pid}.json" if home is not None else None
@@ -50,7 +50,7 @@ def announced(running: Running, environ: Mapping[str, str]) -> Iterator[None]:
             os.close(descriptor)
 
 
-def find_running(environ: Mapping[str, str]) -> list[Running]:
+def find_running(environ: Mapping[str, str]) -> list[RunningGateway]:
     """The newest first. Files of those that have gone are removed."""
     home = data_dir(environ)
     if home is None or fcntl is None:
@@ -65,7 +65,7 @@ def find_running(environ: Mapping[str, str]) -> list[Running]:
     return [running for _, running in sorted(found, key=lambda entry: entry[0], reverse=True)]
 
 
-def _locked(place: Path, running: Running) -> int | None:
+def _locked(place: Path, running: RunningGateway) -> int | None:
     """Written before it has its name: who finds the file finds it whole, and locked."""
     draft = place.with_suffix(".new")
     descriptor = -1
@@ -82,13 +82,13 @@ def _locked(place: Path, running: Running) -> int | None:
     return descriptor
 
 
-def _living(place: Path) -> Running | None:
+def _living(place: Path) -> RunningGateway | None:
     if place.suffix != ".json":
         return None
     with place.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            return msgspec.json.decode(file.read(_FILE_MAX_BYTES), type=Running)
+            return msgspec.json.decode(file.read(_FILE_MAX_BYTES), type=RunningGateway)
         place.unlink()
         return None

@@ -1,0 +1,1 @@
+"""`wireglot completion`: what a shell needs to complete the command line."""

@@ -1,0 +1,1 @@
+"""`wireglot models`: what can be asked now, and what could be."""
