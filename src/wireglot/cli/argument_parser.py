@@ -6,10 +6,13 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from wireglot.cli.exit_status import UNUSABLE
 from wireglot.cli.paint import one_line
+
+_ALIKE: Final = 0.7
+"""Of 1: of "claude" and "cluade" 0.83, of "sing" and "in" 0.67."""
 
 
 class ArgumentParser(argparse.ArgumentParser):
@@ -58,8 +61,9 @@ class ArgumentParser(argparse.ArgumentParser):
 
 def near(name: str, known: Iterable[str]) -> str:
     """What was perhaps meant, or nothing."""
-    found = get_close_matches(name, list(known), n=1)
-    return found[0] if found else ""
+    bare = {each.lstrip("-"): each for each in known}  # two dashes alike would make most options alike
+    found = get_close_matches(name.lstrip("-"), bare, n=1, cutoff=_ALIKE)
+    return bare[found[0]] if found else ""
 
 
 def said(name: str, known: Iterable[str]) -> str:

@@ -65,7 +65,8 @@ class _Version(argparse.Action):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """What it parses has the name of the `command`, if there was one, and then the function to `run`."""
+    """What it parses has the name of the `command`, if there was one, then the function to `run`, and this
+    parser as the `root`."""
     parser = ArgumentParser(
         prog="wireglot",
         description="Translate between the API dialects of language models, and say what could not cross.",
@@ -78,4 +79,5 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=ArgumentParser)
     for add in _COMMANDS:
         add(commands)
+    parser.set_defaults(root=parser)
     return parser

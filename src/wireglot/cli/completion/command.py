@@ -31,7 +31,6 @@ def add_command(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from wireglot.cli.completion.scripts import script
-    from wireglot.cli.parser import build_parser
 
-    print(script(arguments.shell, build_parser()), end="")
+    print(script(arguments.shell, arguments.root), end="")
     return OK

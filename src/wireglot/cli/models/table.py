@@ -141,13 +141,13 @@ def _row(settings: Settings, name: str, spec: ProviderSpec, entry: ModelSpec) ->
     dialect = (entry.dialects or spec.dialects)[0]
     limits = limits_of(spec, dialect, entry.match)
     return Row(
-        f"{name}/{entry.match}",
-        on,
-        entry.context,
-        entry.output or limits.max_tokens,
-        tuple(_takes(limits)),
-        price_of(settings.prices, spec, name, entry.match),
-        "" if on else _why_off(spec),
+        name=f"{name}/{entry.match}",
+        on=on,
+        context=entry.context,
+        output=entry.output or limits.max_tokens,
+        takes=tuple(_takes(limits)),
+        price=price_of(settings.prices, spec, name, entry.match),
+        off_because="" if on else _why_off(spec),
     )
 
 
