@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -199,3 +200,16 @@ def test_a_provider_without_models_needs_a_name():
 @pytest.mark.parametrize("url", ["127.0.0.1:8484", "ftp://x", "http://", "http://h:99999", "http://[::1"])
 def test_an_unusable_url_is_refused(url):
     assert complaint(run("smoke", "--url", url)).startswith("--url: ")
+
+
+def test_a_gateway_of_ones_own_is_smoked_where_keys_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[M6] With one stored key every check was refused."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    assert run("keys", "create", "somebody").returncode == 0
+    done = run("smoke", "--model", "demo/demo")
+    assert done.returncode == 0, done.stdout.decode()
+    assert b"0 failed" in done.stdout

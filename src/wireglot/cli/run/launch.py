@@ -16,7 +16,7 @@ import msgspec
 from wireglot.cli.argument_parser import near
 from wireglot.cli.exit_status import FAILED, NOT_EXECUTABLE, NOT_FOUND, OK, UNUSABLE
 from wireglot.cli.own_gateway import key_of_its_own
-from wireglot.cli.paint import one_line
+from wireglot.cli.paint import count, one_line
 from wireglot.cli.run.asking import ask_key
 from wireglot.cli.run.beside import DidNotStart, Own, remove_afterwards, start_gateway
 from wireglot.cli.run.choice import Chooser, NoModel, leads
@@ -254,7 +254,7 @@ def _line(task: Launch, door: Door, what: str, pointing: Pointing) -> str:
         line = f"{told}; set {', '.join(names[:shown])}{more}"
         if len(line) <= width:
             return line
-    return told if len(told) <= width else f"{told[: width - 1]}…"
+    return f"{told}; set {count(len(names), 'variable')}"
 
 
 def _print_env(task: Launch, path: Path | None) -> int:
