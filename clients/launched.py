@@ -58,6 +58,9 @@ class Launched:
     tools: bool = True
     """Whether it can read files; one that cannot echoes."""
     hint: str = ""
+    screen: str = ""
+    """What its own screen shows once it is there: it is typed into then. Empty: it gets its prompt as an
+    argument, and ends by itself."""
 
 
 LAUNCHED: tuple[Launched, ...] = (
@@ -165,6 +168,60 @@ LAUNCHED: tuple[Launched, ...] = (
 )
 
 
+_TYPED = "[[demo:text 3]]"
+_TYPED_ANSWER = "thedemomodel"
+"""Its first three words. Screens put cursor moves where spaces are."""
+_QUIET_SECONDS = 2.0
+_TWICE_SECONDS = 0.3
+_SCREENS = (
+    Launched(
+        "claude-screen",
+        CLAUDE_CODE,
+        lambda prompt: [],
+        env={"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"},
+        screen="Claude Code",
+    ),
+    Launched("codex-screen", CODEX, lambda prompt: [], screen="OpenAI Codex"),
+)
+
+
+def on_screen(launched: Launched, folder: Path) -> str:
+    """A question typed into the client's own screen, its answer, and Ctrl-C. Why it failed, or nothing."""
+    with Seat("", "", folder) as seat:
+        _written(seat.home, _trusting(launched, seat.project))
+        temporary = seat.home.parent / "tmp"
+        client = launched.name.partition("-")[0]
+        command = [sys.executable, "-m", "wireglot.cli", "run", client]
+        env = {**_environment(launched, seat), "TMPDIR": str(temporary)}
+        terminal = Terminal(command, seat.project, env)
+        seen = terminal.wait_for(launched.screen, _SECONDS)
+        for typed in (_TYPED, "\r", "\x03"):
+            terminal.settle(_QUIET_SECONDS, _END_SECONDS)
+            terminal.type(typed)
+        terminal.settle(_TWICE_SECONDS, _TWICE_SECONDS)  # some want it twice, and soon
+        terminal.type("\x03")
+        status = terminal.end(_END_SECONDS)
+        shown = terminal.shown
+        (folder / "terminal").write_text(shown)
+        if not seen:
+            return "its screen was not shown"
+        if _TYPED_ANSWER not in re.sub(r"\s", "", shown):
+            return "the answer was not shown"
+        if status is None:
+            return "Ctrl-C did not end it"
+        return _left_behind(shown, temporary)
+
+
+def _trusting(launched: Launched, project: Path) -> dict[str, str]:
+    """What each keeps once a person has said that the project may be trusted."""
+    trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+    claude = {"hasCompletedOnboarding": True, "theme": "dark", "projects": {str(project): trusted}}
+    return {
+        "claude-screen": {".claude.json": json.dumps(claude)},
+        "codex-screen": {".codex/config.toml": f'[projects."{project}"]\ntrust_level = "trusted"\n'},
+    }[launched.name]
+
+
 def one(launched: Launched, folder: Path) -> str:
     """Why it failed; nothing if it passed."""
     with Seat("", "", folder) as seat:
@@ -240,7 +297,7 @@ def main(arguments: list[str]) -> int:
     options, _ = parser.parse_known_args(arguments)  # those of clients.run stand beside it in the Makefile
     wanted = [
         each
-        for each in LAUNCHED
+        for each in (*LAUNCHED, *_SCREENS)
         if re.search(options.only, each.name) or re.search(options.only, each.package.name)
     ]
     missing = {each.package.name for each in wanted if not is_there(each.package)}
@@ -251,7 +308,7 @@ def main(arguments: list[str]) -> int:
     runs = Path(os.environ.get("CLIENTS_RUNS", tempfile.gettempdir())) / "wireglot-launched"
     for each in wanted:
         started = time.monotonic()
-        reason = one(each, runs / each.name)
+        reason = (on_screen if each.screen else one)(each, runs / each.name)
         failures += bool(reason)
         seconds = time.monotonic() - started
         verdict = "FAIL" if reason else "PASS"

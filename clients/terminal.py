@@ -44,7 +44,8 @@ class Terminal:
         return _CONTROL.sub(b"", self._raw).replace(b"\r", b"").decode("utf-8", "replace")
 
     def type(self, text: str) -> None:
-        os.write(self._terminal, text.encode())
+        with suppress(OSError):  # it has ended
+            os.write(self._terminal, text.encode())
 
     def wait_for(self, text: str, seconds: float) -> bool:
         """Whether it was shown in time."""
@@ -53,6 +54,14 @@ class Terminal:
             if time.monotonic() > deadline or not self._read():
                 return text in self.shown
         return True
+
+    def settle(self, quiet_seconds: float, most_seconds: float) -> None:
+        """Until nothing more was shown for a while: who types earlier may be overheard."""
+        deadline = time.monotonic() + most_seconds
+        before, since = self._raw, time.monotonic()
+        while time.monotonic() < deadline and time.monotonic() - since < quiet_seconds and self._read():
+            if self._raw != before:
+                before, since = self._raw, time.monotonic()
 
     def end(self, seconds: float) -> int | None:
         """How it ended, as a shell tells it; None where it had to be killed."""
