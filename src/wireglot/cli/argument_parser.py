@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, NoReturn
@@ -11,6 +12,7 @@ from typing import Any, Final, NoReturn
 from wireglot.cli.exit_status import UNUSABLE
 from wireglot.cli.paint import one_line
 
+_HELP_COLUMNS: Final = 78
 _ALIKE: Final = 0.7
 """Of 1: of "claude" and "cluade" 0.83, of "sing" and "in" 0.67."""
 
@@ -23,6 +25,8 @@ class ArgumentParser(argparse.ArgumentParser):
 
     def __init__(self, *positional: Any, **named: Any) -> None:
         named.setdefault("allow_abbrev", False)  # `--por 1` started on port 1
+        if description := named.get("description"):  # a formatter that leaves examples alone leaves this, too
+            named["description"] = textwrap.fill(description, _HELP_COLUMNS)
         super().__init__(*positional, **named)
 
     def parse_known_args(  # type: ignore[override]

@@ -43,13 +43,13 @@ if "--settings" in sys.argv:
     told["settings"] = json.load(open(sys.argv[sys.argv.index("--settings") + 1]))
 if "ask" in sys.argv:
     told["answer"] = ask(os.environ["ANTHROPIC_BASE_URL"], os.environ["ANTHROPIC_AUTH_TOKEN"], os.environ["ANTHROPIC_MODEL"])
-print("TOLD" + json.dumps(told) + "END", flush=True)
-if "wait" in sys.argv:
-    try:
+try:
+    print("TOLD" + json.dumps(told) + "END", flush=True)
+    if "wait" in sys.argv:
         sys.stdin.read()
-    except KeyboardInterrupt:
-        print("interrupted", flush=True)
-        sys.exit(5)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    sys.exit(5)
 sys.exit(7 if "fail" in sys.argv else 0)
 """
 
@@ -305,6 +305,11 @@ def test_variables_are_only_printed(place: Place) -> None:
     )
     assert shell.stdout.split() == ["http://127.0.0.1:8484", "demo/demo", "none"]
     assert not place.data.exists()
+
+
+def test_variables_that_lead_to_files_of_one_run_are_not_printed(place: Place) -> None:
+    refused = complaint(place.run("llm", "--print-env"))
+    assert refused == "llm needs files that end with it: start it with `wireglot run llm`"
 
 
 @pytest.mark.parametrize(

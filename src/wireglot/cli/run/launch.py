@@ -259,6 +259,9 @@ def _line(task: Launch, door: Door, what: str, pointing: Pointing) -> str:
 
 def _print_env(task: Launch, path: Path | None) -> int:
     """Variables for a shell. Nothing is started, and no file is written."""
+    if any(FOLDER in value for value in task.point(Door("", "")).set.values()):
+        _say(f"{task.client} needs files that end with it: start it with `wireglot run {task.client}`")
+        return UNUSABLE
     url = task.url or running_url(path, os.environ)
     if url:
         found = _joined(task, join(url, _ask_client_key))
