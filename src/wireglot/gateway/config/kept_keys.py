@@ -64,7 +64,7 @@ def keep_in_keyring(place: Path, name: str, value: str) -> None:
 def has_keyring() -> bool:
     """Whether the extra is there, and a keyring that it can use."""
     keyring = _keyring()
-    return keyring is not None and keyring.get_keyring().priority > 0
+    return keyring is not None and keyring.get_keyring().priority >= 1  # lower ones are not safe
 
 
 def _keyring() -> Any:
