@@ -14,7 +14,7 @@ JOBS ?= 2
 CORPUS ?= ../shared/corpus/dev
 
 .DEFAULT_GOAL := help
-.PHONY: .nginx .valgrind help setup demo test full newest pins servers test-fleet lock wheel sbom lint format types contracts docs docs-check bench bench-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
+.PHONY: .nginx .valgrind help setup demo test full newest pins servers test-fleet lock prices wheel sbom lint format types contracts docs docs-check bench bench-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -72,6 +72,14 @@ lock: $(BIN)/python ## Write requirements.lock anew: what runs, each file by its
 	$(BIN)/uv pip compile -q pyproject.toml --extra fleet -c constraints.txt --universal --python-version 3.11 \
 		--generate-hashes --no-annotate --no-header >> .lock.new
 	mv .lock.new requirements.lock
+
+# The registry's package is read by a Python of its own: nothing here depends on it, or on what it depends on.
+prices: $(VENV)/.dev ## Take the catalog's prices anew from the newest genai-prices, and say what changed
+	rm -rf .venv-prices && $(PYTHON) -m venv .venv-prices
+	.venv-prices/bin/python -m pip install -q --disable-pip-version-check --root-user-action=ignore genai-prices
+	.venv-prices/bin/python tools/prices/registry_dump.py > .venv-prices/dump.json
+	$(BIN)/python -m tools.prices .venv-prices/dump.json
+	rm -rf .venv-prices
 
 wheel: $(VENV)/.dev ## Build the wheel twice and compare: dist/
 	$(BIN)/python -m tools.release.wheel
@@ -169,5 +177,5 @@ clients: $(VENV)/.package ## Run Claude Code, Codex, Gemini CLI and others throu
 	$(BIN)/python -m clients.launched $(ARGS)
 
 clean: ## Remove the environment, caches and build output
-	rm -rf $(VENV) .venv-newest .venv-pins .venv-sbom build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-newest .venv-pins .venv-sbom .venv-prices build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -25,7 +25,7 @@ from wireglot.gateway.settings import (
 )
 from wireglot.http.retry import RetryPolicy
 from wireglot.http.transport import Timeouts
-from wireglot.providers.spec import Price
+from wireglot.providers.list_price import Price
 from wireglot.stores.records import MICRO, KeyQuotas
 
 STRUCTS: Final[dict[str, tuple[type[Struct], ...]]] = {

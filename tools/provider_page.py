@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tools.blocks import table
+from wireglot.providers.list_price import Rates, day_number, price_list
+from wireglot.providers.prices import why_unpriced
 from wireglot.providers.spec import ModelSpec, ProviderSpec, names, provider
+from wireglot.stores.records import MICRO
 
 _ABOUT = """\
 # Providers
@@ -21,6 +24,8 @@ _NOTES = """\
 [go there as they are](../gateway.md#passed-through-or-translated).
 **read**, **named**: where its limits come from, and of which date: read for them, or the place where the
 provider documents such things.
+**price**: what the vendor publishes for a million tokens of input and of output, cached input in brackets;
+`>`: for longer requests. Where it is from stands above the table. [How it is used](../usage.md#prices).
 **counts**: dialects in which it counts tokens itself; for others
 [the gateway estimates](../gateway.md#counting-tokens).
 """
@@ -53,9 +58,10 @@ def _section(spec: ProviderSpec) -> Iterator[str]:
         yield f"- streams: {spec.streams}"
     yield from _gone(spec)
     yield from _sources(spec)
-    listed = [_row(entry) for entry in spec.models if entry.is_name and not entry.retired]
+    yield from _price_sources(spec)
+    listed = [_row(spec, entry) for entry in spec.models if entry.is_name and not entry.retired]
     if listed:
-        heads = ("model", "title", "context", "output", "dialects")
+        heads = ("model", "title", "context", "output", "price", "dialects")
         yield from ("", table(heads, listed))
     else:
         yield "- no models are known by name: ask for them as `" + spec.name + "/MODEL`"
@@ -68,17 +74,49 @@ def _sources(spec: ProviderSpec) -> Iterator[str]:
         yield f"- {source.status} {source.date}: <{source.url}> ({limits})"
 
 
+def _price_sources(spec: ProviderSpec) -> Iterator[str]:
+    told = dict.fromkeys((entry.source, entry.date, entry.says) for entry in spec.prices)
+    for source, day, says in told:
+        yield f"- prices {day}: <{source}>{f', {says}' if says else ''}"
+    if any(entry.hours for entry in spec.prices):
+        yield "- some prices hold in certain hours only: the table has those of all others"
+
+
+def _price(spec: ProviderSpec, model: str) -> str:
+    """As of the day of the list: the page must not change by itself."""
+    if spec.free:
+        return "free"
+    at = 86_400_000 * day_number(price_list().date)
+    found = [entry for entry in spec.prices if entry.model == model and not entry.hours]
+    now = next((entry for entry in reversed(found) if entry.holds(at)), None)
+    if now is None:
+        return f"none: {why_unpriced(spec, model)}"
+    told = _rates(now.price, now.currency)
+    told += "".join(f"; > {tier.over:,}: {_rates(tier, now.currency)}" for tier in now.price.tiers)
+    later = (entry for entry in found if entry.since is not None)
+    return told + "".join(f"; from {entry.since}: {_rates(entry.price, entry.currency)}" for entry in later)
+
+
+def _rates(rates: Rates, currency: str) -> str:
+    if (rates.input, rates.output) == (0, 0):
+        return "free"
+    cached = f" ({rates.cache_read / MICRO:g})" if rates.cache_read is not None else ""
+    sign = "$" if currency == "USD" else f"{currency} "
+    return f"{sign}{rates.input / MICRO:g}{cached} / {sign}{rates.output / MICRO:g}"
+
+
 def _bases(spec: ProviderSpec) -> str:
     others = [f"{dialect}: `{url}`" for dialect, url in sorted(spec.base_urls.items())]
     return "base URL " + "; ".join([f"`{spec.base_url}`", *others])
 
 
-def _row(entry: ModelSpec) -> tuple[str, ...]:
+def _row(spec: ProviderSpec, entry: ModelSpec) -> tuple[str, ...]:
     return (
         f"`{entry.match}`",
         entry.title,
         _tokens(entry.context),
         _tokens(entry.output),
+        _price(spec, entry.match),
         ", ".join(f"`{dialect}`" for dialect in entry.dialects),
     )
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import convert
 
 from wireglot.ir.outcome import Usage
 from wireglot.ir.usage import COUNTS
-from wireglot.providers.prices import Price, PriceRule, cost, micro, price_of
-from wireglot.providers.spec import ModelSpec, ProviderSpec, names, provider
+from wireglot.providers.list_price import ListPrice, Price, Tier, day_number
+from wireglot.providers.prices import PriceRule, cost, micro, price_of
+from wireglot.providers.spec import ModelSpec, ProviderSpec, provider
 
 
 def test_each_kind_of_token_has_its_own_price() -> None:
@@ -67,45 +68,100 @@ def test_amounts_become_millionths() -> None:
     ]
 
 
+def test_a_long_request_costs_the_price_of_its_length_for_all_of_its_tokens() -> None:
+    """[M5] Long contexts: past the mark every token costs more, and cached input counts for the length."""
+    long = Tier(over=200_000, input=4_000_000, output=18_000_000, cache_read=400_000)
+    longer = Tier(over=500_000, input=8_000_000, output=36_000_000)
+    price = Price(2_000_000, 12_000_000, cache_read=200_000, tiers=(long, longer))
+    assert cost(price, Usage(input=200_000, output=1000)) == 400_000 + 12_000
+    assert cost(price, Usage(input=200_001, output=1000)) == 800_004 + 18_000
+    assert cost(price, Usage(input=1, cache_read=200_000)) == 4 + 80_000
+    assert cost(price, Usage(input=1, cache_read=500_000)) == 8 * 500_001, "without one of its own, as input"
+
+
+_SOURCE = "https://prices.test"
 _SPEC = ProviderSpec(
     "mine",
     "Mine",
     ("openai-chat",),
     "http://x",
-    models=(
-        ModelSpec("big*", price=Price(2, 2)),
-        ModelSpec("big-new", price=Price(3, 3)),
-        ModelSpec("big-new", title="more about it"),
+    models=(ModelSpec("big*"),),
+    prices=(
+        ListPrice(model="big-old", price=Price(2, 2), source=_SOURCE),
+        ListPrice(model="big-new", price=Price(2, 2), source=_SOURCE),
+        ListPrice(model="big-new", price=Price(3, 3), source=_SOURCE),
+        ListPrice(model="big-yuan", price=Price(5, 5), source=_SOURCE, currency="CNY"),
     ),
 )
 
 
-def test_the_configuration_comes_before_the_catalog_and_the_particular_before_the_general() -> None:
+def _price(
+    model: str,
+    rules: tuple[PriceRule, ...] = (),
+    *,
+    provider: str = "mine",
+    currency: str = "USD",
+    at: str = "2026-11-16T12",
+    spec: ProviderSpec = _SPEC,
+) -> Price | None:
+    moment = int(datetime.fromisoformat(f"{at}:00:00+00:00").timestamp() * 1000)
+    return price_of(rules, spec, model, provider=provider, at=moment, currency=currency)
+
+
+def test_the_configuration_comes_before_the_catalog_and_what_is_said_last_holds() -> None:
     rules = (PriceRule("mine/big-x", Price(7, 7)), PriceRule("odd*", Price(8, 8)))
-    assert price_of(rules, _SPEC, "mine", "big-x") == Price(7, 7)
-    assert price_of(rules, _SPEC, "mine", "odd-one") == Price(8, 8)
-    assert price_of(rules, _SPEC, "mine", "big-old") == Price(2, 2)
-    assert price_of(rules, _SPEC, "mine", "big-new") == Price(3, 3)
-    assert price_of(rules, _SPEC, "other", "big-x") == Price(2, 2)
+    assert _price("big-x", rules) == Price(7, 7)
+    assert _price("odd-one", rules) == Price(8, 8)
+    assert _price("big-old", rules) == Price(2, 2)
+    assert _price("big-new", rules) == Price(3, 3)
+    assert _price("big-x", rules, provider="other") is None
+
+
+def test_a_price_in_another_currency_is_none() -> None:
+    """Dollars told as euros would be wrong numbers in every report and every budget."""
+    assert _price("big-old", currency="EUR") is None
+    assert _price("big-yuan") is None
+    assert _price("big-yuan", currency="CNY") == Price(5, 5)
+    assert _price("big-yuan", (PriceRule("big-*", Price(1, 1)),)) == Price(1, 1)
 
 
 def test_a_model_that_nobody_knows_the_price_of_has_none() -> None:
-    assert price_of((), _SPEC, "mine", "small") is None
+    assert _price("small") is None
+    assert _price("big-older") is None, "a price is for one name"
 
 
-@pytest.mark.parametrize("name", names())
-def test_the_prices_of_the_catalog_are_plausible(name: str) -> None:
-    """A slip of the decimal point, or dollars where millionths are meant, would show here."""
-    for entry in provider(name).models:
-        price = entry.price
-        if price is None or (price.input, price.output) == (0, 0):
-            continue
-        assert entry.is_name, "a pattern would give a price to models that are not out yet"
-        assert 10_000 <= price.input <= price.output <= 200_000_000
-        assert price.cache_read is None or price.cache_read <= price.input
-        assert price.cache_write is None or price.cache_write >= price.input
+def test_an_announced_price_holds_from_its_day() -> None:
+    entries = (
+        ListPrice(model="m", price=Price(1, 1), source=_SOURCE),
+        ListPrice(model="m", price=Price(2, 2), source=_SOURCE, since="2026-12-01"),
+    )
+    spec = ProviderSpec("mine", "Mine", ("openai-chat",), "http://x", prices=entries)
+    assert _price("m", spec=spec, at="2026-11-30T23") == Price(1, 1)
+    assert _price("m", spec=spec, at="2026-12-01T00") == Price(2, 2)
 
 
-def test_the_demo_costs_nothing_and_that_is_known() -> None:
+def test_a_price_of_certain_hours_holds_in_these_on_the_days_it_is_for() -> None:
+    peak = ListPrice(
+        model="m",
+        price=Price(2, 2),
+        source=_SOURCE,
+        hours=((1, 4), (6, 10)),
+        weekdays=(0, 1, 2, 3, 4),
+    )
+    entries = (ListPrice(model="m", price=Price(1, 1), source=_SOURCE), peak)
+    spec = ProviderSpec("mine", "Mine", ("openai-chat",), "http://x", prices=entries)
+    hours = [hour for hour in range(24) if _price("m", spec=spec, at=f"2026-11-16T{hour:02}") == Price(2, 2)]
+    assert hours == [1, 2, 3, 6, 7, 8, 9], "on a Monday"
+    for day, dear in ((20, True), (21, False), (22, False), (23, True)):
+        assert (_price("m", spec=spec, at=f"2026-11-{day}T02") == Price(2, 2)) is dear
+
+
+@given(st.dates(date(2000, 1, 1), date(2099, 12, 31)))
+def test_days_are_counted_as_the_calendar_does(day: date) -> None:
+    assert day_number(day.isoformat()) == (day - date(1970, 1, 1)).days
+
+
+def test_the_demo_costs_nothing_in_any_currency() -> None:
     for entry in provider("demo").models:
-        assert price_of((), provider("demo"), "demo", entry.match) == Price(0, 0)
+        assert _price(entry.match, spec=provider("demo"), provider="demo") == Price(0, 0)
+        assert _price(entry.match, spec=provider("demo"), provider="demo", currency="EUR") == Price(0, 0)

@@ -12,9 +12,11 @@ import msgspec
 
 from wireglot.ir.outcome import Usage
 from wireglot.ir.usage import COUNTS, counts_of
-from wireglot.providers.spec import Price, ProviderSpec
+from wireglot.providers.list_price import ListPrice, Price, Rates
+from wireglot.providers.spec import ProviderSpec, plain_name
 
 _MILLION: Final = 1_000_000
+_FREE: Final = Price(0, 0)
 
 
 class PriceRule(msgspec.Struct, frozen=True):
@@ -29,31 +31,69 @@ def micro(amount: Decimal) -> int:
     return int((amount * _MILLION).to_integral_value(ROUND_HALF_EVEN))
 
 
-def price_of(rules: tuple[PriceRule, ...], spec: ProviderSpec, provider: str, model: str) -> Price | None:
-    """What the configuration says, then the catalog."""
+def price_of(
+    rules: tuple[PriceRule, ...],
+    spec: ProviderSpec,
+    model: str,
+    *,
+    provider: str,
+    at: int,
+    currency: str,
+) -> Price | None:
+    """What the configuration says, then the catalog, where its price is in the currency that is counted in.
+    `at` in unix milliseconds: some prices end on a day, others hold for hours."""
     full = f"{provider}/{model}"
     for rule in rules:
         if fnmatchcase(full if "/" in rule.match else model, rule.match):
             return rule.price
-    found: Price | None = None
-    for entry in spec.models:
-        if entry.price is not None and entry.covers(model):
-            found = entry.price
+    if spec.free:
+        return _FREE
+    found = list_price(spec, model, at)
+    return found.price if found is not None and found.currency == currency else None
+
+
+def list_price(spec: ProviderSpec, model: str, at: int) -> ListPrice | None:
+    """What the provider itself asks for, as far as the catalog knows."""
+    plain = plain_name(model)
+    found: ListPrice | None = None
+    for entry in spec.prices:
+        if entry.model in (model, plain) and entry.holds(at):
+            found = entry
     return found
+
+
+def why_unpriced(spec: ProviderSpec, model: str) -> str:
+    """Why the catalog has no price of a model, "" where nobody has looked for one."""
+    plain = plain_name(model)
+    for entry in spec.unpriced:
+        if fnmatchcase(model, entry.match) or fnmatchcase(plain, entry.match):
+            return entry.why
+    return ""
 
 
 def cost(price: Price, usage: Usage) -> int:
     """The cost of a request, rounded once, to the nearest millionth (half to even)."""
-    spent: int = sum(map(mul, counts_of(usage), _prices(price)))
+    rates = tier_of(price, usage.total_input) if price.tiers else price
+    spent: int = sum(map(mul, counts_of(usage), _per_count(rates)))
     whole, rest = divmod(spent, _MILLION)
     return whole + (2 * rest > _MILLION or (2 * rest == _MILLION and whole % 2))
 
 
+def tier_of(price: Price, tokens: int) -> Rates:
+    """The rates of a request with so much input: past a mark all of its tokens cost more, not only those
+    beyond it (so do Anthropic, OpenAI, Google, xAI, MiniMax and Alibaba)."""
+    found: Rates = price
+    for tier in price.tiers:
+        if tokens > tier.over:
+            found = tier
+    return found
+
+
 @lru_cache(4096)
-def _prices(price: Price) -> tuple[int, ...]:
+def _per_count(rates: Rates) -> tuple[int, ...]:
     """For each count, the first of its prices that has a value; the last one always has."""
-    known = [[getattr(price, name) for name in count.prices] for count in COUNTS.values()]
+    known = [[getattr(rates, name) for name in count.prices] for count in COUNTS.values()]
     return tuple(next(value for value in values if value is not None) for values in known)
 
 
-__all__ = ["Price", "PriceRule", "cost", "micro", "price_of"]
+__all__ = ["Price", "PriceRule", "cost", "list_price", "micro", "price_of", "tier_of", "why_unpriced"]

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from wireglot.providers.limits import CLONE, PROXY, Limits, base_limits, narrowed
+from wireglot.providers.list_price import ListPrice, Unpriced, price_list
 
 _DRESSES = frozenset({"anthropic", "google", "models", "openai"})
 
@@ -29,22 +30,8 @@ def plain_name(model: str) -> str:
     return name.replace(".", "-") if name.startswith("claude") else name
 
 
-PerMillion = Annotated[int, Meta(ge=0, lt=10**15, extra={"unit": "money"})]
-
 Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "none"]
 Streams = Literal["both", "only", "never"]
-
-
-class Price(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Millionths of a currency unit for a million tokens (a dollar: 1000000). None: as the price it is a kind
-    of (reasoning as output, all others as input)."""
-
-    input: Annotated[PerMillion, Meta(description="tokens of the request")]
-    output: Annotated[PerMillion, Meta(description="tokens of the answer")]
-    cache_read: Annotated[PerMillion | None, Meta(description="without: as `input`")] = None
-    cache_write: Annotated[PerMillion | None, Meta(description="without: as `input`")] = None
-    cache_write_long: Annotated[PerMillion | None, Meta(description="without: as `cache_write`")] = None
-    reasoning: Annotated[PerMillion | None, Meta(description="without: as `output`")] = None
 
 
 class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -60,8 +47,6 @@ class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     context: int = 0
     """Tokens of input and output together, 0 where unknown."""
     output: int = 0
-    price: Price | None = None
-    """The list price, where its source is named beside it."""
     retired: bool = False
     successor: str = ""
 
@@ -121,6 +106,11 @@ class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     """`gen_ai.provider.name` of OpenTelemetry's conventions, where it is not the provider's own."""
     models: tuple[ModelSpec, ...] = ()
     sources: tuple[Source, ...] = ()
+    prices: tuple[ListPrice, ...] = ()
+    """Those of the generated list, then those of its own file."""
+    unpriced: tuple[Unpriced, ...] = ()
+    free: bool = False
+    """Its tokens cost nothing, in any currency."""
 
     def knows(self, model: str) -> bool:
         return any(entry.covers(model) for entry in self.models)
@@ -151,7 +141,8 @@ def provider(name: str) -> ProviderSpec:
     from importlib.resources import files
 
     text = (files("wireglot.providers") / "catalog" / f"{name}.toml").read_text(encoding="utf-8")
-    return msgspec.convert({"name": name, "catalog": name, **tomllib.loads(text)}, ProviderSpec)
+    spec = msgspec.convert({"name": name, "catalog": name, **tomllib.loads(text)}, ProviderSpec)
+    return msgspec.structs.replace(spec, prices=(*price_list().of(name), *spec.prices))
 
 
 @lru_cache(maxsize=256)

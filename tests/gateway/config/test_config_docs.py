@@ -28,7 +28,7 @@ from wireglot.gateway.settings import (
 )
 from wireglot.http.retry import RetryPolicy
 from wireglot.http.transport import Timeouts
-from wireglot.providers.spec import Price
+from wireglot.providers.list_price import Price
 from wireglot.stores.records import KeyQuotas
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")

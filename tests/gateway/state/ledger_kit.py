@@ -14,7 +14,7 @@ from wireglot.gateway.settings import Settings, StoreSettings, SyncOrder
 from wireglot.gateway.state.ledger.drain import DrainPace
 from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
 from wireglot.ir.outcome import Usage
-from wireglot.providers.prices import Price
+from wireglot.providers.list_price import ListPrice, Price
 from wireglot.providers.spec import ModelSpec
 from wireglot.stores import StoreDown
 from wireglot.stores.journal.disk import DISK, Disk
@@ -24,6 +24,10 @@ from wireglot.stores.records import UsageRow
 ORDERS: Final[tuple[SyncOrder, ...]] = get_args(SyncOrder)
 HURRIED = DrainPace(gather=0.001, retry=0.001, retry_max=0.002, close=0.05)
 PRICE = Price(1_000_000, 2_000_000)
+PRICES = tuple(
+    ListPrice(model=f"fast{number}", price=PRICE, source="https://prices.test")
+    for number in ("", "-1", "-2", "-3")
+)
 
 
 class Target:
@@ -90,7 +94,7 @@ class Notes(list[tuple[str, str, dict[str, Any]]]):
 def ledger_settings(folder: Path | None, **store: Any) -> Settings:
     """Settings with one provider that has a price, one that has none, one of the catalog."""
     return settings(
-        own("mine", "openai-chat", ModelSpec("fast*", price=PRICE)),
+        own("mine", "openai-chat", ModelSpec("fast*"), prices=PRICES),
         own("other", "openai-chat"),
         catalogued("demo"),
         store=StoreSettings(folder=str(folder) if folder is not None else "", **store),

@@ -18,8 +18,8 @@ from wireglot.gateway.state.quotas.quotas import Quotas
 from wireglot.gateway.state.quotas.reservation import Reservation
 from wireglot.gateway.targets.routing import route
 from wireglot.ir.outcome import Usage
+from wireglot.providers.list_price import Price
 from wireglot.providers.prices import PriceRule
-from wireglot.providers.spec import Price
 from wireglot.stores.base import StoreDown
 from wireglot.stores.memory import MemoryCounters
 from wireglot.stores.memory.ledger import MemoryLedger

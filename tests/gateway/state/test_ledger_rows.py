@@ -310,29 +310,31 @@ def test_half_an_account_need_not_add_up(tmp_path: Path) -> None:
     run(work)
 
 
-def test_prices_are_looked_up_once_and_those_of_a_request_are_of_its_own_settings() -> None:
+def test_prices_are_looked_up_once_an_hour_and_those_of_a_request_are_of_its_own_settings() -> None:
     async def work() -> None:
         kept = usage_ledger(Ledger(), SETTINGS)
         job = job_of(1, SETTINGS)
         answered(job)
-        assert kept._price(job.record, SETTINGS) == PRICE
-        kept._prices[("mine", "fast-1")] = None
-        assert kept._price(job.record, SETTINGS) is None, "it is known already"
+        hour = 3_600_000
+        assert kept._price(job.record, SETTINGS, 7 * hour) == PRICE
+        kept._prices[("mine", "fast-1", 7)] = None
+        assert kept._price(job.record, SETTINGS, 8 * hour - 1) is None, "it is known already"
+        assert kept._price(job.record, SETTINGS, 8 * hour) == PRICE, "another hour may have another price"
         reloaded = ledger_settings(None)
-        assert kept._price(job.record, reloaded) == PRICE, "of other settings nothing is known"
+        assert kept._price(job.record, reloaded, 7 * hour) == PRICE, "of other settings nothing is known"
         kept.adopt(reloaded)
-        assert kept._price(job.record, reloaded) == PRICE
-        assert list(kept._prices) == [("mine", "fast-1")]
+        assert kept._price(job.record, reloaded, 0) == PRICE
+        assert list(kept._prices) == [("mine", "fast-1", 0)]
         for number in range(4094):
-            kept._prices[("x", str(number))] = None
+            kept._prices[("x", str(number), 0)] = None
         job.record.upstream_model = "fast-2"
-        assert kept._price(job.record, reloaded) == PRICE
+        assert kept._price(job.record, reloaded, 0) == PRICE
         assert len(kept._prices) == 4096
         job.record.upstream_model = "fast-3"
-        assert kept._price(job.record, reloaded) == PRICE
-        assert list(kept._prices) == [("mine", "fast-3")], "so many are enough"
+        assert kept._price(job.record, reloaded, 0) == PRICE
+        assert list(kept._prices) == [("mine", "fast-3", 0)], "so many are enough"
         job.record.provider = "nobody"
-        assert kept._price(job.record, reloaded) is None
+        assert kept._price(job.record, reloaded, 0) is None
 
     run(work)
 

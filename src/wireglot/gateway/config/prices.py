@@ -11,7 +11,8 @@ from msgspec import NODEFAULT
 from wireglot.gateway.config.declared import declared
 from wireglot.gateway.config.problems import Problems, key_path, kind, shown
 from wireglot.gateway.config.table import Table
-from wireglot.providers.prices import Price, PriceRule, micro
+from wireglot.providers.list_price import Price, Rates, Tier
+from wireglot.providers.prices import PriceRule, micro
 from wireglot.stores.records import MICRO
 
 _EXPECTED: Final = "a price for a million tokens"
@@ -32,9 +33,18 @@ def read_prices(value: object, problems: Problems) -> tuple[PriceRule, ...]:
 
 
 def _price(table: Table) -> Price:
+    rates = _rates(table, Price)
+    tiers = _tiers(table)
+    table.close()
+    return Price(**rates, tiers=tiers)
+
+
+def _rates(table: Table, struct: type[Rates]) -> dict[str, int]:
     """Written in units of the currency for a million tokens, kept in millionths of them."""
-    found: dict[str, int] = {}
-    for setting in declared(Price).values():
+    found = {"input": 0, "output": 0}
+    for setting in declared(struct).values():
+        if setting.unit != "money":
+            continue
         value = table.raw(setting.name)
         if value is None:
             if setting.default is NODEFAULT:
@@ -44,5 +54,23 @@ def _price(table: Table) -> Price:
             table.wrong(setting.name, _EXPECTED, shown(value))
             continue
         found[setting.attribute] = micro(Decimal(str(value)))
-    table.close()
-    return Price(**{"input": 0, "output": 0, **found})
+    return found
+
+
+def _tiers(table: Table) -> tuple[Tier, ...]:
+    given = table.raw("tiers")
+    if given is None:
+        return ()
+    if not isinstance(given, list) or not all(isinstance(each, Mapping) for each in given):
+        table.wrong("tiers", "a list of tables with over, input and output", kind(given))
+        return ()
+    found: list[Tier] = []
+    for number, each in enumerate(given):
+        tier = Table(each, f"{table.at('tiers')}[{number}]", table.problems)
+        over = tier.raw("over")
+        if type(over) is not int or over <= (found[-1].over if found else 0):
+            tier.wrong("over", "tokens of input, more than the tier before", shown(over))
+            over = found[-1].over + 1 if found else 1
+        found.append(Tier(over=over, **_rates(tier, Tier)))
+        tier.close()
+    return tuple(found)

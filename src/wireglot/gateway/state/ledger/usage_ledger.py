@@ -17,11 +17,12 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.ending import Account
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.known_price import known_price
 from wireglot.gateway.state.ledger.drain import PACE, Drain, DrainPace
 from wireglot.gateway.state.ledger.rows import completed, intent, legible
 from wireglot.gateway.state.ledger.usage_checks import usage_checks
 from wireglot.gateway.targets.routing import Target
-from wireglot.providers.prices import Price, price_of
+from wireglot.providers.prices import Price
 from wireglot.stores.base import Ledger
 from wireglot.stores.journal.disk import DISK, Disk
 from wireglot.stores.journal.journal import Journal, JournalFull
@@ -32,6 +33,7 @@ FOLDER: Final = "journal"
 _PROMISED_BYTES: Final = 1024
 """Of the journal, that each open row has a right to: what was begun can be completed."""
 _PRICES_MOST: Final = 4096
+_HOUR_MS: Final = 3_600_000
 _TOLD_SECONDS: Final = 3600.0
 """Between two notes about the same flaw of the same provider."""
 
@@ -68,7 +70,7 @@ class UsageLedger:
         self._instance = instance
         self._note = note
         self._open: dict[str, _OpenAccount] = {}
-        self._prices: dict[tuple[str, str], Price | None] = {}
+        self._prices: dict[tuple[str, str, int], Price | None] = {}
         self._flaw_told: dict[tuple[str, ...], float] = {}
         self._refusing = False
 
@@ -166,7 +168,7 @@ class UsageLedger:
         whole = completed(
             account.row,
             record,
-            price=self._price(record, settings) if record.usage is not None else None,
+            price=self._price(record, settings, account.row.started) if record.usage is not None else None,
             flags=wrong,
             first_byte=record.first_byte,
             now=time.monotonic(),
@@ -192,16 +194,17 @@ class UsageLedger:
             self._refusing = True
             self._note("error", "usage not recorded", detail=why)
 
-    def _price(self, record: Record, settings: Settings) -> Price | None:
+    def _price(self, record: Record, settings: Settings, started: int) -> Price | None:
         if settings is not self._settings:  # reloaded since the request came in: its own prices hold
-            return _look_up(settings, record.provider, record.upstream_model)
-        key = (record.provider, record.upstream_model)
+            return known_price(settings, record.provider, record.upstream_model, started)
+        # Prices change with the hour at most.
+        key = (record.provider, record.upstream_model, started // _HOUR_MS)
         try:
             return self._prices[key]
         except KeyError:
             if len(self._prices) >= _PRICES_MOST:
                 self._prices.clear()
-            found = self._prices[key] = _look_up(settings, *key)
+            found = self._prices[key] = known_price(settings, record.provider, record.upstream_model, started)
             return found
 
     def _flag(self, provider: str, wrong: tuple[str, ...]) -> None:
@@ -290,8 +293,3 @@ class Accounted:
 
 def _unrecorded() -> RequestError:
     return RequestError("shed", "usage cannot be recorded now", code="storage_unavailable", retry_after=2)
-
-
-def _look_up(settings: Settings, provider: str, model: str) -> Price | None:
-    found = settings.providers.get(provider)
-    return price_of(settings.prices, found.spec, provider, model) if found is not None else None

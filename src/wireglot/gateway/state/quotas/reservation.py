@@ -12,12 +12,13 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.known_price import known_price, why_unknown
 from wireglot.gateway.state.quotas.amounts import Letters, Period, day, expected_usage, month, whole_input
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.failures import AttemptFailed
 from wireglot.ir.errors import ErrorKind
 from wireglot.ir.outcome import Usage
-from wireglot.providers.prices import cost, price_of
+from wireglot.providers.prices import cost
 from wireglot.stores.base import Counters
 from wireglot.stores.records import MICRO, Budget, KeyQuotas, Rate
 
@@ -47,6 +48,8 @@ class Reservation(msgspec.Struct):
     limits: list[Limit]
     expected: Usage
     expected_cost: int
+    at: int = 0
+    """When it came, in unix milliseconds: it is charged at the prices of that moment."""
     place: str = ""
     """The name of the limit on requests at once, "" without one."""
     holder: str = ""
@@ -95,6 +98,7 @@ def reserve(exchange: Exchange, target: Target, limits: KeyQuotas, *, holder: st
     caller, settings = job.caller.name, job.settings
     spent_quota = job.surface.client.spent_quota
     found = Reservation(caller, spent_quota, settings, limits=[], expected=Usage(), expected_cost=0)
+    found.at = int(now * 1000)
     if limits.requests_per_minute:
         most = limits.requests_per_minute
         rate = Rate(f"rate:{caller}:rpm", 1, most, _MINUTE_SECONDS)
@@ -116,7 +120,7 @@ def reserve(exchange: Exchange, target: Target, limits: KeyQuotas, *, holder: st
         ("cost", limits.cost_per_month, "month", month),
     )
     if limits.cost_per_day or limits.cost_per_month:
-        found.expected_cost = _expected_cost(settings, target, expected)
+        found.expected_cost = _expected_cost(found, target, expected)
     for unit, most, span, period_of in budgets:
         if most:
             period = period_of(now)
@@ -139,7 +143,7 @@ def larger(reservation: Reservation, exchange: Exchange, target: Target) -> list
         reservation.expected, input=reservation.expected.input + read
     )
     if before or any(limit.unit == "cost" for limit in reservation.limits):
-        reservation.expected_cost = _expected_cost(reservation.settings, target, expected)
+        reservation.expected_cost = _expected_cost(reservation, target, expected)
     found: list[Rate | Budget] = []
     for limit in reservation.limits:
         amount = read if limit.unit == "tokens" else reservation.expected_cost - before
@@ -191,14 +195,15 @@ def _estimate(known: Usage | None, expected: Usage, heard: int) -> Usage:
     return msgspec.structs.replace(known, output=heard - (known.reasoning or 0), raw=None)
 
 
-def _expected_cost(settings: Settings, target: Target, expected: Usage) -> int:
-    provider = target.provider
-    price = price_of(settings.prices, provider.spec, provider.name, target.model)
+def _expected_cost(reservation: Reservation, target: Target, expected: Usage) -> int:
+    settings, provider = reservation.settings, target.provider.name
+    price = known_price(settings, provider, target.model, reservation.at)
     if price is None:
+        why = why_unknown(settings, provider, target.model, reservation.at)
         raise RequestError(
             "permission",
-            f"this key has a budget of money, and nobody knows what {target.name} costs: name its price in "
-            "[prices]",
+            f"this key has a budget of money, and nobody knows what {target.name} costs"
+            f"{f' ({why})' if why else ''}: name its price in [prices]",
             code="price_unknown",
             param="model",
         )
@@ -207,8 +212,5 @@ def _expected_cost(settings: Settings, target: Target, expected: Usage) -> int:
 
 def _cost(reservation: Reservation, record: Record, usage: Usage) -> int:
     """At the price of whoever answered; where that is not known, what was reserved."""
-    provider = reservation.settings.providers.get(record.provider)
-    if provider is None:
-        return reservation.expected_cost
-    price = price_of(reservation.settings.prices, provider.spec, record.provider, record.upstream_model)
+    price = known_price(reservation.settings, record.provider, record.upstream_model, reservation.at)
     return reservation.expected_cost if price is None else cost(price, usage)

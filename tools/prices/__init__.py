@@ -1,0 +1,1 @@
+"""The catalog's prices, taken from a registry of prices: `make prices`."""
