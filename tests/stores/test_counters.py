@@ -103,6 +103,16 @@ def test_a_budget_is_seeded_once(run, counters):
     assert run(counters.take([Budget("b", 5, 100, until)])) is None
 
 
+def test_what_is_taken_of_budgets_can_be_told(run, counters):
+    until = later()
+    run(counters.seed("a", 99, until))
+    run(counters.take([Budget("b", 5, 100, until)]))
+    run(counters.settle([Budget("b", -2, 100, until)]))
+    run(counters.seed("over", 7, int(time.time() * 1000) - 1000))
+    assert run(counters.amounts(["a", "b", "over", "never"])) == {"a": 99, "b": 3}
+    assert run(counters.amounts([])) == {}
+
+
 def test_several_claims_pass_together_or_not_at_all(run, counters):
     until = later()
     run(counters.seed("full", 100, until))

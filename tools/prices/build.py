@@ -1,4 +1,4 @@
-"""The registry's dump -> `prices.json` of the catalog: prices of the live models, in our words and millionths."""
+"""The registry's dump -> `prices.json` of the catalog: prices of live models, in our words and millionths."""
 
 from __future__ import annotations
 

@@ -171,6 +171,10 @@ class Counters(Protocol):
         """Which budgets have been begun or seeded."""
         ...
 
+    async def amounts(self, names: Sequence[str]) -> dict[str, int]:
+        """What is taken of budgets, of those that have been begun or seeded."""
+        ...
+
     async def seed(self, name: str, value: int, until: int) -> None:
         """Begin a budget at what the ledger says; one that has begun is left alone."""
         ...

@@ -37,7 +37,9 @@ _LONG: Final = frozenset(
         "forget", "stats", "sweep", "wipe", "load",
     }
 )  # fmt: skip
-_UNATTENDED: Final = frozenset({"apply", "close_open", "beat", "version", "sweep", "cool", "cooling"})
+_UNATTENDED: Final = frozenset(
+    {"apply", "close_open", "beat", "version", "sweep", "cool", "cooling", "amounts"}
+)
 """Asked by tasks that nobody waits for, at a pace of their own: they ask on, whatever came of it before. One
 of them that goes well says nothing for the others: it may be all that the store can do."""
 

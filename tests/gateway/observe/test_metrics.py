@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from wireglot.gateway.observe.metrics import MODELS_MOST, OTHER, Counter, Metrics
+from wireglot.gateway.observe.metrics import KEYS_MOST, MODELS_MOST, OTHER, Counter, Metrics
 from wireglot.gateway.observe.record import Record
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
@@ -92,8 +92,58 @@ def test_retries_fallbacks_and_losses_are_counted():
     metrics.upstream_errors.add(("openai", "overloaded"))
     assert value(metrics, "retries_total", provider="kimi") == 2
     assert value(metrics, "fallbacks_total", provider="openai") == 1
-    assert value(metrics, "losses_total", feature="tool.name") == 1
+    grade = losses[0].grade
+    assert value(metrics, "losses_total", feature="tool.name", grade=grade) == 1
     assert value(metrics, "upstream_errors_total", provider="openai", kind="overloaded") == 1
+
+
+def test_a_request_is_counted_by_its_key_and_with_its_cost():
+    """[M7] Who used what, and what it cost."""
+    metrics = Metrics()
+    metrics.count_in("USD")
+    usage = Usage(input=10, cache_read=5, output=20)
+    metrics.finish(done(caller="alice", usage=usage, usage_source="provider", cost=1_250_000))
+    metrics.finish(done(caller="alice", usage=usage, usage_source="provider", cost=250_000))
+    metrics.finish(done(caller="bob", usage=usage, usage_source="provider", upstream_model="new"))
+    metrics.finish(done(caller="bob", status=429, outcome="error"))
+    assert value(metrics, "cost_total", provider="kimi", model="kimi-k3", currency="USD") == 1.5
+    assert value(metrics, "unpriced_total", provider="kimi", model="new") == 1
+    assert value(metrics, "key_cost_total", key="alice", currency="USD") == 1.5
+    assert value(metrics, "key_cost_total", key="bob", currency="USD") == 0
+    assert value(metrics, "key_requests_total", key="alice", outcome="ok") == 2
+    assert value(metrics, "key_requests_total", key="bob", outcome="error") == 1
+    assert value(metrics, "key_tokens_total", key="alice", kind="output") == 40
+    assert value(metrics, "key_tokens_total", key="bob", kind="cache_read") == 5
+
+
+def test_who_has_no_key_yet_is_no_key():
+    metrics = Metrics()
+    metrics.finish(done(caller="", status=401, outcome="error"))
+    assert not any(name.startswith("wireglot_key_") for name, _ in read(metrics.render()))
+
+
+def test_another_currency_is_counted_apart():
+    metrics = Metrics()
+    for currency in ("USD", "EUR", "USD"):
+        metrics.count_in(currency)
+        metrics.finish(done(caller="a", usage=Usage(input=1), usage_source="provider", cost=1_000_000))
+    for currency, cost in (("USD", 2), ("EUR", 1)):
+        assert value(metrics, "cost_total", provider="kimi", model="kimi-k3", currency=currency) == cost
+        assert value(metrics, "key_cost_total", key="a", currency=currency) == cost
+
+
+def test_of_many_keys_most_are_counted_together():
+    metrics = Metrics()
+    metrics.count_in("USD")
+    for number in range(KEYS_MOST + 50):
+        usage = Usage(input=1)
+        metrics.finish(done(caller=f"k{number}", usage=usage, usage_source="provider", cost=1_000_000))
+    keys = [
+        dict(labels)["key"] for name, labels in read(metrics.render()) if name == "wireglot_key_cost_total"
+    ]
+    assert len(keys) == KEYS_MOST + 1
+    assert value(metrics, "key_cost_total", key=OTHER, currency="USD") == 50
+    assert len(metrics._keys) == KEYS_MOST + 1
 
 
 def test_a_client_cannot_make_labels_by_asking_for_models():

@@ -60,6 +60,10 @@ class Down(MemoryCounters):
         self._check()
         return await super().known(names)
 
+    async def amounts(self, names: Any) -> dict[str, int]:
+        self._check()
+        return await super().amounts(names)
+
     def _check(self) -> None:
         if self.down:
             raise StoreDown("switched off")

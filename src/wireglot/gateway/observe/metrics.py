@@ -1,7 +1,8 @@
 """Counters of one process, in Prometheus's text format.
 
 Labels stay few whatever clients send: a model's name becomes a label only if the configuration knows it or a
-provider has answered it, and only MODELS_MOST of them; the rest is "other".
+provider has answered it, and only MODELS_MOST of them; of client keys the first KEYS_MOST that ask. The rest
+is "other". Keys and models never stand in one series: it would be one for each pair of them.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal
 
-from wireglot.gateway.observe.record import Record, UsageSource
-from wireglot.ir.outcome import Usage
+from wireglot.gateway.observe.record import Record
 from wireglot.ir.usage import KINDS, kinds_of
+from wireglot.stores.records import MICRO
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 MODELS_MOST: Final = 200
+KEYS_MOST: Final = 100
 OTHER: Final = "other"
 
 SECONDS: Final = (
@@ -148,7 +150,7 @@ class Histogram:
 
 
 class ModelNames:
-    """Which models have a label of their own."""
+    """Which models, or client keys, have a label of their own."""
 
     def __init__(self, known: Iterable[str], clean: Callable[[str], str], limit: int = MODELS_MOST) -> None:
         self._clean = clean
@@ -176,6 +178,8 @@ class Metrics:
         self, models: Iterable[str] = (), clean: Callable[[str], str] = str, version: str = ""
     ) -> None:
         self.models = ModelNames(models, clean)
+        self.keys = ModelNames((), clean, KEYS_MOST)
+        self._currency = ""
         self.requests = Counter(
             "wireglot_requests_total",
             "Requests answered.",
@@ -190,6 +194,29 @@ class Metrics:
             "wireglot_usage_total",
             "Answers by where their token counts come from.",
             ("provider", "source"),
+        )
+        self.cost = Counter(
+            "wireglot_cost_total",
+            "What answers cost, in units of the currency.",
+            ("provider", "model", "currency"),
+        )
+        self.unpriced = Counter(
+            "wireglot_unpriced_total",
+            "Answers whose tokens are known and whose price is not.",
+            ("provider", "model"),
+        )
+        self.key_requests = Counter(
+            "wireglot_key_requests_total", "Requests by the name of the client's key.", ("key", "outcome")
+        )
+        self.key_tokens = Counter(
+            "wireglot_key_tokens_total",
+            "Tokens by key and kind; the kinds do not overlap.",
+            ("key", "kind"),
+        )
+        self.key_cost = Counter(
+            "wireglot_key_cost_total",
+            "What the answers of a key cost, in units of the currency.",
+            ("key", "currency"),
         )
         self.seconds = Histogram(
             "wireglot_request_seconds",
@@ -206,7 +233,9 @@ class Metrics:
         self.fallbacks = Counter(
             "wireglot_fallbacks_total", "Requests that went on from this provider to the next.", ("provider",)
         )
-        self.losses = Counter("wireglot_losses_total", "Requests in which a feature was bent.", ("feature",))
+        self.losses = Counter(
+            "wireglot_losses_total", "Requests in which a feature was bent.", ("feature", "grade")
+        )
         self.upstream_errors = Counter(
             "wireglot_upstream_errors_total", "Attempts that a provider failed.", ("provider", "kind")
         )
@@ -222,10 +251,12 @@ class Metrics:
         self._build.add((version,))
         self._in_flight = self.in_flight.cell(())
         self._routes: dict[Labels, _Route] = {}
+        self._keys: dict[str, _Key] = {}
         self._all: list[Counter | Histogram | Reading] = [
-            self.requests, self.tokens, self.usage, self.seconds, self.first_byte, self.in_flight,
-            self.retries, self.fallbacks, self.losses, self.upstream_errors, self.reload_failures,
-            self.sink_failures, self._build,
+            self.requests, self.tokens, self.usage, self.cost, self.unpriced, self.key_requests,
+            self.key_tokens, self.key_cost, self.seconds, self.first_byte, self.in_flight, self.retries,
+            self.fallbacks, self.losses, self.upstream_errors, self.reload_failures, self.sink_failures,
+            self._build,
         ]  # fmt: skip
 
     def read(
@@ -239,6 +270,17 @@ class Metrics:
         """Show numbers kept elsewhere (connections, the queue, breakers) under `wireglot_` + name."""
         self._all.append(Reading(f"wireglot_{name}", about, labels, read, kind))
 
+    @property
+    def currency(self) -> str:
+        return self._currency
+
+    def count_in(self, currency: str) -> None:
+        """Of another currency there are other series: sums of both would be of neither."""
+        if currency != self._currency:
+            self._currency = currency
+            self._routes.clear()
+            self._keys.clear()
+
     def begin(self) -> None:
         self._in_flight.value += 1
 
@@ -251,11 +293,21 @@ class Metrics:
         route = self._routes.get(labels)
         if route is None:
             route = self._routes[labels] = _Route(self, labels)
-        route.count(record)
+        tokens = kinds_of(record.usage) if record.usage is not None else None
+        route.count(record, tokens)
+        if record.caller:
+            self._key_of(record.caller).count(record, tokens)
         if record.attempts > 1 or record.fallbacks:
             self._count_attempts(record)
-        for feature in {loss.feature for loss in record.losses} if record.losses else ():
-            self.losses.add((feature,))
+        for bent in {(loss.feature, loss.grade) for loss in record.losses} if record.losses else ():
+            self.losses.add(bent)
+
+    def _key_of(self, caller: str) -> _Key:
+        label = self.keys.label(caller, True)
+        found = self._keys.get(label)
+        if found is None:
+            found = self._keys[label] = _Key(self, label)
+        return found
 
     def _count_attempts(self, record: Record) -> None:
         for target in record.fallbacks:
@@ -277,7 +329,7 @@ class Metrics:
 class _Route:
     """The cells that the requests of one dialect to one model share."""
 
-    __slots__ = ("first_byte", "labels", "metrics", "outcomes", "seconds", "sources", "tokens")
+    __slots__ = ("cost", "first_byte", "labels", "metrics", "outcomes", "seconds", "sources", "tokens")
 
     def __init__(self, metrics: Metrics, labels: Labels) -> None:
         dialect, provider, model = labels
@@ -288,8 +340,9 @@ class _Route:
         self.outcomes: dict[tuple[int, str], Cell] = {}
         self.sources: dict[str, Cell] = {}
         self.tokens = tuple(metrics.tokens.cell((provider, model, kind)) for kind in KINDS)
+        self.cost: Cell | None = None
 
-    def count(self, record: Record) -> None:
+    def count(self, record: Record, tokens: tuple[int, ...] | None) -> None:
         ending = (record.status, record.outcome)
         cell = self.outcomes.get(ending)
         if cell is None:
@@ -300,16 +353,48 @@ class _Route:
         self.seconds.observe(record.finished - started)
         if record.first_byte is not None:
             self.first_byte.observe(record.first_byte - started)
-        if record.usage is not None:
-            self._count_tokens(record.usage, record.usage_source)
+        if tokens is not None:
+            self._count_tokens(tokens, record)
 
-    def _count_tokens(self, usage: Usage, source: UsageSource) -> None:
-        for counted, tokens in zip(self.tokens, kinds_of(usage), strict=True):
-            counted.value += tokens
+    def _count_tokens(self, tokens: tuple[int, ...], record: Record) -> None:
+        for counted, number in zip(self.tokens, tokens, strict=True):
+            counted.value += number
+        source = record.usage_source
         cell = self.sources.get(source)
         if cell is None:
             cell = self.sources[source] = self.metrics.usage.cell((self.labels[1], source))
         cell.value += 1
+        if record.cost is None:
+            self.metrics.unpriced.add(self.labels[1:])
+            return
+        if self.cost is None:
+            self.cost = self.metrics.cost.cell((*self.labels[1:], self.metrics.currency))
+        self.cost.value += record.cost / MICRO
+
+
+class _Key:
+    """The cells of one client key, or of all that have no label of their own."""
+
+    __slots__ = ("cost", "label", "metrics", "outcomes", "tokens")
+
+    def __init__(self, metrics: Metrics, label: str) -> None:
+        self.metrics = metrics
+        self.label = label
+        self.outcomes: dict[str, Cell] = {}
+        self.tokens = tuple(metrics.key_tokens.cell((label, kind)) for kind in KINDS)
+        self.cost = metrics.key_cost.cell((label, metrics.currency))
+
+    def count(self, record: Record, tokens: tuple[int, ...] | None) -> None:
+        cell = self.outcomes.get(record.outcome)
+        if cell is None:
+            labels = (self.label, record.outcome)
+            cell = self.outcomes[record.outcome] = self.metrics.key_requests.cell(labels)
+        cell.value += 1
+        if tokens is not None:
+            for counted, number in zip(self.tokens, tokens, strict=True):
+                counted.value += number
+            if record.cost is not None:
+                self.cost.value += record.cost / MICRO
 
 
 def _head(name: str, about: str, kind: str) -> str:

@@ -73,6 +73,7 @@ class Observer:
         self._cleaner = Cleaner(self.redactor)
         self._lines = self._lines_for(settings)
         self.metrics.models.know(_models_of(settings))
+        self.metrics.count_in(settings.currency)
 
     def attach(self, telemetry: Telemetry) -> None:
         """Trace from now on. A new configuration does not turn it off: exporters live with the process."""

@@ -67,6 +67,8 @@ class Record(msgspec.Struct):
     usage_source: UsageSource = "none"
     wasted: Usage | None = None
     """Of those attempts alone."""
+    cost: int | None = None
+    """In millionths of the currency, as the ledger has it; None: nobody knows it, or nothing was counted."""
     losses: list[Loss] = []
     response_model: str = ""
     """As the provider names it in its answer."""

@@ -30,9 +30,12 @@ _LARGEST: Final = frozenset(
         "wireglot_store_breaker_open",
         "wireglot_build_info",
         "wireglot_config_refused",
+        "wireglot_store_down",
+        "wireglot_key_budget_used_ratio",
     }
 )
-"""A breaker is open if it is open anywhere; two workers of version 1 are not version 2."""
+"""A breaker is open if it is open anywhere; two workers of version 1 are not version 2; a budget is one for all
+of them."""
 
 
 def shared_directory() -> str:

@@ -8,6 +8,8 @@ import msgspec
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
     store_look_seconds: float = 2.0
     """Between two looks whether the store answers."""
+    budgets_look_seconds: float = 10.0
+    """Between two looks at how much of their budgets keys have used, for the metrics."""
     keys_look_seconds: float = 1.0
     """Between two looks for changed keys, give or take a fifth: workers do not ask all at once."""
     background_look_seconds: float = 1.0

@@ -100,6 +100,7 @@ class State:
         observer.keep_losses_with(self.losses.keep)
         self._sweeper = Sweeper(engine, counters, self.instance, note)
         self._watch: asyncio.Task[None] | None = None
+        self._budget_watch: asyncio.Task[None] | None = None
         self._counters_trouble = ""
         self._told = False
         """Whether the log says that the store is down."""
@@ -141,6 +142,10 @@ class State:
         self.background.open()
         guard = Guarded(self.note, "store")
         self._watch = asyncio.create_task(guard.forever(self._look, lambda: self.pace.store_look_seconds))
+        budgets = Guarded(self.note, "limits: budgets")
+        self._budget_watch = asyncio.create_task(
+            budgets.forever(self.quotas.budgets.look, lambda: self.pace.budgets_look_seconds)
+        )
 
     def adopt(self, settings: Settings) -> None:
         self.settings = settings
@@ -154,7 +159,7 @@ class State:
 
     async def close(self) -> None:
         """Every part, whatever becomes of the one before: an unwritten ledger above all."""
-        await stop(self._watch)
+        await stop(self._watch, self._budget_watch)
         parts: tuple[_Part, ...] = (
             self.background,
             self.idempotency,
@@ -208,6 +213,12 @@ class State:
             self._told = bool(trouble)
 
     def publish(self, metrics: Metrics) -> None:
+        self.quotas.budgets.publish(metrics)
+        metrics.read(
+            "store_down",
+            "1 while the store, or what is shared, does not answer or does not take what it is given.",
+            lambda: {(): int(bool(self.trouble))},
+        )
         metrics.read(
             "store_breaker_open",
             "Calls to the store, or to what is shared, that no request waits for: those before them failed.",

@@ -62,7 +62,7 @@ class Journal:
         """`folder` holds a directory for each process; None: files without a name, gone with the process.
         `limit` and `segment` are bytes, of all files and of one; `recent` rows are kept at hand. `patient`:
         a disk that does not answer is waited for, however long."""
-        limit = max(limit, LIMIT_MIN_BYTES)
+        self.limit = limit = max(limit, LIMIT_MIN_BYTES)
         self.folder = folder
         self.damaged = 0
         """Places from which rows could not be read back."""

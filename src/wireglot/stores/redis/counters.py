@@ -33,12 +33,15 @@ class RedisCounters:
             await self._pool.script(scripts.SETTLE, *self._arguments(claims), again=False)
 
     async def known(self, names: Sequence[str]) -> set[str]:
+        return set(await self.amounts(names))
+
+    async def amounts(self, names: Sequence[str]) -> dict[str, int]:
         if not names:
-            return set()
+            return {}
         values = await self._pool.run(
             lambda: self._pool.client.mget([self._key("budget", name) for name in names])
         )
-        return {name for name, value in zip(names, values, strict=True) if value is not None}
+        return {name: int(value) for name, value in zip(names, values, strict=True) if value is not None}
 
     async def seed(self, name: str, value: int, until: int) -> None:
         await self._pool.run(

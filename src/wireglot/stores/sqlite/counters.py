@@ -69,10 +69,14 @@ class SqliteCounters:
         await self._write(write)
 
     async def known(self, names: Sequence[str]) -> set[str]:
+        return set(await self.amounts(names))
+
+    async def amounts(self, names: Sequence[str]) -> dict[str, int]:
         now = self._database.now_exactly()
 
-        def read(connection: apsw.Connection) -> set[str]:
-            return {name for name in names if _spent(connection, name, now) is not None}
+        def read(connection: apsw.Connection) -> dict[str, int]:
+            found = ((name, _spent(connection, name, now)) for name in names)
+            return {name: spent for name, spent in found if spent is not None}
 
         return await self._database.read(read)
 

@@ -96,6 +96,11 @@ class UsageLedger:
             lambda: {(): self.journal.pending},
         )
         metrics.read(
+            "usage_journal_limit_bytes",
+            "What the journal holds at most; beyond it usage is dropped, or requests are refused.",
+            lambda: {(): self.journal.limit},
+        )
+        metrics.read(
             "usage_dropped_total",
             "Requests of which no usage was kept: the journal was full, or the store refused the row.",
             lambda: {(): self.dropped + self._drain.refused + self.journal.damaged},
@@ -173,6 +178,7 @@ class UsageLedger:
             first_byte=record.first_byte,
             now=time.monotonic(),
         )
+        record.cost = whole.cost
         try:
             self._write(self.journal.append, whole, 0)
         except JournalFull as full:

@@ -20,6 +20,7 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.state.quotas.amounts import Letters
+from wireglot.gateway.state.quotas.budget_watch import BudgetWatch
 from wireglot.gateway.state.quotas.reservation import (
     NOTHING,
     Limit,
@@ -72,6 +73,7 @@ class Quotas:
         self._peers = peers
         self.renewed_seconds = _RENEWED_SECONDS
         self.again_seconds: tuple[float, ...] = _AGAIN_SECONDS
+        self.budgets = BudgetWatch(counters, wall)
         self._own = MemoryCounters(clock=clock, wall=wall)
         """Stands in while the shared ones are down."""
         self._down = False
@@ -115,6 +117,8 @@ class Quotas:
             raise
         self._claims[exchange.record.id] = reservation
         self._held.update(reservation.budgets)
+        if reservation.budgets:
+            self.budgets.watch(reservation)
         if reservation.place:
             self._running[reservation.holder] = reservation
             if self._renewal is None or self._renewal.done():

@@ -36,6 +36,8 @@ class Limit(msgspec.Struct, frozen=True):
     words: str
     since: int = 0
     """Where the period of a budget begins."""
+    span: str = ""
+    """Of a budget: day or month."""
 
 
 class Reservation(msgspec.Struct):
@@ -127,7 +129,7 @@ def reserve(exchange: Exchange, target: Target, limits: KeyQuotas, *, holder: st
             amount = expected.total if unit == "tokens" else found.expected_cost
             budget = Budget(f"budget:{caller}:{unit}:{period.name}", amount, most, period.until)
             shown = f"{most} tokens" if unit == "tokens" else f"{most / MICRO:.2f} {settings.currency}"
-            found.limits.append(Limit(unit, budget, f"{shown} a {span}", period.since))
+            found.limits.append(Limit(unit, budget, f"{shown} a {span}", period.since, span))
     return found
 
 
