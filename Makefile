@@ -14,7 +14,7 @@ JOBS ?= 2
 CORPUS ?= ../shared/corpus/dev
 
 .DEFAULT_GOAL := help
-.PHONY: .nginx .valgrind help setup demo test full newest pins servers test-fleet lock prices wheel sbom lint format types contracts docs docs-check bench bench-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
+.PHONY: .nginx .valgrind help setup demo test full newest pins servers promtool test-fleet lock prices wheel sbom lint format types contracts docs docs-check bench bench-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -44,7 +44,7 @@ test: $(VENV)/.dev ## Run all tests
 	$(BIN)/python -m pytest -q -n $(JOBS)
 
 # Hours of a machine and real clients: run before a larger change is called done.
-full: servers lint types contracts docs-check ## Everything: all checks, all tests, every client, kills and foreign values
+full: servers promtool lint types contracts docs-check ## Everything: all checks, all tests, every client, kills and foreign values
 	WIREGLOT_FLEET=1 $(MAKE) test
 	$(MAKE) demo wheel sbom lab clients
 
@@ -96,6 +96,11 @@ sbom: wheel ## Write a bill of materials (CycloneDX) of what the lock installs: 
 # The tests start private servers of their own; this only sees to it that there is something to start.
 servers: ## Install PostgreSQL, Redis and PgBouncer where they are missing (on Debian, as root)
 	tools/install_servers.sh
+
+# Where it is there, the tests ask it about the dashboard and the alerts, and run its server beside a gateway.
+promtool: ## Install Prometheus where it is missing (on Debian, as root), for the tests of the dashboard and the alerts
+	@command -v promtool >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
+		|| { apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq --no-install-recommends prometheus >/dev/null; } || true
 
 test-fleet: $(VENV)/.dev servers ## Run the tests that need real PostgreSQL, Redis and PgBouncer servers (installs them on Debian as root)
 	WIREGLOT_FLEET=1 $(BIN)/python -m pytest -q -n $(JOBS) $(wildcard tests/stores tests/fleet tests/upgrade)

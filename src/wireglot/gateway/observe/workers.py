@@ -34,8 +34,8 @@ _LARGEST: Final = frozenset(
         "wireglot_key_budget_used_ratio",
     }
 )
-"""A breaker is open if it is open anywhere; two workers of version 1 are not version 2; a budget is one for all
-of them."""
+"""A breaker is open if it is open anywhere; two workers of version 1 are not version 2; a budget is one for
+all of them."""
 
 
 def shared_directory() -> str:
