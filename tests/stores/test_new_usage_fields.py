@@ -99,7 +99,10 @@ def test_a_count_that_is_declared_once_is_stored_summed_priced_and_told(
     assert told["report"]["total_input_tokens"] == 8
     assert told["report"]["total_tokens"] == 8 + output
     assert told["table"][:5] == ["key", "requests", "input", "heard", "output"]
-    assert told["metrics"] == ['wireglot_tokens_total{provider="p",model="m",kind="audio"} 7']
+    assert told["metrics"] == [
+        'wireglot_tokens_total{provider="p",model="m",kind="audio"} 7',
+        'wireglot_key_tokens_total{key="alice",kind="audio"} 7',
+    ]
     assert told["log"]["audio"] == 7
     assert told["cost"] == 8
 

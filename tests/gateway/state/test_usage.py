@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 from tests.gateway.state.usage_kit import DIALECTS, Refused, Told, ask, fetch, told, usage
+from wireglot.providers.prices import list_price
+from wireglot.providers.spec import provider
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import decode, encode
@@ -130,6 +133,28 @@ def test_an_upstream_that_refuses_is_a_failed_row_that_costs_nothing_known() -> 
         total = usage(gateway)["total"]
     assert (total["requests"], total["failed"], total["succeeded"]) == (1, 1, 0)
     assert (total["total_tokens"], total["unpriced_requests"]) == (0, 0)
+
+
+def test_a_model_of_the_catalog_costs_its_list_price_and_the_metrics_say_the_same() -> None:
+    """[M5] [M7]"""
+    with ScriptedUpstream() as upstream:
+        toml = f'[providers.openai]\nbase_url = "{upstream.url}/v1"\napi_key = "k"\n'
+        with LiveGateway(toml) as gateway:
+            answer = ask(gateway, "openai-chat", "gpt-5", False, x_wireglot_session="s")
+            row = row_of(gateway, "s")
+            gateway.wait_log()
+            scraped = fetch(f"{gateway.url}/metrics").decode()
+    price = list_price(provider("openai"), "gpt-5", int(time.time() * 1000))
+    assert price is not None
+    seen = told("openai-chat", answer, False)
+    paid = (seen.input - seen.cached) * price.price.input + seen.output * price.price.output
+    assert seen.cached == 0
+    assert row["cost_micros"] == round(paid / 1_000_000) > 0
+    cost = re.search(r'wireglot_cost_total{provider="openai",model="gpt-5",currency="USD"} (\S+)', scraped)
+    of_key = re.search(r'wireglot_key_cost_total{key="local",currency="USD"} (\S+)', scraped)
+    assert cost is not None
+    assert of_key is not None
+    assert float(cost[1]) == float(of_key[1]) == row["cost_micros"] / 1_000_000
 
 
 def test_a_model_without_a_price_is_unpriced_and_not_free() -> None:
