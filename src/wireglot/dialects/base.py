@@ -33,6 +33,7 @@ from wireglot.dialects.surface import (
     Surface,
     Tap,
     Thread,
+    Unframer,
     UpstreamOperation,
     UpstreamSide,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "Surface",
     "Tap",
     "Thread",
+    "Unframer",
     "UpstreamModel",
     "UpstreamOperation",
     "UpstreamSide",

@@ -21,6 +21,7 @@ from wireglot.ir.errors import ApiError, ErrorKind
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 from wireglot.ir.request import Request
+from wireglot.wire.event_stream import BadFrame
 
 __all__ = [
     "AnswerGlance",
@@ -41,6 +42,7 @@ __all__ = [
     "Surface",
     "Tap",
     "Thread",
+    "Unframer",
     "UpstreamOperation",
     "UpstreamSide",
 ]
@@ -194,6 +196,23 @@ class StreamUsage(msgspec.Struct, frozen=True):
     """Whole frames without those that only the question brought."""
 
 
+class Unframer(Protocol):
+    """A stream in another framing -> the same stream as server-sent events. Raises BadFrame."""
+
+    @property
+    def fault(self) -> BadFrame | None:
+        """What is wrong behind the events that came out: the next call would raise it."""
+        ...
+
+    def feed(self, data: bytes) -> bytes:
+        """The events that `data` completes. What stands before garbage comes out first."""
+        ...
+
+    def close(self) -> None:
+        """The end of the bytes: in the middle of a frame it is a BadFrame."""
+        ...
+
+
 class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What the dialect's servers take and tell."""
 
@@ -213,6 +232,9 @@ class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     body_variables: Mapping[str, str] = {}
     """Fields of the body that a provider's variables fill: field -> variable."""
     stream_usage: StreamUsage | None = None
+    framings: Mapping[str, Callable[[int], Unframer]] = {}
+    """Other framings in which hosts send its streams, by the names that a provider's `forms` use. Each takes
+    the most bytes of one event that are held."""
     telemetry_operation: str = "chat"
     """`gen_ai.operation.name` of OpenTelemetry's conventions."""
     limits: Mapping[str, Any] = {}

@@ -26,6 +26,7 @@ from wireglot.gateway.pages.health import Condition, HealthPages
 from wireglot.gateway.pages.models import ModelPages
 from wireglot.gateway.pages.upstream_lists import UpstreamLists
 from wireglot.gateway.relay.relay import Relay
+from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.request.aside import LARGE_BYTES, aside, known_of
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Exchange
@@ -47,6 +48,7 @@ from wireglot.http.failures import AttemptFailed
 from wireglot.http.transport import Transport
 from wireglot.ir.errors import ApiError
 from wireglot.ir.stream import Failure
+from wireglot.logins.login import LoginFailed
 from wireglot.wire.json import encode
 
 _WITH_BODY: Final = frozenset({"generate", "compact", "count", "assist"})
@@ -88,7 +90,8 @@ class Gateway:
         """Bytes held by all requests, in both directions."""
         self.memories = Memories(lambda: self.settings.limits, self.account)
         self._router = Router(settings)
-        self.relay = Relay(transports, self.health, self._count_error)
+        self.sign_ins = SignIns(self._signed_in, observer.hide)
+        self.relay = Relay(transports, self.health, self._count_error, self.sign_ins)
         self._answerer = around(
             Parts(
                 state=state,
@@ -100,7 +103,7 @@ class Gateway:
             )
         )
         self._health_pages = HealthPages(self._condition, self._scrape, self._routes.probe)
-        self._model_pages = ModelPages(UpstreamLists(transports))
+        self._model_pages = ModelPages(UpstreamLists(transports, sign_ins=self.sign_ins))
         self._state_pages = StatePages(state)
         health.publish(observer, self._gates, self.health, lambda: self.relay.waiting)
         state.ledger.publish(observer.metrics)
@@ -114,6 +117,18 @@ class Gateway:
         self._router.adopt(settings)
         self._gates.adopt(settings.limits)
         self.memories.clear()
+
+    def _signed_in(self, account: str, failed: LoginFailed | None) -> None:
+        named = [
+            provider.name
+            for provider in self.settings.providers.values()
+            if any(credential.account == account for credential in provider.credentials)
+        ]
+        who = ", ".join(named) or "a provider of before"
+        if failed is None:
+            self.observer.note("info", "signed in", provider=who)
+        else:
+            self.observer.note("warn", "sign-in failed", provider=who, detail=failed.message, fix=failed.fix)
 
     @property
     def asks_for_keys(self) -> bool:

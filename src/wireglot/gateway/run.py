@@ -95,6 +95,7 @@ class Process:
             settings, {"http": self._http, "https": self._http, "demo": demo}, self.observer, self.state
         )
         await self.state.start(self.gateway.health)
+        self.gateway.sign_ins.begin(settings)
         self.server = HttpServer(self.gateway, lambda: self.gateway.settings.limits, self.gateway.account)
         self._publish()
         if self._place is not None:
@@ -209,6 +210,7 @@ class Process:
         if self._place is not None and self._place.handed_down is not None:
             self._place.handed_down.write(adopted)
         self.gateway.adopt(adopted)
+        self.gateway.sign_ins.begin(adopted)
         self.gateway.config_refused = False
         self.observer.note("info", "reloaded", providers=list(settings.providers))
 

@@ -22,6 +22,8 @@ from msgspec import Meta
 from wireglot.gateway.process_limits import KIB, MIB, ProcessLimits
 from wireglot.http.retry import RetryPolicy
 from wireglot.http.transport import Timeouts
+from wireglot.logins.login import Login
+from wireglot.logins.sigv4 import SigningKey
 from wireglot.providers.prices import PriceRule
 from wireglot.providers.spec import ProviderSpec
 from wireglot.stores.records import KeyQuotas
@@ -49,6 +51,13 @@ class Credential(msgspec.Struct, frozen=True):
 
     secret: Secret
     account: str
+    login: Login | None = None
+    """What is sent comes of it (`relay/sign_ins.py`), and is never the secret itself."""
+    token: bool = False
+    """It came of a login: a bearer token, however the provider's keys are sent."""
+    headers: tuple[tuple[str, str], ...] = ()
+    signing: SigningKey | None = None
+    """Requests are signed with it, and nothing is sent."""
 
 
 class BreakerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,11 +10,12 @@ from wireglot.dialects.base import UpstreamOperation as Operation
 from wireglot.dialects.registry import surface
 from wireglot.providers.spec import ProviderSpec
 
-__all__ = ["NoEndpoint", "Operation", "endpoint", "placeholders"]
+__all__ = ["NoEndpoint", "Operation", "endpoint", "placeholders", "variables_of"]
 
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._~@/-]")
 """Characters of a model name that would mean something else in a path."""
+_MODEL: Final = "model"
 
 
 class NoEndpoint(ValueError):
@@ -25,23 +26,40 @@ def placeholders(url: str) -> list[str]:
     return _PLACEHOLDER.findall(url)
 
 
+def variables_of(spec: ProviderSpec) -> list[str]:
+    """What a provider's URLs leave open, but for the model."""
+    paths = (path for form in spec.forms.values() for path in form.paths.values())
+    urls = (spec.base_url, *spec.base_urls.values(), *paths)
+    return list(dict.fromkeys(name for url in urls for name in placeholders(url) if name != _MODEL))
+
+
 def endpoint(
     spec: ProviderSpec, dialect: str, operation: Operation, model: str = "", variables: Mapping[str, str] = {}
 ) -> str:
     """The URL for one request. A name that could leave its place in the path is refused."""
     upstream = surface(dialect).upstream
-    path = upstream.paths.get(operation) if upstream is not None else None
+    form = spec.forms.get(dialect) if spec.forms else None
+    own = form is not None and bool(form.paths)
+    paths = form.paths if form is not None and own else upstream.paths if upstream is not None else {}
+    path = paths.get(operation)
     if path is None:
         raise NoEndpoint(f"{dialect} has no endpoint to {operation}")
     base = spec.base_urls.get(dialect, spec.base_url).rstrip("/")
-    if "{" in base:
+    if "{" in base or own:
         known = {**spec.variables, **variables}
-        base = _PLACEHOLDER.sub(lambda found: known.get(found[1], found[0]), base)
+        base = _filled(base, known)
+        path = _filled(path, known) if own else path
     if "{model}" in path:
         if not all(segment.strip(".") for segment in model.split("/")):
             raise NoEndpoint(f"{model!r} cannot stand in a path")
-        path = path.replace("{model}", _UNSAFE.sub(lambda found: _quoted(found[0]), model))
+        name = _UNSAFE.sub(lambda found: _quoted(found[0]), model)
+        # Names with a slash (an ARN of Amazon's) are one segment where the path names one.
+        path = path.replace("{model}", name.replace("/", "%2F") if own else name)
     return base + path
+
+
+def _filled(url: str, known: Mapping[str, str]) -> str:
+    return _PLACEHOLDER.sub(lambda found: known.get(found[1], found[0]), url)
 
 
 def _quoted(character: str) -> str:

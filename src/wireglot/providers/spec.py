@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from wireglot.dialects.base import UpstreamOperation as Operation
 from wireglot.providers.limits import CLONE, PROXY, Limits, base_limits, narrowed
 from wireglot.providers.list_price import ListPrice, Unpriced, price_list
 
@@ -30,7 +31,7 @@ def plain_name(model: str) -> str:
     return name.replace(".", "-") if name.startswith("claude") else name
 
 
-Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "none"]
+Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "api-key", "none"]
 Streams = Literal["both", "only", "never"]
 
 
@@ -77,6 +78,31 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     says: str = ""
 
 
+class HeaderField(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A header that a host wants as a field of the body, unless the body has that field already."""
+
+    field: str
+    listed: bool = False
+    """What stands between commas is a list there."""
+    values: dict[str, str] = {}
+    """What is called otherwise there; any other value goes on as it is."""
+    known: tuple[str, ...] = ()
+    """Patterns of the values of a list that the host takes, where it refuses a request for any other."""
+
+
+class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How a host wants a dialect that its vendor speaks otherwise."""
+
+    paths: dict[Operation, str] = {}
+    """Instead of the dialect's own; `{model}` is one segment. An operation without a path is not there."""
+    without: tuple[str, ...] = ()
+    """Fields of the body that the path tells."""
+    from_headers: dict[str, HeaderField] = {}
+    """By the names of headers, which are not sent."""
+    framing: str = ""
+    """Of its streams; "": server-sent events. Names one of the dialect's `framings`."""
+
+
 class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     name: str
     title: str
@@ -98,7 +124,17 @@ class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     """Dialects in which it counts tokens by an endpoint of its own."""
     variables: dict[str, str] = {}
     """Defaults of the `{placeholders}` in a base URL."""
+    regional: dict[str, dict[str, str]] = {}
+    """Defaults that follow from another variable: `host = { by = "location", global = "...", "*" = "..." }`,
+    where `{}` stands for that one's value."""
     headers: dict[str, str] = {}
+    forms: dict[str, Form] = {}
+    """By the names of the dialects that it wants in a form of its own."""
+    login: dict[str, str] = {}
+    """How one signs in where there is no key: `kind`, and defaults of the other fields of a table `login`."""
+    vendor: str = ""
+    """Whose models it serves: what that file says about a model holds here too, unless this one says
+    otherwise."""
     limits: dict[str, Any] = {}
     dialect_limits: dict[str, dict[str, Any]] = {}
     """What only one of its dialects refuses, by the dialect's name."""
@@ -170,7 +206,8 @@ def limits_of(spec: ProviderSpec, dialect: str, model: str, own: bool = False) -
     limits = _resold(spec, dialect, model) if own else _careful(spec, dialect, model)
     limits = narrowed(limits, spec.limits)
     limits = narrowed(limits, spec.dialect_limits.get(dialect, {}))
-    for entry in spec.models:
+    inherited = provider(spec.vendor).models if spec.vendor else ()
+    for entry in (*inherited, *spec.models):
         if entry.covers(model):
             limits = narrowed(limits, entry.limits)
             limits = narrowed(limits, entry.dialect_limits.get(dialect, {}))

@@ -9,7 +9,8 @@ from pathlib import Path
 from wireglot.cli.exit_status import FAILED, OK
 from wireglot.cli.paint import Paint
 from wireglot.gateway.config import ConfigError, find, load
-from wireglot.gateway.settings import Provider, Rule, Settings
+from wireglot.gateway.config.logins import told_login
+from wireglot.gateway.settings import Credential, Provider, Rule, Settings
 
 
 def check(named: str | None) -> int:
@@ -55,9 +56,13 @@ def _print_summary(settings: Settings, paint: Paint) -> None:
 
 def _provider_row(provider: Provider) -> tuple[str, ...]:
     """Where its keys come from, and never the keys."""
-    sources = [credential.secret.source for credential in provider.credentials]
+    sources = [_source(credential) for credential in provider.credentials]
     key = ", ".join(sources) if sources else "no key"
     return provider.name, ", ".join(provider.spec.dialects), _url(provider), key
+
+
+def _source(credential: Credential) -> str:
+    return credential.secret.source if credential.login is None else told_login(credential.login)
 
 
 def _url(provider: Provider) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 from wireglot.dialects.anthropic.asked_model import in_answer, in_opening
 from wireglot.dialects.anthropic.counts import COUNTS
 from wireglot.dialects.anthropic.failed_search import failed_search
+from wireglot.dialects.anthropic.invoked_stream import AMAZON, InvokedStream
 from wireglot.dialects.anthropic.mender import MessageMender
 from wireglot.dialects.anthropic.models import MODELS
 from wireglot.dialects.anthropic.names import NAME
@@ -152,7 +153,8 @@ SURFACE: Final = Surface(
         body_headers=((b'"mcp_servers":', ("anthropic-beta", "mcp-client-2025-11-20")),),
         fixed_headers=(("anthropic-version", VERSION),),
         returned_headers=("anthropic-ratelimit-",),
-        request_id_headers=("request-id",),
+        request_id_headers=("request-id", "x-amzn-requestid"),
+        framings={AMAZON: InvokedStream},
     ),
     status=status,
     tap=MessageTap,

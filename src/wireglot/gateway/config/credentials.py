@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Final
 
 from wireglot.gateway.config.declared import declared
+from wireglot.gateway.config.fingerprints import fingerprint
+from wireglot.gateway.config.logins import Surroundings, read_login
 from wireglot.gateway.config.problems import kind
 from wireglot.gateway.config.provider_table import ProviderTable
 from wireglot.gateway.config.references import References
@@ -15,15 +16,18 @@ from wireglot.gateway.settings import Credential, Secret
 from wireglot.providers.spec import ProviderSpec
 
 SENDABLE: Final = re.compile(r"[\x21-\x7e]+")
-_FINGERPRINT_DIGITS: Final = 10
 
 
 def read_credentials(
-    table: Table, spec: ProviderSpec | None, references: References
+    table: Table, spec: ProviderSpec | None, references: References, around: Surroundings
 ) -> tuple[Credential, ...]:
-    one, several = table.raw("api_key"), table.raw("api_keys")
+    one, several, login = table.raw("api_key"), table.raw("api_keys"), table.raw("login")
     if one is not None and several is not None:
         table.wrong("api_key", "either api_key or api_keys", "both")
+    if login is not None:
+        if one is not None or several is not None:
+            table.wrong("login", "either login or api_key", "both")
+        return read_login(table, spec, references, around)
     if one is not None:
         given = [(table.at("api_key"), one)]
     elif type(several) is list and several:
@@ -32,7 +36,7 @@ def read_credentials(
         table.wrong("api_keys", declared(ProviderTable)["api_keys"].expected, kind(several))
         return ()
     else:
-        return _usual_credentials(table, spec, references) if spec is not None else ()
+        return _usual_credentials(table, spec, references, around) if spec is not None else ()
     if spec is not None and spec.auth == "none":
         table.wrong("auth", "a way to send the key: bearer, x-api-key or x-goog-api-key", "none")
     read: dict[str, Credential] = {}
@@ -49,25 +53,27 @@ def read_credentials(
     return tuple(read.values())
 
 
-def fingerprint(key: str) -> str:
-    return hashlib.sha256(f"wireglot-account:{key}".encode()).hexdigest()[:_FINGERPRINT_DIGITS]
-
-
 def secret_from_environment(spec: ProviderSpec, references: References) -> Secret | None:
     return references.variable(*spec.api_key_env)
 
 
-def _usual_credentials(table: Table, spec: ProviderSpec, references: References) -> tuple[Credential, ...]:
-    """The key that the catalog finds in the environment, unless it would reach another host than its own."""
+def _usual_credentials(
+    table: Table, spec: ProviderSpec, references: References, around: Surroundings
+) -> tuple[Credential, ...]:
+    """The key that the catalog finds in the environment, unless it would reach another host than its own; or
+    the entry's login."""
     if spec.auth == "none":
         return ()
     moved = "base_url" in table or "base_urls" in table
     found = None if moved else secret_from_environment(spec, references)
+    if found is None and spec.login and not moved:
+        return read_login(table, spec, references, around)
     if found is None:
         named = " or ".join(spec.api_key_env)
         if moved and named:
             how = f'"env:{spec.api_key_env[0]}" to send that key to another host than the catalog\'s'
-            table.wrong("api_key", f'a key of this host, {how}, or auth = "none"', "nothing")
+            login = f'login = "{spec.login["kind"]}", ' if spec.login else ""
+            table.wrong("api_key", f'a key of this host, {how}, {login}or auth = "none"', "nothing")
         else:
             table.wrong("api_key", f"a key, or {named} in the environment" if named else "a key", "nothing")
         return ()

@@ -8,10 +8,16 @@ from typing import Any, Final
 from wireglot.gateway.config.problems import kind, shown
 from wireglot.gateway.config.references import References
 from wireglot.gateway.config.table import Table
-from wireglot.providers.endpoints import placeholders
+from wireglot.providers.endpoints import variables_of
 from wireglot.providers.spec import ProviderSpec
 
 _VALUE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
+
+
+def _regional(rule: dict[str, str], read: dict[str, str]) -> str | None:
+    """A default that follows from another variable; None where that one is missing, which is told already."""
+    by = read.get(rule["by"])
+    return None if by is None else rule.get(by, rule["*"]).replace("{}", by)
 
 
 def read_variables(table: Table, spec: ProviderSpec | None, references: References) -> dict[str, str]:
@@ -26,9 +32,7 @@ def read_variables(table: Table, spec: ProviderSpec | None, references: Referenc
             given[name] = (table.at(name), value)
     if spec is None:
         return {}
-    wanted = dict.fromkeys(
-        name for url in (spec.base_url, *spec.base_urls.values()) for name in placeholders(url)
-    )
+    wanted = dict.fromkeys(variables_of(spec))
     if "code-assist" in spec.dialects and "project" in given:
         wanted.setdefault("project")  # it goes into the body
     for name, (path, _) in given.items():
@@ -36,8 +40,10 @@ def read_variables(table: Table, spec: ProviderSpec | None, references: Referenc
             expected = f"one of {', '.join(wanted)}" if wanted else "no variables: the base URL has none"
             references.problems.add(path, expected, shown(name))
     read: dict[str, str] = {}
-    for name in wanted:
+    for name in sorted(wanted, key=lambda name: name in spec.regional):  # after what they follow from
         path, value = given.get(name, (table.at(name), spec.variables.get(name)))
+        if value is None and name in spec.regional:
+            value = _regional(spec.regional[name], read)
         if value is None:
             references.problems.add(path, f"a value for {{{name}}} in the base URL", "nothing")
             continue

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 from wireglot.gateway.settings import Secret
+from wireglot.logins.login import LoginKind
 from wireglot.providers.spec import Auth, Streams
 
 _ENTRY: Final = "the entry's"
@@ -22,6 +23,90 @@ class ProvidersTable(Struct, frozen=True):
             "environment"
         ),
     ] = True
+
+
+class LoginTable(Struct, frozen=True):
+    """[providers.NAME.login]. Every value may be a reference, `env:NAME` or `file:PATH`."""
+
+    kind: Annotated[
+        LoginKind | None,
+        Meta(description="`google`, `entra` (Azure) or `aws`", extra={"default": _ENTRY}),
+    ] = None
+    key_file: Annotated[
+        str,
+        Meta(
+            description="`google`: the file of a service account or of any other credentials of Google's; "
+            "without it, application default credentials"
+        ),
+    ] = ""
+    tenant: Annotated[
+        str, Meta(description="`entra`: the tenant", extra={"default": "`$AZURE_TENANT_ID`"})
+    ] = ""
+    client: Annotated[
+        str,
+        Meta(
+            description="`entra`: the application's id, or that of a managed identity",
+            extra={"default": "`$AZURE_CLIENT_ID`"},
+        ),
+    ] = ""
+    secret: Annotated[
+        Secret | None,
+        Meta(description="`entra`: the client secret", extra={"default": "`$AZURE_CLIENT_SECRET`"}),
+    ] = None
+    token_file: Annotated[
+        str,
+        Meta(
+            description="`entra`: the file in which the platform keeps a token (workload identity); without "
+            "secret and file, the machine's managed identity",
+            extra={"default": "`$AZURE_FEDERATED_TOKEN_FILE`"},
+        ),
+    ] = ""
+    authority: Annotated[
+        str,
+        Meta(
+            description="`entra`: who gives out tokens",
+            extra={"form": "URL", "default": "`$AZURE_AUTHORITY_HOST`, or Microsoft's public one"},
+        ),
+    ] = ""
+    metadata: Annotated[
+        str,
+        Meta(
+            description="`entra`: where a machine asks for its own identity",
+            extra={"form": "URL", "default": "`http://169.254.169.254`"},
+        ),
+    ] = ""
+    access_key: Annotated[
+        Secret | None,
+        Meta(description="`aws`: the id of an access key", extra={"default": "`$AWS_ACCESS_KEY_ID`"}),
+    ] = None
+    secret_key: Annotated[
+        Secret | None,
+        Meta(description="`aws`: the key itself", extra={"default": "`$AWS_SECRET_ACCESS_KEY`"}),
+    ] = None
+    session_token: Annotated[
+        Secret | None,
+        Meta(description="`aws`: goes with a key that was lent", extra={"default": "`$AWS_SESSION_TOKEN`"}),
+    ] = None
+    profile: Annotated[
+        str,
+        Meta(
+            description="`aws`: the profile that `botocore` looks in, where no keys are given; without it, "
+            "all places that Amazon's tools know"
+        ),
+    ] = ""
+    region: Annotated[
+        str,
+        Meta(
+            description="`aws`: the region that requests are signed for",
+            extra={"default": "`variables.region`"},
+        ),
+    ] = ""
+    service: Annotated[
+        str, Meta(description="`aws`: the service that requests are signed for", extra={"default": _ENTRY})
+    ] = ""
+    scope: Annotated[
+        str, Meta(description="`google`, `entra`: what the token is for", extra={"default": _ENTRY})
+    ] = ""
 
 
 class ProviderTable(Struct, frozen=True):
@@ -74,6 +159,14 @@ class ProviderTable(Struct, frozen=True):
         tuple[Secret, ...],
         Meta(description="[a pool of keys](gateway.md#keys-in-a-pool)", extra={"expected": "a list of keys"}),
     ] = ()
+    login: Annotated[
+        str,
+        Meta(
+            description="[signing in](#login) instead of a key: `google`, `entra` or `aws`, or a table. "
+            "Where there is no key, the entry's",
+            extra={"form": "text, table", "default": _ENTRY},
+        ),
+    ] = ""
     auth: Annotated[Auth | None, Meta(description="how the key is sent", extra={"default": _ENTRY})] = None
     models: Annotated[
         tuple[str, ...],

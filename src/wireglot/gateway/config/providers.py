@@ -8,12 +8,13 @@ from typing import Final
 
 from wireglot.gateway.config.credentials import (
     SENDABLE,
-    fingerprint,
     read_credentials,
     secret_from_environment,
 )
 from wireglot.gateway.config.declared import declared
+from wireglot.gateway.config.fingerprints import fingerprint
 from wireglot.gateway.config.headers import read_headers
+from wireglot.gateway.config.logins import Surroundings, told_login
 from wireglot.gateway.config.placeholders import read_variables
 from wireglot.gateway.config.problems import Problems, key_path, kind, one_of, shown
 from wireglot.gateway.config.provider_table import ProvidersTable
@@ -81,13 +82,14 @@ def _read_one(name: str, fields: object, references: References, notes: list[str
     table = Table(fields, path, problems)
     before = len(problems.found)
     spec = read_spec(name, table)
+    variables, proxy = read_variables(table, spec, references), _proxy(table, references)
     provider = table.over(
         Provider(name, spec or _UNKNOWN),
-        credentials=read_credentials(table, spec, references),
-        variables=read_variables(table, spec, references),
+        credentials=read_credentials(table, spec, references, Surroundings(variables, proxy)),
+        variables=variables,
         headers=read_headers(table, spec, references),
         retry=_retry(table),
-        proxy=_proxy(table, references),
+        proxy=proxy,
     )
     table.close()
     if spec is None:
@@ -98,15 +100,22 @@ def _read_one(name: str, fields: object, references: References, notes: list[str
 
 
 def _remark(spec: ProviderSpec, credentials: tuple[Credential, ...], notes: list[str]) -> None:
-    sources = ", ".join(dict.fromkeys(credential.secret.source for credential in credentials))
-    key = f"key from {sources}" if sources else "no key"
-    notes.append(f"provider {spec.name} is on: {key}")
+    notes.append(f"provider {spec.name} is on: {told_keys(credentials)}")
     for url in dict.fromkeys((spec.base_url, *spec.base_urls.values())):
         parts = split(url)
         if parts is not None and parts.scheme == "http" and not is_local(parts.hostname or ""):
             notes.append(
                 f"provider {spec.name}: {parts.hostname} is reached over http, which anyone can read"
             )
+
+
+def told_keys(credentials: tuple[Credential, ...]) -> str:
+    """Where the keys of a provider come from, and never the keys."""
+    logins = [told_login(credential.login) for credential in credentials if credential.login is not None]
+    if logins:
+        return ", ".join(logins)
+    sources = ", ".join(dict.fromkeys(credential.secret.source for credential in credentials))
+    return f"key from {sources}" if sources else "no key"
 
 
 def _discovered(name: str, references: References, notes: list[str]) -> Provider | None:

@@ -55,6 +55,8 @@ class Observer:
         self._telemetry = telemetry
         self._keep_losses: Callable[[Record], None] | None = None
         self._secrets: set[str] = set()
+        self._passing: dict[str, tuple[str, ...]] = {}
+        """The last tokens of each login: a request that runs may still have the one before."""
         self._sink = Sink(fd)
         self.redactor: Redactor
         self._lines: Lines | None
@@ -69,11 +71,21 @@ class Observer:
         """Take over a new configuration: its secrets, its models, its kind of log."""
         # Requests that still run know the keys of the configuration they came in under.
         self._secrets |= secrets_of(settings)
-        self.redactor = Redactor(self._secrets, settings.providers)
-        self._cleaner = Cleaner(self.redactor)
-        self._lines = self._lines_for(settings)
+        self._settings = settings
+        self._redact()
         self.metrics.models.know(_models_of(settings))
         self.metrics.count_in(settings.currency)
+
+    def hide(self, name: str, secret: str) -> None:
+        """A secret that was not there when the configuration was read: a token, of the login of that name."""
+        self._passing[name] = (*self._passing.get(name, ())[-1:], secret)
+        self._redact()
+
+    def _redact(self) -> None:
+        passing = (token for tokens in self._passing.values() for token in tokens)
+        self.redactor = Redactor({*self._secrets, *passing}, self._settings.providers)
+        self._cleaner = Cleaner(self.redactor)
+        self._lines = self._lines_for(self._settings)
 
     def attach(self, telemetry: Telemetry) -> None:
         """Trace from now on. A new configuration does not turn it off: exporters live with the process."""

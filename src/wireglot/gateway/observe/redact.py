@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from wireglot.gateway.settings import Settings
+from wireglot.logins.login import secrets_of_login
 
 _NAMED_HEADER: Final = re.compile(r"(?i)auth|key|token|secret|cookie|password|credential")
 _DRAWN: Final = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w.~+/=-]{20,}|[0-9a-fA-F]{32,}")
@@ -19,7 +20,10 @@ def secrets_of(settings: Settings) -> set[str]:
     own = (server.secret, server.admin_secret, server.metrics_key, *server.old_secrets)
     found = {secret.value for secret in own}
     for provider in settings.providers.values():
-        found.update(credential.secret.value for credential in provider.credentials)
+        for credential in provider.credentials:
+            found.add(credential.secret.value)
+            if credential.login is not None:
+                found.update(secrets_of_login(credential.login))
         for name, value in provider.headers:
             if _NAMED_HEADER.search(name) or _DRAWN.fullmatch(value.rpartition(" ")[2]):
                 found.add(value)

@@ -10,7 +10,9 @@ import msgspec
 
 from wireglot.dialects.base import UpstreamModel, read_list
 from wireglot.gateway.relay.outbound import list_outbound
+from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.settings import Provider
+from wireglot.http.failures import AttemptFailed
 from wireglot.http.transport import Timeouts, Transport, TransportFault
 from wireglot.wire.json import BadJson, decode
 
@@ -47,8 +49,14 @@ class UpstreamLists:
     """One for each process. Only providers of which the catalog names no model are asked: of the others it
     knows more than they tell."""
 
-    def __init__(self, transports: dict[str, Transport], clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self,
+        transports: dict[str, Transport],
+        clock: Callable[[], float] | None = None,
+        sign_ins: SignIns | None = None,
+    ) -> None:
         self._transports = transports
+        self._sign_ins = sign_ins or SignIns()
         self._clock = clock
         self._entries: dict[str, _Entry] = {}
         self._told: dict[str, tuple[UpstreamModel, ...]] = {}
@@ -96,13 +104,15 @@ class UpstreamLists:
             found = await self._fetched(entry.provider)
             if found is not None:
                 entry.models, entry.at = found, now
-        except TransportFault:
-            pass  # it is away: what it told before holds for a while
+        except (TransportFault, AttemptFailed):
+            pass  # it is away, or does not let us in: what it told before holds for a while
         finally:
             entry.asking = None
 
     async def _fetched(self, provider: Provider) -> tuple[UpstreamModel, ...] | None:
         credential = provider.credentials[0] if provider.credentials else None
+        if credential is not None and credential.login is not None:
+            credential = await self._sign_ins.ready(credential)
         question = list_outbound(provider, credential)
         if question is None:
             return None

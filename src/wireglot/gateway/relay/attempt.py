@@ -9,6 +9,7 @@ import msgspec
 from wireglot.dialects.base import Context, StreamUsage
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError, told
+from wireglot.gateway.relay.host_form import unframing
 from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.recovery import without_opaque_state
 from wireglot.gateway.relay.search import refuse_search
@@ -97,6 +98,7 @@ def _raw(
         context=context,
         own_usage=own_usage,
         as_is=as_is,
+        unframe=unframing(job, target) if job.stream else None,
     )
 
 
@@ -151,6 +153,7 @@ def _translated(
         request=request,
         aliases=planned.aliases,
         minter=exchange.minter,
+        unframe=unframing(job, target) if stream else None,
     )
 
 

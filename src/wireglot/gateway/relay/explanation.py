@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from wireglot.gateway.relay.sign_ins import SIGN_IN_FAILED
 from wireglot.gateway.settings import Provider
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.failures import AttemptFailed
@@ -32,8 +33,11 @@ def explained(failed: AttemptFailed, target: Target, url: str = "") -> AttemptFa
     host = _host(url or provider.spec.base_url)
     name = provider.name
     if failed.blame == "credential":
+        fix = failed.fix
         failed = _rejected(failed, name)
-        failed.fix = f"{_key_of(provider)}; asked at {host}"
+        failed.fix = (
+            f"{fix} ({_place_of(provider)}, login)" if fix else f"{_key_of(provider)}; asked at {host}"
+        )
         return failed
     message = error.message
     match failed.blame:
@@ -60,7 +64,9 @@ def _rejected(failed: AttemptFailed, name: str) -> AttemptFailed:
     """Never the client's 401: it would throw away its own key."""
     said = _MASKED_KEY.sub("[redacted]", legible(failed.error.message, _SAID_LETTERS_MOST))
     says = f" (it says: {said})" if said else ""
-    if failed.error.kind == "permission":
+    if failed.error.code == SIGN_IN_FAILED:
+        told = f"this gateway cannot sign in to {name}{says}: whoever runs it must see to that"
+    elif failed.error.kind == "permission":
         told = f"{name} does not let this gateway's key do that{says}: whoever runs it can change that"
     else:
         told = f"{name} does not accept this gateway's key{says}: whoever runs it must set a valid one"
@@ -71,7 +77,8 @@ def _rejected(failed: AttemptFailed, name: str) -> AttemptFailed:
 def _key_of(provider: Provider) -> str:
     sources = dict.fromkeys(credential.secret.source for credential in provider.credentials)
     told = [source.removeprefix("env:") for source in sources if source != "config"]
-    where = f"{_place_of(provider)}, api_key"
+    signs_in = any(credential.login is not None for credential in provider.credentials)
+    where = f"{_place_of(provider)}, {'login' if signs_in else 'api_key'}"
     return f"key from {', '.join(told)} ({where})" if told else f"key of {where}"
 
 

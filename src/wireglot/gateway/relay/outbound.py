@@ -6,6 +6,8 @@ from typing import Final
 
 from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.relay.host_form import in_form
+from wireglot.gateway.relay.sign_ins import signed
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import Credential, Provider
 from wireglot.gateway.targets.routing import Target
@@ -24,6 +26,7 @@ _AUTH: Final = {
     "bearer": ("authorization", "Bearer "),
     "x-api-key": ("x-api-key", ""),
     "x-goog-api-key": ("x-goog-api-key", ""),
+    "api-key": ("api-key", ""),
 }
 
 
@@ -45,6 +48,8 @@ def list_outbound(provider: Provider, credential: Credential | None) -> Outbound
             *provider.spec.headers.items(),
             *provider.headers,
         ]
+        if credential is not None and credential.signing is not None:
+            headers += signed(credential.signing, "GET", url)
         return Outbound(
             method="GET", url=url, headers=headers, pool=_pool(provider, credential), proxy=provider.proxy
         )
@@ -84,6 +89,10 @@ def outbound(
                 headers.append(header)
     headers += provider.spec.headers.items()
     headers += provider.headers
+    if provider.spec.forms:
+        headers, body = in_form(provider.spec.forms.get(target.dialect), headers, body)
+    if credential is not None and credential.signing is not None:
+        headers += signed(credential.signing, "POST", url, body)
     return Outbound(
         method="POST",
         url=url,
@@ -95,10 +104,14 @@ def outbound(
 
 
 def _key_headers(provider: Provider, credential: Credential | None) -> Headers:
-    if credential is None or provider.spec.auth == "none":
+    if credential is None or credential.signing is not None:
         return []
-    name, prefix = _AUTH[provider.spec.auth]
-    return [(name, prefix + credential.secret.value)]
+    assert credential.login is None, "what is sent comes of the login, and is not the secret of it"
+    auth = "bearer" if credential.token else provider.spec.auth
+    if auth == "none":
+        return []
+    name, prefix = _AUTH[auth]
+    return [(name, prefix + credential.secret.value), *credential.headers]
 
 
 def _pool(provider: Provider, credential: Credential | None) -> str:

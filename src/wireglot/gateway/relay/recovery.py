@@ -94,3 +94,13 @@ def _stateless(extra: Extra | None) -> Extra | None:
     except UnknownDialect:  # kept while somebody had registered it
         return extra
     return strip(extra) if strip is not None else extra
+
+
+def minters(request: Request) -> set[str]:
+    """The accounts whose reasoning state a conversation carries."""
+    accounts = set()
+    for message in request.messages:
+        for part in message.content:
+            if isinstance(part, Reasoning | ToolCall | Text) and part.signature is not None:
+                accounts.add(part.signature.origin.account)
+    return accounts

@@ -20,7 +20,9 @@ from wireglot.gateway.relay.attempt import policy_of
 from wireglot.gateway.relay.best_dialect import prepare_best
 from wireglot.gateway.relay.delivery import Delivery
 from wireglot.gateway.relay.explanation import explained
+from wireglot.gateway.relay.recovery import minters
 from wireglot.gateway.relay.search import UNSEARCHED, answer_unsearched
+from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.exchange import Exchange
@@ -34,7 +36,6 @@ from wireglot.http import failures
 from wireglot.http.failures import AttemptFailed
 from wireglot.http.retry import RetryBudget, advised_wait
 from wireglot.http.transport import Answer, Outbound, Timeouts, Transport, TransportFault
-from wireglot.ir.content import Reasoning, Text, ToolCall
 from wireglot.ir.errors import ApiError
 from wireglot.ir.verdict import NoAnswer
 from wireglot.wire.json import BadJson, decode
@@ -56,8 +57,15 @@ class Relay:
     It is the innermost `Answerer`: every step is around it.
     """
 
-    def __init__(self, transports: dict[str, Transport], health: Health, count_error: CountError) -> None:
+    def __init__(
+        self,
+        transports: dict[str, Transport],
+        health: Health,
+        count_error: CountError,
+        sign_ins: SignIns | None = None,
+    ) -> None:
         self._transports = transports
+        self._sign_ins = sign_ins or SignIns()
         self._health = health
         self._count_error = count_error
         self._gates: dict[str, Gate] = {}
@@ -233,6 +241,8 @@ class Relay:
         """Seconds until the next attempt at this target, None: there is none. What the failure says about its
         key is remembered for everybody."""
         provider, health = target.provider, self._health
+        if failed.blame == "credential" and self._sign_ins.renews(account):
+            return 0.0  # a token that was revoked, or has run out by another clock
         others = any(
             credential.account != account
             and health.usable_at(provider.name, credential.account, target.model, now) <= now
@@ -267,12 +277,12 @@ class Relay:
                 pool,
                 target.model,
                 now,
-                minted_by=_minters(exchange) if exchange.sealed else (),
+                minted_by=minters(exchange.request()) if exchange.sealed else (),
                 conversation=exchange.affinity(),
             )[0]
         ready = health.usable_at(provider.name, chosen.account, target.model, now)
         if ready <= now:
-            return chosen
+            return chosen if chosen.login is None else await self._sign_ins.ready(chosen)
         if health.is_rejected(provider.name, chosen.account, now):
             said = health.last_words(provider.name, chosen.account)
             raise AttemptFailed(ApiError("auth", said), "credential")
@@ -284,7 +294,7 @@ class Relay:
                 wait=wait,
             )
         await asyncio.sleep(wait)
-        return chosen
+        return chosen if chosen.login is None else await self._sign_ins.ready(chosen)
 
     async def _attempt(self, exchange: Exchange, target: Target, credential: Credential | None) -> bool:
         """Ask once. False: the answer broke off after it had begun, and the client has been told."""
@@ -350,7 +360,8 @@ class Relay:
 
     async def _send(self, prepared: Prepared, timeouts: Timeouts) -> Answer:
         try:
-            return await self._transport(prepared.outbound).send(prepared.outbound, timeouts)
+            answer = await self._transport(prepared.outbound).send(prepared.outbound, timeouts)
+            return answer if prepared.unframe is None else prepared.unframe(answer)
         except TransportFault as fault:
             raise _unsent(fault) from None
 
@@ -408,13 +419,3 @@ def _says_nothing(exchange: Exchange, target: Target, failed: AttemptFailed) -> 
     return (
         given is not None and failed.error.kind == "timeout" and given < target.provider.timeouts.first_byte
     )
-
-
-def _minters(exchange: Exchange) -> set[str]:
-    """The accounts whose reasoning state the conversation carries."""
-    accounts = set()
-    for message in exchange.request().messages:
-        for part in message.content:
-            if isinstance(part, Reasoning | ToolCall | Text) and part.signature is not None:
-                accounts.add(part.signature.origin.account)
-    return accounts

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from wireglot.dialects.base import Context
-from wireglot.http.transport import Outbound
+from wireglot.http.transport import Answer, Outbound
 from wireglot.ir.content import Origin
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
@@ -29,3 +31,5 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """Who writes what the answer leaves unsigned, for a client of another dialect to carry."""
     own_usage: bool = False
     """We asked for the usage at the end of the stream, and not the client: it does not get to see it."""
+    unframe: Callable[[Answer], Answer] | None = None
+    """Where streams come in a framing of the host's own."""

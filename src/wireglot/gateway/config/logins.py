@@ -1,0 +1,242 @@
+"""`login` of a provider: how it is signed in to where no key is sent. Nobody is asked anything here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, NamedTuple, assert_never, get_args
+
+import msgspec
+
+from wireglot.gateway.config import read
+from wireglot.gateway.config.declared import declared
+from wireglot.gateway.config.fingerprints import fingerprint
+from wireglot.gateway.config.problems import kind, one_of, shown
+from wireglot.gateway.config.provider_table import LoginTable
+from wireglot.gateway.config.references import References
+from wireglot.gateway.config.table import Table
+from wireglot.gateway.config.urls import EXPECTED as URL
+from wireglot.gateway.config.urls import split
+from wireglot.gateway.settings import Credential, Secret
+from wireglot.logins.login import (
+    EXTRAS,
+    AwsLogin,
+    EntraLogin,
+    GoogleLogin,
+    Login,
+    LoginKind,
+    kind_of,
+    missing_extra,
+    needs_extra,
+)
+from wireglot.providers.spec import ProviderSpec
+
+_FIELDS: Final[dict[LoginKind, frozenset[str]]] = {
+    "google": frozenset({"key_file", "scope"}),
+    "entra": frozenset({"tenant", "client", "secret", "token_file", "authority", "metadata", "scope"}),
+    "aws": frozenset({"access_key", "secret_key", "session_token", "profile", "region", "service"}),
+}
+_VARIABLES: Final = {
+    "tenant": ("AZURE_TENANT_ID",),
+    "client": ("AZURE_CLIENT_ID",),
+    "secret": ("AZURE_CLIENT_SECRET",),
+    "token_file": ("AZURE_FEDERATED_TOKEN_FILE",),
+    "authority": ("AZURE_AUTHORITY_HOST",),
+    "access_key": ("AWS_ACCESS_KEY_ID",),
+    "secret_key": ("AWS_SECRET_ACCESS_KEY",),
+    "session_token": ("AWS_SESSION_TOKEN",),
+    "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+}
+"""As the vendors' own tools call them."""
+_PUBLIC: Final = EntraLogin()
+_FILE_BYTES_MOST: Final = 64 * 1024
+
+
+class Surroundings(NamedTuple):
+    """What else a provider's table says that a login goes by."""
+
+    variables: Mapping[str, str] = {}
+    proxy: str = ""
+
+
+def read_login(
+    table: Table, spec: ProviderSpec | None, references: References, around: Surroundings
+) -> tuple[Credential, ...]:
+    """The one credential of a provider that is signed in to; none, and a problem, where it cannot be."""
+    fields = _Fields(table, spec, references)
+    chosen = fields.kind()
+    if chosen is None:
+        return ()
+    before = len(references.problems.found)
+    login = fields.login(chosen, around)
+    fields.close()
+    if needs_extra(login) and not _is_installed(EXTRAS[chosen][0]):
+        _, package, _ = EXTRAS[chosen]
+        table.wrong("login", f"the package {package} ({missing_extra(chosen)})", "no such package")
+    if len(references.problems.found) > before:
+        return ()
+    account = fingerprint(f"{chosen}:{msgspec.json.encode(login).decode()}")
+    return (Credential(Secret(fields.file_secret, f"login:{chosen}"), account, login=login),)
+
+
+def told_login(login: Login) -> str:
+    """In words, without a secret."""
+    named = f"signs in to {kind_of(login)}"
+    match login:
+        case GoogleLogin():
+            file = Path(login.key_file).name
+            return f"{named} with {file or 'application default credentials'}"
+        case EntraLogin():
+            who = f"{named} as {login.client or 'this machine'}"
+            return f"{who} (managed identity)" if login.is_managed else who
+        case AwsLogin():
+            chain = f"the profile {login.profile}" if login.profile else "the credentials that botocore finds"
+            return f"{named} with {'an access key' if login.is_static else chain}"
+        case _ as never:
+            assert_never(never)
+
+
+class _Fields:
+    """The table `login` (or its short form), the entry's defaults under it, and the environment's."""
+
+    def __init__(self, table: Table, spec: ProviderSpec | None, references: References) -> None:
+        value = table.raw("login")
+        self._table = table
+        self._short = value if type(value) is str else None
+        self._inner = (
+            table.table("login") if self._short is None else Table({}, table.at("login"), table.problems)
+        )
+        self._entry = spec.login if spec is not None else {}
+        self._references = references
+        self.file_secret = ""
+        """What a file holds that a login names."""
+
+    def kind(self) -> LoginKind | None:
+        kinds: tuple[LoginKind, ...] = get_args(LoginKind)
+        given = self._short if self._short is not None else self._inner.raw("kind")
+        named = self._entry.get("kind") if given is None else given
+        for known in kinds:
+            if named == known:
+                return known
+        place = self._table.at("login") if self._short is not None else self._inner.at("kind")
+        self._table.problems.add(place, one_of(kinds, named), "nothing" if named is None else shown(named))
+        return None
+
+    def login(self, chosen: LoginKind, around: Surroundings) -> Login:
+        self._refuse_others(chosen)
+        match chosen:
+            case "google":
+                return GoogleLogin(self._key_file(), self._text("scope") or GoogleLogin().scope, around.proxy)
+            case "entra":
+                return self._entra(around)
+            case "aws":
+                return self._aws(around)
+            case _ as never:
+                assert_never(never)
+
+    def close(self) -> None:
+        for name in declared(LoginTable):
+            self._inner.raw(name)
+        self._inner.close()
+
+    def _refuse_others(self, chosen: LoginKind) -> None:
+        for name in self._inner.values:
+            if name in declared(LoginTable) and name != "kind" and name not in _FIELDS[chosen]:
+                self._inner.wrong(
+                    name, f"a field of the login {chosen}: {', '.join(sorted(_FIELDS[chosen]))}", name
+                )
+
+    def _entra(self, around: Surroundings) -> Login:
+        login = EntraLogin(
+            scope=self._text("scope") or _PUBLIC.scope,
+            tenant=self._text("tenant"),
+            client=self._text("client"),
+            secret=self._text("secret"),
+            token_file=self._place("token_file"),
+            authority=self._url("authority") or _PUBLIC.authority,
+            metadata=self._url("metadata") or _PUBLIC.metadata,
+            proxy=around.proxy,
+        )
+        if "token_file" in self._inner and "secret" not in self._inner:
+            login = msgspec.structs.replace(login, secret="")  # the environment's would win over the file
+        if not login.is_managed:
+            for name, value in (("tenant", login.tenant), ("client", login.client)):
+                if not value:
+                    self._inner.wrong(name, f"{name}, or {_VARIABLES[name][0]} in the environment", "nothing")
+        return login
+
+    def _aws(self, around: Surroundings) -> Login:
+        named = "profile" in self._inner
+        keys = [("" if named else self._text(name)) for name in ("access_key", "secret_key", "session_token")]
+        region = self._text("region", around.variables.get("region", ""))
+        login = AwsLogin(
+            region,
+            self._text("service") or "bedrock",
+            access_key=keys[0],
+            secret_key=keys[1],
+            session_token=keys[2],
+            profile=self._text("profile"),
+        )
+        if bool(keys[0]) != bool(keys[1]):
+            lacking = "secret_key" if keys[0] else "access_key"
+            self._inner.wrong(lacking, f"both halves of the key, or {_VARIABLES[lacking][0]}", "nothing")
+        if not region:
+            self._inner.wrong("region", "a region, or AWS_REGION in the environment", "nothing")
+        return login
+
+    def _text(self, name: str, usual: str = "") -> str:
+        """The table's value, else `usual`, else the entry's, else the environment's."""
+        given = self._inner.raw(name)
+        if given is not None:
+            read_as = (
+                self._references.secret
+                if declared(LoginTable)[name].type is Secret
+                else self._references.text
+            )
+            found = read_as(given, self._inner.at(name))
+            if found is not None and not (found.value.isascii() and found.value.isprintable()):
+                self._table.problems.add(self._inner.at(name), "text of ASCII characters", kind(found.value))
+            return found.value if found is not None else ""
+        environ = self._references.environ
+        variables = (environ.get(variable, "").strip() for variable in _VARIABLES.get(name, ()))
+        return usual or self._entry.get(name, "") or next(filter(None, variables), "")
+
+    def _url(self, name: str) -> str:
+        text = self._text(name).rstrip("/")
+        parts = split(text) if text else None
+        if text and (parts is None or parts.scheme not in ("http", "https") or not parts.hostname):
+            self._inner.wrong(name, URL, "another text")
+        return text
+
+    def _place(self, name: str) -> str:
+        text = self._text(name)
+        return str(read.place(text, self._references.base)) if text else ""
+
+    def _key_file(self) -> str:
+        name = self._text("key_file")
+        if not name:
+            return ""
+        place = read.place(name, self._references.base)
+        try:
+            with place.open("rb") as file:
+                content = file.read(_FILE_BYTES_MOST)
+            document: Any = msgspec.json.decode(content)
+            if not isinstance(document, dict) or "type" not in document:
+                raise ValueError
+        except OSError as fault:
+            self._inner.wrong("key_file", f"a file of Google's at {place}", fault.strerror or "an error")
+            return ""
+        except ValueError:  # of msgspec, too
+            self._inner.wrong("key_file", f"credentials of Google's in {place} (JSON with a type)", "others")
+            return ""
+        self._references.warn_if_open(place, place.stat().st_mode)
+        self.file_secret = content.decode("utf-8", "replace")
+        return str(place)
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # of the package that it is in
+        return False

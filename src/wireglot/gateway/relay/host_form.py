@@ -1,0 +1,61 @@
+"""A request in the form that a host wants of its dialect, and its stream back from the host's own framing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any, Final
+
+from wireglot.gateway.request.job import Job
+from wireglot.gateway.streams.unframed import UnframedAnswer
+from wireglot.gateway.targets.routing import Target
+from wireglot.http.application import Headers
+from wireglot.http.transport import Answer
+from wireglot.providers.spec import Form, HeaderField
+from wireglot.wire.json import encode
+from wireglot.wire.splice import Outline, splice, without
+
+_FRAMED: Final = "application/vnd.amazon.eventstream"
+
+
+def in_form(form: Form | None, headers: Headers, body: bytes) -> tuple[Headers, bytes]:
+    """Headers that belong into the body are there; fields that the path tells are not."""
+    if form is None:
+        return headers, body
+    told = {name: value for name, value in headers if name in form.from_headers}
+    for field in form.without:
+        body = without(body, field)
+    if told:
+        present = Outline(body)
+        values = {
+            into.field: encode(found)
+            for name, into in form.from_headers.items()
+            if name in told and into.field not in present and (found := _value(into, told[name]))
+        }
+        body = splice(body, values) if values else body
+        headers = [header for header in headers if header[0] not in told]
+    return headers, body
+
+
+def _value(into: HeaderField, text: str) -> Any:
+    """What the field says; nothing where there is nothing left to say."""
+    if not into.listed:
+        return into.values.get(text, text)
+    named = (into.values.get(each, each) for each in map(str.strip, text.split(",")) if each)
+    return [each for each in named if not into.known or any(fnmatchcase(each, known) for known in into.known)]
+
+
+def unframing(job: Job, target: Target) -> Callable[[Answer], Answer] | None:
+    """None: the host streams as the dialect's vendor does."""
+    forms = target.provider.spec.forms
+    form = forms.get(target.dialect) if forms else None
+    if form is None or not form.framing:
+        return None
+    return partial(_unframed, target, form.framing, job.settings.limits.event)
+
+
+def _unframed(target: Target, framing: str, max_event: int, answer: Answer) -> Answer:
+    if not answer.headers.get("content-type", "").startswith(_FRAMED):
+        return answer
+    return UnframedAnswer(answer, target.upstream.framings[framing](max_event))

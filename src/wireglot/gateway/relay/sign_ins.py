@@ -1,0 +1,123 @@
+"""The credentials that come of a login: obtained once for everybody, and ready when a request needs one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final
+
+from wireglot.gateway.settings import Credential, Secret, Settings
+from wireglot.http.application import Headers
+from wireglot.http.failures import AttemptFailed
+from wireglot.ir.errors import ApiError
+from wireglot.logins.login import AwsLogin, Grant, Login, LoginFailed
+from wireglot.logins.obtain import obtain
+from wireglot.logins.renewal import Renewal
+from wireglot.logins.sigv4 import SigningKey, signature_headers
+
+SIGN_IN_FAILED: Final = "sign_in_failed"
+_LOGINS_MOST: Final = 1000
+"""Each reload may bring others."""
+
+Note = Callable[[str, LoginFailed | None], None]
+"""Told the account of a login, and None or why it failed."""
+
+Hide = Callable[[str, str], None]
+"""Told the account, and a secret of it that no sink may show."""
+
+
+class SignIns:
+    """One for each process. Nothing is obtained before somebody asks, or `begin` does."""
+
+    def __init__(
+        self,
+        note: Note | None = None,
+        hide: Hide | None = None,
+        obtain: Callable[[Login], Grant] = obtain,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self._note = note
+        self._hide = hide
+        self._obtain = obtain
+        self._clock = clock
+        self._entries: dict[str, _Entry] = {}
+
+    def begin(self, settings: Settings) -> None:
+        """Sign in, so that the first request need not wait and what is wrong is told at once."""
+        for credential in _with_login(settings):
+            self._entry(credential).renewal.grant()
+
+    async def ready(self, credential: Credential) -> Credential:
+        """As it is sent now. Raises AttemptFailed."""
+        entry = self._entry(credential)
+        grant = entry.renewal.grant()
+        if grant is None:
+            try:
+                grant = await entry.renewal.renewed()
+            except LoginFailed as failed:
+                raise _failure(failed) from None
+        if grant is not entry.grant or entry.ready is None:
+            entry.grant, entry.ready = grant, _ready(credential, grant)
+            if self._hide is not None:
+                self._hide(credential.account, grant.session_token or grant.secret)
+        return entry.ready
+
+    def renews(self, account: str) -> bool:
+        """A credential was refused: whether it is obtained anew, so that asking again may help."""
+        entry = self._entries.get(account)
+        return entry is not None and entry.renewal.refused()
+
+    def _entry(self, credential: Credential) -> _Entry:
+        entry = self._entries.get(credential.account)
+        if entry is None:
+            assert credential.login is not None, "only a login is signed in with"
+            if len(self._entries) >= _LOGINS_MOST:
+                self._entries.clear()
+            told = partial(self._note, credential.account) if self._note is not None else _untold
+            renewal = Renewal(partial(self._obtain, credential.login), told, self._clock)
+            entry = self._entries[credential.account] = _Entry(renewal)
+        return entry
+
+
+class _Entry:
+    def __init__(self, renewal: Renewal) -> None:
+        self.renewal = renewal
+        self.grant: Grant | None = None
+        self.ready: Credential | None = None
+        """Made of `grant`, once."""
+
+
+def signed(key: SigningKey, method: str, url: str, body: bytes = b"") -> Headers:
+    """The headers that sign a request sent now."""
+    now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    return signature_headers(key, method, url, body, now, "application/json" if body else "")
+
+
+def _with_login(settings: Settings) -> Iterable[Credential]:
+    return (
+        credential
+        for provider in settings.providers.values()
+        for credential in provider.credentials
+        if credential.login is not None
+    )
+
+
+def _ready(credential: Credential, grant: Grant) -> Credential:
+    secret = Secret(grant.secret, credential.secret.source)
+    login = credential.login
+    if isinstance(login, AwsLogin):
+        key = SigningKey(
+            grant.access_key, grant.secret, grant.session_token, region=login.region, service=login.service
+        )
+        return Credential(secret, credential.account, signing=key)
+    return Credential(secret, credential.account, token=True, headers=grant.headers)
+
+
+def _failure(failed: LoginFailed) -> AttemptFailed:
+    told = AttemptFailed(ApiError("auth", failed.message, code=SIGN_IN_FAILED), "credential")
+    told.fix = failed.fix
+    return told
+
+
+def _untold(failed: LoginFailed | None) -> None: ...

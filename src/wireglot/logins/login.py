@@ -1,0 +1,127 @@
+"""How a cloud is signed in to, as a configuration says it, and what comes of it."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, Literal
+
+import msgspec
+
+LoginKind = Literal["google", "entra", "aws"]
+
+EXTRAS: Final[dict[LoginKind, tuple[str, str, str]]] = {
+    "google": ("google.auth", "google-auth", "vertex"),
+    "aws": ("botocore.session", "botocore", "bedrock"),
+}
+"""Module, package, and the extra of ours that installs it."""
+
+
+class GoogleLogin(msgspec.Struct, frozen=True):
+    """Without a file: application default credentials (GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth
+    application-default login`, the machine's own service account)."""
+
+    key_file: str = ""
+    scope: str = "https://www.googleapis.com/auth/cloud-platform"
+    proxy: str = ""
+
+    def __repr__(self) -> str:
+        return f"GoogleLogin({self.key_file or 'default'})"
+
+
+class EntraLogin(msgspec.Struct, frozen=True):
+    """An application of Microsoft Entra: by its secret, by a token that its platform keeps in a file
+    (workload identity), or, without either, the identity of the machine it runs on."""
+
+    scope: str = "https://cognitiveservices.azure.com/.default"
+    tenant: str = ""
+    client: str = ""
+    secret: str = ""
+    token_file: str = ""
+    authority: str = "https://login.microsoftonline.com"
+    metadata: str = "http://169.254.169.254"
+    proxy: str = ""
+
+    @property
+    def is_managed(self) -> bool:
+        return not self.secret and not self.token_file
+
+    def __repr__(self) -> str:
+        return f"EntraLogin({self.client or 'managed identity'})"
+
+
+class AwsLogin(msgspec.Struct, frozen=True):
+    """Without keys: the chain that Amazon's tools look through, in `profile` if one is named."""
+
+    region: str
+    service: str = "bedrock"
+    access_key: str = ""
+    secret_key: str = ""
+    session_token: str = ""
+    profile: str = ""
+
+    @property
+    def is_static(self) -> bool:
+        return bool(self.access_key and self.secret_key)
+
+    def __repr__(self) -> str:
+        return f"AwsLogin({self.region}, {'keys' if self.is_static else self.profile or 'default'})"
+
+
+Login = GoogleLogin | EntraLogin | AwsLogin
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """What opens a cloud for a while. `secret` is a bearer token, or the key that Amazon's signatures are
+    made with."""
+
+    secret: str
+    seconds: float = math.inf
+    """For which it is good, from the moment that it was asked for."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Beside the token."""
+    access_key: str = ""
+    session_token: str = ""
+
+    def __repr__(self) -> str:
+        return f"Grant({self.seconds:.0f} s)"
+
+
+class LoginFailed(Exception):
+    """`fix`: what whoever runs this program can do about it. Neither holds a secret."""
+
+    def __init__(self, message: str, fix: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
+
+
+def kind_of(login: Login) -> LoginKind:
+    match login:
+        case GoogleLogin():
+            return "google"
+        case EntraLogin():
+            return "entra"
+        case AwsLogin():
+            return "aws"
+
+
+def secrets_of_login(login: Login) -> tuple[str, ...]:
+    """What no sink may show."""
+    match login:
+        case GoogleLogin():
+            return ()
+        case EntraLogin():
+            return (login.secret,)
+        case AwsLogin():
+            return (login.secret_key, login.session_token)
+
+
+def needs_extra(login: Login) -> bool:
+    """Whether a package is needed that is not installed with this one."""
+    return isinstance(login, GoogleLogin) or (isinstance(login, AwsLogin) and not login.is_static)
+
+
+def missing_extra(kind: LoginKind) -> str:
+    """The fix, in one line."""
+    _, package, extra = EXTRAS[kind]
+    return f"install {package}: pip install 'wireglot[{extra}]'"

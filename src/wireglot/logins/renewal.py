@@ -1,0 +1,145 @@
+"""One login's grant, for everybody: renewed once, beside the loop, before it runs out.
+
+While the grant is good nobody waits: in its last minutes the first who asks has it renewed, and all go on
+with the old one until the new one is there. Only where none is good do requests wait, all of them for one
+renewal. A renewal that failed is not tried again at once: until then whoever has a good grant does not hear
+of it, and whoever has none is told the reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Callable
+from threading import Thread
+from typing import Final
+
+from wireglot.logins.login import Grant, LoginFailed
+
+EARLY_SECONDS: Final = 300.0
+"""Before its end that a grant is renewed, or half its life where that is shorter."""
+LEEWAY_SECONDS: Final = 10.0
+"""Before its end that a grant is used no more: a request takes its time to get there."""
+RETRY_LEAST_SECONDS: Final = 1.0
+RETRY_MOST_SECONDS: Final = 60.0
+FRESH_SECONDS: Final = 60.0
+"""A grant that was refused although it is younger is not the reason."""
+
+Told = Callable[[LoginFailed | None], None]
+
+
+class Renewal:
+    """`obtain` blocks, and is called in a thread, never twice at once. `told` hears of each renewal: None, or
+    why it failed."""
+
+    def __init__(
+        self,
+        obtain: Callable[[], Grant],
+        told: Told = lambda failed: None,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self._obtain = obtain
+        self._told = told
+        self._clock = clock
+        self._grant: Grant | None = None
+        self._since = 0.0
+        self._renew_at = 0.0
+        self._good_until = 0.0
+        self._failed: LoginFailed | None = None
+        self._retry_at = 0.0
+        self._pause = 0.0
+        self._renewing: asyncio.Task[None] | None = None
+
+    @property
+    def retry_in(self) -> float:
+        """Seconds until a renewal that failed is tried again."""
+        return max(0.0, self._retry_at - self._now())
+
+    def grant(self) -> Grant | None:
+        """The one to use now; None: wait for `renewed`."""
+        now = self._now()
+        if now >= self._renew_at and now >= self._retry_at:
+            self._begin()
+        return self._grant if now < self._good_until else None
+
+    async def renewed(self) -> Grant:
+        """For those who have none. Raises LoginFailed."""
+        renewing = self._renewing
+        if renewing is not None:
+            # Whoever leaves meanwhile takes nothing from the others.
+            await asyncio.shield(renewing)
+        grant = self._grant
+        if grant is not None and self._now() < self._good_until:
+            return grant
+        assert self._failed is not None, "there was no grant, so a renewal has been tried"
+        raise LoginFailed(self._failed.message, self._failed.fix)
+
+    def refused(self) -> bool:
+        """The cloud does not take the grant. Whether another one may help: asked for next, it is renewed."""
+        now = self._now()
+        if self._renewing is not None:
+            return True
+        if self._grant is None or now - self._since < FRESH_SECONDS:
+            return False
+        self._good_until = self._renew_at = now
+        return now >= self._retry_at
+
+    def _begin(self) -> None:
+        if self._renewing is None:
+            self._renewing = asyncio.get_running_loop().create_task(self._renew())
+
+    async def _renew(self) -> None:
+        started = self._now()
+        try:
+            grant = await _beside(self._obtain)
+            if grant.seconds <= LEEWAY_SECONDS:
+                raise LoginFailed(
+                    "the token that was given has run out already", "set the clock of this machine"
+                )
+        except LoginFailed as failed:
+            self._pause = min(RETRY_MOST_SECONDS, max(RETRY_LEAST_SECONDS, 2 * self._pause))
+            self._retry_at = self._now() + self._pause
+            self._failed = failed.with_traceback(None)
+        else:
+            self._grant, self._since, self._failed = grant, started, None
+            self._pause = self._retry_at = 0.0
+            self._good_until = started + grant.seconds - LEEWAY_SECONDS
+            self._renew_at = started + grant.seconds - min(EARLY_SECONDS, grant.seconds / 2)
+            if math.isinf(grant.seconds):
+                self._renew_at = math.inf
+        finally:
+            self._renewing = None
+        self._told(self._failed)
+
+    def _now(self) -> float:
+        return self._clock() if self._clock is not None else asyncio.get_running_loop().time()
+
+
+async def _beside(work: Callable[[], Grant]) -> Grant:
+    """In a thread that nobody waits for at the end of the process: a metadata server may be silent."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Grant] = loop.create_future()
+
+    def tell(grant: Grant | None, failed: LoginFailed | None) -> None:
+        if done.cancelled():
+            return
+        if grant is not None:
+            done.set_result(grant)
+        else:
+            assert failed is not None
+            done.set_exception(failed)
+
+    def run() -> None:
+        grant, failed = None, None
+        try:
+            grant = work()
+        except LoginFailed as told:
+            failed = told
+        except Exception as bug:  # whatever a vendor's library raises, those who wait are told
+            failed = LoginFailed(f"signing in failed ({type(bug).__name__})", "see the library's own manual")
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(tell, grant, failed)
+
+    Thread(target=run, name="sign-in", daemon=True).start()
+    return await done

@@ -1,0 +1,96 @@
+"""Signature Version 4, against Amazon's published example and its own signer."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.logins.clouds import signature_of
+
+from wireglot.logins.sigv4 import SigningKey, signature_headers
+
+KEY = SigningKey("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "", "us-east-1", "bedrock")
+TIME = "20150830T123600Z"
+URLS = [
+    "https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude-opus-5/invoke",
+    "https://bedrock-runtime.us-east-1.amazonaws.com/model/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0/invoke",
+    "https://h.example/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Ainference-profile%2Fx/invoke-with-response-stream",
+    "http://127.0.0.1:8080/openai/v1/chat/completions",
+    "https://h.example:443/openai/v1/models?b=2&a=1&c",
+    "https://h.example",
+]
+
+
+def test_the_key_of_a_day_is_amazons_published_one() -> None:
+    """https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html"""
+    from wireglot.logins.sigv4 import _signing_key
+
+    key = SigningKey("", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "", "us-east-1", "iam")
+    assert _signing_key(key, "20150830").hex() == (
+        "c4afb1cc5771d871763a393e44b703571b55cc28424d1a5e86da6ed3c154a4b9"
+    )
+
+
+@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize("token", ["", "a/session+token=="])
+@pytest.mark.parametrize("content_type", ["", "application/json"])
+def test_amazons_own_signer_agrees(url: str, token: str, content_type: str) -> None:
+    auth = pytest.importorskip("botocore.auth", reason="the extra wireglot[bedrock]")
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+
+    class AtOurTime(auth.SigV4Auth):
+        def _modify_request_before_signing(self, request):  # it would put its own time
+            pass
+
+    key = SigningKey(KEY.access_key, KEY.secret_key, token, KEY.region, KEY.service)
+    body = '{"x":"ü"}'.encode()
+    ours = dict(signature_headers(key, "POST", url, body, TIME, content_type))
+    sent = {name: value for name, value in ours.items() if name != "authorization"}
+    if content_type:
+        sent["content-type"] = content_type
+    request = AWSRequest("POST", url.removesuffix("?"), headers=sent, data=body)
+    request.context["timestamp"] = TIME
+    request.params = {}
+    signer = AtOurTime(Credentials(key.access_key, key.secret_key, token), key.service, key.region)
+    canonical = signer.canonical_request(request)
+    theirs = signer.signature(signer.string_to_sign(request, canonical), request)
+    found = re.search("Signature=([0-9a-f]{64})$", ours["authorization"])
+    assert found is not None
+    assert found[1] == theirs, canonical
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_the_double_recomputes_the_same(url: str) -> None:
+    body = b"{}"
+    ours = dict(signature_headers(KEY, "POST", url, body, TIME, "application/json"))
+    path = url.split("/", 3)[3] if url.count("/") > 2 else ""
+    host = url.split("/")[2].removesuffix(":443")
+    headers = {**ours, "host": host, "content-type": "application/json"}
+    assert (
+        signature_of("POST", "/" + path, headers, body, {KEY.access_key: KEY.secret_key})
+        in ours["authorization"]
+    )
+
+
+def test_a_byte_that_changes_changes_the_signature() -> None:
+    def signed(
+        key: SigningKey = KEY, method: str = "POST", url: str = URLS[0], body: bytes = b"", time: str = TIME
+    ) -> str:
+        return dict(signature_headers(key, method, url, body, time))["authorization"].rpartition("=")[2]
+
+    other = SigningKey(KEY.access_key, "another", "", KEY.region, KEY.service)
+    far = SigningKey(KEY.access_key, KEY.secret_key, "", "eu-west-1", KEY.service)
+    changed = {
+        signed(),
+        signed(body=b"x"),
+        signed(method="GET"),
+        signed(url=URLS[1]),
+        signed(time="20150830T123601Z"),
+    }
+    assert len(changed | {signed(other), signed(far)}) == 7
+
+
+def test_no_secret_is_in_the_headers_or_the_key_s_own_words() -> None:
+    key = SigningKey("AKID", "very-secret-key", "token", "us-east-1", "bedrock")
+    assert "very-secret-key" not in str(signature_headers(key, "POST", URLS[0], b"", TIME)) + repr(key)
