@@ -9,8 +9,10 @@ import pytest
 from anthropic.types.model import Model as ClaudeModel
 from openai.types.shared import AllModels, ChatModel
 
-from wireglot.dialects.registry import NAMES
-from wireglot.providers.endpoints import endpoint, placeholders
+from wireglot.dialects.registry import NAMES, surface
+from wireglot.gateway.config.provider_table import LoginTable
+from wireglot.logins.login import LoginKind
+from wireglot.providers.endpoints import NoEndpoint, Operation, endpoint, variables_of
 from wireglot.providers.limits import BASE, Limits
 from wireglot.providers.spec import Source, UnknownProvider, limits_for, names, provider, provider_for
 
@@ -105,6 +107,12 @@ REQUIRED = [
     "openai",
     "gemini",
     "vertex",
+    "vertex-anthropic",
+    "azure",
+    "azure-deployments",
+    "azure-anthropic",
+    "bedrock",
+    "bedrock-openai",
     "kimi",
     "kimi-cn",
     "kimi-anthropic",
@@ -142,7 +150,7 @@ def test_every_url_of_a_file_is_one_that_may_be_called(name: str) -> None:
     spec = provider(name)
     for dialect in spec.dialects:
         for operation in ("generate", "stream", *(("count",) if dialect in spec.counts else ())):
-            variables = dict.fromkeys(placeholders(spec.base_urls.get(dialect, spec.base_url)), "x")
+            variables = dict.fromkeys(variables_of(spec), "x")
             url = urlsplit(endpoint(spec, dialect, operation, "m", variables))
             if name == "demo":
                 assert url.scheme == "demo"
@@ -158,10 +166,20 @@ def test_every_url_of_a_file_is_one_that_may_be_called(name: str) -> None:
 @pytest.mark.parametrize("name", names())
 def test_the_fields_of_a_file_fit_together(name: str) -> None:
     spec = provider(name)
-    for spoken in (spec.base_urls, spec.dialect_limits, spec.counts):
+    for spoken in (spec.base_urls, spec.dialect_limits, spec.counts, spec.forms):
         assert set(spoken) <= set(spec.dialects)
     assert bool(spec.api_key_env) == (spec.auth != "none")
-    assert set(spec.variables) <= set(placeholders(spec.base_url))
+    assert set(spec.variables) | set(spec.regional) <= set(variables_of(spec))
+    assert all(rule["by"] in spec.variables and rule["*"] for rule in spec.regional.values())
+    assert not spec.vendor or spec.vendor in names()
+    if spec.login:
+        assert spec.login["kind"] in get_args(LoginKind)
+        assert set(spec.login) <= set(LoginTable.__struct_fields__)
+    for dialect, form in spec.forms.items():
+        upstream = surface(dialect).upstream
+        assert upstream is not None
+        assert not form.framing or form.framing in upstream.framings
+        assert {"generate", "stream"} <= set(form.paths)
     assert all(set(entry.dialects) <= set(spec.dialects) for entry in spec.models)
     known = set(Limits.__struct_fields__)
     for limits in (spec.limits, *spec.dialect_limits.values(), *(entry.limits for entry in spec.models)):
@@ -279,3 +297,84 @@ def test_a_source_without_a_date_is_refused() -> None:
     ):
         with pytest.raises(msgspec.ValidationError):
             msgspec.convert(source, Source)
+
+
+@pytest.mark.parametrize(
+    ("name", "dialect", "model"),
+    [
+        ("bedrock", "anthropic", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"),
+        ("bedrock", "anthropic", "global.anthropic.claude-opus-4-7"),
+        ("vertex-anthropic", "anthropic", "claude-opus-4-7@20260401"),
+        ("azure-anthropic", "anthropic", "claude-opus-4-7"),
+        ("azure", "openai-chat", "gpt-5.4"),
+        ("azure-deployments", "openai-chat", "o3"),
+    ],
+)
+def test_a_model_is_its_vendors_wherever_it_is_served(name: str, dialect: str, model: str) -> None:
+    vendor = provider(name).vendor
+    there, here = limits_for(dialect, model, vendor), limits_for(dialect, model, name)
+    for limit in ("thinking", "sampling", "prefill", "efforts", "system_midway", "budget_min"):
+        assert getattr(here, limit) == getattr(there, limit), limit
+
+
+@pytest.mark.parametrize(
+    ("name", "dialect", "operation", "model", "expected"),
+    [
+        (
+            "bedrock",
+            "anthropic",
+            "stream",
+            "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+            "https://bedrock-runtime.eu-west-1.amazonaws.com/model/"
+            "us.anthropic.claude-sonnet-4-5-20250929-v1%3A0/invoke-with-response-stream",
+        ),
+        (
+            "bedrock",
+            "anthropic",
+            "generate",
+            "arn:aws:bedrock:eu-west-1:1:application-inference-profile/a",
+            "https://bedrock-runtime.eu-west-1.amazonaws.com/model/"
+            "arn%3Aaws%3Abedrock%3Aeu-west-1%3A1%3Aapplication-inference-profile%2Fa/invoke",
+        ),
+        (
+            "vertex-anthropic",
+            "anthropic",
+            "generate",
+            "claude-sonnet-4-5@20250929",
+            "https://h/v1/projects/p/locations/l/publishers/anthropic/models/claude-sonnet-4-5@20250929:rawPredict",
+        ),
+        (
+            "azure-deployments",
+            "openai-chat",
+            "generate",
+            "my-gpt",
+            "https://r.openai.azure.com/openai/deployments/my-gpt/chat/completions?api-version=2024-10-21",
+        ),
+        (
+            "azure",
+            "openai-responses",
+            "generate",
+            "my-gpt",
+            "https://r.openai.azure.com/openai/v1/responses",
+        ),
+    ],
+)
+def test_a_host_has_the_paths_of_its_own_form(
+    name: str, dialect: str, operation: Operation, model: str, expected: str
+) -> None:
+    variables = {
+        "region": "eu-west-1",
+        "host": "h",
+        "project": "p",
+        "location": "l",
+        "resource": "r",
+        "api_version": "2024-10-21",
+    }
+    assert endpoint(provider(name), dialect, operation, model, variables) == expected
+
+
+def test_what_a_host_has_no_path_for_is_not_there() -> None:
+    with pytest.raises(NoEndpoint):
+        endpoint(provider("bedrock"), "anthropic", "models", variables={"region": "r"})
+    with pytest.raises(NoEndpoint):
+        endpoint(provider("bedrock"), "anthropic", "generate", "../x", {"region": "r"})

@@ -24,11 +24,16 @@ def obtain_google(login: GoogleLogin) -> Grant:
     """Blocks. Raises LoginFailed."""
     try:
         auth, exceptions = import_module("google.auth"), import_module("google.auth.exceptions")
+        accounts = import_module("google.oauth2.service_account")
     except ImportError:
         raise LoginFailed("google-auth is not installed", missing_extra("google")) from None
     try:
         request = _asking(login.proxy, exceptions.TransportError)
-        credentials = _credentials(login, auth, request)
+        # Read anew each time: a file may have been replaced since.
+        if login.key_file:
+            credentials = accounts.Credentials.from_service_account_file(login.key_file, scopes=[login.scope])
+        else:
+            credentials, _ = auth.default(scopes=[login.scope], request=request)
         credentials.refresh(request)
     except exceptions.TransportError as fault:
         raise LoginFailed(_said(fault), "check the network of this machine, and `proxy`") from None
@@ -42,17 +47,6 @@ def obtain_google(login: GoogleLogin) -> Grant:
     project = getattr(credentials, "quota_project_id", None)
     headers = (("x-goog-user-project", str(project)),) if project else ()
     return Grant(str(credentials.token), _seconds(credentials.expiry), headers)
-
-
-def _credentials(login: GoogleLogin, auth: Any, request: Any) -> Any:
-    """Read anew each time: a file may have been replaced since."""
-    if login.key_file:
-        credentials, _ = auth.load_credentials_from_file(
-            login.key_file, scopes=[login.scope], request=request
-        )
-    else:
-        credentials, _ = auth.default(scopes=[login.scope], request=request)
-    return credentials
 
 
 def _asking(proxy: str, unreachable: type[Exception]) -> Any:

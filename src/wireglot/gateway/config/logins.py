@@ -222,13 +222,16 @@ class _Fields:
             with place.open("rb") as file:
                 content = file.read(_FILE_BYTES_MOST)
             document: Any = msgspec.json.decode(content)
-            if not isinstance(document, dict) or "type" not in document:
+            if not isinstance(document, dict) or document.get("type") != "service_account":
                 raise ValueError
         except OSError as fault:
-            self._inner.wrong("key_file", f"a file of Google's at {place}", fault.strerror or "an error")
+            self._inner.wrong(
+                "key_file", f"the file of a service account at {place}", fault.strerror or "an error"
+            )
             return ""
         except ValueError:  # of msgspec, too
-            self._inner.wrong("key_file", f"credentials of Google's in {place} (JSON with a type)", "others")
+            other = "something else (other credentials: GOOGLE_APPLICATION_CREDENTIALS names them)"
+            self._inner.wrong("key_file", f"the key of a service account in {place}, as JSON", other)
             return ""
         self._references.warn_if_open(place, place.stat().st_mode)
         self.file_secret = content.decode("utf-8", "replace")

@@ -35,8 +35,8 @@ class LoginTable(Struct, frozen=True):
     key_file: Annotated[
         str,
         Meta(
-            description="`google`: the file of a service account or of any other credentials of Google's; "
-            "without it, application default credentials"
+            description="`google`: the file with the key of a service account; without it, application "
+            "default credentials"
         ),
     ] = ""
     tenant: Annotated[

@@ -9,7 +9,7 @@ import msgspec
 from wireglot.dialects.base import Context, StreamUsage
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.errors import RequestError, told
-from wireglot.gateway.relay.host_form import unframing
+from wireglot.gateway.relay.host_form import unframing, unsent
 from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.recovery import without_opaque_state
 from wireglot.gateway.relay.search import refuse_search
@@ -49,9 +49,18 @@ def prepare(exchange: Exchange, target: Target, credential: Credential | None) -
             raise _not_as_is(target)
         return _raw(job, target, credential, context, as_is=True)
     if same and target.plain and not exchange.sealed and not exchange.stripped:
-        return _raw(job, target, credential, context)
+        return _declared(exchange, target, _raw(job, target, credential, context))
     _refuse_thread(job)
     return _translated(exchange, target, credential, context, stream=stream)
+
+
+def _declared(exchange: Exchange, target: Target, prepared: Prepared) -> Prepared:
+    """What passes as it came, but for what the host would not take of its headers."""
+    losses = unsent(exchange.job, target) if target.provider.spec.forms else ()
+    if not losses:
+        return prepared
+    _refuse_losses(exchange, target, losses)
+    return msgspec.structs.replace(prepared, losses=losses)
 
 
 def policy_of(job: Job, target: Target) -> str:
@@ -128,13 +137,15 @@ def _translated(
         and not exchange.stripped
     )
     if untouched and planned.upstream == msgspec.structs.replace(asked, model=target.model):
-        return _raw(job, target, credential, context)
+        return _declared(exchange, target, _raw(job, target, credential, context))
     rendered = told(lambda: dialect(target.dialect).render_request(planned.upstream, planned.context))
     losses = exchange.located(planned.losses + planned.retraced(rendered.losses), asked)
     if refused:
         losses = exchange.located(refused, exchange.request()) + losses
     if exchange.invented:
         losses = exchange.located(exchange.invented) + losses
+    if target.provider.spec.forms:
+        losses += unsent(job, target)
     _refuse_losses(exchange, target, losses)
     if losses and policy_of(job, target) != "silent":
         refuse_search(request, target, losses)

@@ -12,6 +12,7 @@ from wireglot.gateway.streams.unframed import UnframedAnswer
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Headers
 from wireglot.http.transport import Answer
+from wireglot.ir.loss import Loss
 from wireglot.providers.spec import Form, HeaderField
 from wireglot.wire.json import encode
 from wireglot.wire.splice import Outline, splice, without
@@ -38,12 +39,31 @@ def in_form(form: Form | None, headers: Headers, body: bytes) -> tuple[Headers, 
     return headers, body
 
 
+def unsent(job: Job, target: Target) -> tuple[Loss, ...]:
+    """What a client of the dialect says in a header and the host would refuse the whole request for."""
+    form = target.provider.spec.forms.get(target.dialect)
+    if form is None or target.dialect != job.dialect:
+        return ()
+    incoming = job.head.headers
+    return tuple(
+        Loss("$", "unknown_field", "dropped", f"{name}: {target.provider.name} takes no {each}")
+        for name, into in form.from_headers.items()
+        if into.known
+        for each in map(str.strip, incoming.get(name, "").split(","))
+        if each and not _is_known(into, into.values.get(each, each))
+    )
+
+
+def _is_known(into: HeaderField, value: str) -> bool:
+    return not into.known or any(fnmatchcase(value, known) for known in into.known)
+
+
 def _value(into: HeaderField, text: str) -> Any:
     """What the field says; nothing where there is nothing left to say."""
     if not into.listed:
         return into.values.get(text, text)
     named = (into.values.get(each, each) for each in map(str.strip, text.split(",")) if each)
-    return [each for each in named if not into.known or any(fnmatchcase(each, known) for known in into.known)]
+    return [each for each in named if _is_known(into, each)]
 
 
 def unframing(job: Job, target: Target) -> Callable[[Answer], Answer] | None:

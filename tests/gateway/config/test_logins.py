@@ -1,0 +1,124 @@
+"""`login` of a provider: what it comes to, and what `wireglot config check` tells is missing."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.config.config_files import QUIET, loaded, problems
+from wireglot.gateway.config.logins import told_login
+from wireglot.gateway.observe.redact import secrets_of
+from wireglot.gateway.settings import Credential, Settings
+from wireglot.logins.login import AwsLogin, EntraLogin, GoogleLogin
+
+ENTRA = {"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "c", "AZURE_CLIENT_SECRET": "entra-secret-0123"}
+AWS = {"AWS_ACCESS_KEY_ID": "AK", "AWS_SECRET_ACCESS_KEY": "aws-secret-0123", "AWS_REGION": "eu-west-1"}
+
+
+def credential(settings: Settings, name: str) -> Credential:
+    (found,) = settings.providers[name].credentials
+    return found
+
+
+def test_without_a_key_the_entry_says_how_one_signs_in(tmp_path: Path) -> None:
+    environ = {**QUIET, **ENTRA, **AWS, "AZURE_RESOURCE_NAME": "res"}
+    settings = loaded(tmp_path, "[providers.azure]\n[providers.bedrock]\n", environ)
+    assert credential(settings, "azure").login == EntraLogin(
+        tenant="t", client="c", secret="entra-secret-0123"
+    )
+    assert credential(settings, "bedrock").login == AwsLogin(
+        "eu-west-1", access_key="AK", secret_key="aws-secret-0123"
+    )
+    assert {"entra-secret-0123", "aws-secret-0123"} <= secrets_of(settings)
+    notes = "\n".join(settings.notes)
+    assert "provider azure is on: signs in to entra as c" in notes
+    assert "provider bedrock is on: signs in to aws with an access key" in notes
+    assert "secret-0123" not in repr(settings.providers) + notes
+    assert pickle.loads(pickle.dumps(settings)) == settings  # for a worker that takes another's place
+
+
+def test_a_key_of_the_environment_comes_before_a_login(tmp_path: Path) -> None:
+    environ = {**QUIET, **AWS, "AWS_BEARER_TOKEN_BEDROCK": "bedrock-key-0123"}
+    found = credential(loaded(tmp_path, "[providers.bedrock]\n", environ), "bedrock")
+    assert (found.login, found.secret.value) == (None, "bedrock-key-0123")
+    text = '[providers.bedrock]\nlogin = "aws"\n'
+    assert credential(loaded(tmp_path, text, environ), "bedrock").login is not None
+
+
+def test_no_login_of_the_environment_turns_a_provider_on_that_nobody_named(tmp_path: Path) -> None:
+    environ = {**QUIET, **AWS, **ENTRA, "AZURE_RESOURCE_NAME": "res", "GOOGLE_CLOUD_PROJECT": "p"}
+    assert loaded(tmp_path, "[providers.demo]\n", environ).providers.keys() == {"demo"}
+
+
+def test_a_service_account_is_read_from_its_file(tmp_path: Path) -> None:
+    (tmp_path / "sa.json").write_text('{"type": "service_account", "private_key": "very-private-0123"}')
+    text = '[providers.vertex]\nproject = "p"\nlogin = { kind = "google", key_file = "sa.json" }\n'
+    found = credential(loaded(tmp_path, text), "vertex")
+    assert found.login == GoogleLogin(str(tmp_path / "sa.json"))
+    assert "very-private" in found.secret.value  # so that no sink shows it
+    assert told_login(found.login) == "signs in to google with sa.json"
+
+
+@pytest.mark.parametrize(
+    ("location", "host"),
+    [
+        ("global", "aiplatform.googleapis.com"),
+        ("europe-west1", "europe-west1-aiplatform.googleapis.com"),
+        ("eu", "aiplatform.eu.rep.googleapis.com"),
+    ],
+)
+def test_a_location_has_its_own_host(tmp_path: Path, location: str, host: str) -> None:
+    text = f'[providers.vertex]\napi_key = "t"\nproject = "p"\nlocation = "{location}"\n'
+    assert loaded(tmp_path, text).providers["vertex"].variables["host"] == host
+
+
+def test_two_configurations_of_one_login_are_one_account(tmp_path: Path) -> None:
+    environ = {**QUIET, **AWS}
+    once, again = (credential(loaded(tmp_path, "[providers.bedrock]\n", environ), "bedrock") for _ in "ab")
+    assert once.account == again.account
+    other = credential(
+        loaded(tmp_path, "[providers.bedrock]\n", {**environ, "AWS_ACCESS_KEY_ID": "B"}), "bedrock"
+    )
+    assert other.account != once.account
+
+
+@pytest.mark.parametrize(
+    ("text", "environ", "path", "expected"),
+    [
+        ('[providers.bedrock]\nlogin = "amazon"\n', AWS, "providers.bedrock.login", "one of aws, entra, google"),
+        ('[providers.bedrock]\nlogin = "aws"\napi_key = "k"\n', AWS, "providers.bedrock.login", "either login or api_key"),
+        ("[providers.bedrock]\nlogin = { tenant = 't' }\n", AWS, "providers.bedrock.login.tenant", "a field of the login aws"),
+        ("[providers.bedrock]\nlogin = { regoin = 'r' }\n", AWS, "providers.bedrock.login.regoin", "did you mean region"),
+        ("[providers.bedrock]\nlogin = { access_key = 'a' }\n", {"AWS_REGION": "r"}, "providers.bedrock.login.secret_key", "AWS_SECRET_ACCESS_KEY"),
+        ("[providers.bedrock]\n", {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"}, "providers.bedrock.region", "AWS_REGION"),
+        ("[providers.azure]\n", {**ENTRA, "AZURE_TENANT_ID": "", "AZURE_RESOURCE_NAME": "r"}, "providers.azure.login.tenant", "AZURE_TENANT_ID"),
+        ("[providers.azure]\nlogin = { authority = 'login' }\n", {**ENTRA, "AZURE_RESOURCE_NAME": "r"}, "providers.azure.login.authority", "https://"),
+        ("[providers.vertex]\nproject = 'p'\nlogin = { key_file = 'gone' }\n", {}, "providers.vertex.login.key_file", "the file of a service account"),
+        ("[providers.azure]\nbase_url = 'https://proxy.example/v1'\n", ENTRA, "providers.azure.api_key", 'login = "entra"'),
+        ("[providers.mine]\ndialect = 'openai-chat'\nbase_url = 'https://x.example/v1'\nlogin = {}\n", {}, "providers.mine.login.kind", "one of aws, entra, google"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_is_told_by_its_place(
+    tmp_path: Path, text: str, environ: dict[str, str], path: str, expected: str
+) -> None:
+    found = problems(tmp_path, text, environ)
+    assert path in found, found
+    assert expected in found[path]
+
+
+def test_a_missing_extra_is_one_line_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wireglot.gateway.config.logins.find_spec", lambda module: None)
+    text = "[providers.vertex]\nproject = 'p'\n[providers.bedrock]\n"
+    assert problems(tmp_path, text, {"AWS_REGION": "r"}) == {
+        "providers.vertex.login": "the package google-auth (install google-auth: pip install "
+        "'wireglot[vertex]') / no such package",
+        "providers.bedrock.login": "the package botocore (install botocore: pip install "
+        "'wireglot[bedrock]') / no such package",
+    }
+
+
+def test_keys_that_are_given_need_no_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wireglot.gateway.config.logins.find_spec", lambda module: None)
+    assert credential(loaded(tmp_path, "[providers.bedrock]\n", {**QUIET, **AWS}), "bedrock").login
