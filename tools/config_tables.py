@@ -10,7 +10,7 @@ from msgspec import NODEFAULT, Struct
 from tools.blocks import table
 from wireglot.gateway.config.declared import Setting, declared
 from wireglot.gateway.config.environment import CONFIG_VARIABLE, variables
-from wireglot.gateway.config.provider_table import ProvidersTable, ProviderTable
+from wireglot.gateway.config.provider_table import LoginTable, ProvidersTable, ProviderTable
 from wireglot.gateway.process_limits import KIB, MIB, ProcessLimits
 from wireglot.gateway.settings import (
     BreakerPolicy,
@@ -33,6 +33,7 @@ STRUCTS: Final[dict[str, tuple[type[Struct], ...]]] = {
     "server": (ServerSettings,),
     "providers": (ProvidersTable,),
     "provider": (ProviderTable, Provider),
+    "login": (LoginTable,),
     "timeouts": (Timeouts,),
     "retry": (RetryPolicy,),
     "breaker": (BreakerPolicy,),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 
 import pytest
-from tests.logins.clouds import signature_of
 
+from tests.logins.clouds import signature_of
 from wireglot.logins.sigv4 import SigningKey, signature_headers
 
 KEY = SigningKey("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "", "us-east-1", "bedrock")
@@ -35,24 +36,21 @@ def test_the_key_of_a_day_is_amazons_published_one() -> None:
 @pytest.mark.parametrize("token", ["", "a/session+token=="])
 @pytest.mark.parametrize("content_type", ["", "application/json"])
 def test_amazons_own_signer_agrees(url: str, token: str, content_type: str) -> None:
-    auth = pytest.importorskip("botocore.auth", reason="the extra wireglot[bedrock]")
-    from botocore.awsrequest import AWSRequest
-    from botocore.credentials import Credentials
-
-    class AtOurTime(auth.SigV4Auth):
-        def _modify_request_before_signing(self, request):  # it would put its own time
-            pass
-
+    pytest.importorskip("botocore", reason="the extra wireglot[bedrock]")
+    auth, requests, credentials = (
+        import_module(f"botocore.{name}") for name in ("auth", "awsrequest", "credentials")
+    )
     key = SigningKey(KEY.access_key, KEY.secret_key, token, KEY.region, KEY.service)
     body = '{"x":"ü"}'.encode()
     ours = dict(signature_headers(key, "POST", url, body, TIME, content_type))
     sent = {name: value for name, value in ours.items() if name != "authorization"}
     if content_type:
         sent["content-type"] = content_type
-    request = AWSRequest("POST", url.removesuffix("?"), headers=sent, data=body)
+    request = requests.AWSRequest("POST", url.removesuffix("?"), headers=sent, data=body)
     request.context["timestamp"] = TIME
     request.params = {}
-    signer = AtOurTime(Credentials(key.access_key, key.secret_key, token), key.service, key.region)
+    keys = credentials.Credentials(key.access_key, key.secret_key, token)
+    signer = auth.SigV4Auth(keys, key.service, key.region)
     canonical = signer.canonical_request(request)
     theirs = signer.signature(signer.string_to_sign(request, canonical), request)
     found = re.search("Signature=([0-9a-f]{64})$", ours["authorization"])

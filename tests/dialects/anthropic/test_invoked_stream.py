@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from wireglot.dialects.anthropic.invoked_stream import InvokedStream
 from wireglot.testing.chunking import every_cut
 from wireglot.wire.event_stream import BadFrame, message
 
-EVENTS = [
+EVENTS: list[dict[str, Any]] = [
     {"type": "message_start", "message": {"id": "m"}},
     {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "ü\n\n"}},
     {"type": "message_stop", "amazon-bedrock-invocationMetrics": {"inputTokenCount": 1}},

@@ -6,7 +6,7 @@ import pytest
 
 from tests.gateway.config.config_files import QUIET, digest, loaded, problems, refused, written
 from wireglot.gateway.config import find, load
-from wireglot.gateway.config.credentials import fingerprint
+from wireglot.gateway.config.fingerprints import fingerprint
 from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.gateway.settings import Rule, Secret
 from wireglot.http.retry import RetryPolicy

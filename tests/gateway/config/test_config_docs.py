@@ -11,7 +11,7 @@ from wireglot.gateway.config.dialects import upstream_dialects
 from wireglot.gateway.config.environment import CONFIG_VARIABLE, variables
 from wireglot.gateway.config.headers import read_headers
 from wireglot.gateway.config.problems import Problems
-from wireglot.gateway.config.provider_table import ProvidersTable
+from wireglot.gateway.config.provider_table import LoginTable, ProvidersTable
 from wireglot.gateway.config.providers import RETRIES
 from wireglot.gateway.config.references import References
 from wireglot.gateway.config.specs import AUTHS, read_spec
@@ -50,6 +50,10 @@ def fields(struct: type[msgspec.Struct]) -> set[str]:
 
 def test_every_setting_of_the_server_is_documented() -> None:
     assert documented(section("`[server]`")) == fields(ServerSettings)
+
+
+def test_every_field_of_a_login_is_documented() -> None:
+    assert documented(section("Login")) >= fields(LoginTable)
 
 
 def test_every_field_of_a_provider_is_documented() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 
 import pytest
@@ -92,7 +93,7 @@ def test_two_configurations_of_one_login_are_one_account(tmp_path: Path) -> None
         ("[providers.bedrock]\nlogin = { tenant = 't' }\n", AWS, "providers.bedrock.login.tenant", "a field of the login aws"),
         ("[providers.bedrock]\nlogin = { regoin = 'r' }\n", AWS, "providers.bedrock.login.regoin", "did you mean region"),
         ("[providers.bedrock]\nlogin = { access_key = 'a' }\n", {"AWS_REGION": "r"}, "providers.bedrock.login.secret_key", "AWS_SECRET_ACCESS_KEY"),
-        ("[providers.bedrock]\n", {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"}, "providers.bedrock.region", "AWS_REGION"),
+        ("[providers.bedrock]\n", {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"}, "providers.bedrock.variables.region", "AWS_REGION"),
         ("[providers.azure]\n", {**ENTRA, "AZURE_TENANT_ID": "", "AZURE_RESOURCE_NAME": "r"}, "providers.azure.login.tenant", "AZURE_TENANT_ID"),
         ("[providers.azure]\nlogin = { authority = 'login' }\n", {**ENTRA, "AZURE_RESOURCE_NAME": "r"}, "providers.azure.login.authority", "https://"),
         ("[providers.vertex]\nproject = 'p'\nlogin = { key_file = 'gone' }\n", {}, "providers.vertex.login.key_file", "the file of a service account"),
@@ -112,13 +113,25 @@ def test_a_missing_extra_is_one_line_that_names_it(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("wireglot.gateway.config.logins.find_spec", lambda module: None)
     text = "[providers.vertex]\nproject = 'p'\n[providers.bedrock]\n"
     assert problems(tmp_path, text, {"AWS_REGION": "r"}) == {
-        "providers.vertex.login": "the package google-auth (install google-auth: pip install "
-        "'wireglot[vertex]') / no such package",
-        "providers.bedrock.login": "the package botocore (install botocore: pip install "
-        "'wireglot[bedrock]') / no such package",
+        "providers.vertex.login": "the package google-auth (pip install 'wireglot[vertex]') / no such package",
+        "providers.bedrock.login": "the package botocore (pip install 'wireglot[bedrock]') / no such package",
     }
 
 
 def test_keys_that_are_given_need_no_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wireglot.gateway.config.logins.find_spec", lambda module: None)
     assert credential(loaded(tmp_path, "[providers.bedrock]\n", {**QUIET, **AWS}), "bedrock").login
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_every_example_of_the_page_about_clouds_loads(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "clouds.md").read_text(encoding="utf-8")
+    examples = re.findall(r"^```toml\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    assert len(examples) == 8
+    (tmp_path / "service-account.json").write_text('{"type": "service_account"}')
+    monkeypatch.setattr("wireglot.gateway.config.logins.find_spec", lambda module: module)  # the extras
+    environ = {"AZURE_OPENAI_API_KEY": "k1", "AZURE_CLIENT_SECRET": "k2", "AWS_BEARER_TOKEN_BEDROCK": "k3"}
+    settings = loaded(tmp_path, f"{examples[number]}\n[providers]\ndiscover = false\n", environ)
+    assert all(provider.credentials for provider in settings.providers.values())

@@ -27,7 +27,6 @@ from wireglot.logins.login import (
     Login,
     LoginKind,
     kind_of,
-    missing_extra,
     needs_extra,
 )
 from wireglot.providers.spec import ProviderSpec
@@ -72,8 +71,8 @@ def read_login(
     login = fields.login(chosen, around)
     fields.close()
     if needs_extra(login) and not _is_installed(EXTRAS[chosen][0]):
-        _, package, _ = EXTRAS[chosen]
-        table.wrong("login", f"the package {package} ({missing_extra(chosen)})", "no such package")
+        _, package, extra = EXTRAS[chosen]
+        table.wrong("login", f"the package {package} (pip install 'wireglot[{extra}]')", "no such package")
     if len(references.problems.found) > before:
         return ()
     account = fingerprint(f"{chosen}:{msgspec.json.encode(login).decode()}")
@@ -181,7 +180,7 @@ class _Fields:
         if bool(keys[0]) != bool(keys[1]):
             lacking = "secret_key" if keys[0] else "access_key"
             self._inner.wrong(lacking, f"both halves of the key, or {_VARIABLES[lacking][0]}", "nothing")
-        if not region:
+        if not region and not any(problem.path.endswith(".region") for problem in self._table.problems.found):
             self._inner.wrong("region", "a region, or AWS_REGION in the environment", "nothing")
         return login
 

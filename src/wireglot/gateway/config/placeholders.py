@@ -11,6 +11,8 @@ from wireglot.gateway.config.table import Table
 from wireglot.providers.endpoints import variables_of
 from wireglot.providers.spec import ProviderSpec
 
+_SHORT: Final = ("project", "location")
+"""Variables that a provider's own table may name, too."""
 _VALUE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 
 
@@ -20,13 +22,19 @@ def _regional(rule: dict[str, str], read: dict[str, str]) -> str | None:
     return None if by is None else rule.get(by, rule["*"]).replace("{}", by)
 
 
+def _unset(value: str | None, references: References) -> str:
+    """The variable that a default of the catalog is looked for in, where it is not there."""
+    name = value.removeprefix("env:") if value is not None and value.startswith("env:") else ""
+    return "" if references.environ.get(name, "").strip() else name
+
+
 def read_variables(table: Table, spec: ProviderSpec | None, references: References) -> dict[str, str]:
     """Values of the placeholders in base URLs: the table's, else the catalog's, which may be `env:` ones."""
     nested = table.table("variables")
     given: dict[str, tuple[str, Any]] = {
         name: (nested.at(name), value) for name, value in nested.values.items()
     }
-    for name in ("project", "location"):
+    for name in _SHORT:
         value = table.raw(name)
         if value is not None:
             given[name] = (table.at(name), value)
@@ -41,11 +49,14 @@ def read_variables(table: Table, spec: ProviderSpec | None, references: Referenc
             references.problems.add(path, expected, shown(name))
     read: dict[str, str] = {}
     for name in sorted(wanted, key=lambda name: name in spec.regional):  # after what they follow from
-        path, value = given.get(name, (table.at(name), spec.variables.get(name)))
+        usual = table.at(name) if name in _SHORT else nested.at(name)
+        path, value = given.get(name, (usual, spec.variables.get(name)))
         if value is None and name in spec.regional:
             value = _regional(spec.regional[name], read)
-        if value is None:
-            references.problems.add(path, f"a value for {{{name}}} in the base URL", "nothing")
+        unset = "" if name in given else _unset(value, references)
+        if value is None or unset:
+            instead = f", or {unset} in the environment" if unset else ""
+            references.problems.add(path, f"a value for {{{name}}} in the base URL{instead}", "nothing")
             continue
         secret = references.text(value, path)
         if secret is not None and not _VALUE.fullmatch(secret.value):
