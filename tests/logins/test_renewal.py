@@ -50,7 +50,7 @@ class Clock:
 
 
 def made(
-    giver: Giver, told: Callable[[LoginFailed | None], None] = lambda failed: None
+    giver: Giver, told: Callable[[Grant | LoginFailed], None] = lambda outcome: None
 ) -> tuple[Renewal, Clock]:
     clock = Clock()
     return Renewal(giver, told, clock), clock
@@ -149,7 +149,7 @@ def test_what_has_no_end_is_never_renewed() -> None:
 
 def test_a_renewal_that_fails_is_told_to_nobody_while_the_old_one_is_good_and_tried_again_later() -> None:
     async def main() -> None:
-        heard: list[LoginFailed | None] = []
+        heard: list[Grant | LoginFailed] = []
         giver = Giver()
         renewal, clock = made(giver, heard.append)
         await asked(renewal)
@@ -166,11 +166,11 @@ def test_a_renewal_that_fails_is_told_to_nobody_while_the_old_one_is_good_and_tr
             pauses.append(renewal.retry_in)
             clock.now += renewal.retry_in
         assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, RETRY_MOST_SECONDS, RETRY_MOST_SECONDS]
-        assert heard[0] is None
+        assert isinstance(heard[0], Grant)
         assert {str(failed) for failed in heard[1:]} == {"the door is shut"}
         giver.raises = None
         await until(lambda: _secret(renewal) == "token-10")
-        assert heard[-1] is None
+        assert isinstance(heard[-1], Grant)
 
     run(main)
 

@@ -70,6 +70,12 @@ _POLICY: Final = re.compile(
     r"|usage policy",
     re.IGNORECASE,
 )
+_UNKNOWN_KEY: Final = re.compile(
+    r"security token included in the request is|signature (?:expired|not yet current|we calculated)"
+    r"|api key not valid",
+    re.IGNORECASE,
+)
+"""Amazon says 403 to whom it does not know, as to who may not do something."""
 _WAIT: Final = re.compile(
     r"(?:try again|retry) (?:in|after) (?=\d)(?:(\d{1,4})h)?(?:(\d{1,6})m(?!s))?"
     r"(?:(\d{1,9}(?:\.\d{1,9})?) ?(ms|s|seconds?)\b)?",
@@ -102,6 +108,8 @@ def kind_of_message(kind: ErrorKind, message: str) -> ErrorKind:
         return "context_overflow"
     if kind == "invalid_request" and _POLICY.search(message):
         return "content_policy"
+    if kind == "permission" and _UNKNOWN_KEY.search(message):
+        return "auth"
     return kind
 
 

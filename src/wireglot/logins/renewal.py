@@ -26,17 +26,17 @@ RETRY_MOST_SECONDS: Final = 60.0
 FRESH_SECONDS: Final = 60.0
 """A grant that was refused although it is younger is not the reason."""
 
-Told = Callable[[LoginFailed | None], None]
+Told = Callable[[Grant | LoginFailed], None]
 
 
 class Renewal:
-    """`obtain` blocks, and is called in a thread, never twice at once. `told` hears of each renewal: None, or
-    why it failed."""
+    """`obtain` blocks, and is called in a thread, never twice at once. `told` hears of each renewal: what
+    came of it, or why it failed."""
 
     def __init__(
         self,
         obtain: Callable[[], Grant],
-        told: Told = lambda failed: None,
+        told: Told = lambda outcome: None,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self._obtain = obtain
@@ -110,7 +110,11 @@ class Renewal:
                 self._renew_at = math.inf
         finally:
             self._renewing = None
-        self._told(self._failed)
+        self._told(self._failed or self._good())
+
+    def _good(self) -> Grant:
+        assert self._grant is not None, "a renewal that did not fail"
+        return self._grant
 
     def _now(self) -> float:
         return self._clock() if self._clock is not None else asyncio.get_running_loop().time()

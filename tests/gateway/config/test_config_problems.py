@@ -132,7 +132,7 @@ EXPECTED = {
     "providers.four.base_url": "which has no /v1",
     "providers.five.base_url": "what stands before the path of the endpoint",
     "providers.six.base_url": "the URL of the provider's API / nothing",
-    "providers.seven.region": "a value for {region}",
+    "providers.seven.variables.region": "a value for {region}",
     "providers.eight.api_key": "either api_key or api_keys / both",
     "providers.eight.auth": "one of bearer, none, x-api-key, x-goog-api-key",
     "providers.eight.models": "a list of model names / an empty list",

@@ -245,7 +245,19 @@ def test_a_machine_with_a_wrong_clock_is_told_in_amazons_words(cloud: Cloud) -> 
     with LiveGateway(aws(cloud)) as gateway:
         status, body = post(gateway, "/v1/messages", {"model": f"bedrock/{MODEL}", **ASK})
         assert status == 500
-        assert b"Signature expired" in body
+        assert b"does not accept this gateway's key (it says: Signature expired" in body
+
+
+def test_a_key_that_was_taken_back_is_told_as_such_and_rests(cloud: Cloud) -> None:
+    cloud.keys = {}
+    with LiveGateway(aws(cloud)) as gateway:
+        for _ in range(2):
+            status, body = post(gateway, "/v1/messages", {"model": f"bedrock/{MODEL}", **ASK})
+            assert status == 500
+            assert b"bedrock does not accept this gateway's key" in body
+            assert b"security token included in the request is invalid" in body
+        assert len(cloud.asked) == 1
+        assert SECRET_KEY not in (gateway.folder / "log").read_text()
 
 
 def test_the_models_of_others_are_asked_in_openais_dialect(cloud: Cloud) -> None:

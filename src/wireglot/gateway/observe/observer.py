@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from threading import Lock
 from typing import Any, Protocol
 
 from wireglot import __version__
@@ -54,6 +55,7 @@ class Observer:
         self._wall = wall
         self._telemetry = telemetry
         self._keep_losses: Callable[[Record], None] | None = None
+        self._redacting = Lock()
         self._secrets: set[str] = set()
         self._passing: dict[str, tuple[str, ...]] = {}
         """The last tokens of each login: a request that runs may still have the one before."""
@@ -70,16 +72,19 @@ class Observer:
     def adopt(self, settings: Settings) -> None:
         """Take over a new configuration: its secrets, its models, its kind of log."""
         # Requests that still run know the keys of the configuration they came in under.
-        self._secrets |= secrets_of(settings)
-        self._settings = settings
-        self._redact()
+        with self._redacting:
+            self._secrets |= secrets_of(settings)
+            self._settings = settings
+            self._redact()
         self.metrics.models.know(_models_of(settings))
         self.metrics.count_in(settings.currency)
 
     def hide(self, name: str, secret: str) -> None:
-        """A secret that was not there when the configuration was read: a token, of the login of that name."""
-        self._passing[name] = (*self._passing.get(name, ())[-1:], secret)
-        self._redact()
+        """A secret that was not there when the configuration was read: a token, of the login of that name.
+        Called in any thread: to learn a long one takes milliseconds."""
+        with self._redacting:
+            self._passing[name] = (*self._passing.get(name, ())[-1:], secret)
+            self._redact()
 
     def _redact(self) -> None:
         passing = (token for tokens in self._passing.values() for token in tokens)

@@ -24,7 +24,7 @@ Note = Callable[[str, LoginFailed | None], None]
 """Told the account of a login, and None or why it failed."""
 
 Hide = Callable[[str, str], None]
-"""Told the account, and a secret of it that no sink may show."""
+"""Told the account, and a secret of it that no sink may show. Called in a thread."""
 
 
 class SignIns:
@@ -59,8 +59,6 @@ class SignIns:
                 raise _failure(failed) from None
         if grant is not entry.grant or entry.ready is None:
             entry.grant, entry.ready = grant, _ready(credential, grant)
-            if self._hide is not None:
-                self._hide(credential.account, grant.session_token or grant.secret)
         return entry.ready
 
     def renews(self, account: str) -> bool:
@@ -74,10 +72,22 @@ class SignIns:
             assert credential.login is not None, "only a login is signed in with"
             if len(self._entries) >= _LOGINS_MOST:
                 self._entries.clear()
-            told = partial(self._note, credential.account) if self._note is not None else _untold
-            renewal = Renewal(partial(self._obtain, credential.login), told, self._clock)
+            told = partial(self._tell, credential.account)
+            work = partial(self._obtained, credential.account, credential.login)
+            renewal = Renewal(work, told, self._clock)
             entry = self._entries[credential.account] = _Entry(renewal)
         return entry
+
+    def _obtained(self, account: str, login: Login) -> Grant:
+        """In a thread. Nobody has what was given before every sink knows to hide it."""
+        grant = self._obtain(login)
+        if self._hide is not None:
+            self._hide(account, grant.session_token or grant.secret)
+        return grant
+
+    def _tell(self, account: str, outcome: Grant | LoginFailed) -> None:
+        if self._note is not None:
+            self._note(account, outcome if isinstance(outcome, LoginFailed) else None)
 
 
 class _Entry:
@@ -118,6 +128,3 @@ def _failure(failed: LoginFailed) -> AttemptFailed:
     told = AttemptFailed(ApiError("auth", failed.message, code=SIGN_IN_FAILED), "credential")
     told.fix = failed.fix
     return told
-
-
-def _untold(failed: LoginFailed | None) -> None: ...
