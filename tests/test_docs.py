@@ -270,7 +270,7 @@ def test_every_toml_example_is_toml(page):
 def test_models_named_with_their_provider_are_known_to_it(page):
     """`kimi/kimi-k3` in an example must be a model one can ask for."""
     for name, model in re.findall(r"(?<![\w/-])([a-z][a-z-]+)/((?!v\d)[a-z][\w.-]*\d[\w.-]*)", WRITTEN[page]):
-        if name in names():
+        if name in names() and provider(name).models:  # clouds call models as their customers do
             entry = provider(name).model(model)
             assert entry is not None, f"{name}/{model}"
             assert not entry.retired, f"{name}/{model}"

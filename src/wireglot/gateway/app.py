@@ -128,7 +128,7 @@ class Gateway:
         if failed is None:
             self.observer.note("info", "signed in", provider=who)
         else:
-            self.observer.note("warn", "sign-in failed", provider=who, detail=failed.message, fix=failed.fix)
+            self.observer.note("warn", "login failed", provider=who, detail=failed.message, fix=failed.fix)
 
     @property
     def asks_for_keys(self) -> bool:

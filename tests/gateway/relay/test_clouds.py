@@ -329,7 +329,7 @@ def test_a_refused_sign_in_is_told_with_its_fix_and_without_the_secret(cloud: Cl
         assert status in (500, 502)
         assert b"cannot sign in to azure" in body
         assert b"AADSTS7000215" in body
-        noted = gateway.wait_log(event="sign-in failed")[0]
+        noted = gateway.wait_log(event="login failed")[0]
         assert noted["fix"] == "set the value of the client secret, not its id"
         line = gateway.wait_log()[0]
         assert "login" in str(line)

@@ -10,6 +10,7 @@ from wireglot.gateway.settings import Provider
 from wireglot.gateway.targets.health import QUARANTINE_SECONDS
 from wireglot.http.failures import HELPED_BY_RETRY, AttemptFailed
 from wireglot.http.retry import wait_before
+from wireglot.ir.errors import ApiError
 
 _RATE_UNADVISED_SECONDS: Final = 1.0
 _QUOTA_SECONDS: Final = 60.0
@@ -66,3 +67,18 @@ def after(
     if failed.blame not in HELPED_BY_RETRY:
         return After(None)
     return After(wait_before(provider.retry, tried, failed.wait, chance))
+
+
+def resting(route: str, seconds: float) -> AttemptFailed:
+    """Not asked at all: it has failed too often."""
+    return AttemptFailed(
+        ApiError(
+            "server",
+            f"{route} has failed repeatedly and is given a rest",
+            status=503,
+            code="upstream_unavailable",
+            retry_after=seconds,
+        ),
+        "timeout",
+        wait=seconds,
+    )

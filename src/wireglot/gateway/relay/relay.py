@@ -15,7 +15,7 @@ from wireglot.dialects.registry import dialect, surfaces
 from wireglot.gateway.entry.gates import Gate, shed_seconds
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay import refusals
-from wireglot.gateway.relay.after import after
+from wireglot.gateway.relay.after import after, resting
 from wireglot.gateway.relay.attempt import policy_of
 from wireglot.gateway.relay.best_dialect import prepare_best
 from wireglot.gateway.relay.delivery import Delivery
@@ -179,7 +179,7 @@ class Relay:
             while True:
                 closed_for = 0.0 if probe else breaker.wait(loop.time(), caller)
                 if closed_for > 0:
-                    raise _resting(target.name, closed_for)
+                    raise resting(target.name, closed_for)
                 credential = await self.credential(exchange, target, is_last=is_last)
                 probe = probe or breaker.begin(loop.time(), caller)
                 tried += 1
@@ -394,20 +394,6 @@ def _unsent(fault: TransportFault) -> AttemptFailed:
     if fault.problem == "busy":
         failed.told_wait = shed_seconds()  # many are told at once: not all at the same time again
     return failed
-
-
-def _resting(route: str, seconds: float) -> AttemptFailed:
-    return AttemptFailed(
-        ApiError(
-            "server",
-            f"{route} has failed repeatedly and is given a rest",
-            status=503,
-            code="upstream_unavailable",
-            retry_after=seconds,
-        ),
-        "timeout",
-        wait=seconds,
-    )
 
 
 def _says_nothing(exchange: Exchange, target: Target, failed: AttemptFailed) -> bool:
