@@ -363,7 +363,7 @@ def test_a_claude_client_is_served_by_vertex(cloud: Cloud, tmp_path: Path) -> No
         ) as stream:
             assert "".join(stream.text_stream) == "Hello."
         asked, headers, body = cloud.asked[-1]
-        assert asked == "POST /claude-sonnet-4-5@20250929:streamRawPredict"
+        assert asked == "POST /models/claude-sonnet-4-5@20250929:streamRawPredict"
         document = json.loads(body)
         assert document["anthropic_version"] == "vertex-2023-10-16"
         assert document["stream"] is True
