@@ -217,13 +217,37 @@ def test_a_grant_that_is_refused_is_renewed_unless_it_is_fresh() -> None:
     async def main() -> None:
         giver = Giver()
         renewal, clock = made(giver)
-        assert not renewal.refused()
+        assert not renewal.refused("token-0")
         await asked(renewal)
-        assert not renewal.refused()
+        assert not renewal.refused("token-1")
         assert _secret(renewal) == "token-1"
         clock.now += FRESH_SECONDS
-        assert renewal.refused()
+        assert renewal.refused("token-1")
         assert await asked(renewal) == "token-2"
+        assert renewal.refused("token-1")  # of a request that was on its way: the new one is there
+        assert not renewal.refused("token-2")
+        assert giver.asked == 2
+
+    run(main)
+
+
+def test_a_grant_that_is_refused_while_it_is_renewed_is_used_by_nobody_any_more() -> None:
+    """Else those who ask again would be refused again, without end, until the new one is there."""
+
+    async def main() -> None:
+        giver = Giver()
+        renewal, clock = made(giver)
+        await asked(renewal)
+        clock.now += 3600 - EARLY_SECONDS
+        giver.open.clear()
+        assert _secret(renewal) == "token-1"
+        await until(lambda: giver.inside)
+        assert renewal.refused("token-1")
+        assert renewal.grant() is None
+        waiting = asyncio.create_task(asked(renewal))
+        giver.open.set()
+        assert await waiting == "token-2"
+        assert giver.asked == 2
 
     run(main)
 

@@ -75,15 +75,16 @@ class Renewal:
         assert self._failed is not None, "there was no grant, so a renewal has been tried"
         raise LoginFailed(self._failed.message, self._failed.fix)
 
-    def refused(self) -> bool:
-        """The cloud does not take the grant. Whether another one may help: asked for next, it is renewed."""
+    def refused(self, secret: str) -> bool:
+        """The cloud does not take a grant. Whether another one may help: one that is there by now, or the one
+        that whoever asks next will wait for."""
         now = self._now()
-        if self._renewing is not None:
-            return True
-        if self._grant is None or now - self._since < FRESH_SECONDS:
+        if self._grant is None or self._grant.secret != secret:
+            return self._grant is not None or self._renewing is not None
+        if now - self._since < FRESH_SECONDS:
             return False
         self._good_until = self._renew_at = now
-        return now >= self._retry_at
+        return self._renewing is not None or now >= self._retry_at
 
     def _begin(self) -> None:
         if self._renewing is None:

@@ -47,7 +47,7 @@ def prepare(exchange: Exchange, target: Target, credential: Credential | None) -
     if policy_of(job, target) == "as-is":
         if not same:
             raise _not_as_is(target)
-        return _raw(job, target, credential, context, as_is=True)
+        return _declared(exchange, target, _raw(job, target, credential, context, as_is=True))
     if same and target.plain and not exchange.sealed and not exchange.stripped:
         return _declared(exchange, target, _raw(job, target, credential, context))
     _refuse_thread(job)

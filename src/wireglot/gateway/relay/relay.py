@@ -198,8 +198,7 @@ class Relay:
                         continue
                     now = loop.time()
                     again = refusals.is_same(earlier, failed)
-                    account = credential.account if credential is not None else ""
-                    wait = self._after(failed, target, account, now, tried=tried, unanswered=unanswered)
+                    wait = self._after(failed, target, credential, now, tried=tried, unanswered=unanswered)
                     if again or (
                         probe and failed.blame in failures.COUNTED and not refusals.is_internal(failed)
                     ):
@@ -232,7 +231,7 @@ class Relay:
         self,
         failed: AttemptFailed,
         target: Target,
-        account: str,
+        used: Credential | None,
         now: float,
         *,
         tried: int,
@@ -241,7 +240,8 @@ class Relay:
         """Seconds until the next attempt at this target, None: there is none. What the failure says about its
         key is remembered for everybody."""
         provider, health = target.provider, self._health
-        if failed.blame == "credential" and self._sign_ins.renews(account):
+        account = used.account if used is not None else ""
+        if failed.blame == "credential" and self._sign_ins.renews(used):
             return 0.0  # a token that was revoked, or has run out by another clock
         others = any(
             credential.account != account

@@ -61,10 +61,10 @@ class SignIns:
             entry.grant, entry.ready = grant, _ready(credential, grant)
         return entry.ready
 
-    def renews(self, account: str) -> bool:
-        """A credential was refused: whether it is obtained anew, so that asking again may help."""
-        entry = self._entries.get(account)
-        return entry is not None and entry.renewal.refused()
+    def renews(self, refused: Credential | None) -> bool:
+        """Whether another one is there by now, or is obtained, so that asking again may help."""
+        entry = self._entries.get(refused.account) if refused is not None else None
+        return entry is not None and refused is not None and entry.renewal.refused(refused.secret.value)
 
     def _entry(self, credential: Credential) -> _Entry:
         entry = self._entries.get(credential.account)
