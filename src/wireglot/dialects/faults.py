@@ -71,8 +71,7 @@ _POLICY: Final = re.compile(
     re.IGNORECASE,
 )
 _UNKNOWN_KEY: Final = re.compile(
-    r"security token included in the request is|signature (?:expired|not yet current|we calculated)"
-    r"|api key not valid",
+    r"security token included in the request is|signature we calculated does not match|api key not valid",
     re.IGNORECASE,
 )
 """Amazon says 403 to whom it does not know, as to who may not do something."""

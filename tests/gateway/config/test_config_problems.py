@@ -134,7 +134,7 @@ EXPECTED = {
     "providers.six.base_url": "the URL of the provider's API / nothing",
     "providers.seven.variables.region": "a value for {region}",
     "providers.eight.api_key": "either api_key or api_keys / both",
-    "providers.eight.auth": "one of bearer, none, x-api-key, x-goog-api-key",
+    "providers.eight.auth": "one of api-key, bearer, none, x-api-key, x-goog-api-key",
     "providers.eight.models": "a list of model names / an empty list",
     "providers.eight.streams": "one of both, never, only",
     "providers.eight.limits.prefil": "did you mean prefill?",
