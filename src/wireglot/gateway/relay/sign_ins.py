@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -86,6 +87,8 @@ class SignIns:
         return grant
 
     def _tell(self, account: str, outcome: Grant | LoginFailed) -> None:
+        if isinstance(outcome, Grant) and math.isinf(outcome.seconds):
+            return  # a key that was found: nobody has been asked whether it opens anything
         if self._note is not None:
             self._note(account, outcome if isinstance(outcome, LoginFailed) else None)
 
