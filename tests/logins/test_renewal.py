@@ -274,6 +274,19 @@ def test_a_token_that_has_run_out_when_it_is_given_tells_of_the_clock() -> None:
     run(main)
 
 
+def test_whoever_never_answers_is_not_waited_for_without_end() -> None:
+    async def main() -> None:
+        giver = Giver()
+        giver.open.clear()
+        renewal = Renewal(giver, clock=Clock(), patience=0.01)
+        with pytest.raises(LoginFailed, match="no answer"):
+            await asked(renewal)
+        giver.open.set()  # what comes too late is for nobody
+        assert renewal.grant() is None
+
+    run(main)
+
+
 def test_a_loop_that_ends_while_somebody_is_asked_is_no_error() -> None:
     giver = Giver()
     giver.open.clear()

@@ -23,6 +23,8 @@ LEEWAY_SECONDS: Final = 10.0
 """Before its end that a grant is used no more: a request takes its time to get there."""
 RETRY_LEAST_SECONDS: Final = 1.0
 RETRY_MOST_SECONDS: Final = 60.0
+PATIENCE_SECONDS: Final = 30.0
+"""For which a renewal is waited for: whoever gives out tokens may answer a byte at a time."""
 FRESH_SECONDS: Final = 60.0
 """A grant that was refused although it is younger is not the reason."""
 
@@ -38,10 +40,12 @@ class Renewal:
         obtain: Callable[[], Grant],
         told: Told = lambda outcome: None,
         clock: Callable[[], float] | None = None,
+        patience: float = PATIENCE_SECONDS,
     ) -> None:
         self._obtain = obtain
         self._told = told
         self._clock = clock
+        self._patience = patience
         self._grant: Grant | None = None
         self._since = 0.0
         self._renew_at = 0.0
@@ -93,7 +97,7 @@ class Renewal:
     async def _renew(self) -> None:
         started = self._now()
         try:
-            grant = await _beside(self._obtain)
+            grant = await self._obtained()
             if grant.seconds <= LEEWAY_SECONDS:
                 raise LoginFailed(
                     "the token that was given has run out already", "set the clock of this machine"
@@ -112,6 +116,13 @@ class Renewal:
         finally:
             self._renewing = None
         self._told(self._failed or self._good())
+
+    async def _obtained(self) -> Grant:
+        try:
+            return await asyncio.wait_for(_beside(self._obtain), self._patience)
+        except TimeoutError:
+            told = f"no answer within {self._patience:.0f} s"
+            raise LoginFailed(told, "check the network of this machine, and `proxy`") from None
 
     def _good(self) -> Grant:
         assert self._grant is not None, "a renewal that did not fail"
