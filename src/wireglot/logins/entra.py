@@ -23,7 +23,8 @@ _FIXES: Final = {
     "AADSTS90002": "check `tenant`: there is none of that name",
     "AADSTS700024": "set the clock of this machine: Entra takes no token from another time",
 }
-"""https://learn.microsoft.com/entra/identity-platform/reference-error-codes"""
+"""Microsoft lists the codes, and warns that they may change: what is not here gets the usual advice.
+https://learn.microsoft.com/entra/identity-platform/reference-error-codes"""
 
 
 def obtain_entra(login: EntraLogin) -> Grant:

@@ -123,13 +123,13 @@ def test_keys_that_are_given_need_no_extra(tmp_path: Path, monkeypatch: pytest.M
     assert credential(loaded(tmp_path, "[providers.bedrock]\n", {**QUIET, **AWS}), "bedrock").login
 
 
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", range(9))
 def test_every_example_of_the_page_about_clouds_loads(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = (Path(__file__).parents[3] / "docs" / "clouds.md").read_text(encoding="utf-8")
     examples = re.findall(r"^```toml\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
-    assert len(examples) == 8
+    assert len(examples) == 9
     (tmp_path / "service-account.json").write_text('{"type": "service_account"}')
     monkeypatch.setattr("wireglot.gateway.config.logins.find_spec", lambda module: module)  # the extras
     environ = {"AZURE_OPENAI_API_KEY": "k1", "AZURE_CLIENT_SECRET": "k2", "AWS_BEARER_TOKEN_BEDROCK": "k3"}
