@@ -66,7 +66,8 @@ def environment_table(root: type[Struct] = Settings) -> str:
 def _stands_for(place: str, setting: Setting) -> str:
     if setting.example:
         return f"more `[{setting.name}]`, before the file's: `{setting.example}`"
-    return f"`{setting.name}` of `[{place}]`" if place else f"`{setting.name}`"
+    told = f"`{setting.name}` of `[{place}]`" if place else f"`{setting.name}`"
+    return f"{told}, with commas between" if get_origin(setting.type) is tuple else told
 
 
 def written(setting: Setting) -> str:

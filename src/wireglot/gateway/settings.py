@@ -204,12 +204,15 @@ class ServerSettings(msgspec.Struct, frozen=True):
     port: Annotated[
         int, Meta(ge=0, le=65535, description="0 takes a free one", extra={"env": "WIREGLOT_PORT"})
     ] = 8484
-    workers: Annotated[int, Meta(ge=1, le=256, description="processes that share the port")] = 1
+    workers: Annotated[
+        int,
+        Meta(ge=1, le=256, description="processes that share the port", extra={"env": "WIREGLOT_WORKERS"}),
+    ] = 1
     hosts: Annotated[
         tuple[str, ...],
         Meta(
             description="names under which clients may call it, beside those it is bound to",
-            extra={"expected": "a list of host names"},
+            extra={"env": "WIREGLOT_HOSTS", "expected": "a list of host names"},
         ),
     ] = ()
     origins: Annotated[
@@ -256,7 +259,10 @@ class ServerSettings(msgspec.Struct, frozen=True):
     ] = Secret("", "none")
     require_key: Annotated[
         bool,
-        Meta(description="refuse requests without a client key even before the first key is made"),
+        Meta(
+            description="refuse requests without a client key even before the first key is made",
+            extra={"env": "WIREGLOT_REQUIRE_KEY"},
+        ),
     ] = False
     log: Annotated[
         Literal["auto", "json", "pretty", "off"],

@@ -120,6 +120,19 @@ def test_variables_of_the_environment_win_over_the_file_and_overrides_over_both(
         assert (server.port, server.host, server.log) == (3, "localhost", "off")
 
 
+def test_a_container_needs_no_file_to_listen_for_others() -> None:
+    """[M3] Keys are made later, in its store; names are those it is called by from outside."""
+    environ = {
+        **QUIET,
+        "WIREGLOT_HOST": "0.0.0.0",
+        "WIREGLOT_REQUIRE_KEY": "true",
+        "WIREGLOT_HOSTS": "localhost, Wireglot.Example,",
+        "WIREGLOT_WORKERS": "3",
+    }
+    server = load(None, environ=environ).server
+    assert (server.require_key, server.hosts, server.workers) == (True, ("localhost", "wireglot.example"), 3)
+
+
 def test_keys_and_models_from_the_environment() -> None:
     """R-DD-12"""
     environ = {

@@ -101,15 +101,18 @@ def test_every_variable_is_documented() -> None:
         "WIREGLOT_ADMIN_SECRET",
         "WIREGLOT_CONFIG",
         "WIREGLOT_HOST",
+        "WIREGLOT_HOSTS",
         "WIREGLOT_KEYS",
         "WIREGLOT_LOG",
         "WIREGLOT_LOSSES",
         "WIREGLOT_METRICS_KEY",
         "WIREGLOT_MODELS",
         "WIREGLOT_PORT",
+        "WIREGLOT_REQUIRE_KEY",
         "WIREGLOT_SECRET",
         "WIREGLOT_SHARED",
         "WIREGLOT_STORE",
+        "WIREGLOT_WORKERS",
     }
     assert {CONFIG_VARIABLE, *(setting.env for _, setting in variables())} == known
     assert set(re.findall(r"WIREGLOT_\w+", PAGE)) == known

@@ -289,6 +289,8 @@ def test_problems_of_variables_are_named_by_the_variable() -> None:
     environ = {
         **QUIET,
         "WIREGLOT_PORT": "many",
+        "WIREGLOT_HOSTS": "good.example,http://bad.example/",
+        "WIREGLOT_REQUIRE_KEY": "perhaps",
         "WIREGLOT_LOG": "loud",
         "WIREGLOT_LOSSES": "some",
         "WIREGLOT_KEYS": "a=sha256:1",
@@ -298,6 +300,8 @@ def test_problems_of_variables_are_named_by_the_variable() -> None:
         load(None, environ=environ)
     assert {problem.path for problem in caught.value.problems} == {
         "WIREGLOT_PORT",
+        "WIREGLOT_HOSTS",
+        "WIREGLOT_REQUIRE_KEY",
         "WIREGLOT_LOG",
         "WIREGLOT_LOSSES",
         "WIREGLOT_KEYS",

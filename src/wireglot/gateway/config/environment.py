@@ -63,6 +63,8 @@ def _typed(text: str, wanted: object) -> Any:
         return int(text)
     if wanted is float and _NUMBER.fullmatch(text):
         return float(text)
+    if wanted == tuple[str, ...]:
+        return [part.strip() for part in text.split(",") if part.strip()]
     return text
 
 
