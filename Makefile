@@ -14,7 +14,7 @@ JOBS ?= 2
 CORPUS ?= ../shared/corpus/dev
 
 .DEFAULT_GOAL := help
-.PHONY: .nginx .valgrind help setup demo test full newest pins servers promtool test-fleet lock prices wheel sbom lint format types contracts docs docs-check bench bench-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
+.PHONY: .nginx .valgrind help setup demo test full newest pins servers promtool test-fleet lock prices container wheel sbom lint format types contracts docs docs-check bench bench-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -46,7 +46,7 @@ test: $(VENV)/.dev ## Run all tests
 # Hours of a machine and real clients: run before a larger change is called done.
 full: servers promtool lint types contracts docs-check ## Everything: all checks, all tests, every client, kills and foreign values
 	WIREGLOT_FLEET=1 $(MAKE) test
-	$(MAKE) demo wheel sbom lab clients
+	$(MAKE) demo wheel sbom container lab clients
 
 newest: ## Run all tests with the newest versions of everything, in .venv-newest
 	rm -rf .venv-newest
@@ -80,6 +80,12 @@ prices: $(VENV)/.dev ## Take the catalog's prices anew from the newest genai-pri
 	.venv-prices/bin/python tools/prices/registry_dump.py > .venv-prices/dump.json
 	$(BIN)/python -m tools.prices .venv-prices/dump.json
 	rm -rf .venv-prices
+
+# The lines of the Dockerfile and the files of deploy/, by docker or podman where one answers.
+container: $(VENV)/.dev ## Build the container and try it; without an engine in a root directory of its own (as root)
+	@[ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || command -v ip >/dev/null \
+		|| { apt-get update -qq && apt-get install -y -qq --no-install-recommends iproute2 >/dev/null; }
+	$(BIN)/python -m tools.container $(ARGS)
 
 wheel: $(VENV)/.dev ## Build the wheel twice and compare: dist/
 	$(BIN)/python -m tools.release.wheel

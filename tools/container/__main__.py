@@ -19,9 +19,9 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from tools.container import network
+from tools.container import fleet, network
 from tools.container.box import EngineBox, RootBox
-from tools.container.checks import check
+from tools.container.checks import as_a_group, check
 from tools.container.context import Context
 from tools.container.dockerfile import parse
 from tools.container.root import Root, built, python_for
@@ -100,7 +100,14 @@ def _try(work: Path) -> None:
     directory, prefix = (work / "built").read_text(encoding="utf-8").split()
     stage = parse((ROOT / "Dockerfile").read_text(encoding="utf-8"))[-1]
     root = Root(Path(directory), Path(prefix), exists=True)
-    check(RootBox("wireglot", root, stage, work / "volume", network.Network()), _say)
+    alone = network.Network()
+    check(RootBox("wireglot", root, stage, work / "volume", alone), _say)
+    as_a_group(RootBox("pod", root, stage, work / "claim", alone), work / "claim", stage.user[1])
+    _say("starts with a volume of its group, as Kubernetes hands it over")
+    if absent := fleet.missing():
+        _say(f"the fleet was not tried: no {absent} here")
+    else:
+        fleet.check(root, stage, work, alone, _say)
 
 
 def _say(text: str) -> None:

@@ -32,6 +32,21 @@ class Answer:
     body: Any
 
 
+def ask(
+    address: tuple[str, int], method: str, path: str, body: object = None, key: str = "", *, host: str = ""
+) -> Answer:
+    """One request; `host` is the name it is called by, where that is not its address."""
+    connection = http.client.HTTPConnection(*address, timeout=HEALTHY_WITHIN_SECONDS)
+    headers = {"content-type": "application/json"}
+    headers |= {"authorization": f"Bearer {key}"} if key else {}
+    headers |= {"host": host} if host else {}
+    connection.request(method, path, None if body is None else json.dumps(body), headers)
+    response = connection.getresponse()
+    text = response.read()
+    connection.close()
+    return Answer(response.status, json.loads(text) if text[:1] in (b"{", b"[") else text.decode())
+
+
 class Box(ABC):
     """Read-only but for one volume, which outlives it."""
 
@@ -76,14 +91,7 @@ class Box(ABC):
 
     def ask(self, method: str, path: str, body: object = None, key: str = "") -> Answer:
         """Over the network, from outside."""
-        host, port = self.address()
-        connection = http.client.HTTPConnection(host, port, timeout=HEALTHY_WITHIN_SECONDS)
-        headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
-        connection.request(method, path, None if body is None else json.dumps(body), headers)
-        response = connection.getresponse()
-        text = response.read()
-        connection.close()
-        return Answer(response.status, json.loads(text) if text[:1] in (b"{", b"[") else text.decode())
+        return ask(self.address(), method, path, body, key)
 
 
 class RootBox(Box):

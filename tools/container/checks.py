@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 from tools.container.box import Box
 
-_HELLO = {"model": "demo-gemini", "max_tokens": 99, "messages": [{"role": "user", "content": "Say hello"}]}
-_STORED = {"model": "demo", "input": "Say hello", "store": True}
+HELLO = {"model": "demo-gemini", "max_tokens": 99, "messages": [{"role": "user", "content": "Say hello"}]}
+STORED = {"model": "demo", "input": "Say hello", "store": True}
 
 
 def check(box: Box, say: Callable[[str], None]) -> None:
@@ -21,18 +23,18 @@ def check(box: Box, say: Callable[[str], None]) -> None:
     _is_nobody_and_may_write_nowhere_else(box)
     say("its user is nobody, without capabilities, and can write to the volume only")
 
-    refused = box.ask("POST", "/v1/messages", _HELLO)
+    refused = box.ask("POST", "/v1/messages", HELLO)
     assert refused.status == 401, refused
     made = box.run("wireglot", "keys", "create", "ada", "--json")
     assert made.returncode == 0, made.stderr
-    key = _key_of(made.stdout)
+    key = key_of(made.stdout)
     box.wait_until_known(key)
-    answer = box.ask("POST", "/v1/messages", _HELLO, key)
+    answer = box.ask("POST", "/v1/messages", HELLO, key)
     assert answer.status == 200, answer
     assert answer.body["content"][0]["type"] == "text", answer
     say("refuses who has no key, and answers the one that `wireglot keys create` has made")
 
-    stored = box.ask("POST", "/v1/responses", _STORED, key)
+    stored = box.ask("POST", "/v1/responses", STORED, key)
     assert stored.status == 200, stored
     kept = f"/v1/responses/{stored.body['id']}"
 
@@ -47,11 +49,20 @@ def check(box: Box, say: Callable[[str], None]) -> None:
     box.start({"WIREGLOT_WORKERS": "2"})
     box.wait_until_healthy()
     assert box.ask("GET", kept, key=key).status == 200
-    assert box.ask("POST", "/v1/messages", _HELLO, key).status == 200
+    assert box.ask("POST", "/v1/messages", HELLO, key).status == 200
     used = box.run("wireglot", "usage", "--by", "key", "--json")
     assert used.returncode == 0, used.stderr
     assert "ada" in used.stdout
     say("has them after kill -9, too, with two workers, and knows what was used")
+    assert box.end(signal.SIGTERM) == 0, box.log()
+
+
+def as_a_group(box: Box, volume: Path, group: int) -> None:
+    """fsGroup: the volume belongs to root, and the container may write to it by its group only."""
+    os.chown(volume, 0, group)
+    volume.chmod(0o2775)
+    box.start({})
+    box.wait_until_healthy()
     assert box.end(signal.SIGTERM) == 0, box.log()
 
 
@@ -69,5 +80,5 @@ def _is_nobody_and_may_write_nowhere_else(box: Box) -> None:
     )
 
 
-def _key_of(text: str) -> str:
+def key_of(text: str) -> str:
     return str(json.loads(text)["key"])

@@ -1,0 +1,88 @@
+"""The compose files: what the Dockerfile promises is asked for, and the fleet's parts fit together."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import wireglot
+from tools.container.dockerfile import parse
+from wireglot.providers.spec import names, provider
+
+ROOT = Path(__file__).parents[2]
+FLEET = ROOT / "deploy" / "fleet"
+IMAGE = parse((ROOT / "Dockerfile").read_text(encoding="utf-8"))[-1]
+ONE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
+MANY: dict[str, Any] = yaml.safe_load((FLEET / "compose.yaml").read_text(encoding="utf-8"))
+GATEWAYS = {
+    "one machine": ONE["services"]["wireglot"],
+    **{name: service for name, service in MANY["services"].items() if name.startswith("wireglot")},
+}
+gateways = pytest.mark.parametrize("service", GATEWAYS.values(), ids=GATEWAYS.keys())
+
+
+@gateways
+def test_a_gateway_is_read_only_with_one_volume_and_no_rights(service):
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    (volume,) = service["volumes"]
+    assert [volume.partition(":")[2]] == [str(place) for place in IMAGE.volumes]
+    assert "tmpfs" not in service
+
+
+@gateways
+def test_streams_are_let_finish(service):
+    assert service["stop_grace_period"] == "310s"
+
+
+@gateways
+def test_the_image_has_the_version_of_the_package(service):
+    assert service["image"] == f"wireglot:{wireglot.__version__}"
+
+
+def test_one_machine_listens_to_itself_only():
+    assert GATEWAYS["one machine"]["ports"] == ["127.0.0.1:8484:8484"]
+
+
+def test_provider_keys_that_are_passed_on_are_known_to_the_catalog():
+    known = {variable for name in names() for variable in provider(name).api_key_env}
+    passed = GATEWAYS["one machine"]["environment"]
+    assert passed == sorted(passed)
+    assert set(passed) <= known
+
+
+def test_no_two_gateways_share_a_volume():
+    named = [
+        volume.partition(":")[0]
+        for name, each in GATEWAYS.items()
+        if name != "one machine"
+        for volume in each["volumes"]
+    ]
+    assert len(named) == len(set(named)) == 2
+    assert set(named) < set(MANY["volumes"])
+
+
+def test_nginx_asks_every_gateway_and_nobody_else():
+    text = (FLEET / "nginx.conf").read_text(encoding="utf-8")
+    assert set(re.findall(r"server (\S+):8484 ", text)) == set(GATEWAYS) - {"one machine"}
+    assert "proxy_buffering off;" in text
+
+
+def test_a_secret_that_is_not_set_stops_the_fleet_and_the_example_names_it():
+    text = (FLEET / "compose.yaml").read_text(encoding="utf-8")
+    asked = set(re.findall(r"\$\{([A-Z_]+):\?", text))
+    used = set(re.findall(r"\$\{([A-Z_]+)", text))
+    example = (FLEET / "env.example").read_text(encoding="utf-8")
+    assert set(re.findall(r"^([A-Z_]+)=", example, re.MULTILINE)) == used
+    assert asked == {"WIREGLOT_SECRET", "WIREGLOT_ADMIN_SECRET", "POSTGRES_PASSWORD", "REDIS_PASSWORD"}
+    assert not re.findall(r"^[A-Z_]*(?:SECRET|PASSWORD)=.+", example, re.MULTILINE)
+
+
+@pytest.mark.parametrize("service", MANY["services"].values(), ids=MANY["services"].keys())
+def test_no_image_is_named_by_a_registry_and_every_one_by_a_version(service):
+    name, _, tag = service["image"].partition(":")
+    assert re.fullmatch(r"[a-z]+", name)
+    assert tag not in ("", "latest")
