@@ -1,8 +1,8 @@
 """What the page of the package says: the README, with links that lead somewhere from there.
 
 `home` in pyproject.toml is the project's address, and the only place that has it. While it is empty there are
-no URLs, and links into the repository become plain text. Pictures written as mermaid are left out: a package's page
-shows their source. Used by metadata_hook.py, so nothing but the standard library is imported here.
+no URLs, and links into the repository become plain text. Pictures written as mermaid are left out: a page
+shows only their source. Used by metadata_hook.py, so nothing but the standard library is imported here.
 """
 
 from __future__ import annotations

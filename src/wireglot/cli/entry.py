@@ -26,6 +26,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (BadPlugin, PathTaken) as problem:  # a dialect of another package that cannot be served
         print(f"wireglot: {problem}", file=sys.stderr)
         return UNUSABLE
+    except ModuleNotFoundError as missing:
+        if (package := _package_of_others(missing)) is None:
+            raise
+        said = f"this command needs {package}, which is not installed: pip install wireglot"
+        print(f"wireglot: {said}", file=sys.stderr)
+        return UNUSABLE
     except BrokenPipeError:
         _forget_stdout()
         return PIPE_CLOSED
@@ -36,6 +42,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return status
+
+
+def _package_of_others(missing: ModuleNotFoundError) -> str | None:
+    """The library alone may be installed (docs/decisions/0020); a module of Python or of ours is a bug."""
+    package = (missing.name or "").partition(".")[0]
+    if package in ("", "wireglot") or package in sys.stdlib_module_names:
+        return None
+    return package
 
 
 def _keep_descriptors() -> bool:

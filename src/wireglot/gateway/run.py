@@ -121,11 +121,7 @@ class Process:
         if self._place is not None and self._place.again:
             self.reload()
         loop = asyncio.get_running_loop()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(name, self.stop)
-        with contextlib.suppress(AttributeError):  # Windows has no SIGHUP
-            loop.add_signal_handler(signal.SIGHUP, self.reload)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
+        self._listen_to_signals(loop)
         if self._place is not None and self._place.lifeline >= 0:
             loop.add_reader(self._place.lifeline, self._left_alone)
         with self._found_by_others():
@@ -135,6 +131,19 @@ class Process:
             await self._stopping.wait()
         await asyncio.gather(*self._drains)
         await self.close()
+
+    def _listen_to_signals(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            for name in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(name, self.stop)
+        except (
+            NotImplementedError
+        ):  # Windows: Ctrl-C and Ctrl-Break come to the process, and there is no SIGHUP
+            for name in (signal.SIGINT, getattr(signal, "SIGBREAK", signal.SIGTERM)):
+                signal.signal(name, lambda *_: loop.call_soon_threadsafe(self.stop))
+            return
+        loop.add_signal_handler(signal.SIGHUP, self.reload)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
 
     def reload(self) -> None:
         """Read the configuration again now."""

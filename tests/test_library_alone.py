@@ -1,0 +1,50 @@
+"""The library with msgspec and nothing else: `pip install --no-deps wireglot msgspec`."""
+
+import subprocess
+import sys
+
+import pytest
+
+ALONE = """
+import sys
+
+class OnlyMsgspec:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top not in sys.stdlib_module_names and top not in ("wireglot", "msgspec"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, OnlyMsgspec())
+"""
+
+
+def alone(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", ALONE + code], capture_output=True, text=True, check=False)
+
+
+def test_translation_histories_and_the_kimi_client_need_msgspec_only():
+    done = alone(
+        """
+import wireglot, wireglot.history, wireglot.kimi, wireglot.testing
+request = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+out = wireglot.translate_request(request, source="anthropic", target="gemini", model="gemini-2.5-pro")
+assert out.value["contents"][0]["parts"] == [{"text": "hi"}], out.value
+"""
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("words", [["pairs"], ["dialects"], ["losses"], ["translate", "--help"]])
+def test_commands_that_only_translate_need_msgspec_only(words):
+    done = alone(f"from wireglot.cli import main; raise SystemExit(main({words!r}))")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("words", "package"), [(["serve"], "httptools"), (["usage"], "apsw")])
+def test_a_command_that_needs_more_says_what_in_one_line(words, package):
+    done = alone(f"from wireglot.cli import main; raise SystemExit(main({words!r}))")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        done.stderr
+        == f"wireglot: this command needs {package}, which is not installed: pip install wireglot\n"
+    )
