@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 ABSENT = ("fcntl", "grp", "posix", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty", "uvloop")
 LOADED_BEFORE = (
-    "argparse", "concurrent.futures", "ctypes", "email.message", "http.client", "multiprocessing", "pathlib",
+    "argparse", "concurrent.futures.process", "ctypes", "email.message", "http.client", "multiprocessing.connection", "pathlib",
     "platform", "selectors", "shutil", "ssl", "subprocess", "tempfile", "threading", "urllib.request", "uuid",
 )  # fmt: skip
 """The standard library chooses by the platform while it is loaded: it stays that of this system."""

@@ -136,9 +136,7 @@ class Process:
         try:
             for name in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(name, self.stop)
-        except (
-            NotImplementedError
-        ):  # Windows: Ctrl-C and Ctrl-Break come to the process, and there is no SIGHUP
+        except NotImplementedError:  # Windows, which has no SIGHUP either: Ctrl-C and Ctrl-Break
             for name in (signal.SIGINT, getattr(signal, "SIGBREAK", signal.SIGTERM)):
                 signal.signal(name, lambda *_: loop.call_soon_threadsafe(self.stop))
             return
