@@ -1,8 +1,8 @@
-"""Build the wheel twice, from two copies of the committed files at different paths, dates and file modes.
+"""Build wheel and sdist twice, from two copies of the committed files at different paths, dates and file modes.
 
     python -m tools.release.wheel [--out dist]
 
-Both must be the same bytes: whoever has the commit can check that a published wheel holds nothing else. A
+Both must be the same bytes: whoever has the commit can check that what was published holds nothing else. A
 wheel that runs something when it is installed or when Python starts (`.pth`) is refused. Exit status 1
 otherwise.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import io
 import os
 import subprocess
 import sys
@@ -20,6 +21,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 _UMASKS = (0o022, 0o077)
+_BUILD = """
+import os, sys
+import hatchling.build as backend
+os.makedirs(sys.argv[1])
+backend.build_wheel(sys.argv[1])
+backend.build_sdist(sys.argv[1])
+"""
 
 
 def main() -> int:
@@ -27,43 +35,37 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     out: Path = parser.parse_args().out
     with tempfile.TemporaryDirectory(prefix="wheel-") as work:
-        wheels = [_built(Path(work) / f"copy-{umask:o}" / "tree", umask) for umask in _UMASKS]
-        names = {wheel.name for wheel in wheels}
-        sums = {hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in wheels}
-        if len(names) != 1 or len(sums) != 1:
-            print(f"not reproducible: {sorted(names)} {sorted(sums)}", file=sys.stderr)
+        first, second = (_built(Path(work) / f"copy-{umask:o}" / "tree", umask) for umask in _UMASKS)
+        if first != second:
+            print(f"not reproducible: {sorted(first)} {sorted(second)}", file=sys.stderr)
             return 1
-        if odd := _runs_by_itself(wheels[0]):
+        (wheel,) = (content for name, content in first.items() if name.endswith(".whl"))
+        if odd := _runs_by_itself(wheel):
             print(f"runs something when it is installed: {odd}", file=sys.stderr)
             return 1
-        out.mkdir(parents=True, exist_ok=True)
-        target = out / wheels[0].name
-        target.write_bytes(wheels[0].read_bytes())
-    print(f"{target}\nsha256 {sums.pop()}: the same twice")
+    out.mkdir(parents=True, exist_ok=True)
+    for name, content in sorted(first.items()):
+        (out / name).write_bytes(content)
+        print(f"{out / name}\nsha256 {hashlib.sha256(content).hexdigest()}: the same twice")
     return 0
 
 
-def _built(tree: Path, umask: int) -> Path:
+def _built(tree: Path, umask: int) -> dict[str, bytes]:
+    """What was made, by its names. By the backend itself: nothing is fetched, and its version is pinned."""
     tree.mkdir(parents=True)
     archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout
     before = os.umask(umask)
     try:
         subprocess.run(["tar", "-x", "-m"], cwd=tree, input=archive, check=True)
-        subprocess.run(
-            [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tree.parent), "."],
-            cwd=tree,
-            check=True,
-            env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
-        )
+        subprocess.run([sys.executable, "-c", _BUILD, str(tree.parent / "made")], cwd=tree, check=True)
     finally:
         os.umask(before)
-    [wheel] = tree.parent.glob("*.whl")
-    return wheel
+    return {path.name: path.read_bytes() for path in (tree.parent / "made").iterdir()}
 
 
-def _runs_by_itself(wheel: Path) -> list[str]:
+def _runs_by_itself(wheel: bytes) -> list[str]:
     """Whatever is neither ours nor about us, and what Python loads unasked."""
-    with zipfile.ZipFile(wheel) as opened:
+    with zipfile.ZipFile(io.BytesIO(wheel)) as opened:
         names = opened.namelist()
     return [name for name in names if name.endswith((".pth", ".so")) or not name.startswith("wireglot")]
 
