@@ -14,7 +14,7 @@ JOBS ?= 2
 CORPUS ?= ../shared/corpus/dev
 
 .DEFAULT_GOAL := help
-.PHONY: .nginx .valgrind help setup demo test full newest pins servers promtool test-fleet lock prices container wheel sbom lint format types contracts docs docs-check bench bench-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
+.PHONY: .nginx .valgrind help setup demo test full newest pins servers promtool test-fleet lock prices container wheel packages release coverage sbom lint format types contracts docs docs-check bench bench-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -43,10 +43,17 @@ demo: $(VENV)/.package ## Translate a bundled example between all dialects and s
 test: $(VENV)/.dev ## Run all tests
 	$(BIN)/python -m pytest -q -n $(JOBS)
 
+# Lines of src/wireglot that the tests of this process run; what runs in processes they start is not counted.
+coverage: $(VENV)/.dev ## Run all tests and tell which lines they run: the figure, and .coverage-page/index.html
+	$(BIN)/python -m coverage erase
+	COVERAGE_CORE=ctrace $(BIN)/python -m coverage run -m pytest -q -p no:cacheprovider $(ARGS)
+	$(BIN)/python -m coverage html -q -d .coverage-page
+	$(BIN)/python -m coverage report --skip-covered --sort=cover
+
 # Hours of a machine and real clients: run before a larger change is called done.
 full: servers promtool lint types contracts docs-check ## Everything: all checks, all tests, every client, kills and foreign values
 	WIREGLOT_FLEET=1 $(MAKE) test
-	$(MAKE) demo wheel sbom container lab clients
+	$(MAKE) demo packages sbom container lab clients
 
 newest: ## Run all tests with the newest versions of everything, in .venv-newest
 	rm -rf .venv-newest
@@ -87,8 +94,15 @@ container: $(VENV)/.dev ## Build the container and try it; without an engine in 
 		|| { apt-get update -qq && apt-get install -y -qq --no-install-recommends iproute2 >/dev/null; }
 	$(BIN)/python -m tools.container $(ARGS)
 
-wheel: $(VENV)/.dev ## Build the wheel twice and compare: dist/
+wheel: $(VENV)/.dev ## Build wheel and sdist twice and compare: dist/
 	$(BIN)/python -m tools.release.wheel
+
+packages: wheel ## Install the wheel into clean environments of every Python that is here, with pip, pipx and uvx
+	$(BIN)/python -m tools.release.installs $(ARGS)
+
+# Nothing is changed without ARGS=--write, and nothing is pushed.
+release: $(VENV)/.dev ## Make a release, or show what it would be (VERSION=1.2.3, ARGS=--write)
+	$(BIN)/python -m tools.release.release $(VERSION) $(ARGS)
 
 # An environment with the locked packages, the wheel and nothing else is what the bill describes.
 sbom: wheel ## Write a bill of materials (CycloneDX) of what the lock installs: dist/wireglot.cdx.json
@@ -188,5 +202,5 @@ clients: $(VENV)/.package ## Run Claude Code, Codex, Gemini CLI and others throu
 	$(BIN)/python -m clients.launched $(ARGS)
 
 clean: ## Remove the environment, caches and build output
-	rm -rf $(VENV) .venv-newest .venv-pins .venv-sbom .venv-prices build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .coverage .coverage-page $(VENV) .venv-newest .venv-pins .venv-sbom .venv-prices build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

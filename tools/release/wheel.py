@@ -1,4 +1,4 @@
-"""Build wheel and sdist twice, from two copies of the committed files at different paths, dates and file modes.
+"""Build wheel and sdist twice, from two copies of the committed files with other paths, dates and file modes.
 
     python -m tools.release.wheel [--out dist]
 
