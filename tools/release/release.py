@@ -3,9 +3,9 @@
     python -m tools.release.release 1.2.3            # in a clone that is thrown away: shows what would change
     python -m tools.release.release 1.2.3 --write    # here; nothing is pushed
 
-A tree with changes, a version that goes back, and a changelog without anything new are refused. The tag is set
-when everything was built and has the version it should. Exit status 1 where something does not hold, 2 where it
-was asked for something that cannot be.
+A tree with changes, a version that goes back, and a changelog without anything new are refused. The tag is
+set when everything was built and has the version it should. Exit status 1 where something does not hold, 2
+where it was asked for something that cannot be.
 """
 
 from __future__ import annotations
