@@ -43,10 +43,11 @@ demo: $(VENV)/.package ## Translate a bundled example between all dialects and s
 test: $(VENV)/.dev ## Run all tests
 	$(BIN)/python -m pytest -q -n $(JOBS)
 
-# Lines of src/wireglot that the tests of this process run; what runs in processes they start is not counted.
+# Programs that tests start are counted with them, but for those that they kill.
 coverage: $(VENV)/.dev ## Run all tests and tell which lines they run: the figure, and .coverage-page/index.html
 	$(BIN)/python -m coverage erase
-	COVERAGE_CORE=ctrace $(BIN)/python -m coverage run -m pytest -q -p no:cacheprovider $(ARGS)
+	$(BIN)/python -m coverage run -m pytest -q -n $(JOBS) $(ARGS)
+	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage html -q -d .coverage-page
 	$(BIN)/python -m coverage report --skip-covered --sort=cover
 
