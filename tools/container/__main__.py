@@ -73,7 +73,9 @@ def _missing() -> str:
 
 def _by_engine(engine: str) -> None:
     image = name = f"wireglot-check-{secrets.token_hex(4)}"
-    subprocess.run([engine, "build", "--tag", image, str(ROOT)], check=True)
+    # Podman's own format has no place for a health check.
+    form = ["--format", "docker"] if engine == "podman" else []
+    subprocess.run([engine, "build", *form, "--tag", image, str(ROOT)], check=True)
     (volume,) = parse((ROOT / "Dockerfile").read_text(encoding="utf-8"))[-1].volumes
     box = EngineBox(engine, image, name, volume)
     try:
