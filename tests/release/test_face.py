@@ -45,6 +45,16 @@ def test_the_workflow_may_read_and_nothing_more():
     assert all(step["with"] == {"persist-credentials": False} for step in steps if "uses" in step)
 
 
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md"])
+def test_pages_at_the_top_lead_somewhere_and_name_what_there_is(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([^)#\s]+)", text):
+        assert (ROOT / link).exists(), link
+    assert set(re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE)) <= TARGETS
+    for path in re.findall(r"`((?:src|tests|tools|gateway|docs)/[\w./-]+)`", text):
+        assert (ROOT / path).exists() or (ROOT / "src/wireglot" / path).exists(), path
+
+
 def test_hooks_are_the_projects_own_tools():
     hooks = yaml.safe_load(FILES[".pre-commit-config.yaml"].read_text(encoding="utf-8"))
     assert {each["repo"] for each in hooks["repos"]} == {"local"}

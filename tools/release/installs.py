@@ -96,7 +96,8 @@ def _alone(wheel: Path, python: Path, work: Path) -> None:
 def _tools(wheel: Path, python: Path, work: Path) -> None:
     bin = _environment(python, work / "tools")
     _pip(bin, work, "pipx", "uv")
-    _do([bin / "pipx", "run", "--python", python, "--spec", wheel, "wireglot", "--version"], work)
+    _do([bin / "pipx", "install", "--python", python, wheel], work)
+    _do([work / "home/.local/bin/wireglot", "--version"], work)
     _do(
         [bin / "uvx", "--python", python, "--from", wheel, "wireglot", "--version"],
         work,
