@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 import wireglot
+from tools.container.compose import interpolated
 from tools.container.dockerfile import parse
 from wireglot.providers.spec import names, provider
 
@@ -21,6 +22,13 @@ GATEWAYS = {
     **{name: service for name, service in MANY["services"].items() if name.startswith("wireglot")},
 }
 gateways = pytest.mark.parametrize("service", GATEWAYS.values(), ids=GATEWAYS.keys())
+
+
+def test_variables_are_put_in_as_compose_does_it():
+    text = "${A}-${B:-two}-${C:?why}"
+    assert interpolated(text, {"A": "1", "C": "3"}) == "1-two-3"
+    with pytest.raises(ValueError, match="C is not set: why"):
+        interpolated(text, {"A": "1"})
 
 
 @gateways
