@@ -51,8 +51,11 @@ def test_the_image_has_the_version_of_the_package(service):
     assert service["image"] == f"wireglot:{wireglot.__version__}"
 
 
-def test_one_machine_listens_to_itself_only():
-    assert GATEWAYS["one machine"]["ports"] == ["127.0.0.1:8484:8484"]
+def test_what_speaks_plain_http_listens_to_this_machine_only():
+    published = [
+        each["ports"] for file in (ONE, MANY) for each in file["services"].values() if "ports" in each
+    ]
+    assert published == [["127.0.0.1:8484:8484"]] * 2
 
 
 def test_provider_keys_that_are_passed_on_are_known_to_the_catalog():
