@@ -14,10 +14,11 @@ from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
 from wireglot.cli.paint import Paint, count, one_line
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.stored_forms import now_ms
 from wireglot.providers import spec as catalog
 from wireglot.providers.limits import Limits
-from wireglot.providers.prices import price_of
-from wireglot.providers.spec import ModelSpec, Price, ProviderSpec, limits_of
+from wireglot.providers.prices import Price, price_of
+from wireglot.providers.spec import ModelSpec, ProviderSpec, limits_of
 
 _MILLION: Final = 1_000_000
 _SHORT: Final = {"image": "img", "document": "doc"}
@@ -146,7 +147,9 @@ def _row(settings: Settings, name: str, spec: ProviderSpec, entry: ModelSpec) ->
         context=entry.context,
         output=entry.output or limits.max_tokens,
         takes=tuple(_takes(limits)),
-        price=price_of(settings.prices, spec, name, entry.match),
+        price=price_of(
+            settings.prices, spec, entry.match, provider=name, at=now_ms(), currency=settings.currency
+        ),
         off_because="" if on else _why_off(spec),
     )
 
