@@ -15,6 +15,8 @@ from wireglot.cli.argument_parser import ArgumentParser
 from wireglot.cli.completion import command as completion
 from wireglot.cli.config import command as config
 from wireglot.cli.demo import command as demo
+from wireglot.cli.doctor import command as doctor
+from wireglot.cli.init import command as init
 from wireglot.cli.keys import command as keys
 from wireglot.cli.models import command as models
 from wireglot.cli.options import Commands
@@ -27,9 +29,11 @@ from wireglot.cli.translate import command as translate
 from wireglot.cli.usage import command as usage
 
 _COMMANDS: Final[tuple[Callable[[Commands], None], ...]] = (
+    init.add_command,
     run.add_command,
     serve.add_command,
     models.add_command,
+    doctor.add_command,
     config.add_command,
     translate.add_command,
     demo.add_command,
@@ -45,6 +49,7 @@ _COMMANDS: Final[tuple[Callable[[Commands], None], ...]] = (
 
 _EXAMPLES: Final = """\
 examples:
+  wireglot init
   wireglot demo
   wireglot run claude
   wireglot run codex --model kimi/kimi-k3 -- exec "What does this project do?"

@@ -10,7 +10,7 @@ from wireglot.dialects.base import UpstreamOperation as Operation
 from wireglot.dialects.registry import surface
 from wireglot.providers.spec import ProviderSpec
 
-__all__ = ["NoEndpoint", "Operation", "endpoint", "placeholders", "variables_of"]
+__all__ = ["NoEndpoint", "Operation", "endpoint", "key_check", "placeholders", "variables_of"]
 
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._~@/-]")
@@ -56,6 +56,13 @@ def endpoint(
         # Names with a slash (an ARN of Amazon's) are one segment where the path names one.
         path = path.replace("{model}", name.replace("/", "%2F") if own else name)
     return base + path
+
+
+def key_check(spec: ProviderSpec, variables: Mapping[str, str] = {}) -> str:
+    """The URL that opens to a valid key only; "" where the list of models does."""
+    if not spec.key_check:
+        return ""
+    return _filled(spec.base_url.rstrip("/"), {**spec.variables, **variables}) + spec.key_check
 
 
 def _filled(url: str, known: Mapping[str, str]) -> str:

@@ -132,6 +132,8 @@ class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     """By the names of the dialects that it wants in a form of its own."""
     login: dict[str, str] = {}
     """How one signs in where there is no key: `kind`, and defaults of the other fields of a table `login`."""
+    key_check: str = ""
+    """A path behind `base_url` that opens to a valid key only, where anybody may see the list of models."""
     vendor: str = ""
     """Whose models it serves: what that file says about a model holds here too, unless this one says
     otherwise."""

@@ -50,8 +50,8 @@ def announced(running: RunningGateway, environ: Mapping[str, str]) -> Iterator[N
             os.close(descriptor)
 
 
-def find_running(environ: Mapping[str, str]) -> list[RunningGateway]:
-    """The newest first. Files of those that have gone are removed."""
+def find_running(environ: Mapping[str, str], *, tidy: bool = True) -> list[RunningGateway]:
+    """The newest first. `tidy`: files of those that have gone are removed."""
     home = data_dir(environ)
     if home is None or fcntl is None:
         return []
@@ -59,10 +59,31 @@ def find_running(environ: Mapping[str, str]) -> list[RunningGateway]:
     with contextlib.suppress(OSError):
         for place in (home / _FOLDER).iterdir():
             with contextlib.suppress(OSError, msgspec.MsgspecError):
-                running = _living(place)
+                running = _living(place, tidy)
                 if running is not None:
                     found.append((place.stat().st_mtime_ns, running))
     return [running for _, running in sorted(found, key=lambda entry: entry[0], reverse=True)]
+
+
+def left_over(environ: Mapping[str, str]) -> list[Path]:
+    """Files of gateways that have gone, which whoever looks for running ones would remove."""
+    home = data_dir(environ)
+    if home is None or fcntl is None:
+        return []
+    with contextlib.suppress(OSError):
+        return [
+            place
+            for place in sorted((home / _FOLDER).iterdir())
+            if place.suffix == ".json" and _is_left(place)
+        ]
+    return []
+
+
+def _is_left(place: Path) -> bool:
+    with contextlib.suppress(OSError), place.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return True
+    return False
 
 
 def _locked(place: Path, running: RunningGateway) -> int | None:
@@ -82,7 +103,7 @@ def _locked(place: Path, running: RunningGateway) -> int | None:
     return descriptor
 
 
-def _living(place: Path) -> RunningGateway | None:
+def _living(place: Path, tidy: bool) -> RunningGateway | None:
     if place.suffix != ".json":
         return None
     with place.open("rb") as file:
@@ -90,5 +111,6 @@ def _living(place: Path) -> RunningGateway | None:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return msgspec.json.decode(file.read(_FILE_MAX_BYTES), type=RunningGateway)
-        place.unlink()
+        if tidy:
+            place.unlink()
         return None

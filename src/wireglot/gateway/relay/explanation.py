@@ -62,7 +62,7 @@ def explained(failed: AttemptFailed, target: Target, url: str = "") -> AttemptFa
 
 def _rejected(failed: AttemptFailed, name: str) -> AttemptFailed:
     """Never the client's 401: it would throw away its own key."""
-    said = _MASKED_KEY.sub("[redacted]", legible(failed.error.message, _SAID_LETTERS_MOST))
+    said = own_words(failed.error)
     says = f" (it says: {said})" if said else ""
     if failed.error.code == SIGN_IN_FAILED:
         told = f"this gateway cannot sign in to {name}{says}: whoever runs it must see to that"
@@ -72,6 +72,11 @@ def _rejected(failed: AttemptFailed, name: str) -> AttemptFailed:
         told = f"{name} does not accept this gateway's key{says}: whoever runs it must set a valid one"
     message = legible(f"upstream credential rejected: {told}")
     return AttemptFailed(ApiError("server", message, status=502, code="upstream_auth_failed"), "credential")
+
+
+def own_words(error: ApiError) -> str:
+    """What a provider says, as it may be told: one line, and nothing of a key."""
+    return _MASKED_KEY.sub("[redacted]", legible(error.message, _SAID_LETTERS_MOST))
 
 
 def _key_of(provider: Provider) -> str:

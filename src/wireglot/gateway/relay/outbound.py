@@ -37,23 +37,39 @@ def list_outbound(provider: Provider, credential: Credential | None) -> Outbound
             url = endpoint(provider.spec, spoken, "models", variables=provider.variables)
         except NoEndpoint:
             continue
-        upstream = surface(spoken).upstream
-        assert upstream is not None, f"{spoken} has an endpoint"
-        headers: Headers = [
-            ("accept", "application/json"),
-            ("accept-encoding", "identity"),
-            ("user-agent", USER_AGENT),
-            *_key_headers(provider, credential),
-            *upstream.fixed_headers,
-            *provider.spec.headers.items(),
-            *provider.headers,
-        ]
-        if credential is not None and credential.signing is not None:
-            headers += signed(credential.signing, "GET", url)
-        return Outbound(
-            method="GET", url=url, headers=headers, pool=_pool(provider, credential), proxy=provider.proxy
-        )
+        return own_outbound(provider, credential, spoken, url)
     return None
+
+
+def own_outbound(
+    provider: Provider, credential: Credential | None, spoken: str, url: str, *, body: bytes = b""
+) -> Outbound:
+    """A question of our own, in one of the provider's dialects: a GET where there is no body."""
+    upstream = surface(spoken).upstream
+    assert upstream is not None, f"{spoken} has an endpoint"
+    headers: Headers = [
+        *([_JSON] if body else []),
+        _ACCEPTS_JSON,
+        _UNCODED,
+        ("user-agent", USER_AGENT),
+        *_key_headers(provider, credential),
+        *upstream.fixed_headers,
+        *provider.spec.headers.items(),
+        *provider.headers,
+    ]
+    if body and provider.spec.forms:
+        headers, body = in_form(provider.spec.forms.get(spoken), headers, body)
+    method = "POST" if body else "GET"
+    if credential is not None and credential.signing is not None:
+        headers += signed(credential.signing, method, url, body)
+    return Outbound(
+        method=method,
+        url=url,
+        headers=headers,
+        body=body,
+        pool=_pool(provider, credential),
+        proxy=provider.proxy,
+    )
 
 
 def outbound(

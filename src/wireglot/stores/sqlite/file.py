@@ -65,8 +65,12 @@ def open_reader(path: Path, *, busy: float = BUSY_SECONDS) -> apsw.Connection:
     return connection
 
 
+def sqlite_version() -> str:
+    return apsw.sqlite_lib_version()
+
+
 def require_version(found: str = "") -> None:
-    version = found or apsw.sqlite_lib_version()
+    version = found or sqlite_version()
     if tuple(int(part) for part in version.split(".")) < OLDEST_VERSION:
         oldest = ".".join(map(str, OLDEST_VERSION))
         raise StoreUnusable(
@@ -160,7 +164,7 @@ def _open(path: Path, form: Format, busy: float, create: bool) -> apsw.Connectio
         # Until we know that it is ours, not even the WAL of the file is touched.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.set_busy_timeout(round(busy * 1000))
-        empty = _recognise(connection, path, form)
+        empty = recognise(connection, path, form)
         if empty and not create:
             raise StoreUnusable(f"{path}: is empty, though it held {form.what} before")
         if empty and not path.stat().st_size:
@@ -187,7 +191,7 @@ def _open(path: Path, form: Format, busy: float, create: bool) -> apsw.Connectio
     return connection
 
 
-def _recognise(connection: apsw.Connection, path: Path, form: Format) -> bool:
+def recognise(connection: apsw.Connection, path: Path, form: Format) -> bool:
     """Whether it is new; raises where it is not ours, from the future or damaged."""
     # All of one moment: another process may be making it.
     connection.execute("BEGIN")

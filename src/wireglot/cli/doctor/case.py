@@ -1,0 +1,87 @@
+"""What is looked at: a configuration as it would be loaded, and what the providers answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from wireglot.cli.ask_providers import Answered, ask_providers, is_asked
+from wireglot.cli.found_keys import without_covered
+from wireglot.gateway import config
+from wireglot.gateway.config.environment import CONFIG_FILE
+from wireglot.gateway.config.kept_keys import kept_file, read_kept
+from wireglot.gateway.observe.redact import secrets_of
+from wireglot.gateway.observe.running import RunningGateway, find_running
+from wireglot.gateway.settings import Provider, Settings
+from wireglot.http.redaction import Redactor
+from wireglot.providers import spec as catalog
+
+
+class Case:
+    """`settings` is None where the configuration does not load; `error` says why."""
+
+    def __init__(
+        self,
+        named: str | None,
+        environ: Mapping[str, str],
+        *,
+        offline: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.environ = environ
+        self.offline = offline
+        self.clock = clock
+        self.path = Path(named) if named else config.find(environ)
+        self.error: config.ConfigError | None = None
+        self.settings: Settings | None = None
+        try:
+            self.settings = config.load(self.path, environ=environ, create_secret=False)
+        except config.ConfigError as error:
+            self.error = error
+
+    @property
+    def loaded(self) -> Settings:
+        assert self.settings is not None, "checks that need settings are not made without"
+        return self.settings
+
+    @property
+    def file(self) -> str:
+        """The configuration's name, for a fix."""
+        return str(self.path) if self.path is not None else CONFIG_FILE
+
+    @cached_property
+    def asked(self) -> tuple[Provider, ...]:
+        return tuple(
+            provider for provider in without_covered(self.loaded.providers.values()) if is_asked(provider)
+        )
+
+    @cached_property
+    def answers(self) -> tuple[Answered, ...]:
+        """Asked once, for all checks that want to know. None of them offline."""
+        return () if self.offline else tuple(ask_providers(self.asked, clock=self.clock))
+
+    @cached_property
+    def running(self) -> tuple[RunningGateway, ...]:
+        return tuple(find_running(self.environ, tidy=False))
+
+    @cached_property
+    def redactor(self) -> Redactor:
+        """Hides what may turn up in a finding: whatever is wrong, it is shown to others who are to help."""
+        names = {name for each in catalog.names() for name in catalog.provider(each).api_key_env}
+        secrets = {self.environ.get(name, "").strip() for name in names}
+        secrets |= {secret.value for secret in read_kept(kept_file(self.environ), []).values()}
+        if self.settings is not None:
+            secrets |= secrets_of(self.settings)
+            store = self.settings.store
+            secrets |= {_password(url.value) for url in (store.url, store.shared)}
+        return Redactor(secrets - {""}, catalog.names())
+
+
+def _password(url: str) -> str:
+    try:
+        return unquote(urlsplit(url).password or "")
+    except ValueError:
+        return ""

@@ -1,0 +1,1 @@
+"""What is looked at: a file a check. `listed.py` has them all."""

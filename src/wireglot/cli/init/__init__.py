@@ -1,0 +1,1 @@
+"""`wireglot init`: finds what there is to ask, tries it, and writes a configuration."""
