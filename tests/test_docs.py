@@ -364,3 +364,14 @@ def test_the_dependencies_are_those_that_are_told():
     names_told = told[1].split(", ")
     assert names_told == [re.split(r"[^\w-]", needed)[0] for needed in project["dependencies"]]
     assert told[0] == {4: "four", 5: "five", 6: "six", 7: "seven"}[len(names_told)]
+
+
+def test_what_each_extra_adds_is_told():
+    """[M9] Whoever judges the supply chain sees all that can be installed."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (row,) = re.findall(r"^\| what an extra adds \| (.*?) \|", PAGES["docs/security.md"], flags=re.MULTILINE)
+    told = {name: packages.split(", ") for name, packages in re.findall(r"`(\w+)`: ([\w, -]+)", row)}
+    extras = {name: packages for name, packages in project["optional-dependencies"].items() if name not in ("dev", "site")}
+    assert told == {
+        name: [re.split(r"[^\w-]", needed)[0] for needed in packages] for name, packages in extras.items()
+    }

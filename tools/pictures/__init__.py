@@ -1,0 +1,1 @@
+"""Pictures of the pages: `docs/pictures`, drawn from what the library itself makes."""
