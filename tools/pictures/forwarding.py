@@ -8,12 +8,13 @@ from typing import Any
 import wireglot
 from tools.pictures.drawing import PAD, Picture, fitting, laid_out, mark, shortened
 from wireglot.dialects.registry import dialect
+from wireglot.gateway.streams.feeder import begins
 from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
 from wireglot.wire.json import encode
 from wireglot.wire.splice import splice
 
-_WIDTH = 860
-_SIDE = 344
+_WIDTH = 960
+_SIDE = 396
 _LEFT = 2 * PAD
 _RIGHT = _WIDTH - _SIDE - 2 * PAD
 _MIDDLE = _WIDTH / 2
@@ -65,14 +66,14 @@ def _forwarded() -> str:
         _LEFT,
         ("Claude Code asks, in Messages", mark(_SENT.splitlines(), f'"{_ASKED}"', "changed")),
         ("Kimi's Anthropic endpoint gets", mark(got.splitlines(), '"kimi-k3"', "changed")),
-        ("the same bytes", "one name changed"),
+        ("the same bytes,", "another name"),
     )
     end = _pair(
         picture,
         end + _GAP,
         ("Claude Code is told", mark(told.splitlines(), f'"{_ASKED}"', "changed")),
         ("Kimi answers, in Messages", mark(_ANSWERED.splitlines(), '"kimi-k3"', "changed")),
-        ("the same bytes", "one name changed"),
+        ("the same bytes,", "another name"),
         home=True,
     )
     picture.words(_LEFT, end + _GAP, "Nothing is written anew: spaces, 1.0, and fields that nobody knows yet, stay.")
@@ -112,12 +113,13 @@ def _translated() -> str:
         picture,
         _LEFT,
         ("Claude Code asks, in Messages", asked),
-        (f"Gemini gets, at models/{_GEMINI}:generateContent", laid_out(out.value, _LETTERS)),
+        ("Gemini gets, in generateContent", laid_out(out.value, _LETTERS)),
         ("parse", "fit", "write"),
     )
     losses = [f"{loss.feature}  {loss.action}  {loss.grade}  {loss.path}" for loss in out.losses]
     end = picture.panel(_LEFT, end + _GAP, _WIDTH - 2 * _LEFT, "What did not cross, as the answer tells it", losses, "own")
     told = {key: value for key, value in back.value.items() if value is not None}
+    told["model"] = _ASKED  # the gateway tells Messages clients the name that they asked for
     _pair(
         picture,
         end + _GAP,
@@ -170,7 +172,8 @@ def _tool_call() -> str:
         ("schema", "fitted"),
     )
     blocks = [line for block in content for line in laid_out(shortened(block), _LETTERS)]
-    blocks = mark(blocks, json.dumps(call_id), "changed")
+    shown_id = json.dumps(shortened(call_id), ensure_ascii=False)
+    blocks = mark(blocks, shown_id, "changed")
     blocks = mark(blocks, json.dumps(shortened(seal), ensure_ascii=False), "sealed")
     end = _pair(
         picture,
@@ -180,12 +183,12 @@ def _tool_call() -> str:
         ("an id is made", "the signature", "is sealed"),
         home=True,
     )
-    told = ["…the two blocks of step 2, as they were, then", *laid_out(result, _LETTERS)]
+    told = ["…the two blocks of step 2, as they were, then", *laid_out(shortened(result), _LETTERS)]
     got = [line for turn in again[1:] for part in turn["parts"] for line in laid_out(part, _LETTERS)]
     _pair(
         picture,
         end + _GAP,
-        ("3  Claude Code sends the result", mark(told, json.dumps(call_id), "changed")),
+        ("3  Claude Code sends the result", mark(told, shown_id, "changed")),
         ("Gemini gets its own call back, and the result", mark(got, f'"{_SIGNATURE}"', "sealed")),
         ("the seal", "is opened", "by id: which call"),
     )
@@ -201,12 +204,14 @@ def _asked_of_gemini(body: dict[str, Any]) -> dict[str, Any]:
 # A stream, event by event.
 
 _CHUNKS: tuple[dict[str, Any], ...] = (
+    {"parts": []},
     {"parts": [{"text": "A city, so", "thought": True}]},
     {"parts": [{"text": "Let me "}]},
     {"parts": [{"text": "look."}]},
     {"parts": [{"functionCall": {"name": "weather", "args": {"city": "Oslo"}}}], "finishReason": "STOP"},
 )
-_COLUMNS = ((_LEFT, 240), (_LEFT + 254, 240), (_LEFT + 508, _WIDTH - 2 * _LEFT - 508))
+_HEADS = ("Gemini sends", "in between", "Claude Code gets")
+_COLUMNS = ((_LEFT, 262), (_LEFT + 276, 262), (_LEFT + 552, _WIDTH - 2 * _LEFT - 552))
 
 
 def _stream() -> str:
@@ -220,24 +225,29 @@ def _stream() -> str:
     translator = wireglot.StreamTranslator(source="gemini", target="anthropic", request=_REQUEST, context=_CONTEXT)
     reader = dialect("gemini").stream_reader(_CONTEXT)
     top = float(_LEFT)
-    for number, chunk in enumerate(_CHUNKS):
+    held = b""
+    begun = False
+    for chunk in _CHUNKS:
         data = b"data: " + encode(_frame(chunk)) + b"\n\n"
         events = reader.read(data)
-        written = translator.feed(data)
-        if number == len(_CHUNKS) - 1:
+        held += translator.feed(data)
+        if chunk is _CHUNKS[-1]:
             events += reader.end()
-            written += translator.close()
-        rows = (_chunk_lines(chunk), [_event(event) for event in events], _told(written))
-        heads = ("Gemini sends", "in between", "Claude Code gets")
+            held += translator.close()
+        if begins(events) and not begun:
+            begun = True
+            picture.rule(top + 12, "commit point: from here on a failure is an error event")
+            top += _GAP
+        told = _told(held) if begun else ["nothing yet"]
+        held = b"" if begun else held
+        rows = (_chunk_lines(chunk), [_event(event) for event in events], told)
         ends = [
             picture.panel(x, top, width, head, lines, "own" if column == 1 else "panel")
-            for column, ((x, width), head, lines) in enumerate(zip(_COLUMNS, heads, rows, strict=True))
+            for column, ((x, width), head, lines) in enumerate(zip(_COLUMNS, _HEADS, rows, strict=True))
         ]
         for x, width in _COLUMNS[:2]:
             picture.arrow(x + width + 1, top + 12, x + width + 13, top + 12)
-        top = max(ends) + (_GAP if number else 2 * _GAP)
-        if number == 0:
-            picture.rule(top - 16, "commit point: from here on a failure is an error event")
+        top = max(ends) + _GAP / 2
     return picture.svg()
 
 
@@ -249,6 +259,8 @@ def _frame(chunk: dict[str, Any]) -> dict[str, Any]:
 
 def _chunk_lines(chunk: dict[str, Any]) -> list[str]:
     letters = fitting(_COLUMNS[0][1])
+    if not chunk["parts"]:
+        return laid_out({"responseId": "r1"}, letters)
     lines = [line for part in chunk["parts"] for line in laid_out(part, letters)]
     return [*lines, '"finishReason": "STOP"'] if "finishReason" in chunk else lines
 
@@ -277,7 +289,8 @@ def _told(written: bytes) -> list[str]:
         event = json.loads(frame.partition("data: ")[2])
         says = event.get("delta", event.get("content_block", {}))
         said = next((says[key] for key in ("text", "thinking", "partial_json", "stop_reason") if says.get(key)), "")
-        kind = says.get("type", "") if event["type"] == "content_block_start" else ""
+        tells = event["type"] == "content_block_start" or not said
+        kind = says.get("type", "") if tells else ""
         lines.append(" ".join(filter(None, (event["type"], kind, json.dumps(said) if said else ""))))
     return lines
 
