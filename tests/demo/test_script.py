@@ -49,6 +49,14 @@ def test_it_says_what_it_is_and_what_it_heard() -> None:
     assert "German" in said
 
 
+@pytest.mark.parametrize("reminder", ["<system-reminder>\n# Environment\n</system-reminder>", " <system-reminder>x"])
+def test_it_does_not_take_an_agents_reminders_for_the_users_words(reminder: str) -> None:
+    """Claude Code sends them beside the prompt, and so do we where a dialect has no system text midway."""
+    for texts in ((reminder, "Is anybody there?"), ("Is anybody there?", reminder)):
+        assert text_of(answer(Request("demo", (user(*texts),)))).endswith("“Is anybody there?”")
+    assert "Environment" not in text_of(answer(ask(reminder)))
+
+
 def test_the_same_request_gets_the_same_answer() -> None:
     request = ask("Weather in Rome?", tools=(WEATHER,))
     assert answer(request, seed="a", dialect="anthropic") == answer(request, seed="a", dialect="anthropic")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from wireglot.demo import words
 from wireglot.demo.directives import without_directives
 from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.request import Request, Tool
 from wireglot.wire.json import encode_text
+
+_REMINDER: Final = "<system-reminder>"
+"""What agents, and translations of system texts midway, put beside the user's own words."""
 
 
 class Turn:
@@ -26,7 +30,8 @@ class Turn:
                 elif isinstance(part, Text) and message.role == "user":
                     self.said.append(part.text)
         self.text = "\n".join(self.said)
-        self.prompt = without_directives(self.said[-1]) if self.said else ""
+        spoken = [text for text in self.said if not text.lstrip().startswith(_REMINDER)]
+        self.prompt = without_directives(spoken[-1]) if spoken else ""
 
 
 def user_texts(messages: Sequence[Message]) -> Iterator[str]:
