@@ -88,7 +88,7 @@ def _codex(seat: Seat, config: str, hint: str = "") -> Launch:
 
 
 def _codex_provider(model: str, hint: Callable[[Seat], str] = lambda _: "") -> Callable[[Seat], Launch]:
-    """Codex with a provider entry of its own, the way docs/clients.md tells it."""
+    """Codex with a provider entry of its own, the way docs/howto/codex.md tells it."""
     return lambda seat: _codex(
         seat,
         f"""\

@@ -371,7 +371,11 @@ def test_what_each_extra_adds_is_told():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     (row,) = re.findall(r"^\| what an extra adds \| (.*?) \|", PAGES["docs/security.md"], flags=re.MULTILINE)
     told = {name: packages.split(", ") for name, packages in re.findall(r"`(\w+)`: ([\w, -]+)", row)}
-    extras = {name: packages for name, packages in project["optional-dependencies"].items() if name not in ("dev", "site")}
+    extras = {
+        name: packages
+        for name, packages in project["optional-dependencies"].items()
+        if name not in ("dev", "site")
+    }
     assert told == {
         name: [re.split(r"[^\w-]", needed)[0] for needed in packages] for name, packages in extras.items()
     }

@@ -49,7 +49,9 @@ def test_it_says_what_it_is_and_what_it_heard() -> None:
     assert "German" in said
 
 
-@pytest.mark.parametrize("reminder", ["<system-reminder>\n# Environment\n</system-reminder>", " <system-reminder>x"])
+@pytest.mark.parametrize(
+    "reminder", ["<system-reminder>\n# Environment\n</system-reminder>", " <system-reminder>x"]
+)
 def test_it_does_not_take_an_agents_reminders_for_the_users_words(reminder: str) -> None:
     """Claude Code sends them beside the prompt, and so do we where a dialect has no system text midway."""
     for texts in ((reminder, "Is anybody there?"), ("Is anybody there?", reminder)):

@@ -100,14 +100,19 @@ class Picture:
         self._elements: list[str] = []
         self._bottom = 0.0
 
-    def panel(self, x: float, y: float, width: float, head: str, lines: Sequence[str], css: str = "panel") -> float:
+    def panel(
+        self, x: float, y: float, width: float, head: str, lines: Sequence[str], css: str = "panel"
+    ) -> float:
         """A box with a heading and lines of text; where it ends. Raises NotThere for a line that is too long."""
         for line in lines:
             plain = _MARKS.sub(r"\2", line)
             if len(plain) > fitting(width):
                 raise NotThere(f"{len(plain)} letters, {fitting(width)} fit: {plain}")
         height = HEAD + len(lines) * LINE + PAD
-        self._add(f'<rect class="{css}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="6"/>', y + height)
+        self._add(
+            f'<rect class="{css}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="6"/>',
+            y + height,
+        )
         self.words(x + PAD, y + 17, head, "head")
         for number, line in enumerate(lines, 1):
             self._text(x + PAD, y + HEAD + number * LINE - 4, line)

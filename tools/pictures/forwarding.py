@@ -76,7 +76,9 @@ def _forwarded() -> str:
         ("the same bytes,", "another name"),
         home=True,
     )
-    picture.words(_LEFT, end + _GAP, "Nothing is written anew: spaces, 1.0, and fields that nobody knows yet, stay.")
+    picture.words(
+        _LEFT, end + _GAP, "Nothing is written anew: spaces, 1.0, and fields that nobody knows yet, stay."
+    )
     return picture.svg()
 
 
@@ -104,7 +106,9 @@ def _translated() -> str:
         "place there: it is a loss, and told. The answer is read, judged and written as Messages.",
         _WIDTH,
     )
-    out = wireglot.translate_request(_REQUEST, source="anthropic", target="gemini", model=_GEMINI, context=_CONTEXT)
+    out = wireglot.translate_request(
+        _REQUEST, source="anthropic", target="gemini", model=_GEMINI, context=_CONTEXT
+    )
     back = wireglot.translate_response(
         _ANSWER, source="gemini", target="anthropic", request=_REQUEST, context=_CONTEXT
     )
@@ -117,7 +121,9 @@ def _translated() -> str:
         ("parse", "fit", "write"),
     )
     losses = [f"{loss.feature}  {loss.action}  {loss.grade}  {loss.path}" for loss in out.losses]
-    end = picture.panel(_LEFT, end + _GAP, _WIDTH - 2 * _LEFT, "What did not cross, as the answer tells it", losses, "own")
+    end = picture.panel(
+        _LEFT, end + _GAP, _WIDTH - 2 * _LEFT, "What did not cross, as the answer tells it", losses, "own"
+    )
     told = {key: value for key, value in back.value.items() if value is not None}
     told["model"] = _ASKED  # the gateway tells Messages clients the name that they asked for
     _pair(
@@ -161,7 +167,11 @@ def _tool_call() -> str:
     ).value["content"]
     call_id = content[-1]["id"]
     result = {"type": "tool_result", "tool_use_id": call_id, "content": "4 °C"}
-    turns = [*first["messages"], {"role": "assistant", "content": content}, {"role": "user", "content": [result]}]
+    turns = [
+        *first["messages"],
+        {"role": "assistant", "content": content},
+        {"role": "user", "content": [result]},
+    ]
     again = _asked_of_gemini({**first, "messages": turns})["contents"]
     seal = next(block["signature"] for block in content if block["type"] == "thinking")
     end = _pair(
@@ -222,7 +232,9 @@ def _stream() -> str:
         "failure is an error event.",
         _WIDTH,
     )
-    translator = wireglot.StreamTranslator(source="gemini", target="anthropic", request=_REQUEST, context=_CONTEXT)
+    translator = wireglot.StreamTranslator(
+        source="gemini", target="anthropic", request=_REQUEST, context=_CONTEXT
+    )
     reader = dialect("gemini").stream_reader(_CONTEXT)
     top = float(_LEFT)
     held = b""
@@ -288,7 +300,9 @@ def _told(written: bytes) -> list[str]:
             continue
         event = json.loads(frame.partition("data: ")[2])
         says = event.get("delta", event.get("content_block", {}))
-        said = next((says[key] for key in ("text", "thinking", "partial_json", "stop_reason") if says.get(key)), "")
+        said = next(
+            (says[key] for key in ("text", "thinking", "partial_json", "stop_reason") if says.get(key)), ""
+        )
         tells = event["type"] == "content_block_start" or not said
         kind = says.get("type", "") if tells else ""
         lines.append(" ".join(filter(None, (event["type"], kind, json.dumps(said) if said else ""))))

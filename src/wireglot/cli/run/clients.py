@@ -1,6 +1,6 @@
 """The clients: what each is called, and how it is pointed at a gateway by variables and options alone.
 
-docs/clients.md tells the same for people who do it by hand; clients/launched.py runs all of them.
+docs/howto tells the same for people who do it by hand; clients/launched.py runs all of them.
 """
 
 from __future__ import annotations
