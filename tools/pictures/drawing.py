@@ -1,7 +1,7 @@
-"""A small kit for pictures made of text in boxes: SVG, readable on light and dark pages, and by screen readers.
+"""A small kit for pictures made of text in boxes: SVG, for light and dark pages, and for screen readers.
 
-Every picture has a ground of its own, so that it is readable where the page's colours are not the system's. What
-colour tells is told by form as well: what changed is underlined, what is lost is struck out.
+Every picture has a ground of its own, so that it is readable where the page's colours are not the system's.
+What colour tells is told by form as well: what changed is underlined, what is lost is struck out.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Picture:
     def panel(
         self, x: float, y: float, width: float, head: str, lines: Sequence[str], css: str = "panel"
     ) -> float:
-        """A box with a heading and lines of text; where it ends. Raises NotThere for a line that is too long."""
+        """A box with a heading and lines of text; where it ends. Raises NotThere if a line is too long."""
         for line in lines:
             plain = _MARKS.sub(r"\2", line)
             if len(plain) > fitting(width):

@@ -1,4 +1,4 @@
-"""The pictures of docs/forwarding.md. Every line of JSON in them is what the library makes of the line beside it."""
+"""The pictures of docs/forwarding.md. The JSON in them is what the library makes of the JSON beside it."""
 
 from __future__ import annotations
 
@@ -54,9 +54,10 @@ _ANSWERED = """\
 def _forwarded() -> str:
     picture = Picture(
         "A request that is forwarded",
-        "Claude Code sends a Messages request. The provider speaks Messages too, so it gets the same bytes, with "
-        "its own name for the model in place of the one that was asked for. The answer comes back as its bytes, "
-        "under the name that was asked for. Spaces, order, numbers and unknown fields stay as they were.",
+        "Claude Code sends a Messages request. The provider speaks Messages too, so it gets the same "
+        "bytes, with its own name for the model in place of the one that was asked for. The answer comes "
+        "back as its bytes, under the name that was asked for. Spaces, order, numbers and unknown fields "
+        "stay as they were.",
         _WIDTH,
     )
     got = splice(_SENT.encode(), {"model": encode("kimi-k3")}).decode()
@@ -76,9 +77,7 @@ def _forwarded() -> str:
         ("the same bytes,", "another name"),
         home=True,
     )
-    picture.words(
-        _LEFT, end + _GAP, "Nothing is written anew: spaces, 1.0, and fields that nobody knows yet, stay."
-    )
+    picture.words(_LEFT, end + _GAP, "Nothing is written anew: spaces, 1.0 and fields of tomorrow stay.")
     return picture.svg()
 
 
@@ -101,9 +100,10 @@ _ANSWER: dict[str, Any] = {
 def _translated() -> str:
     picture = Picture(
         "A request that is translated",
-        "Claude Code sends a Messages request with a cache marker. Gemini speaks another dialect, so the request "
-        "is parsed, fitted to what the provider takes, and written as generateContent. The cache marker has no "
-        "place there: it is a loss, and told. The answer is read, judged and written as Messages.",
+        "Claude Code sends a Messages request with a cache marker. Gemini speaks another dialect, so the "
+        "request is parsed, fitted to what the provider takes, and written as generateContent. The cache "
+        "marker has no place there: it is a loss, and told. The answer is read, judged and written as "
+        "Messages.",
         _WIDTH,
     )
     out = wireglot.translate_request(
@@ -150,10 +150,10 @@ _CALL = {"functionCall": {"name": "weather", "args": {"city": "Oslo"}}, "thought
 def _tool_call() -> str:
     picture = Picture(
         "A tool call on its way, Claude Code on Gemini",
-        "One: the client's tool becomes a function declaration. Two: Gemini's functionCall has no id and a thought "
-        "signature. The client gets a tool_use with an id that is made once, and the signature sealed in a thinking "
-        "block. Three: the client sends the result under that id and the block as it was. Gemini gets its call with "
-        "its own signature, and the functionResponse of that call.",
+        "One: the client's tool becomes a function declaration. Two: Gemini's functionCall has no id and "
+        "a thought signature. The client gets a tool_use with an id that is made once, and the signature "
+        "sealed in a thinking block. Three: the client sends the result under that id and the block as it "
+        "was. Gemini gets its call with its own signature, and the functionResponse of that call.",
         _WIDTH,
     )
     first = {**_REQUEST, "tools": [_TOOL], "messages": [{"role": "user", "content": "How warm is Oslo?"}]}
@@ -227,9 +227,9 @@ _COLUMNS = ((_LEFT, 262), (_LEFT + 276, 262), (_LEFT + 552, _WIDTH - 2 * _LEFT -
 def _stream() -> str:
     picture = Picture(
         "A stream, event by event, Gemini to Claude Code",
-        "Each chunk of Gemini's becomes events of no dialect, and each of those an event of Messages, in the same "
-        "read. Before the first words nothing has been sent: another provider can still be asked. After them a "
-        "failure is an error event.",
+        "Each chunk of Gemini's becomes events of no dialect, and each of those an event of Messages, in "
+        "the same read. Before the first words nothing has been sent: another provider can still be "
+        "asked. After them a failure is an error event.",
         _WIDTH,
     )
     translator = wireglot.StreamTranslator(
