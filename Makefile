@@ -14,7 +14,7 @@ JOBS ?= 2
 CORPUS ?= ../shared/corpus/dev
 
 .DEFAULT_GOAL := help
-.PHONY: .nginx .valgrind help setup demo test full newest pins servers promtool test-fleet lock prices container wheel packages release coverage sbom lint format types contracts docs docs-check bench bench-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
+.PHONY: .nginx .valgrind help setup demo test full newest pins servers promtool test-fleet lock prices container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks bench bench-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -54,7 +54,7 @@ coverage: $(VENV)/.dev ## Run all tests and tell which lines they run: the figur
 # Hours of a machine and real clients: run before a larger change is called done.
 full: servers promtool lint types contracts docs-check ## Everything: all checks, all tests, every client, kills and foreign values
 	WIREGLOT_FLEET=1 $(MAKE) test
-	$(MAKE) demo packages sbom container lab clients
+	$(MAKE) demo packages sbom container lab clients docs-blocks
 
 newest: ## Run all tests with the newest versions of everything, in .venv-newest
 	rm -rf .venv-newest
@@ -147,6 +147,11 @@ docs: $(VENV)/.dev ## Write the generated pages anew
 
 docs-check: $(VENV)/.dev ## Fail if a generated page is out of date
 	$(BIN)/python -m tools.generate_docs --check
+
+# Each page in a network of its own, where the vendors' hosts are stood in for; as root, or where users may have
+# namespaces. `make test` runs the quick ones.
+docs-blocks: $(VENV)/.dev ## Run every command and code block of the pages (ARGS=--list: which are not, and why)
+	$(BIN)/python -m tools.docs_blocks $(ARGS)
 
 # nginx is the yardstick. Where it cannot be installed the figures come without ratios.
 .nginx:

@@ -1,0 +1,31 @@
+"""Every command and code block of the pages does what its page says; `make docs-blocks` runs the slow ones, too."""
+
+import re
+
+import pytest
+
+from tools.docs_blocks.__main__ import not_run, results_of
+from tools.docs_blocks.blocks import blocks_of, pages
+from tools.docs_blocks.vendors import can_be_alone
+
+PAGES = pages()
+WITH_BLOCKS = [page for page, text in PAGES.items() if re.search(r"^ *```", text, re.MULTILINE)]
+MOST_NOT_RUN_PERCENT = 15
+
+alone = pytest.mark.skipif(not can_be_alone(), reason="needs namespaces: Linux, as root or where users may")
+
+
+@alone
+@pytest.mark.parametrize("page", WITH_BLOCKS)
+def test_the_blocks_of_the_page_run(page):
+    results = list(results_of(page, whole=False))
+    assert len(results) == len(blocks_of(page, PAGES[page]))
+    failed = [f"{each.page}:{each.line}: {each.detail}" for each in results if each.state == "failed"]
+    assert not failed, "\n\n".join(failed)
+
+
+def test_what_is_not_run_says_why_and_is_little():
+    found = [block for page, text in PAGES.items() for block in blocks_of(page, text)]
+    reasons = not_run(found)
+    assert all(len(reason.split()) > 1 for reason in reasons), "a reason is more than a word"
+    assert sum(map(len, reasons.values())) * 100 <= MOST_NOT_RUN_PERCENT * len(found)

@@ -1,0 +1,90 @@
+"""`python -m tools.docs_blocks`: run the blocks of all pages, or list those that are not run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from tools.docs_blocks.blocks import ROOT, BadPage, Block, blocks_of, pages
+from tools.docs_blocks.result import Result
+from tools.docs_blocks.vendors import alone_command, can_be_alone
+
+
+def results_of(page: str, *, whole: bool) -> Iterator[Result]:
+    """Of one page, in a process and a network of its own."""
+    command = alone_command("tools.docs_blocks.page", [page, "whole" if whole else "quick"])
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            yield Result(**json.loads(line))
+    if process.returncode:
+        yield Result(page, 0, "", "failed", f"the runner ended with status {process.returncode}")
+
+
+def not_run(found: list[Block]) -> dict[str, list[str]]:
+    """Where the blocks are that no test runs, by the reason that their pages give."""
+    reasons: defaultdict[str, list[str]] = defaultdict(list)
+    for block in found:
+        if block.not_run:
+            reasons[block.not_run].append(block.place)
+    return dict(sorted(reasons.items()))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.docs_blocks", description=__doc__)
+    parser.add_argument("pages", nargs="*", metavar="PAGE", help="docs/usage.md and the like; none: all")
+    parser.add_argument("--quick", action="store_true", help="without what is marked `whole`, as in `make test`")
+    parser.add_argument("--list", action="store_true", help="only tell which blocks are not run, and why")
+    told = parser.parse_args()
+    texts = pages()
+    unknown = set(told.pages) - texts.keys()
+    if unknown:
+        parser.error(f"no such page: {', '.join(sorted(unknown))}")
+    try:
+        found = {page: blocks_of(page, texts[page]) for page in told.pages or texts}
+    except BadPage as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    if told.list:
+        _list([block for blocks in found.values() for block in blocks])
+        return 0
+    if not can_be_alone():
+        print("pages run in namespaces of their own: Linux, as root or where users may have them", file=sys.stderr)
+        return 2
+    return _run({page: blocks for page, blocks in found.items() if blocks}, whole=not told.quick)
+
+
+def _list(found: list[Block]) -> None:
+    reasons = not_run(found)
+    print(f"{len(found)} blocks, {sum(map(len, reasons.values()))} not run:")
+    for reason, places in reasons.items():
+        print(f"\n{reason}")
+        for place in places:
+            print(f"    {place}")
+
+
+def _run(found: dict[str, list[Block]], *, whole: bool) -> int:
+    counts: Counter[str] = Counter()
+    for page in found:
+        begun = time.monotonic()
+        here: Counter[str] = Counter()
+        for result in results_of(page, whole=whole):
+            here[result.state] += 1
+            if result.state == "failed":
+                print(f"{result.page}:{result.line}: {result.language or 'plain'} block\n{result.detail}\n")
+            elif result.state == "left out" and result.detail != "whole":
+                print(f"{result.page}:{result.line}: left out: {result.detail}")
+        told = ", ".join(f"{count} {state}" for state, count in sorted(here.items()))
+        print(f"{page}: {told} ({time.monotonic() - begun:.1f} s)", flush=True)
+        counts += here
+    print(f"{counts.total()} blocks: " + ", ".join(f"{count} {state}" for state, count in sorted(counts.items())))
+    return 1 if counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
