@@ -48,10 +48,10 @@ def test_markers_tell_about_the_block_below_them():
     assert (second.words, second.variables, second.given) == (frozenset(), (), "")
 
 
-def test_what_holds_for_all_is_added_to_each_and_clean_takes_going_on_away():
+def test_what_holds_for_all_is_added_to_each_but_for_one_that_is_clean():
     first, second = blocks(
         """
-        <!-- run all: gateway; goes on -->
+        <!-- run all: gateway; goes on; GEMINI_API_KEY -->
         ```sh
         true
         ```
@@ -62,7 +62,8 @@ def test_what_holds_for_all_is_added_to_each_and_clean_takes_going_on_away():
         """
     )
     assert first.words == {"gateway", "goes on"}
-    assert second.words == {"gateway", "clean", "fails"}
+    assert [len(block.variables) for block in (first, second)] == [1, 0]
+    assert second.words == {"clean", "fails"}
 
 
 def test_a_fence_without_language_behind_a_command_is_its_output_unless_a_heading_is_between():
@@ -79,7 +80,9 @@ def test_a_made_up_comment_in_code_is_no_marker():
 
 
 def test_comments_of_others_are_left_alone():
-    assert len(blocks("<!-- generated: x -->\n```sh\ntrue\n```\n<!-- end -->\n\n<!-- a note -->\n\ntext\n")) == 1
+    assert (
+        len(blocks("<!-- generated: x -->\n```sh\ntrue\n```\n<!-- end -->\n\n<!-- a note -->\n\ntext\n")) == 1
+    )
 
 
 @pytest.mark.parametrize(

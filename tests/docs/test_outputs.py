@@ -10,7 +10,10 @@ from tools.docs_blocks.outputs import difference, json_difference, missing
     [
         ("same\n", "same"),
         ("colour", "\x1b[31mcolour\x1b[0m  \r\n"),
-        ("x-wireglot-request-id: req_ed74459d4fbfcff189848f5e", "x-wireglot-request-id: req_0123456789abcdef01234567"),
+        (
+            "x-wireglot-request-id: req_ed74459d4fbfcff189848f5e",
+            "x-wireglot-request-id: req_0123456789abcdef01234567",
+        ),
         ("x-wireglot-request-id: req_...", "x-wireglot-request-id: req_0123456789abcdef01234567"),
         ("10:01:19 200 in 12 ms", "23:59:00 200 in 1,503 ms"),
         ("2026-11-14  a   1", "2027-01-01  a    1"),

@@ -59,7 +59,9 @@ def test_blocks_that_go_on_share_folder_variables_and_names_and_others_do_not(tm
 
 
 def test_output_that_is_not_what_is_printed_is_told(tmp_path):
-    right, wrong = (states(tmp_path, f"```sh\necho one\n```\n```\n{shown}\n```\n") for shown in ("one", "two"))
+    right, wrong = (
+        states(tmp_path, f"```sh\necho one\n```\n```\n{shown}\n```\n") for shown in ("one", "two")
+    )
     assert right == [("ran", ""), ("compared", "")]
     assert wrong[1][0] == "failed"
 
@@ -79,7 +81,13 @@ def test_a_gateway_that_is_started_stays_for_the_blocks_that_go_on_and_shows_wha
         '  -d \'{"model": "demo", "input": "hi"}\' > answer\n```\n'
         "<!-- output: gateway -->\n```\n10:01:19 200 ... demo -> demo/demo ...\n```\n"
     )
-    assert states(tmp_path, text) == [("ran", ""), ("ran", ""), ("compared", ""), ("ran", ""), ("compared", "")]
+    assert states(tmp_path, text) == [
+        ("ran", ""),
+        ("ran", ""),
+        ("compared", ""),
+        ("ran", ""),
+        ("compared", ""),
+    ]
 
 
 def test_a_provider_whose_key_is_there_answers(tmp_path):
@@ -93,7 +101,7 @@ def test_a_provider_whose_key_is_there_answers(tmp_path):
 
 def test_a_file_is_there_for_the_blocks_that_go_on(tmp_path):
     text = (
-        '<!-- file: wireglot.toml -->\n```toml\n[server]\nport = 8485\n[providers.demo]\n```\n'
+        "<!-- file: wireglot.toml -->\n```toml\n[server]\nport = 8485\n[providers.demo]\n```\n"
         "<!-- run: gateway; goes on -->\n```sh\ncurl -sf http://127.0.0.1:8485/healthz\n```\n"
     )
     assert states(tmp_path, text) == [("checked", ""), ("ran", "")]

@@ -18,7 +18,9 @@ from tools.docs_blocks.vendors import alone_command, can_be_alone
 def results_of(page: str, *, whole: bool) -> Iterator[Result]:
     """Of one page, in a process and a network of its own."""
     command = alone_command("tools.docs_blocks.page", [page, "whole" if whole else "quick"])
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             yield Result(**json.loads(line))
@@ -38,7 +40,9 @@ def not_run(found: list[Block]) -> dict[str, list[str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.docs_blocks", description=__doc__)
     parser.add_argument("pages", nargs="*", metavar="PAGE", help="docs/usage.md and the like; none: all")
-    parser.add_argument("--quick", action="store_true", help="without what is marked `whole`, as in `make test`")
+    parser.add_argument(
+        "--quick", action="store_true", help="without what is marked `whole`, as in `make test`"
+    )
     parser.add_argument("--list", action="store_true", help="only tell which blocks are not run, and why")
     told = parser.parse_args()
     texts = pages()
@@ -54,7 +58,10 @@ def main() -> int:
         _list([block for blocks in found.values() for block in blocks])
         return 0
     if not can_be_alone():
-        print("pages run in namespaces of their own: Linux, as root or where users may have them", file=sys.stderr)
+        print(
+            "pages run in namespaces of their own: Linux, as root or where users may have them",
+            file=sys.stderr,
+        )
         return 2
     return _run({page: blocks for page, blocks in found.items() if blocks}, whole=not told.quick)
 
@@ -82,7 +89,10 @@ def _run(found: dict[str, list[Block]], *, whole: bool) -> int:
         told = ", ".join(f"{count} {state}" for state, count in sorted(here.items()))
         print(f"{page}: {told} ({time.monotonic() - begun:.1f} s)", flush=True)
         counts += here
-    print(f"{counts.total()} blocks: " + ", ".join(f"{count} {state}" for state, count in sorted(counts.items())))
+    print(
+        f"{counts.total()} blocks: "
+        + ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+    )
     return 1 if counts["failed"] else 0
 
 

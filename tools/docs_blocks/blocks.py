@@ -173,16 +173,16 @@ class _Reader:
                 return replace(block, not_run=value)
 
     def _run(self, block: Block, value: str) -> Block:
+        said = [part.strip() for part in value.split(";")]
+        block = block if "clean" not in said else replace(block, words=frozenset(), variables=())
         words, variables = set(block.words), dict(block.variables)
-        for word in (part.strip() for part in value.split(";")):
+        for word in said:
             if word in WORDS:
                 words.add(word)
             elif (variable := _VARIABLE.fullmatch(word)) is not None:
                 variables[variable[1]] = MADE_UP if variable[2] is None else variable[2]
             else:
                 raise self._bad(f"run: {word!r}: expected some of {', '.join(sorted(WORDS))}, or a variable")
-        if "clean" in words:
-            words -= {"goes on"}
         return replace(block, words=frozenset(words), variables=tuple(variables.items()))
 
     def _settled(self, block: Block) -> Block:

@@ -20,7 +20,6 @@ from tools.docs_blocks.vendors import key_variables
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.gateway import config
-from wireglot.gateway.config.read import with_overrides
 from wireglot.ir.errors import ClientFault
 from wireglot.providers.spec import ProviderSpec
 
@@ -30,6 +29,13 @@ _VALUES: Final = {
     "WIREGLOT_SECRET": _KEY * 2,
     "WIREGLOT_STORE": "postgresql://wireglot:made-up@127.0.0.1/wireglot",
     "WIREGLOT_SHARED": "redis://127.0.0.1:6379/0",
+}
+_SERVICE_ACCOUNT: Final = {
+    "type": "service_account",
+    "project_id": "my-project",
+    "client_email": "wireglot@my-project.iam.gserviceaccount.com",
+    "private_key": "made-up",
+    "token_uri": "https://oauth2.googleapis.com/token",
 }
 _REQUESTS: Final = {
     "messages": ("openai-chat", "anthropic"),
@@ -43,15 +49,45 @@ _ENDED: Final = re.compile(r"^\s*(subgraph|alt|loop|opt|par|rect|critical)\b")
 
 def configuration(text: str, before: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The document, laid over what stood there before; Failed where the gateway would not start with it."""
-    document = with_overrides(before, tomllib.loads(text.replace("sha256:...", "sha256:" + 64 * "0")))
+    document = _laid_over(before, tomllib.loads(text.replace("sha256:...", "sha256:" + 64 * "0")))
     named = re.findall(r'"env:(\w+)"', json.dumps(document))
     environ = {name: _VALUES.get(name, _KEY) for name in (*key_variables(), "WIREGLOT_SECRET", *named)}
     environ |= {"XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
+    for name in re.findall(r'"key_file": "([\w.-]+)"', json.dumps(document)):
+        (folder / name).write_text(json.dumps(_SERVICE_ACCOUNT), encoding="utf-8")
     try:
-        config.load(None, environ=environ, overrides=document, create_secret=False)
+        config.load(
+            folder / CONFIGURATION, content=_toml(document).encode(), environ=environ, create_secret=False
+        )
     except config.ConfigError as fault:
         raise Failed(str(fault)) from None
     return document
+
+
+def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """The lines of a page over those that it showed before, table by table."""
+    merged = dict(below)
+    for name, value in above.items():
+        under = merged.get(name)
+        if isinstance(value, Mapping) and isinstance(under, Mapping):
+            value = _laid_over(under, value)
+        merged[name] = value
+    return merged
+
+
+def _toml(document: Mapping[str, Any]) -> str:
+    return "".join(f"{json.dumps(name)} = {_toml_value(value)}\n" for name, value in document.items())
+
+
+def _toml_value(value: Any) -> str:
+    match value:
+        case dict():
+            inner = ", ".join(f"{json.dumps(name)} = {_toml_value(one)}" for name, one in value.items())
+            return f"{{ {inner} }}"
+        case list():
+            return "[" + ", ".join(map(_toml_value, value)) + "]"
+        case _:
+            return json.dumps(value)
 
 
 def toml_file(name: str, text: str, folder: Path) -> None:
@@ -101,7 +137,9 @@ def yaml_text(text: str, folder: Path) -> None:
     document = yaml.safe_load(text)
     if isinstance(document, dict) and "scrape_configs" in document and shutil.which("promtool"):
         path = folder / "prometheus.yml"
-        path.write_text(re.sub(r"credentials_file: \S+?([,}])", r"credentials: made-up\1", text), encoding="utf-8")
+        path.write_text(
+            re.sub(r"credentials_file: \S+?([,}])", r"credentials: made-up\1", text), encoding="utf-8"
+        )
         _asked("promtool", "check", "config", str(path))
 
 
@@ -110,7 +148,11 @@ def nginx(text: str, folder: Path) -> str:
     program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
     if program is None:
         return "nginx is not here"
-    inner = text if re.search(r"^\s*server\s*\{", text, re.MULTILINE) else f"server {{ listen 127.0.0.1:8080; {text} }}"
+    inner = (
+        text
+        if re.search(r"^\s*server\s*\{", text, re.MULTILINE)
+        else f"server {{ listen 127.0.0.1:8080; {text} }}"
+    )
     whole = text if re.search(r"^\s*http\s*\{", text, re.MULTILINE) else f"events {{}}\nhttp {{ {inner} }}\n"
     path = folder / "nginx.conf"
     path.write_text(f"pid {folder}/nginx.pid;\nerror_log stderr;\n{whole}", encoding="utf-8")
@@ -123,8 +165,12 @@ def unit(text: str, folder: Path) -> str:
     if not shutil.which("systemd-analyze"):
         return "systemd is not here"
     path = folder / "wireglot.service"
-    path.write_text(re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", text, flags=re.MULTILINE), encoding="utf-8")
-    told = subprocess.run(["systemd-analyze", "verify", str(path)], capture_output=True, text=True, check=False)
+    path.write_text(
+        re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", text, flags=re.MULTILINE), encoding="utf-8"
+    )
+    told = subprocess.run(
+        ["systemd-analyze", "verify", str(path)], capture_output=True, text=True, check=False
+    )
     about = [line for line in told.stderr.splitlines() if path.name in line]
     if about:
         raise Failed("\n".join(about))
@@ -155,7 +201,10 @@ def diagram(text: str) -> None:
     for number, line in enumerate(lines, start=1):
         bare = re.sub(r'"[^"]*"', "", line)
         bare = re.sub(r"\|[^|]*\||<br/?>|[-=.]+>|<[-=.]+", "", bare)
-        if any(bare.count(one) != bare.count(other) for one, other in ("[]", "()", "{}")) or bare.count('"') % 2:
+        if (
+            any(bare.count(one) != bare.count(other) for one, other in ("[]", "()", "{}"))
+            or bare.count('"') % 2
+        ):
             raise Failed(f"line {number} of it: {line.strip()}")
 
 

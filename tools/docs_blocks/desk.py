@@ -26,13 +26,23 @@ _TOLD_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.02
 _URL: Final = re.compile(r"https?://([\w.-]+):(\d+)")
 _SERVES: Final = re.compile(r"(?:^|[\s/])wireglot (?:\S+ )*?serve\b(?!.*--help)")
-_NOT_COPIED: Final = (".git", ".venv*", ".installed", "__pycache__", ".*_cache", ".hypothesis", "dist", ".coverage*")
+_NOT_COPIED: Final = (
+    ".git",
+    ".venv*",
+    ".installed",
+    "__pycache__",
+    ".*_cache",
+    ".hypothesis",
+    "dist",
+    ".coverage*",
+)
 _PRELUDE: Final = r"""
 __save() {
     local status=$? v
     for v in $(compgen -v); do
         case $v in
-            BASH*|FUNCNAME|PIPESTATUS|EUID|UID|PPID|SHELLOPTS|_|LINENO|*RANDOM|EPOCH*|SECONDS|DIRSTACK|GROUPS|OPT*) ;;
+            BASH*|FUNCNAME|PIPESTATUS|EUID|UID|PPID|SHELLOPTS|_) ;;
+            LINENO|*RANDOM|EPOCH*|SECONDS|DIRSTACK|GROUPS|OPT*) ;;
             IFS|PWD|OLDPWD|HOSTNAME|HOSTTYPE|MACHTYPE|OSTYPE|SHLVL|TERM|COMP_*|HISTCMD|v|status|PS4) ;;
             *) declare -p "$v" ;;
         esac
@@ -64,6 +74,7 @@ class Desk:
         temporary = place / "tmp"
         for folder in (self.home, self.folder, temporary):
             folder.mkdir(parents=True)
+
         self.variables = {
             **variables,
             "HOME": str(self.home),
@@ -175,7 +186,9 @@ class Desk:
         if is_gateway and "--port" not in command:
             for other in [one for one in self._running if one.is_gateway]:
                 other.interrupt()  # as the reader must before the port is free again
-        terminal = Terminal(["bash", str(self._script("", [command]))], self._at(), self.variables, is_gateway)
+        terminal = Terminal(
+            ["bash", str(self._script("", [command]))], self._at(), self.variables, is_gateway
+        )
         self._running.append(terminal)
         until = time.monotonic() + _START_SECONDS
         while not (_answers(terminal.printed) if is_gateway else terminal.printed):
@@ -209,7 +222,10 @@ def commands_in(text: str) -> list[str]:
 
 def _is_whole(text: str) -> bool:
     if not set(text) & set("'\"`<({"):  # nothing that goes on over lines, but for `do` and the like
-        plain = re.search(r"\b(?:do|then|else|in)\s*$|^\s*(?:for|if|while|until|case)\b", text, re.MULTILINE) is None
+        plain = (
+            re.search(r"\b(?:do|then|else|in)\s*$|^\s*(?:for|if|while|until|case)\b", text, re.MULTILINE)
+            is None
+        )
         if plain:
             return True
     read = subprocess.run(["bash", "-n"], input=text.encode(), capture_output=True, check=False)
@@ -231,4 +247,3 @@ def _answers(printed: str) -> bool:
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", int(found[2])), timeout=1):
         return True
     return False
-

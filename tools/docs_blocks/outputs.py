@@ -1,4 +1,4 @@
-"""Whether a page shows what is printed: what differs from run to run is not compared, `...` stands for anything."""
+"""Whether a page shows what is printed. What differs from run to run is not compared; `...` is anything."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any, Final
 
 _VARYING: Final = (
     # what it looks like on a page, and what may be printed there
-    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z?", r"\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(?:\\.\\d+)?Z?"),
+    (
+        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z?",
+        r"\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(?:\\.\\d+)?Z?",
+    ),
     (r"\d{4}-\d\d-\d\d", r"\\d{4}-\\d\\d-\\d\\d"),
     (r"\b\d\d:\d\d(?::\d\d)?\b", r"\\d\\d:\\d\\d(?::\\d\\d)?"),
     (r"\b([a-z]{2,9}[_-])(?=[A-Za-z]*\d)[0-9A-Za-z]{8,}\b", r"\1[0-9A-Za-z_-]+"),  # req_..., wg_...
@@ -39,12 +42,16 @@ def difference(shown: str, printed: str) -> str:
 
 def missing(shown: str, printed: str) -> str:
     """The first shown line that was not printed, each after the one before it; empty where all were."""
-    there = iter(plain(printed).splitlines())
-    seen: list[str] = []
+    there = plain(printed).splitlines()
+    at = 0
     for line in plain(shown).splitlines():
         pattern = _pattern(line)
-        if pattern is not None and not any(seen.append(one) or pattern.fullmatch(one) for one in there):  # type: ignore[func-returns-value]
-            return f"the page shows\n{_indented([line])}\nbut printed was\n{_indented(seen)}"
+        if pattern is None:
+            continue
+        found = next((n for n, one in enumerate(there[at:], start=at) if pattern.fullmatch(one)), None)
+        if found is None:
+            return f"the page shows\n{_indented([line])}\nbut printed was\n{_indented(there[at:])}"
+        at = found + 1
     return ""
 
 
@@ -80,7 +87,7 @@ def _any(token: str) -> str:
     if token.isspace():
         return " +"
     for seen, printed in _VARYING:
-        # Looks back and ahead of a token do not see its neighbours here; all of them hold at its own ends, too.
+        # A token begins and ends at the ends of a word, so it is found without its neighbours, too.
         if (match := re.fullmatch(seen, token)) is not None:
             return match.expand(printed)
     raise AssertionError(token)
@@ -104,14 +111,19 @@ def _unlike(shown: Any, there: Any, path: str, name: str) -> str:
             keys = shown.keys() - {"..."}
             if "..." not in shown and keys != there.keys():
                 return f"{path}: shown are {sorted(keys)}, printed {sorted(there)}"
-            found = (_unlike(shown[key], there.get(key), f"{path}.{key}", key) for key in shown if key in keys)
+            found = (
+                _unlike(shown[key], there.get(key), f"{path}.{key}", key) for key in shown if key in keys
+            )
         case list() if isinstance(there, list):
             if shown and shown[-1] == "...":
                 shown = shown[:-1]
                 there = there[: len(shown)]
             if len(shown) != len(there):
                 return f"{path}: shown are {len(shown)} entries, printed {len(there)}"
-            found = (_unlike(one, other, f"{path}[{n}]", "") for n, (one, other) in enumerate(zip(shown, there, strict=True)))
+            found = (
+                _unlike(one, other, f"{path}[{n}]", "")
+                for n, (one, other) in enumerate(zip(shown, there, strict=True))
+            )
         case str() if isinstance(there, str):
             return difference(shown, there) and f"{path}: shown is {shown!r}, printed {there!r}"
         case int() | float() if isinstance(there, int | float) and _TIMELY.search(name):

@@ -1,6 +1,6 @@
 """One page, block by block; only inside namespaces of its own.
 
-    python -m tools.docs_blocks.page PAGE TIER     # a JSON line for each block
+python -m tools.docs_blocks.page PAGE TIER     # a JSON line for each block
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Page:
         self._desk: Desk | None = None
         self._desks = 0
         self._skipped = ""
-        """Why the last block that could have been run was not, if it was not: its output is not there, either."""
+        """Why the last program of the page was not run, if it was not: its output is not there, either."""
         self._kept_names = frozenset(vendors.key_variables())
         self._configuration: dict[str, Any] = {}
         """What the TOML blocks that go on have said so far."""
@@ -94,11 +94,16 @@ class Page:
             desk = self._new_desk()
         else:
             desk = self._desk
-        kept = {name: value for name, value in block.variables if name in self._kept_names and value == MADE_UP}
+        kept = {
+            name: value for name, value in block.variables if name in self._kept_names and value == MADE_UP
+        }
         desk.variables.update((name, value) for name, value in block.variables if name not in kept)
         if kept:
-            # Where `wireglot run` keeps them: the gateway has the keys then, and the client beside it has not.
-            desk.write("~/.local/share/wireglot/credentials", "".join(f"{name}={value}\n" for name, value in kept.items()))
+            # Where `wireglot run` keeps them: the gateway has the keys, and the client beside it has not.
+            desk.write(
+                "~/.local/share/wireglot/credentials",
+                "".join(f"{name}={value}\n" for name, value in kept.items()),
+            )
         if "checkout" in block.words:
             desk.use_checkout()
         if "gateway" in block.words:
@@ -174,7 +179,10 @@ def _agreed(difference: str) -> None:
 
 def main(page: str, tier: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    with tempfile.TemporaryDirectory(prefix="wireglot-page-") as folder, vendors.standing_in(Path(folder)) as trust:
+    with (
+        tempfile.TemporaryDirectory(prefix="wireglot-page-") as folder,
+        vendors.standing_in(Path(folder)) as trust,
+    ):
         for result in Page(blocks_of(page, text), tier == "whole", Path(folder), trust).results():
             print(json.dumps(result.__dict__), flush=True)
 

@@ -2,8 +2,8 @@
 
     python -m tools.docs_blocks.stand_ins pip install wireglot
 
-An installer finds the tree installed, and fails for what is neither ours nor here. `make` takes the environment
-as it is. Clients without a question of their own get one, so that they answer and end.
+An installer finds the tree installed, and fails for what is neither ours nor here. `make` takes the
+environment as it is. Clients without a question of their own get one, so that they answer and end.
 """
 
 from __future__ import annotations
@@ -26,6 +26,18 @@ _MODULE: Final = "tools.docs_blocks.stand_ins"
 _INSTALLERS: Final = ("pip", "pipx", "uv", "uvx", "npm")
 _OURS: Final = re.compile(r"(?:wireglot|\.|dist/\S+\.whl)(?:\[([\w,-]+)\])?(?:==\S+)?")
 _WITH_VALUE: Final = frozenset({"-r", "-c", "--from", "--python", "--with"})
+
+
+_CURL: Final = """for word in "$@"; do
+    case $word in
+        --fail*) exec CURL "$@" ;;
+        --* | -*[!a-zA-Z]*) ;;
+        -*f*) exec CURL "$@" ;;
+    esac
+done
+exec CURL --fail-with-body "$@"
+"""
+"""A page that is answered with an error must say that it fails; curl by itself ends well then."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +91,11 @@ def written(folder: Path) -> Path:
         _script(folder / name, f'exec {sys.executable} "$@"')
     for name in (*_INSTALLERS, *CLIENTS):
         # What a page calls may change its variables; the stand-in itself is found in any case.
-        _script(folder / name, f'exec env PYTHONPATH={ROOT}:{ROOT / "src"} {sys.executable} -m {_MODULE} {name} "$@"')
+        ours = f"env PYTHONPATH={ROOT}:{ROOT / 'src'} CLIENTS_DIR={packages.INSTALLED}"
+        _script(folder / name, f'exec {ours} {sys.executable} -m {_MODULE} {name} "$@"')
     _script(folder / "activate", "")
     _script(folder / "pytest", f'exec {sys.executable} -m pytest "$@"')
+    _script(folder / "curl", _CURL.replace("CURL", shutil.which("curl") or "/usr/bin/curl"))
     made = shutil.which("make") or "/usr/bin/make"
     as_it_is = " ".join(f"-o .venv/{name}" for name in (".dev", ".package", "bin/python"))
     _script(folder / "make", f'exec {made} --no-print-directory {as_it_is} "$@"')
@@ -90,7 +104,9 @@ def written(folder: Path) -> Path:
 
 def missing_client(text: str) -> str:
     """A client that a block calls and that is not installed here."""
-    called = [name for name in CLIENTS if re.search(rf"(?:^|[;&|]|wireglot run) *{name}\b", text, re.MULTILINE)]
+    called = [
+        name for name in CLIENTS if re.search(rf"(?:^|[;&|]|wireglot run) *{name}\b", text, re.MULTILINE)
+    ]
     return next((name for name in called if not _program(name).exists()), "")
 
 
@@ -114,7 +130,9 @@ def _client(name: str, arguments: Sequence[str]) -> None:
 
 def _install(arguments: Sequence[str]) -> None:
     """Fails where what is asked for is neither ours nor here."""
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
     clients = {name for package in packages.PACKAGES for name in package.versions}
     before = ""
     for argument in arguments:

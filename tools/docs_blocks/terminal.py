@@ -27,7 +27,8 @@ class Terminal:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *_ROWS_AND_COLUMNS, 0, 0))
         self._process = subprocess.Popen(
-            command, cwd=folder, env=variables, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+            command, cwd=folder, env=variables, stdin=theirs, stdout=theirs, stderr=theirs,
+            start_new_session=True,
         )  # fmt: skip
         os.close(theirs)
         self._read: list[str] = []

@@ -1,7 +1,7 @@
 """The Internet as far as pages need it: the vendors' hosts, stood in for by our scripted upstream.
 
-Only inside namespaces of one's own (`alone_command`): names of hosts lead to this machine there, and port 443 is
-free.
+Only inside namespaces of one's own (`alone_command`): names of hosts lead to this machine there, and port 443
+is free.
 """
 
 from __future__ import annotations

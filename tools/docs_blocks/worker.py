@@ -1,6 +1,6 @@
 """Python blocks of a page in one process: those that go on know the names of those before.
 
-    python worker.py FD     # orders on standard input, one JSON a line; answers on that descriptor
+python worker.py FD     # orders on standard input, one JSON a line; answers on that descriptor
 """
 
 from __future__ import annotations
