@@ -92,7 +92,7 @@ def test_comments_of_others_are_left_alone():
         ("<!-- not run -->\n```sh\n```\n", "says nothing"),
         ("<!-- run: gatway -->\n```sh\n```\n", "'gatway': expected some of"),
         ("<!-- notrun: a reason -->\n```sh\n```\n", "says nothing about the block"),
-        ("<!-- output: both -->\n```\n```\n", "expected nothing, or `gateway`"),
+        ("<!-- output: both -->\n```\n```\n", "expected nothing, `gateway` or `about`"),
         ("<!-- run: gateway -->\ntext\n", "belongs to no block"),
         ("<!-- run: gateway -->\n", "belongs to no block"),
         ("```sh\n```\n<!-- run all: gateway -->\n", "before the first block"),

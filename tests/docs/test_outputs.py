@@ -45,6 +45,12 @@ def test_these_do_not(shown, printed):
     assert printed.splitlines()[0] in told
 
 
+def test_numbers_that_are_about_so_many_stand_for_any():
+    assert difference("9,083 tokens of demo", "12 tokens of demo", about=True) == ""
+    assert difference("9,083 tokens of demo", "12 tokens of kimi", about=True)
+    assert missing("cost 0.0300+", "x\ncost 1.5+", about=True) == ""
+
+
 def test_of_a_terminal_the_shown_lines_must_be_there_in_their_order():
     log = "10:00:00 listening\n10:00:01 200 anthropic\n10:00:02 200 gemini\n"
     assert missing("09:09:09 200 anthropic\n09:09:10 200 gemini", log) == ""

@@ -38,6 +38,8 @@ class Block:
     given: str = ""
     output: str = ""
     """Whose output it shows: "command" (the block before it) or "gateway" (its terminal)."""
+    about: bool = False
+    """Numbers of that output are others at each run or on each machine."""
     not_run: str = ""
 
     @property
@@ -159,9 +161,11 @@ class _Reader:
             case "run":
                 return self._run(block, value)
             case "output":
-                if value not in ("", "gateway"):
-                    raise self._bad(f"output of {value!r}: expected nothing, or `gateway`")
-                return replace(block, output=value or "command")
+                words = {word.strip() for word in value.split(";") if word.strip()}
+                if words - {"gateway", "about"}:
+                    raise self._bad(f"output of {value!r}: expected nothing, `gateway` or `about`")
+                whose = "gateway" if "gateway" in words else "command"
+                return replace(block, output=whose, about="about" in words)
         if not value:
             raise self._bad(f"`{name}` says nothing")
         match name:

@@ -22,6 +22,8 @@ _VARYING: Final = (
     (r"\b\d+\.\d+\.\d+\b", r"\\d+\\.\\d+\\.\\d+"),  # versions
 )
 _TOKENS: Final = re.compile("|".join(f"(?:{seen})" for seen, _ in _VARYING) + r"|\.\.\.|…| {2,}")
+_NUMBER: Final = r"\d[\d,.]*"
+_TOKENS_AND_NUMBERS: Final = re.compile(f"{_TOKENS.pattern}|{_NUMBER}")
 _ANSI: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\r")
 _TIMELY: Final = re.compile(r"(^|_)(created|at|ts|ms|first|last|start|end|expires|date|cost|after)$")
 """Names of numbers that are another one at each run."""
@@ -32,20 +34,20 @@ def plain(text: str) -> str:
     return "\n".join(line.rstrip() for line in _ANSI.sub("", text).splitlines()).strip("\n")
 
 
-def difference(shown: str, printed: str) -> str:
+def difference(shown: str, printed: str, *, about: bool = False) -> str:
     """What the page shows and nobody printed, or what it does not show; empty where they agree."""
     wanted, there = plain(shown).splitlines(), plain(printed).splitlines()
-    if _agree([_pattern(line) for line in wanted], there):
+    if _agree([_pattern(line, about) for line in wanted], there):
         return ""
     return "the page shows\n" + _indented(wanted) + "\nbut printed was\n" + _indented(there)
 
 
-def missing(shown: str, printed: str) -> str:
+def missing(shown: str, printed: str, *, about: bool = False) -> str:
     """The first shown line that was not printed, each after the one before it; empty where all were."""
     there = plain(printed).splitlines()
     at = 0
     for line in plain(shown).splitlines():
-        pattern = _pattern(line)
+        pattern = _pattern(line, about)
         if pattern is None:
             continue
         found = next((n for n, one in enumerate(there[at:], start=at) if pattern.fullmatch(one)), None)
@@ -69,12 +71,12 @@ def _indented(lines: list[str]) -> str:
     return "\n".join(f"    {line}" for line in lines)
 
 
-def _pattern(line: str) -> re.Pattern[str] | None:
-    """None for a line that stands for any number of lines."""
+def _pattern(line: str, about: bool) -> re.Pattern[str] | None:
+    """None for a line that stands for any number of lines. `about`: a number stands for any number."""
     if line.strip() in ("...", "…"):
         return None
     made, at = "", 0
-    for token in _TOKENS.finditer(line):
+    for token in (_TOKENS_AND_NUMBERS if about else _TOKENS).finditer(line):
         made += re.escape(line[at : token.start()]) + _any(token[0])
         at = token.end()
     return re.compile(made + re.escape(line[at:]))
@@ -90,7 +92,7 @@ def _any(token: str) -> str:
         # A token begins and ends at the ends of a word, so it is found without its neighbours, too.
         if (match := re.fullmatch(seen, token)) is not None:
             return match.expand(printed)
-    raise AssertionError(token)
+    return _NUMBER
 
 
 def _agree(patterns: list[re.Pattern[str] | None], lines: list[str]) -> bool:

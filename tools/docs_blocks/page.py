@@ -133,12 +133,14 @@ class Page:
         if self._desk is None:
             raise Failed("nothing ran that could have printed it")
         if block.output == "gateway":
-            self._desk.wait_gateway_printed(lambda printed: not outputs.missing(block.text, printed))
-            _agreed(outputs.missing(block.text, self._desk.gateway_printed()))
+            self._desk.wait_gateway_printed(
+                lambda printed: not outputs.missing(block.text, printed, about=block.about)
+            )
+            _agreed(outputs.missing(block.text, self._desk.gateway_printed(), about=block.about))
         elif block.language == "json":
             _agreed(outputs.json_difference(block.text, self._desk.printed))
         else:
-            _agreed(outputs.difference(block.text, self._desk.printed))
+            _agreed(outputs.difference(block.text, self._desk.printed, about=block.about))
         return "compared", ""
 
     def _checked(self, block: Block) -> tuple[State, str]:
