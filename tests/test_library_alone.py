@@ -40,7 +40,7 @@ def test_commands_that_only_translate_need_msgspec_only(words):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(("words", "package"), [(["serve"], "httptools"), (["usage"], "apsw")])
+@pytest.mark.parametrize(("words", "package"), [(["serve"], "certifi"), (["usage"], "apsw")])
 def test_a_command_that_needs_more_says_what_in_one_line(words, package):
     done = alone(f"from wireglot.cli import main; raise SystemExit(main({words!r}))")
     assert (done.returncode, done.stdout) == (2, "")

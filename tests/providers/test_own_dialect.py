@@ -40,6 +40,12 @@ RESELLERS = {
     "ollama": ("gpt-oss:20b",),
     "vllm": ("Qwen/Qwen3-32B",),
     "llama-cpp": ("some-model",),
+    "azure": ("gpt-5.2",),
+    "azure-deployments": ("gpt-5.2",),
+    "azure-anthropic": ("claude-sonnet-4-5",),
+    "bedrock": ("us.anthropic.claude-sonnet-4-5-20250929-v1:0",),
+    "bedrock-openai": ("openai.gpt-oss-120b-1:0",),
+    "vertex-anthropic": ("claude-sonnet-4-5",),
 }
 """Models of those whose files name none."""
 

@@ -62,7 +62,7 @@ def test_every_field_of_a_provider_is_documented() -> None:
     spec = read_spec("x", table)
     read_headers(table, spec, References({}, Path(), problems, []))
     read = table._known | (fields(Provider) - {"name", "spec", "credentials", "stated"})
-    read |= {"api_key", "api_keys", "project", "location"} | fields(ProvidersTable)
+    read |= {"api_key", "api_keys", "login", "project", "location"} | fields(ProvidersTable)
     assert documented(section("`[providers.NAME]`")) == read
 
 
