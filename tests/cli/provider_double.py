@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -118,6 +120,16 @@ def dead_url() -> str:
         return f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
+def modes_are_obeyed() -> bool:
+    """Not by root, as a rule, nor on every system."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o500)
+        try:
+            return not os.access(folder, os.W_OK)
+        finally:
+            Path(folder).chmod(0o700)
+
+
 @contextmanager
 def catalog_at(double: ProviderDouble, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The catalog with its hosts in the double; those that the double does not have are dead."""
@@ -153,8 +165,6 @@ def set_apart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     others |= {"ALL_PROXY", "all_proxy", "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"}
     for name in keys | others:
         monkeypatch.delenv(name, raising=False)
-    import os
-
     for name in list(os.environ):
         if name.startswith("WIREGLOT_"):
             monkeypatch.delenv(name)

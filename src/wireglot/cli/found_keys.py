@@ -19,7 +19,11 @@ class Lacking(NamedTuple):
     variable: str
     """Of its key."""
     wanted: str
-    """Variables that it needs beside it, or what is wrong with the key."""
+    """Variables that it needs beside it; "" where the key itself is none."""
+
+    @property
+    def told(self) -> str:
+        return f"{self.wanted} is not" if self.wanted else "holds no key that could be sent"
 
 
 def without_covered(providers: Iterable[Provider]) -> tuple[Provider, ...]:
@@ -53,4 +57,4 @@ def lacking(notes: Iterable[str]) -> Iterator[Lacking]:
             continue
         names = _NAME.findall(why)
         variable, wanted = (names[0], " and ".join(names[1:])) if names else ("", "")
-        yield Lacking(head.removeprefix("provider "), variable, wanted or "a key that could be sent")
+        yield Lacking(head.removeprefix("provider "), variable, wanted)

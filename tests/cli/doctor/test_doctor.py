@@ -12,7 +12,15 @@ from typing import Any
 
 import pytest
 
-from tests.cli.provider_double import BAD_KEY, GOOD_KEY, ProviderDouble, Reply, dead_url, set_apart
+from tests.cli.provider_double import (
+    BAD_KEY,
+    GOOD_KEY,
+    ProviderDouble,
+    Reply,
+    dead_url,
+    modes_are_obeyed,
+    set_apart,
+)
 from tests.cli.running import run
 from wireglot import __version__
 from wireglot.cli.doctor.case import Case
@@ -155,7 +163,7 @@ def test_a_dead_host_is_told_with_what_to_do() -> None:
     assert grade == "problem"
     assert "connection refused" in text
     assert "start mine there" in fix_of("network", found)
-    assert of("keys", found) == []
+    assert of("keys", found) == [("ok", "mine has a key (MINE_KEY), and could not be asked about it")]
 
 
 def test_a_name_that_nobody_knows_is_told() -> None:
@@ -232,6 +240,40 @@ def test_no_configuration_is_a_note_and_the_demo_answers() -> None:
     assert "only the demo model answers" in of("keys", found)[0][1]
 
 
+def test_a_variable_with_a_typo_in_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIREGLOT_PROT", "1")
+    monkeypatch.setenv("WIREGLOT_OF_MY_OWN", "1")
+    found = findings()
+    assert ("warning", "WIREGLOT_PROT is set, and nobody reads it") in of("configuration", found)
+    assert fix_of("configuration", found) == "did you mean WIREGLOT_PORT?"
+    assert not any("OF_MY_OWN" in text for _, text in of("configuration", found))
+
+
+def test_which_of_several_files_it_is_is_told(home: Path) -> None:
+    own = home / ".config/wireglot/wireglot.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text("[providers.demo]\n")
+    assert of("configuration", findings())[0] == ("ok", f"{own} loads: 1 provider")
+    Path("wireglot.toml").write_text("[providers.demo]\n")
+    assert of("configuration", findings())[0] == ("ok", f"wireglot.toml (and not {own}) loads: 1 provider")
+
+
+def test_stored_client_keys_count(home: Path) -> None:
+    Path("wireglot.toml").write_text(
+        '[server]\nhost = "0.0.0.0"\nport = 0\nrequire_key = true\n[providers.demo]\n'
+    )
+    assert ("ok", "only this machine can call, and needs no client key") in of(
+        "safety", findings("--config", os.devnull)
+    )
+    assert run("keys", "create", "laptop").returncode == 0
+    assert ("ok", "only this machine can call, and needs a client key") in of(
+        "safety", findings("--config", os.devnull)
+    )
+    assert not any("there is none" in text for _, text in of("safety", findings()))
+    assert run("keys", "off", "--yes").returncode == 0
+    assert ("warning", "it asks for a client key, and there is none") in of("safety", findings())
+
+
 def test_every_problem_of_a_configuration_is_told_and_the_rest_waits_for_it() -> None:
     Path("wireglot.toml").write_text('[server]\nport = "x"\n[providers.openai]\napi_key = "env:NOT_SET"\n')
     found = findings()
@@ -245,6 +287,10 @@ def test_a_file_that_cannot_be_read_is_a_problem() -> None:
     found = findings("--config", "missing.toml")
     assert "missing.toml" in of("configuration", found)[0][1]
     Path("folder.toml").mkdir()
+    if modes_are_obeyed():
+        Path("closed.toml").write_text("")
+        Path("closed.toml").chmod(0)
+        assert "Permission denied" in of("configuration", findings("--config", "closed.toml"))[0][1]
     assert of("configuration", findings("--config", "folder.toml"))[0][0] == "problem"
 
 

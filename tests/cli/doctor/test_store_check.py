@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.cli.provider_double import dead_url, set_apart
+from tests.cli.provider_double import dead_url, modes_are_obeyed, set_apart
 from wireglot.cli.doctor.case import Case
 from wireglot.cli.doctor.checks.disk import look_at_disk
 from wireglot.cli.doctor.checks.store import look_at_store
@@ -126,13 +126,23 @@ def test_a_folder_that_is_no_folder_is_told() -> None:
     assert found.mend is None
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="modes do not stop this user")
+@pytest.mark.skipif(not modes_are_obeyed(), reason="modes do not stop this user")
 def test_a_folder_that_cannot_be_written_is_told(file: Path) -> None:
+    Path("wireglot.toml").write_text(f"[providers.demo]\n[store]\n{FILE}\n")
     file.parent.chmod(0o500)
     try:
-        assert only(FILE).grade == "problem"
+        (found,) = look_at_store(Case(None, os.environ, offline=True))
     finally:
         file.parent.chmod(0o700)
+    assert found.grade == "problem"
+    assert found.fix
+
+
+@pytest.mark.skipif(not modes_are_obeyed(), reason="modes do not stop this user")
+def test_a_file_that_cannot_be_written_or_read_is_told(file: Path) -> None:
+    for mode in (0o400, 0o000):
+        file.chmod(mode)
+        assert only(FILE).grade == "problem"
 
 
 def test_memory_forgets() -> None:

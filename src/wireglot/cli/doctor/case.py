@@ -18,6 +18,9 @@ from wireglot.gateway.observe.running import RunningGateway, find_running
 from wireglot.gateway.settings import Provider, Settings
 from wireglot.http.redaction import Redactor
 from wireglot.providers import spec as catalog
+from wireglot.stores import StoreDown, StoreUnusable
+from wireglot.stores.open import sqlite_path
+from wireglot.stores.sqlite.look import FileLook, look_at_file
 
 
 class Case:
@@ -62,6 +65,24 @@ class Case:
     def answers(self) -> tuple[Answered, ...]:
         """Asked once, for all checks that want to know. None of them offline."""
         return () if self.offline else tuple(ask_providers(self.asked, clock=self.clock))
+
+    @cached_property
+    def store_file(self) -> FileLook | StoreDown | StoreUnusable | None:
+        """What the store's file is like, or why nobody knows; None where the store is no file, or not yet."""
+        scheme, _, rest = self.loaded.store.url.value.partition(":")
+        path = Path(sqlite_path(rest))
+        if scheme != "sqlite" or not path.exists():
+            return None
+        try:
+            return look_at_file(path)
+        except (StoreDown, StoreUnusable) as told:
+            return told
+
+    @property
+    def client_keys(self) -> int:
+        """Of the configuration and of the store's file."""
+        seen = self.store_file
+        return len(self.loaded.keys) + (seen.keys if isinstance(seen, FileLook) else 0)
 
     @cached_property
     def running(self) -> tuple[RunningGateway, ...]:

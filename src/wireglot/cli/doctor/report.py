@@ -76,8 +76,9 @@ class Report:
         self._print(head + first[len(_INDENT) :])
         for line in rest:
             self._print(line)
-        if finding.fix and not finding.mended:
-            for line in self._lines(f"fix: {_at_home(finding.fix)}", _INDENT):
+        if finding.fix:
+            word = "did" if finding.mended else "fix"
+            for line in self._lines(f"{word}: {_at_home(finding.fix)}", _INDENT):
                 self._print(line)
 
     def _lines(self, text: str, indent: str) -> list[str]:

@@ -57,7 +57,7 @@ def _rows(found: Found) -> Iterator[Row]:
     for each in found.candidates:
         yield _row(each)
     for lack in found.lacking:
-        yield Row("off", lack.provider, lack.variable, f"set {lack.wanted}, too")
+        yield Row("off", lack.provider, lack.variable, lack.told)
     for name, sign in found.logins:
         yield Row("off", name, sign, f"[providers.{name}] would sign in with it")
     if not any(each.is_written for each in found.candidates):

@@ -27,6 +27,8 @@ class FileLook(msgspec.Struct, frozen=True):
     size: int
     is_read_through: bool
     """Or the time for it was over before anything was found."""
+    keys: int
+    """Of clients."""
 
 
 def look_at_file(path: Path) -> FileLook:
@@ -51,7 +53,8 @@ def look_at_file(path: Path) -> FileLook:
         connection.execute("BEGIN IMMEDIATE; ROLLBACK").fetchall()
         whole = _read_through(connection)
         version = connection.pragma("user_version")
-        return FileLook(version, len(STORE.steps), size, whole)
+        keys = connection.execute("SELECT count(*) FROM keys").get if version else 0
+        return FileLook(version, len(STORE.steps), size, whole, keys)
     except (apsw.BusyError, apsw.LockedError) as error:
         raise StoreDown(explain(error, path)) from None
     except apsw.Error as error:

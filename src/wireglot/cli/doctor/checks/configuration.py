@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from wireglot.cli.argument_parser import near
 from wireglot.cli.doctor.case import Case
 from wireglot.cli.doctor.finding import Finding, note, ok, problem, warning
 from wireglot.cli.found_keys import lacking
 from wireglot.cli.paint import count
-from wireglot.gateway.config.environment import CONFIG_VARIABLE
+from wireglot.cli.run.joined import KEY
+from wireglot.cli.serve.privileges import DEBUGGABLE
+from wireglot.gateway.config.environment import CONFIG_FILE, CONFIG_VARIABLE, config_dir, variables
 from wireglot.gateway.config.problems import ConfigProblem
 
 _TOLD_ELSEWHERE: Final = re.compile(
@@ -18,6 +21,7 @@ _TOLD_ELSEWHERE: Final = re.compile(
     r"|.* others on this machine can read it|.* is reached over http,"
 )
 """Notes of the configuration that other checks tell, with what mends them."""
+_OURS: Final = "WIREGLOT_"
 _LESSER: Final = "/metrics "
 _ADVICE: Final = re.compile(r"(?P<what>.+)(?:; |: )(?P<advice>[^;:]+(?::[^ ][^;:]*)*)")
 """Notes end in what to do: `no lasting secret: ... is lost at the next start; set server.secret`."""
@@ -25,7 +29,7 @@ _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]+")
 
 
 def look_at_configuration(case: Case) -> Iterator[Finding]:
-    where = f" ({CONFIG_VARIABLE} names it)" if case.environ.get(CONFIG_VARIABLE) and case.path else ""
+    yield from _misspelt(case)
     if case.error is not None:
         for each in case.error.problems:
             yield _wrong(case, each)
@@ -37,17 +41,39 @@ def look_at_configuration(case: Case) -> Iterator[Finding]:
         told = [count(len(settings.providers), "provider")]
         told += [count(len(settings.rules), "rule")] if settings.rules else []
         told += [count(len(settings.keys), "client key")] if settings.keys else []
-        yield ok(f"{case.path}{where} loads: {', '.join(told)}")
+        yield ok(f"{case.path}{_found_where(case)} loads: {', '.join(told)}")
     if not settings.providers:
         yield problem("no provider is on: every request is refused", f"[providers.demo] in {case.file}")
     for lack in lacking(settings.notes):
         yield note(
-            f"{lack.provider} is off: its key is in {lack.variable}, but it wants {lack.wanted}",
-            f"set {lack.wanted}, or [providers.{lack.provider}] in {case.file}",
+            f"{lack.provider} is off: {lack.variable} is set, but {lack.told}",
+            f"set {lack.wanted or lack.variable}, or [providers.{lack.provider}] in {case.file}",
         )
     for text in settings.notes:
         if not _TOLD_ELSEWHERE.match(text):
             yield _of_note(text)
+
+
+def _found_where(case: Case) -> str:
+    """What a person wonders about who has several."""
+    if str(case.path) == case.environ.get(CONFIG_VARIABLE):
+        return f" ({CONFIG_VARIABLE} names it)"
+    folder = config_dir(case.environ)
+    own = folder / CONFIG_FILE if folder is not None else None
+    if case.path is None or own is None or not own.is_file() or case.path.absolute() == own.absolute():
+        return ""
+    return f" (and not {own})"
+
+
+def _misspelt(case: Case) -> Iterator[Finding]:
+    """Nobody would tell that a variable with a typo in it is not read."""
+    known = {CONFIG_VARIABLE, KEY, DEBUGGABLE, *(setting.env for _, setting in variables())}
+    meant = {name.removeprefix(_OURS): name for name in known}
+    for name in sorted(case.environ):
+        if name.startswith(_OURS) and name not in known:
+            nearest = near(name.removeprefix(_OURS), meant)
+            if nearest:
+                yield warning(f"{name} is set, and nobody reads it", f"did you mean {meant[nearest]}?")
 
 
 def _wrong(case: Case, each: ConfigProblem) -> Finding:

@@ -50,8 +50,8 @@ def _judged(case: Case, provider: Provider, answered: Answered) -> Iterator[Find
             )
         case "busy":
             yield warning(f"{name} turns this key away for now{says}", "wait, and run wireglot doctor again")
-        case _:
-            return  # it is the network's matter whether it answers
+        case _:  # whether it answers is the network's matter
+            yield ok(f"{name} has a key ({source}), and could not be asked about it")
 
 
 def _renewal(case: Case, provider: Provider, answered: Answered) -> str:

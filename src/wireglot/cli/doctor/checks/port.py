@@ -48,7 +48,7 @@ def look_at_port(case: Case) -> Iterator[Finding]:
 
         yield note(
             f"{len(gone)} files of gateways that have gone lie in {gone[0].parent}",
-            "wireglot doctor --fix",
+            f"rm {gone[0].parent}/*.json where no gateway runs",
             remove,
         )
 

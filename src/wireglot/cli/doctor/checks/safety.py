@@ -25,20 +25,17 @@ def look_at_safety(case: Case) -> Iterator[Finding]:
 
 
 def _doors(case: Case) -> Iterator[Finding]:
-    settings = case.loaded
-    server = settings.server
+    server = case.loaded.server
+    asks = bool(case.client_keys) or server.require_key
     if is_loopback(server.host):
-        if not settings.keys and not server.require_key:
-            yield ok(
-                "only this machine can call, and needs no key unless `wireglot keys create` has made one"
-            )
+        yield ok(f"only this machine can call, and {'needs a client key' if asks else 'needs no client key'}")
         return
     yield note(
         f"it listens on {server.host} without TLS: keys and conversations can be read on the way",
         "put a proxy with TLS before it (docs/operations.md, nginx), or listen on 127.0.0.1",
     )
-    if not settings.keys and server.require_key:
-        yield note("it asks for a client key, and the configuration has none", "wireglot keys create NAME")
+    if not case.client_keys and case.loaded.store.url.value.startswith("sqlite:"):
+        yield warning("it asks for a client key, and there is none", "wireglot keys create NAME")
 
 
 def _secrets(case: Case) -> Iterator[Finding]:

@@ -58,19 +58,24 @@ def _of_file(case: Case, path: Path) -> Iterator[Finding]:
         else:
             yield _unwritable(path.parent)
         return
-    from wireglot.stores.sqlite.look import look_at_file
-
-    try:
-        seen = look_at_file(path)
-    except (StoreUnusable, StoreDown) as told:
-        yield problem(str(told), f"move {path} aside, or [store] in {case.file}: url")
+    seen = case.store_file
+    if isinstance(seen, StoreDown):
+        yield problem(str(seen), f"see which process that is: fuser -v {path}")
         return
+    if isinstance(seen, StoreUnusable):
+        yield problem(str(seen), f"move {path} aside, or [store] in {case.file}: url")
+        return
+    assert seen is not None, "the file is there"
     if not os.access(path.parent, os.W_OK):
         yield _unwritable(path.parent)
         return
     whole = "sound" if seen.is_read_through else "sound as far as it was read"
     later = f", brought to {seen.known} at the next start" if seen.version < seen.known else ""
-    yield ok(f"{path}: {whole}, schema {seen.version}{later}, {seen.size / 2**20:.1f} MiB")
+    yield ok(f"{path}: {whole}, schema {seen.version}{later}, {_size(seen.size)}")
+
+
+def _size(number: int) -> str:
+    return f"{number / 2**20:.1f} MiB" if number >= 2**20 else f"{number / 2**10:.0f} KiB"
 
 
 def _unwritable(folder: Path) -> Finding:

@@ -13,6 +13,7 @@ from wireglot.cli.doctor.case import Case
 from wireglot.cli.doctor.finding import Finding, note, ok, problem
 from wireglot.gateway.settings import Settings
 from wireglot.stores import StoreUnusable
+from wireglot.stores.sqlite.file import require_version, sqlite_version
 
 _NEEDED: Final = {
     "PostgreSQL (store.url)": ("asyncpg", "fleet"),
@@ -23,20 +24,13 @@ _NEEDED: Final = {
 
 def look_at_versions(case: Case) -> Iterator[Finding]:
     system = f"{platform.system()} {platform.machine()}".strip()
-    sqlite = ""
+    yield ok(
+        f"wireglot {__version__}, Python {platform.python_version()}, SQLite {sqlite_version()}, {system}"
+    )
     try:
-        from wireglot.stores.sqlite.file import require_version, sqlite_version
-    except ImportError:
-        yield problem(
-            "the gateway's dependencies are not installed: this is the library alone", "pip install wireglot"
-        )
-    else:
-        sqlite = f", SQLite {sqlite_version()}"
-        try:
-            require_version()
-        except StoreUnusable as told:
-            yield problem(str(told), "pip install -U apsw")
-    yield ok(f"wireglot {__version__}, Python {platform.python_version()}{sqlite}, {system}")
+        require_version()
+    except StoreUnusable as told:
+        yield problem(str(told), "pip install -U apsw")
     if os.name != "posix":
         yield note(
             "`wireglot run` starts clients on POSIX systems only",
