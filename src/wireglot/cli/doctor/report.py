@@ -77,8 +77,8 @@ class Report:
         for line in rest:
             self._print(line)
         if finding.fix:
-            word = "did" if finding.mended else "fix"
-            for line in self._lines(f"{word}: {_at_home(finding.fix)}", _INDENT):
+            label = "did" if finding.mended else "fix"
+            for line in self._lines(f"{label}: {_at_home(finding.fix)}", _INDENT):
                 self._print(line)
 
     def _lines(self, text: str, indent: str) -> list[str]:

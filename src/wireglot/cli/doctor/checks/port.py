@@ -14,6 +14,7 @@ from wireglot import __version__
 from wireglot.cli.doctor.case import Case
 from wireglot.cli.doctor.finding import Finding, note, ok, problem, warning
 from wireglot.cli.doctor.port_holder import holder_of
+from wireglot.cli.paint import count
 from wireglot.gateway.observe.running import RunningGateway, left_over
 
 _ANSWER_SECONDS: Final = 2.0
@@ -47,8 +48,8 @@ def look_at_port(case: Case) -> Iterator[Finding]:
                 file.unlink(missing_ok=True)
 
         yield note(
-            f"{len(gone)} files of gateways that have gone lie in {gone[0].parent}",
-            f"rm {gone[0].parent}/*.json where no gateway runs",
+            f"{count(len(gone), 'file')} of gateways that have gone in {gone[0].parent}",
+            f"rm {' '.join(map(str, gone))}",
             remove,
         )
 
