@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -209,3 +210,22 @@ def test_a_key_is_deleted_with_all_that_its_caller_stored(
     again = said("create", "one").strip()
     wait_until(lambda: status(gateway, again) == 200)
     assert b"there is no stored key" in run("keys", "delete", "nobody", "--yes", *where).stderr
+
+
+def test_a_key_made_again_under_a_name_begins_with_nothing_spent(gateway: LiveGateway) -> None:
+    """Neither a budget nor what `GET /v1/usage` tells is handed on with a name."""
+    limits = ("--tokens-per-day", "2000")
+
+    def used(key: str) -> int:
+        answer = urlopen(Request(f"{gateway.url}/v1/usage", headers={"authorization": f"Bearer {key}"}))
+        return int(json.load(answer)["total"]["requests"])
+
+    key = said("create", "me", *limits).strip()
+    wait_until(lambda: status(gateway, key) == 200)
+    wait_until(lambda: status(gateway, key) == 429)
+    assert used(key) > 0
+    said("delete", "me", "--yes")
+    again = said("create", "me", *limits).strip()
+    wait_until(lambda: status(gateway, again) != 401)
+    assert status(gateway, again) == 200
+    assert used(again) in (1, 2)

@@ -138,4 +138,5 @@ def _client_key(row: KeyRow, digest: str) -> ClientKey:
         models=row.models,
         limits=row.limits,
         expires=row.expires,
+        created=row.created,
     )

@@ -38,7 +38,9 @@ class UsagePages:
         except BadParameter as wrong:
             raise RequestError("bad", str(wrong), code="invalid_value", param=wrong.name) from None
         if not everybody:
-            query = msgspec.structs.replace(query, caller=page.caller.name)
+            # What another key of this name used before is not this one's to see.
+            made = page.caller.key.created if page.caller.key is not None else 0
+            query = msgspec.structs.replace(query, caller=page.caller.name, since=max(query.since, made))
         # Who asks right after a request finds it here.
         await self._usage.flush()
         if page.settings.server.workers > 1:

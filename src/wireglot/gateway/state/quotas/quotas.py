@@ -108,7 +108,7 @@ class Quotas:
         if key is None or key.limits == _UNLIMITED:
             return None
         holder = f"{self._instance}:{exchange.record.id}"
-        reservation = reserve(exchange, target, key.limits, holder=holder, now=self.wall())
+        reservation = reserve(exchange, target, key, holder=holder, now=self.wall())
         work = asyncio.ensure_future(self._reserve(reservation))
         try:
             await asyncio.shield(work)

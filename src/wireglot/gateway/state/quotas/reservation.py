@@ -11,7 +11,7 @@ import msgspec
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.settings import Settings
+from wireglot.gateway.settings import ClientKey, Settings
 from wireglot.gateway.state.known_price import known_price, why_unknown
 from wireglot.gateway.state.quotas.amounts import Letters, Period, day, expected_usage, month, whole_input
 from wireglot.gateway.targets.routing import Target
@@ -20,7 +20,7 @@ from wireglot.ir.errors import ErrorKind
 from wireglot.ir.outcome import Usage
 from wireglot.providers.prices import cost
 from wireglot.stores.base import Counters
-from wireglot.stores.records import MICRO, Budget, KeyQuotas, Rate
+from wireglot.stores.records import MICRO, Budget, Rate
 
 Unit = Literal["requests", "tokens", "cost"]
 
@@ -35,7 +35,7 @@ class Limit(msgspec.Struct, frozen=True):
     claim: Rate | Budget
     words: str
     since: int = 0
-    """Where the period of a budget begins."""
+    """Where the period of a budget begins, or its key."""
     span: str = ""
     """Of a budget: day or month."""
 
@@ -94,26 +94,26 @@ class Reservation(msgspec.Struct):
         ]
 
 
-def reserve(exchange: Exchange, target: Target, limits: KeyQuotas, *, holder: str, now: float) -> Reservation:
+def reserve(exchange: Exchange, target: Target, key: ClientKey, *, holder: str, now: float) -> Reservation:
     """What a request may use, as claims on the limits of its key."""
-    job = exchange.job
+    job, limits, account = exchange.job, key.limits, key.account
     caller, settings = job.caller.name, job.settings
     spent_quota = job.surface.client.spent_quota
     found = Reservation(caller, spent_quota, settings, limits=[], expected=Usage(), expected_cost=0)
     found.at = int(now * 1000)
     if limits.requests_per_minute:
         most = limits.requests_per_minute
-        rate = Rate(f"rate:{caller}:rpm", 1, most, _MINUTE_SECONDS)
+        rate = Rate(f"rate:{account}:rpm", 1, most, _MINUTE_SECONDS)
         found.limits.append(Limit("requests", rate, f"{most} requests a minute"))
     if limits.concurrent:
-        found.place, found.most = f"places:{caller}", limits.concurrent
+        found.place, found.most = f"places:{account}", limits.concurrent
         found.holder = holder
     if job.asked.operation == "count":
         return found  # it asks for a number, not for an answer
     expected = found.expected = expected_usage(exchange, target)
     if limits.tokens_per_minute:
         most = limits.tokens_per_minute
-        rate = Rate(f"rate:{caller}:tpm", min(most, expected.total), most, _MINUTE_SECONDS)
+        rate = Rate(f"rate:{account}:tpm", min(most, expected.total), most, _MINUTE_SECONDS)
         found.limits.append(Limit("tokens", rate, f"{most} tokens a minute"))
     budgets: tuple[tuple[Unit, int, str, Callable[[float], Period]], ...] = (
         ("tokens", limits.tokens_per_day, "day", day),
@@ -127,9 +127,10 @@ def reserve(exchange: Exchange, target: Target, limits: KeyQuotas, *, holder: st
         if most:
             period = period_of(now)
             amount = expected.total if unit == "tokens" else found.expected_cost
-            budget = Budget(f"budget:{caller}:{unit}:{period.name}", amount, most, period.until)
+            budget = Budget(f"budget:{account}:{unit}:{period.name}", amount, most, period.until)
             shown = f"{most} tokens" if unit == "tokens" else f"{most / MICRO:.2f} {settings.currency}"
-            found.limits.append(Limit(unit, budget, f"{shown} a {span}", period.since, span))
+            since = max(period.since, key.created)
+            found.limits.append(Limit(unit, budget, f"{shown} a {span}", since, span))
     return found
 
 
