@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import pytest
 from clients.terminal import Terminal
 from tests.cli.running import COMMAND
 from tests.waiting import DEADLINE_SECONDS, wait_until
+from wireglot.cli.run.beside import _Teller, _Told
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="starts programs as POSIX does")
 
@@ -351,3 +352,76 @@ def test_a_gateway_that_cannot_start_is_told(place: Place) -> None:
     assert "wireglot.db" in done.stderr.splitlines()[-1]
     assert done.stdout == ""
     wait_until(place.is_clean)
+
+
+def gateway_process(url: str) -> int:
+    """The number of the process that listens there."""
+    port = int(url.rpartition(":")[2])
+    sockets = {
+        line.split()[9]
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+        if line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "0A"
+    }
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        for link in Path("/proc", number, "fd").glob("*"):
+            with suppress(OSError):
+                if os.readlink(link) in {f"socket:[{inode}]" for inode in sockets}:
+                    return int(number)
+    raise AssertionError(f"nobody listens at {url}")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_folder_that_nobody_was_left_to_remove_goes_with_the_next_start(place: Place) -> None:
+    """A client and all that lived beside it were killed: the folder holds a key."""
+    terminal = place.in_terminal("claude", "--", "wait")
+    assert terminal.wait_for("END", DEADLINE_SECONDS)
+    os.kill(gateway_process(told(terminal.shown)["env"]["ANTHROPIC_BASE_URL"]), signal.SIGKILL)
+    (left,) = place.temporary.iterdir()
+    place.run("claude")
+    assert left.exists()  # the client lives
+    os.kill(terminal.pid, signal.SIGKILL)
+    terminal.end(DEADLINE_SECONDS)
+    stranger = place.temporary / "wireglot-run-1-stranger"
+    stranger.symlink_to(place.home)
+    place.run("claude")
+    assert not left.exists()
+    assert stranger.is_symlink()
+    assert place.home.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_what_lives_beside_a_client_holds_nothing_of_its_callers(place: Place) -> None:
+    """A lock, or the other end of a pipe, is the client's alone."""
+    reading, writing = os.pipe()
+    try:
+        with subprocess.Popen(
+            [*COMMAND, "run", "claude", "--", "wait"],
+            cwd=place.project,
+            env=place.env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pass_fds=[writing],
+        ) as client:
+            os.close(writing)
+            assert client.stdin is not None
+            assert client.stdout is not None
+            url = told(client.stdout.readline().decode())["env"]["ANTHROPIC_BASE_URL"]
+            links = {os.readlink(link) for link in Path("/proc", str(gateway_process(url)), "fd").glob("*")}
+            assert not any(f"pipe:[{os.fstat(reading).st_ino}]" in link for link in links)
+            client.stdin.close()
+    finally:
+        os.close(reading)
+
+
+def test_the_descriptor_that_told_of_the_start_is_written_to_once(tmp_path: Path) -> None:
+    """Its number may be the database's by the time that the end goes wrong."""
+    reading, writing = os.pipe()
+    tell = _Teller(writing)
+    tell(_Told(url="http://127.0.0.1:1"))
+    assert os.read(reading, 100) == b'{"url":"http://127.0.0.1:1","problem":""}'
+    file = os.open(tmp_path / "database", os.O_RDWR | os.O_CREAT)
+    os.dup2(file, writing)
+    tell(_Told(problem="the disk is full"))
+    assert os.fstat(writing).st_size == 0
+    for number in {reading, writing, file}:
+        os.close(number)

@@ -10,18 +10,18 @@ import asyncio
 import contextlib
 import os
 import select
-import shutil
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from wireglot.cli.event_loop import run_loop
+from wireglot.cli.run.folder import ClientFolder
 from wireglot.cli.serve.allocator import give_large_blocks_back
 from wireglot.cli.serve.descriptors import raise_limit
 from wireglot.cli.serve.privileges import give_up
@@ -30,6 +30,8 @@ from wireglot.gateway.run import Process
 from wireglot.stores import StoreDown, StoreUnusable
 
 _LOOK_SECONDS: Final = 1.0
+_CLOSE_SECONDS: Final = 30.0
+"""In which a gateway has ended after its client, be its store silent or its start not over yet."""
 
 
 class DidNotStart(Exception):
@@ -50,29 +52,54 @@ class _Told(msgspec.Struct):
     problem: str = ""
 
 
-def start_gateway(own: Own, folder: Path | None) -> str:
+def start_gateway(own: Own, folder: ClientFolder | None) -> str:
     """Its URL. It ends when this process does, or the program that this process turns into."""
-    client = os.getpid()
-    told = _in_background(lambda tell: _serve(own, client, folder, tell))
+    client = _Client()
+    kept = (client.descriptor, folder.descriptor if folder is not None else -1)
+    told = _in_background(lambda tell: _serve(own, client, folder, tell), kept)
     if not told.url:
         raise DidNotStart(told.problem or "its gateway ended at once")
     return told.url
 
 
-def remove_afterwards(folder: Path) -> None:
+def remove_afterwards(folder: ClientFolder) -> None:
     """The folder goes when this process ends, or the program that this process turns into."""
-    client = os.getpid()
+    client = _Client()
 
     def work(tell: Callable[[_Told], None]) -> None:
         tell(_Told())
-        _wait_for_end(client)
-        shutil.rmtree(folder, ignore_errors=True)
+        client.wait_for_end()
+        folder.remove()
 
-    _in_background(work)
+    _in_background(work, (client.descriptor, folder.descriptor))
 
 
-def _serve(own: Own, client: int, folder: Path | None, tell: Callable[[_Told], None]) -> None:
+class _Client:
+    """This process, and the program that it turns into, as others wait for its end.
+
+    Made before those others are: a number that they look up later may be another process's by then.
+    """
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self.descriptor = -1
+        with contextlib.suppress(AttributeError, OSError):  # another system, or an old one
+            self.descriptor = os.pidfd_open(self._pid)  # which no program inherits
+
+    def wait_for_end(self) -> None:
+        """Also while nobody has taken note of its end: a descriptor of the process is ready then."""
+        if self.descriptor >= 0:
+            select.select([self.descriptor], [], [])
+            return
+        with contextlib.suppress(OSError):
+            while True:
+                os.kill(self._pid, 0)
+                time.sleep(_LOOK_SECONDS)
+
+
+def _serve(own: Own, client: _Client, folder: ClientFolder | None, tell: Callable[[_Told], None]) -> None:
     log = -1
+    ends = _Ends(client, folder)
     try:
         if own.log is not None:
             log = os.open(own.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -93,13 +120,7 @@ def _serve(own: Own, client: int, folder: Path | None, tell: Callable[[_Told], N
             ended = asyncio.Event()
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGTERM, ended.set)
-
-            def wait() -> None:
-                _wait_for_end(client)
-                with contextlib.suppress(RuntimeError):  # the loop has gone
-                    loop.call_soon_threadsafe(ended.set)
-
-            threading.Thread(target=wait, daemon=True).start()
+            ends.tell(loop, ended)
             tell(_Told(process.url))
             await ended.wait()
             await process.close()
@@ -111,11 +132,43 @@ def _serve(own: Own, client: int, folder: Path | None, tell: Callable[[_Told], N
         tell(_Told(problem=f"{own.log or 'its gateway'}: {fault.strerror or fault}"))
     finally:
         if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            folder.remove()
 
 
-def _in_background(work: Callable[[Callable[[_Told], None]], None]) -> _Told:
-    """Run it in a process of its own, and wait for the first that it tells."""
+class _Ends:
+    """Ends a gateway after its client, from before its start on."""
+
+    def __init__(self, client: _Client, folder: ClientFolder | None) -> None:
+        self._client = client
+        self._folder = folder
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended: asyncio.Event | None = None
+        self._has_ended = False
+        self._lock = threading.Lock()
+        threading.Thread(target=self._wait, daemon=True).start()
+
+    def tell(self, loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+        """From now on it is asked to end. Called in the loop."""
+        with self._lock:
+            self._loop, self._ended = loop, ended
+            if self._has_ended:
+                ended.set()
+
+    def _wait(self) -> None:
+        self._client.wait_for_end()
+        with self._lock:
+            self._has_ended = True
+            if self._loop is not None and self._ended is not None:
+                with contextlib.suppress(RuntimeError):  # the loop has gone
+                    self._loop.call_soon_threadsafe(self._ended.set)
+        time.sleep(_CLOSE_SECONDS)  # it does not last that long, unless something is stuck
+        if self._folder is not None:
+            self._folder.remove()
+        os._exit(1)
+
+
+def _in_background(work: Callable[[Callable[[_Told], None]], None], kept: Collection[int]) -> _Told:
+    """Run it in a process of its own, and wait for the first that it tells. `kept`: descriptors for it."""
     reading, writing = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -126,8 +179,8 @@ def _in_background(work: Callable[[Callable[[_Told], None]], None]) -> _Told:
             os.close(reading)
             os.setsid()  # Ctrl-C is the client's
             if os.fork() == 0:  # the client has no child that it does not know of
-                _let_go_of_standard_streams()
-                work(lambda told: _tell(writing, told))
+                _let_go_of_descriptors({writing, *kept})
+                work(_Teller(writing))
             status = 0
         finally:
             os._exit(status)  # nothing of the command is this process's to run
@@ -138,31 +191,28 @@ def _in_background(work: Callable[[Callable[[_Told], None]], None]) -> _Told:
     return msgspec.json.decode(said, type=_Told) if said else _Told()
 
 
-def _let_go_of_standard_streams() -> None:
-    """Who reads what the client writes must not wait for this process."""
+def _let_go_of_descriptors(kept: Collection[int]) -> None:
+    """Who reads what the client writes must not wait for this process, nor who waits for a lock of its."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nowhere, number)
-    os.close(nowhere)
+    with contextlib.suppress(OSError):
+        for name in os.listdir("/dev/fd"):
+            if (number := int(name)) > 2 and number not in kept:
+                with contextlib.suppress(OSError):  # the one that reads the list has gone
+                    os.close(number)
 
 
-def _tell(writing: int, told: _Told) -> None:
-    with contextlib.suppress(OSError):  # nobody is there to hear it
-        os.write(writing, msgspec.json.encode(told))
+class _Teller:
+    """Tells once: the number of the descriptor may be another file's afterwards."""
+
+    def __init__(self, writing: int) -> None:
+        self._writing = writing
+
+    def __call__(self, told: _Told) -> None:
+        writing, self._writing = self._writing, -1
+        if writing < 0:
+            return
+        with contextlib.suppress(OSError):  # nobody is there to hear it
+            os.write(writing, msgspec.json.encode(told))
         os.close(writing)
-
-
-def _wait_for_end(pid: int) -> None:
-    """Also while nobody has taken note of its end: a descriptor of the process is ready then."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    except (AttributeError, OSError):  # another system, or an old one
-        with contextlib.suppress(OSError):
-            while True:
-                os.kill(pid, 0)
-                time.sleep(_LOOK_SECONDS)
-        return
-    select.select([descriptor], [], [])
-    os.close(descriptor)

@@ -7,7 +7,6 @@ import shlex
 import shutil
 import signal
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +28,7 @@ from wireglot.cli.run.clients import (
     Pointing,
     by_family,
 )
+from wireglot.cli.run.folder import ClientFolder
 from wireglot.cli.run.joined import ANY_KEY, KEY, CannotJoin, Joined, join, running_url
 from wireglot.gateway import config
 
@@ -177,14 +177,14 @@ def _private(task: Launch, path: Path | None, remark: str) -> _Found:
 
 def _start(task: Launch, found: _Found) -> int:
     needs_folder = bool(task.point(found.door).files)
-    folder = Path(tempfile.mkdtemp(prefix="wireglot-run-")) if needs_folder else None
+    folder = ClientFolder() if needs_folder else None
     try:
         door = found.door
         if found.own is not None:
             door = msgspec.structs.replace(door, url=start_gateway(found.own, folder))
         elif folder is not None:
             remove_afterwards(folder)
-        pointing = _placed(task.point(door), folder)
+        pointing = _placed(task.point(door), folder.path if folder is not None else None)
         environ = _environment(pointing)
         if found.remark:
             _say(found.remark)
@@ -192,7 +192,7 @@ def _start(task: Launch, found: _Found) -> int:
         return _become(task, pointing, environ)
     except BaseException:
         if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            folder.remove()
         raise
 
 
