@@ -191,11 +191,6 @@ class ClientKey(msgspec.Struct, frozen=True):
     created: Annotated[int, Meta(description="when it was made", extra=COMPUTED)] = 0
     """Unix milliseconds; 0: it is of the configuration. Another key may have had its name before."""
 
-    @property
-    def account(self) -> str:
-        """What its limits are counted under: a key made again under a name has used nothing yet."""
-        return f"{self.name}@{self.created}" if self.created else self.name
-
 
 class ServerSettings(msgspec.Struct, frozen=True):
     """[server]"""

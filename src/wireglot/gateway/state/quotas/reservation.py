@@ -96,8 +96,10 @@ class Reservation(msgspec.Struct):
 
 def reserve(exchange: Exchange, target: Target, key: ClientKey, *, holder: str, now: float) -> Reservation:
     """What a request may use, as claims on the limits of its key."""
-    job, limits, account = exchange.job, key.limits, key.account
+    job, limits = exchange.job, key.limits
     caller, settings = job.caller.name, job.settings
+    # A key that was made again under a name has used nothing yet.
+    account = f"{caller}@{key.created}" if key.created else caller
     spent_quota = job.surface.client.spent_quota
     found = Reservation(caller, spent_quota, settings, limits=[], expected=Usage(), expected_cost=0)
     found.at = int(now * 1000)
