@@ -188,8 +188,7 @@ class ClientKey(msgspec.Struct, frozen=True):
         ),
     ] = 0
     """Unix milliseconds, 0: never."""
-    created: Annotated[int, Meta(description="when it was made", extra=COMPUTED)] = 0
-    """Unix milliseconds; 0: it is of the configuration. Another key may have had its name before."""
+    created: Annotated[int, Meta(description="when it was made; 0: in the file", extra=COMPUTED)] = 0
 
 
 class ServerSettings(msgspec.Struct, frozen=True):
