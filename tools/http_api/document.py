@@ -1,0 +1,343 @@
+"""The OpenAPI document: the routes, with what is told about each of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from tools.http_api.operations import OPERATIONS, TAGS, Told
+from tools.http_api.routes import Served, served
+from tools.http_api.schemas import LOSS_POLICIES, listed, ref, schemas, text
+from wireglot import __version__
+from wireglot.dialects.registry import COMMON, surface, surfaces
+from wireglot.dialects.surface import Surface
+from wireglot.gateway.entry.callers import ADMIN_HEADER
+from wireglot.gateway.observe.metrics import CONTENT_TYPE
+from wireglot.gateway.request.estimated_usage import ESTIMATE
+from wireglot.gateway.request.told_losses import DETAILS, LOSSES
+from wireglot.gateway.state.idempotency import HEADER as IDEMPOTENCY
+
+SERVER: Final = "http://127.0.0.1:8484"
+_EVENTS: Final = "text/event-stream"
+_JSON: Final = "application/json"
+_ERRORS: Final = {
+    "anthropic": "AnthropicError",
+    "openai-chat": "OpenAIError",
+    "openai-responses": "OpenAIError",
+    "gemini": "GeminiError",
+    "code-assist": "GeminiError",
+    "gemini-simple": "GeminiError",
+}
+"""Of each dialect."""
+
+REQUEST_HEADERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
+    "x-wireglot-loss-policy": (
+        text(enum=list(LOSS_POLICIES)),
+        "what becomes of a request that would lose something",
+    ),
+    DETAILS: (text(enum=["1"]), "the answer tells its losses whole, under the same name"),
+    "x-wireglot-timeout": (
+        {"type": "number", "exclusiveMinimum": 0},
+        "seconds until the first byte and for the whole, if less than configured",
+    ),
+    "x-wireglot-session": (text(), "the name of a conversation that the gateway holds"),
+    ADMIN_HEADER: (text(), "the admin secret, beside the caller's key: errors tell where to look, too"),
+    IDEMPOTENCY: (text(minLength=1, maxLength=255), "one answer for all requests that bring the same"),
+    "traceparent": (text(), "the parent of the gateway's span (W3C Trace Context)"),
+}
+ANSWER_HEADERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
+    "x-wireglot-request-id": (text(), "the `id` of the log line; also as `x-request-id`"),
+    "x-wireglot-route": (text(), "`provider/model` that answered, once one was asked"),
+    LOSSES: (text(), "features that were bent, the serious ones first, with commas between"),
+    DETAILS: (text(), "the same whole, as a JSON array, where it was asked for"),
+    ESTIMATE[0]: (text(enum=["true"]), "a token count is an estimate"),
+}
+ERROR_HEADERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
+    "retry-after": ({"type": "integer"}, "seconds; with every 429, 503 and 529"),
+    "x-should-retry": (text(enum=["false"]), "repeating cannot help"),
+}
+
+
+class Untold(Exception):
+    """A route without a row, or a row without a route."""
+
+
+def document() -> dict[str, Any]:
+    routes = served()
+    _check(routes)
+    paths: dict[str, dict[str, Any]] = {}
+    used: set[str] = set()
+    for route in routes:
+        told = OPERATIONS[route.dialect, route.operation, route.verb]
+        item = paths.setdefault(route.path, _path_item(route))
+        item[route.method.lower()] = _operation(route, told, _fresh_id(told.id, route, used))
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Wireglot",
+            "version": __version__,
+            "summary": "Any LLM client, any LLM provider, and nothing lost in silence.",
+            "description": (
+                "Bodies of the dialects are their vendors': each operation points to the vendor's reference, "
+                "and names the fields that the gateway adds. All else is described here."
+            ),
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": SERVER, "description": "where `wireglot serve` listens"}],
+        "security": _client_security(),
+        "tags": [{"name": name, "description": about} for name, about in TAGS.items()],
+        "paths": paths,
+        "components": {
+            "securitySchemes": _schemes(),
+            "parameters": {name: _header_parameter(name) for name in REQUEST_HEADERS},
+            "headers": {
+                name: {"description": about, "schema": schema}
+                for name, (schema, about) in (ANSWER_HEADERS | ERROR_HEADERS).items()
+            },
+            "responses": _error_responses(),
+            "schemas": {**_bodies(), **schemas()},
+        },
+    }
+
+
+def _check(routes: list[Served]) -> None:
+    found = {(route.dialect, route.operation, route.verb) for route in routes}
+    problems = [f"{' '.join(name)}: served, told nowhere" for name in sorted(found - OPERATIONS.keys())]
+    problems += [f"{' '.join(name)}: told, served nowhere" for name in sorted(OPERATIONS.keys() - found)]
+    if problems:
+        raise Untold("\n".join(problems))
+
+
+def _fresh_id(id: str, route: Served, used: set[str]) -> str:
+    """The first path of an operation has its name; others say what is different."""
+    forms = [id, f"{id}_{route.method.lower()}"]
+    if route.versions:
+        forms = [f"{id}_{'vertex' if '{project}' in route.path else 'version'}"]
+    forms += [f"{id}_{re.sub('[^a-z0-9]+', '_', route.path.lower()).strip('_')}"]
+    fresh = next(form for form in forms if form not in used)
+    used.add(fresh)
+    return fresh
+
+
+def _path_item(route: Served) -> dict[str, Any]:
+    item: dict[str, Any] = {}
+    if len(route.roots) > 1:
+        item["servers"] = [{"url": SERVER + root} for root in route.roots]
+    parameters = [_path_parameter(name, route) for name in re.findall(r"\{(\w+)\}", route.path)]
+    return {**item, "parameters": parameters} if parameters else item
+
+
+def _path_parameter(name: str, route: Served) -> dict[str, Any]:
+    schema = text()
+    if name == "version":
+        schema = text(enum=list(route.versions))
+    return {"name": name, "in": "path", "required": True, "schema": schema}
+
+
+def _operation(route: Served, told: Told, id: str) -> dict[str, Any]:
+    operation: dict[str, Any] = {"operationId": id, "tags": [told.tag], "summary": told.summary}
+    if told.about:
+        operation["description"] = told.about
+    if told.vendor:
+        operation["externalDocs"] = {"url": told.vendor, "description": "the vendor's reference"}
+    parameters = [*told.query, *_header_references(route)]
+    if parameters:
+        operation["parameters"] = parameters
+    body = _request_body(route, told)
+    if body is not None:
+        operation["requestBody"] = body
+    operation["responses"] = _responses(route, told)
+    security = _security(route)
+    if security is not None:
+        operation["security"] = security
+    return operation
+
+
+# Requests.
+
+
+def _request_body(route: Served, told: Told) -> dict[str, Any] | None:
+    if told.body:
+        required = bool(schemas()[told.body].get("required"))
+        return {"required": required, "content": {_JSON: {"schema": ref(told.body)}}}
+    if route.method != "POST":
+        return None
+    if route.operation in ("generate", "count", "compact"):
+        schema = ref(_request_name(route.dialect))
+        return {"required": True, "content": {_JSON: {"schema": schema}}}
+    if route.operation in ("assist", "state", "stub") and route.verb not in ("responses.cancel",):
+        return {"content": {_JSON: {"schema": {"type": "object", "additionalProperties": True}}}}
+    return None
+
+
+def _request_name(dialect: str) -> str:
+    return "".join(piece.capitalize() for piece in dialect.split("-")).replace("Openai", "OpenAI") + "Request"
+
+
+def _bodies() -> dict[str, Any]:
+    """Requests of the dialects: what is the gateway's own, or read by it; the rest is the vendor's."""
+    found: dict[str, Any] = {}
+    for spoken in surfaces():
+        if (spoken.name, "generate", "") in OPERATIONS and OPERATIONS[spoken.name, "generate", ""].body:
+            continue
+        found[_request_name(spoken.name)] = _request_schema(spoken)
+    return found
+
+
+def _request_schema(spoken: Surface) -> dict[str, Any]:
+    client, properties = spoken.client, {}
+    if spoken.model_field:
+        properties[spoken.model_field] = text("a name of `[models]`, `provider/model`, or a model's own name")
+    if not spoken.sse_query:
+        properties["stream"] = {"type": "boolean", "description": "server-sent events"}
+    if client.timeout_field:
+        about = "seconds for the whole answer; the gateway's own, no provider sees it"
+        properties[client.timeout_field] = {"type": "number", "exclusiveMinimum": 0, "description": about}
+    if client.conversation_field in client.gateway_fields:
+        about = "the name of a conversation that the gateway holds, or a `conv_...` id"
+        properties[client.conversation_field] = text(about)
+    if client.turns:
+        about = "the conversation, as the vendor has it"
+        properties[client.turns] = {"description": about}
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": True}
+    about = "As the vendor's reference has it; only what the gateway reads of it, or adds, is named here."
+    return {"description": about, **schema}
+
+
+def _header_parameter(name: str) -> dict[str, Any]:
+    schema, about = REQUEST_HEADERS[name]
+    return {"name": name, "in": "header", "description": about, "schema": schema}
+
+
+def _header_references(route: Served) -> list[dict[str, Any]]:
+    if route.operation not in ("generate", "count", "compact"):
+        return []
+    return [{"$ref": f"#/components/parameters/{name}"} for name in REQUEST_HEADERS]
+
+
+# Answers.
+
+
+def _responses(route: Served, told: Told) -> dict[str, Any]:
+    errors = {"$ref": f"#/components/responses/{_error_name(route)}"}
+    found: dict[str, Any] = {str(told.status): _good(route, told)}
+    if route.operation == "ready":
+        return {**found, "503": {**found["200"], "description": "send requests elsewhere"}}
+    if route.operation in ("health", "stub"):
+        return found
+    return {**found, "4XX": errors, "5XX": errors}
+
+
+def _good(route: Served, told: Told) -> dict[str, Any]:
+    good: dict[str, Any] = {"description": "done" if told.status == 201 else "the answer"}
+    if route.method == "HEAD":
+        return good
+    good["content"] = dict(_contents(route, told))
+    names = _answer_headers(route)
+    if names:
+        good["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+    return good
+
+
+def _contents(route: Served, told: Told) -> Iterator[tuple[str, dict[str, Any]]]:
+    anything: dict[str, Any] = {"type": "object", "additionalProperties": True}
+    if route.operation == "metrics":
+        yield CONTENT_TYPE.partition(";")[0], {"schema": text()}
+        return
+    if told.answer:
+        yield _JSON, {"schema": ref(told.answer)}
+        return
+    in_array = route.operation == "generate" and route.verb == "streamGenerateContent"
+    yield _JSON, {"schema": listed(anything) if in_array else anything}
+    if (route.operation == "generate" or told.id == "getResponse") and route.verb != "generateContent":
+        yield _EVENTS, {"schema": text("events as the dialect has them")}
+
+
+def _answer_headers(route: Served) -> tuple[str, ...]:
+    if route.operation in ("health", "ready", "metrics", "stub"):
+        return ()
+    if route.operation in ("generate", "compact"):
+        return tuple(ANSWER_HEADERS)
+    if route.operation == "count":
+        return "x-wireglot-request-id", "x-wireglot-route", ESTIMATE[0]
+    return ("x-wireglot-request-id",)
+
+
+def _error_name(route: Served) -> str:
+    if route.dialect:
+        return _ERRORS[route.dialect]
+    return _ERRORS[COMMON] if route.operation in ("admin", "metrics") else "CallersError"
+
+
+def _error_responses() -> dict[str, Any]:
+    names = ("x-wireglot-request-id", *ERROR_HEADERS)
+    headers = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+    found: dict[str, Any] = {
+        name: {
+            "description": "an error in the client's own dialect; its code is in the errors reference",
+            "headers": headers,
+            "content": {_JSON: {"schema": ref(name)}},
+        }
+        for name in dict.fromkeys(_ERRORS.values())
+    }
+    anyone = {"anyOf": [ref(name) for name in dict.fromkeys(_ERRORS.values())]}
+    found["CallersError"] = {
+        "description": "an error in the dialect of whoever asks, by its headers, or else in OpenAI's",
+        "headers": headers,
+        "content": {_JSON: {"schema": anyone}},
+    }
+    return found
+
+
+# Keys.
+
+
+def _schemes() -> dict[str, Any]:
+    schemes: dict[str, Any] = {}
+    about = "A client key. On a machine of one's own none is needed until the first one is made."
+    for name, prefix in _key_headers():
+        if prefix:
+            schemes[_scheme(name)] = {"type": "http", "scheme": prefix.strip(), "description": about}
+        else:
+            schemes[_scheme(name)] = {"type": "apiKey", "in": "header", "name": name, "description": about}
+    queries = dict.fromkeys(spoken.client.key_query for spoken in surfaces() if spoken.client.key_query)
+    for name in queries:
+        schemes[f"{name}-query"] = {"type": "apiKey", "in": "query", "name": name, "description": about}
+    schemes["admin-secret"] = {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "`server.admin_secret`; taken in every header that a client key is taken in",
+    }
+    schemes["metrics-key"] = {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "`server.metrics_key`, or the admin secret",
+    }
+    return schemes
+
+
+def _key_headers() -> list[tuple[str, str]]:
+    return list(dict.fromkeys(header for spoken in surfaces() for header in spoken.client.key_headers))
+
+
+def _scheme(name: str) -> str:
+    return "bearer" if name == "authorization" else name
+
+
+def _client_security() -> list[dict[str, list[str]]]:
+    """Any of them, or none: whether one is needed is the configuration's."""
+    ways: list[dict[str, list[str]]] = [{_scheme(name): []} for name, _ in _key_headers()]
+    return [{}, *ways]
+
+
+def _security(route: Served) -> list[dict[str, list[str]]] | None:
+    """None: that of all paths."""
+    if route.operation == "admin":
+        return [{"admin-secret": []}]
+    if route.operation == "metrics":
+        return [{}, {"metrics-key": []}]
+    if route.operation in ("health", "ready", "stub"):
+        return []
+    query = surface(route.dialect).client.key_query if route.dialect else ""
+    return [*_client_security(), {f"{query}-query": []}] if query else None

@@ -1,0 +1,188 @@
+"""docs/reference/http.md: the OpenAPI document as people read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from tools.blocks import table
+from tools.http_api.document import ANSWER_HEADERS, ERROR_HEADERS, REQUEST_HEADERS, SERVER
+from tools.http_api.operations import TAGS
+
+_METHODS: Final = ("get", "head", "post", "patch", "put", "delete")
+_SHOWN: Final = {
+    "Administration": ("KeyToMake", "Key", "KeyRotation", "Wiped", "Store"),
+    "Sessions, usage, losses": ("Session", "Usage", "UsageRow", "Losses", "Loss"),
+    "Operations": ("Readiness", "Root"),
+    "Gemini, simplified": ("SimpleRequest",),
+}
+"""Schemas whose fields are told below the paths of a tag."""
+
+
+def page(document: dict[str, Any]) -> Iterator[str]:
+    yield "# HTTP API"
+    yield ""
+    yield f"Every path that the gateway answers at `{SERVER}`, or wherever it listens. For tools"
+    yield "the same is an OpenAPI 3.1 document: [openapi.json](openapi.json). [The gateway](../gateway.md)"
+    yield "explains what happens behind the paths; [errors](errors.md) and [losses](losses.md) have pages of"
+    yield "their own."
+    yield ""
+    yield "## Keys"
+    yield ""
+    yield "On a machine of your own no key is needed until [the first one](../keys.md) is made. Then every"
+    yield "request brings one, in any of these ways:"
+    yield ""
+    yield from _keys(document)
+    yield ""
+    yield "## Headers"
+    yield ""
+    yield "Requests for answers and counts may bring:"
+    yield ""
+    yield _headers(REQUEST_HEADERS)
+    yield ""
+    yield "Answers have:"
+    yield ""
+    yield _headers(ANSWER_HEADERS)
+    yield ""
+    yield "Errors have, beside the id:"
+    yield ""
+    yield _headers(ERROR_HEADERS)
+    for tag, about in TAGS.items():
+        yield ""
+        yield f"## {tag}"
+        yield ""
+        yield about
+        yield ""
+        yield from _paths(document, tag)
+        for name in _SHOWN.get(tag, ()):
+            yield ""
+            yield from _fields(document["components"]["schemas"], name)
+    yield ""
+    yield "## Errors"
+    yield ""
+    yield "The caller's dialect decides the shape; where the path does not tell whose client it is, its"
+    yield "headers do. Codes, and what to do about each: [errors](errors.md)."
+    for name in ("AnthropicError", "OpenAIError", "GeminiError"):
+        yield ""
+        yield from _fields(document["components"]["schemas"], name)
+
+
+def _keys(document: dict[str, Any]) -> Iterator[str]:
+    rows = []
+    for name, scheme in document["components"]["securitySchemes"].items():
+        if name == "admin-secret":
+            rows.append(("`authorization: Bearer SECRET`", f"{scheme['description']}: for `/v1/admin/...`"))
+        elif name == "metrics-key":
+            rows.append(("`authorization: Bearer KEY`", f"{scheme['description']}: for `/metrics`"))
+        elif scheme["type"] == "http":
+            rows.append(("`authorization: Bearer KEY`", "a client key"))
+        elif scheme["in"] == "header":
+            rows.append((f"`{scheme['name']}: KEY`", "a client key"))
+        else:
+            rows.append((f"`?{scheme['name']}=KEY`", "a client key, on Gemini's paths"))
+    yield table(("sent as", "what"), rows)
+
+
+def _headers(named: dict[str, tuple[dict[str, Any], str]]) -> str:
+    rows = []
+    for name, (schema, about) in named.items():
+        choices = ", ".join(f"`{choice}`" for choice in schema.get("enum", ()))
+        rows.append((f"`{name}`", f"{choices}: {about}" if choices else about))
+    return table(("header", "meaning"), rows)
+
+
+def _paths(document: dict[str, Any], tag: str) -> Iterator[str]:
+    rows: list[tuple[str, str]] = []
+    vendors: dict[str, None] = {}
+    roots: dict[str, list[str]] = {}
+    for path, item in document["paths"].items():
+        for method in _METHODS:
+            operation = item.get(method)
+            if operation is None or operation["tags"] != [tag]:
+                continue
+            name = f"{method.upper()} {path}"
+            rows.append((f"`{name}`", _what(operation, item)))
+            for server in item.get("servers", ())[1:]:
+                roots.setdefault(server["url"].removeprefix(SERVER), []).append(name)
+            if "externalDocs" in operation:
+                vendors[operation["externalDocs"]["url"]] = None
+    yield table(("path", "what"), rows)
+    for root, names in roots.items():
+        which = "all of these" if len(names) == len(rows) else ", ".join(f"`{name}`" for name in names)
+        yield ""
+        yield f"Also with `{root}` before the path: {which}."
+    if vendors:
+        yield ""
+        yield "Bodies: " + ", ".join(f"<{url}>" for url in vendors)
+
+
+def _what(operation: dict[str, Any], item: dict[str, Any]) -> str:
+    told: str = operation["summary"]
+    if operation.get("description"):
+        told = f"{told}. {operation['description'].rstrip('.')}"
+    query = [
+        parameter["name"] for parameter in operation.get("parameters", ()) if parameter.get("in") == "query"
+    ]
+    if query:
+        told += "; `?" + "`, `?".join(query) + "`"
+    versions = [
+        choice
+        for parameter in item.get("parameters", ())
+        if parameter["name"] == "version"
+        for choice in parameter["schema"]["enum"]
+    ]
+    if versions:
+        told += f"; `{{version}}` is {' or '.join(f'`{each}`' for each in versions)}"
+    return told
+
+
+def _fields(schemas: dict[str, Any], name: str) -> Iterator[str]:
+    schema = schemas[name]
+    yield f"### {name}"
+    if schema.get("description"):
+        yield ""
+        yield schema["description"]
+    yield ""
+    yield table(("field", "type", "meaning"), list(_rows(schema)))
+
+
+def _rows(schema: dict[str, Any], before: str = "") -> Iterator[tuple[str, str, str]]:
+    required = schema.get("required", ())
+    for name, field in schema["properties"].items():
+        about = field.get("description", "")
+        if name not in required and not before:
+            about = f"optional; {about}" if about else "optional"
+        yield f"`{before}{name}`", _type(field), about
+        if "properties" in field:
+            yield from _rows(field, f"{before}{name}.")
+
+
+def _type(field: dict[str, Any]) -> str:
+    if "$ref" in field:
+        return _linked(field["$ref"])
+    if "const" in field:
+        return f"`{field['const']}`".replace("True", "true")
+    if "anyOf" in field:
+        return " or ".join(_type(choice) for choice in field["anyOf"])
+    if "enum" in field:
+        return ", ".join(_choice(choice) for choice in field["enum"])
+    kind = field.get("type", "any")
+    if isinstance(kind, list):
+        return " or ".join(_type({**field, "type": each}) for each in kind)
+    if kind == "array":
+        return f"list of {_type(field['items'])}"
+    if kind == "object" and isinstance(field.get("additionalProperties"), dict):
+        return f"object of {_type(field['additionalProperties'])}"
+    return str(kind)
+
+
+def _choice(value: str | None) -> str:
+    if value is None:
+        return "null"
+    return f"`{value}`" if value else "empty"
+
+
+def _linked(reference: str) -> str:
+    name = reference.rpartition("/")[2]
+    shown = {each for names in _SHOWN.values() for each in names}
+    return f"[{name}](#{name.lower()})" if name in shown else name
