@@ -1,14 +1,29 @@
-"""The metrics of docs/operations.md: those that a running gateway shows, with their labels."""
+"""Write docs/reference/metrics.md: the metrics that a running gateway shows, with their labels."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from tools.blocks import table
 from wireglot.gateway.observe import workers
 from wireglot.testing.live_gateway import LiveGateway
 
 _HELP = re.compile(r"# HELP (\S+) (.*)\n# TYPE \S+ (\w+)\n")
+
+
+def page() -> Iterator[str]:
+    yield "# Metrics"
+    yield ""
+    yield "What `GET /metrics` tells Prometheus."
+    yield "[How to ask, and what to watch](../operations.md#health-readiness-metrics);"
+    yield "[a dashboard and alerts](../monitoring.md)."
+    yield ""
+    yield metric_table()
+    yield ""
+    yield "`model` is the provider's name for it, one that the configuration knows or that was answered, 200"
+    yield "at most; the rest is `other`. With several workers everything is added up, but for"
+    yield "`wireglot_breaker_open`, where the largest counts."
 
 
 def metric_table() -> str:
