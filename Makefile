@@ -14,7 +14,7 @@ JOBS ?= 2
 CORPUS ?= ../shared/corpus/dev
 
 .DEFAULT_GOAL := help
-.PHONY: .nginx .valgrind help setup demo test full newest pins servers promtool test-fleet lock prices container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks bench bench-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
+.PHONY: .nginx .valgrind help setup demo test full newest pins servers promtool test-fleet lock prices container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -54,7 +54,7 @@ coverage: $(VENV)/.dev ## Run all tests and tell which lines they run: the figur
 # Hours of a machine and real clients: run before a larger change is called done.
 full: servers promtool lint types contracts docs-check ## Everything: all checks, all tests, every client, kills and foreign values
 	WIREGLOT_FLEET=1 $(MAKE) test
-	$(MAKE) demo packages sbom container lab clients docs-blocks
+	$(MAKE) site demo packages sbom container lab clients docs-blocks
 
 newest: ## Run all tests with the newest versions of everything, in .venv-newest
 	rm -rf .venv-newest
@@ -70,7 +70,7 @@ pins: ## Write constraints.txt anew with the newest versions (PYTHON=python3.11)
 	rm -rf .venv-pins
 
 # The build backend is no dependency of the package, and `editables` is what it asks for at `pip install -e`.
-$(VENV)/.pins: $(VENV)/.dev
+$(VENV)/.pins: $(VENV)/.dev $(VENV)/.site
 	$(PIP) hatchling editables
 	$(BIN)/python -m pip freeze --exclude-editable --exclude setuptools | LC_ALL=C sort -f > $@
 
@@ -153,6 +153,15 @@ docs-check: $(VENV)/.dev ## Fail if a generated page is out of date
 docs-blocks: $(VENV)/.dev ## Run every command and code block of the pages (ARGS=--list: which are not, and why)
 	$(BIN)/python -m tools.docs_blocks $(ARGS)
 
+# What builds it is not among the development tools: nobody who changes code needs it.
+$(VENV)/.site: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) -e '.[site]'
+	@touch $(VENV)/.package $@
+
+site: $(VENV)/.site ## Build the documentation as a static site with search: site/index.html
+	rm -rf site
+	$(BIN)/python -m tools.site site
+
 # nginx is the yardstick. Where it cannot be installed the figures come without ratios.
 .nginx:
 	@command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
@@ -208,5 +217,5 @@ clients: $(VENV)/.package ## Run Claude Code, Codex, Gemini CLI and others throu
 	$(BIN)/python -m clients.launched $(ARGS)
 
 clean: ## Remove the environment, caches and build output
-	rm -rf .coverage .coverage-page $(VENV) .venv-newest .venv-pins .venv-sbom .venv-prices build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .coverage .coverage-page $(VENV) .venv-newest .venv-pins .venv-sbom .venv-prices build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

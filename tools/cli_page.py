@@ -68,6 +68,7 @@ def _told(parser: argparse.ArgumentParser, depth: int = 3) -> Iterator[str]:
         yield table(("argument", "meaning"), rows)
     if parser.epilog:
         yield ""
+        yield "<!-- not run: as the help has it; the pages about the commands are run -->"
         yield "```text"
         yield parser.epilog.rstrip()
         yield "```"

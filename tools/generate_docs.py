@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from tools import (
     architecture,
+    cli_page,
     config_tables,
     error_codes,
     fault_table,
@@ -19,7 +21,10 @@ from tools import (
 )
 from tools.blocks import filled
 from tools.fidelity.matrix import DIRECTIONS, LETTERS, Grade, run_matrix, title
+from tools.http_api.document import document as http_document
+from tools.http_api.page import page as http_page
 from tools.sdk_fields.page import pages as field_pages
+from tools.site import navigation
 from wireglot.ir.grades import GRADE_MEANINGS, GRADES
 from wireglot.ir.loss import FEATURES
 
@@ -120,7 +125,16 @@ def parts() -> dict[str, dict[str, str]]:
         "architecture.md": architecture.blocks(),
         "configuration.md": config_tables.blocks(),
         "library.md": {"example": library_example.example()},
-        "operations.md": {"metrics": metric_table.metric_table()},
+    }
+
+
+def http_pages() -> dict[Path, str]:
+    """The OpenAPI document, and the page of it."""
+    reference = ROOT / "docs" / "reference"
+    document = http_document()
+    return {
+        reference / "openapi.json": json.dumps(document, indent=1, ensure_ascii=False) + "\n",
+        reference / "http.md": _page(*http_page(document)),
     }
 
 
@@ -128,18 +142,29 @@ def stale(check: bool) -> Iterable[str]:
     """Write the pages that differ (or only name them)."""
     docs = ROOT / "docs"
     pages = {
+        docs / "reference" / "cli.md": _page(*cli_page.page()),
         docs / "reference" / "errors.md": error_codes.errors_page(),
         docs / "reference" / "faults.md": fault_table.faults_page(),
         docs / "reference" / "losses.md": losses_page(),
         docs / "reference" / "matrix.md": matrix_page(),
+        docs / "reference" / "metrics.md": _page(*metric_table.page()),
         docs / "reference" / "providers.md": _page(*provider_page.page()),
         docs / "reference" / "requirements.md": _page(*requirements_table.page()),
         docs / "reliability.md": _page(*reliability_page.page()),
     }
+    pages |= http_pages()
     for name, text in field_pages().items():
         pages[docs / "reference" / "fields" / name] = _page(text)
     for name, blocks in parts().items():
         pages[docs / name] = filled((docs / name).read_text(encoding="utf-8"), blocks)
+    yield from _differing(pages, check)
+    # Last: it has the titles of all others.
+    home = docs / navigation.HOME
+    listed = {"pages": navigation.page_list(navigation.sections())}
+    yield from _differing({home: filled(home.read_text(encoding="utf-8"), listed)}, check)
+
+
+def _differing(pages: dict[Path, str], check: bool) -> Iterable[str]:
     for path, text in pages.items():
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue

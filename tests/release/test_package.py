@@ -100,7 +100,7 @@ def test_extras_are_those_of_the_page(wheel):
     told = metadata(wheel)
     page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     named = re.findall(r"^\| `wireglot\[(\w+)\]` \|", page, re.MULTILINE)
-    assert sorted(["dev", *named]) == sorted(told.get_all("Provides-Extra") or ())
+    assert sorted(["dev", "site", *named]) == sorted(told.get_all("Provides-Extra") or ())
     assert told["Requires-Python"] == ">=3.11"
 
 
