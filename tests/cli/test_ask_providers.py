@@ -81,6 +81,27 @@ def test_gemini_says_400_to_a_wrong_key() -> None:
     assert (answered.outcome, answered.words) == ("refused", words)
 
 
+def test_xai_says_400_to_a_wrong_key_too() -> None:
+    body = {
+        "code": "Client specified an invalid argument",
+        "error": "Incorrect API key provided: sk***ef. You can obtain an API key from https://console.x.ai.",
+    }
+    double = ProviderDouble({"host": Reply(status=400, body=body, wants_key=False)})
+    answered = asked(provider("xai", double.base("host")), double)
+    assert answered.outcome == "refused"
+    assert answered.words.startswith("Incorrect API key provided: [redacted]")
+
+
+@pytest.mark.parametrize("name", ["kimi-coding", "anthropic"])
+def test_a_host_that_admits_only_clients_it_knows_has_not_refused_the_key(name: str) -> None:
+    body = {
+        "error": {"message": "only for Coding Agents such as Kimi CLI", "type": "access_terminated_error"}
+    }
+    double = ProviderDouble({"host": Reply(status=403, body=body, wants_key=False)})
+    answered = asked(provider(name, double.base("host", ""), auth="bearer"), double)
+    assert (answered.outcome, answered.words) == ("forbidden", "only for Coding Agents such as Kimi CLI")
+
+
 def test_a_login_that_fails_is_told_with_its_fix() -> None:
     login = {
         "kind": "entra",

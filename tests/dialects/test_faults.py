@@ -79,6 +79,20 @@ def test_words_do_not_overrule_a_kind_that_is_certain(kind):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_a_wrong_key_is_one_also_where_a_host_calls_it_a_bad_request(name):
+    """xAI, in its own envelope."""
+    said = "Incorrect API key provided: gs***tF. You can obtain an API key from https://console.x.ai."
+    body = {"code": "Client specified an invalid argument", "error": said}
+    error = dialect(name).parse_error(body, 400)
+    assert error is not None
+    assert (error.kind, error.message) == ("auth", said)
+    quoting = {"error": {"message": "messages[0]: 'Incorrect API key provided' is no content"}}
+    other = dialect(name).parse_error(quoting, 400)
+    assert other is not None
+    assert other.kind == "invalid_request"
+
+
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("message", [OVERFLOWS[0], OVERFLOWS[3], OVERFLOWS[5]])
 @pytest.mark.parametrize("status", [400, 413, 500])
 def test_every_dialect_recognises_the_overflow_of_every_other(name, message, status):

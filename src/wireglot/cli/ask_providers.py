@@ -33,8 +33,9 @@ from wireglot.ir.errors import ApiError, ErrorKind
 from wireglot.stores.servers import tls_fault
 from wireglot.wire.json import BadJson, decode
 
-Outcome = Literal["taken", "refused", "unpaid", "busy", "failing", "silent", "no-login", "other"]
-"""taken: it answers, and takes the key if it wants one. other: what answers there is no such provider."""
+Outcome = Literal["taken", "refused", "forbidden", "unpaid", "busy", "failing", "silent", "no-login", "other"]
+"""taken: it answers, and takes the key if it wants one. forbidden: it knows the key and does not let it ask,
+or only through programs that it knows. other: what answers there is no such provider."""
 
 SECONDS_MOST: Final = 10.0
 _FAR: Final = Timeouts(connect=5.0, tls=5.0, first_byte=8.0, idle=8.0, total=SECONDS_MOST)
@@ -46,14 +47,14 @@ _OK: Final = 200
 _NOT_THERE: Final = frozenset({404, 405, 501})
 _OUTCOMES: Final[dict[ErrorKind, Outcome]] = {
     "auth": "refused",
-    "permission": "refused",
+    "permission": "forbidden",
     "billing": "unpaid",
     "rate_limit": "busy",
     "overloaded": "busy",
     "server": "failing",
     "timeout": "failing",
 }
-_STATUSES: Final[dict[int, Outcome]] = {401: "refused", 402: "unpaid", 403: "refused", 429: "busy"}
+_STATUSES: Final[dict[int, Outcome]] = {401: "refused", 402: "unpaid", 403: "forbidden", 429: "busy"}
 _TAKEN_ALL_THE_SAME: Final[frozenset[ErrorKind]] = frozenset({"invalid_request", "not_found", "conflict"})
 """Of a request that is none: who it comes from was looked at before."""
 _REASONS: Final = {
@@ -220,6 +221,8 @@ def _judged(found: Answered, spoken: str, outbound: Outbound, body: bytes) -> An
 
 def _outcome(status: int, error: ApiError | None, outbound: Outbound) -> tuple[Outcome, str]:
     words = (own_words(error) if error is not None else "") or f"status {status}"
+    if error is not None and error.kind == "auth":
+        return "refused", words
     if status in _STATUSES:  # hosts of a foreign dialect word the rest as they like
         return _STATUSES[status], words
     if error is None:

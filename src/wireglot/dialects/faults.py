@@ -75,6 +75,8 @@ _UNKNOWN_KEY: Final = re.compile(
     re.IGNORECASE,
 )
 """Amazon says 403 to whom it does not know, as to who may not do something."""
+_WRONG_KEY: Final = re.compile(r"(?:incorrect|invalid) api key", re.IGNORECASE)
+"""How a message begins with which xAI says 400: https://github.com/openai/codex/issues/1352"""
 _WAIT: Final = re.compile(
     r"(?:try again|retry) (?:in|after) (?=\d)(?:(\d{1,4})h)?(?:(\d{1,6})m(?!s))?"
     r"(?:(\d{1,9}(?:\.\d{1,9})?) ?(ms|s|seconds?)\b)?",
@@ -108,6 +110,8 @@ def kind_of_message(kind: ErrorKind, message: str) -> ErrorKind:
     if kind == "invalid_request" and _POLICY.search(message):
         return "content_policy"
     if kind == "permission" and _UNKNOWN_KEY.search(message):
+        return "auth"
+    if kind == "invalid_request" and _WRONG_KEY.match(message):
         return "auth"
     return kind
 

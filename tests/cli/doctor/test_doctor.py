@@ -42,6 +42,9 @@ HOSTS = {
     "broke": Reply(status=402, body={"error": {"message": "Insufficient balance", "type": "billing"}}),
     "down": Reply(status=503, body={"error": {"message": "come back later", "type": "server_error"}}),
     "busy": Reply(status=429, body={"error": {"message": "slow down", "type": "rate_limit_error"}}),
+    "closed": Reply(
+        status=403, body={"error": {"message": "only for Coding Agents", "type": "access_terminated_error"}}
+    ),
     "web": Reply(status=404, body=b"<html>"),
 }
 
@@ -102,7 +105,7 @@ def test_where_all_is_well_it_says_so(double: ProviderDouble, tmp_path: Path) ->
     assert "ok       mine takes its key (MINE_KEY)" in said
     assert "ok       wireglot.toml loads: 1 provider" in said
     assert "Claude Code" in said
-    if os.geteuid() != 0:
+    if getattr(os, "geteuid", lambda: 0)() != 0:
         assert said.rstrip().endswith("All is well.")
     assert f"Asking 127.0.0.1:{double.port}: no tokens are spent" in said
     assert double.requests == ["GET good /v1/models"]
@@ -126,6 +129,7 @@ def test_a_refused_key_is_a_problem_in_the_providers_own_words(
     [
         ("broke", "keys", "problem", "Insufficient balance"),
         ("busy", "keys", "warning", "slow down"),
+        ("closed", "keys", "warning", "only for Coding Agents"),
         ("down", "network", "warning", "status 503: come back later"),
         ("web", "network", "problem", "is no mine"),
     ],

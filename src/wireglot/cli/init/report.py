@@ -79,6 +79,8 @@ def _row(each: Candidate) -> Row:
             return Row("wrong key", each.name, key, "", answered.words)
         case "silent":
             return Row("no answer", each.name, key, f"{answered.host}: {answered.words}")
+        case "forbidden":
+            why = "it does not let this key ask, or only through clients that it knows"
         case "unpaid":
             why = "the key is taken, the account is not"
         case "busy":

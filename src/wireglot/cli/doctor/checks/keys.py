@@ -44,6 +44,9 @@ def _judged(case: Case, provider: Provider, answered: Answered) -> Iterator[Find
         case "no-login":
             fix = answered.fix or f"see to [providers.{name}], login, in {case.file}"
             yield problem(f"{name}: it cannot be signed in to: {answered.words}", fix)
+        case "forbidden":
+            fix = f"see to the key's rights at {name}; where it lets in clients that it knows only, start one"
+            yield warning(f"{name} does not let the key of {source} ask{says}", fix)
         case "unpaid":
             yield problem(
                 f"{name} takes its key, and not its account{says}", f"pay at {name}, or remove its key"
