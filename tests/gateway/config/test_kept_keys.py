@@ -2,6 +2,7 @@
 
 import stat
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -9,7 +10,7 @@ import pytest
 
 from tests.gateway.config.config_files import QUIET, written
 from wireglot.gateway.config import Watcher, load
-from wireglot.gateway.config.kept_keys import has_keyring, keep, keep_in_keyring, kept_file
+from wireglot.gateway.config.kept_keys import has_keyring, keep, keep_in_keyring, kept_file, read_kept
 from wireglot.gateway.settings import Settings
 
 
@@ -122,3 +123,49 @@ def test_a_keyring_without_its_package_is_told(tmp_path: Path, monkeypatch: pyte
     notes = load(None, environ=home(tmp_path), create_secret=False).notes
     assert any("wireglot[keyring]" in note for note in notes)
     assert not has_keyring()
+
+
+def test_what_a_person_wrote_into_the_file_stays_when_another_key_is_kept(tmp_path: Path) -> None:
+    """Also what is no key to us: it may be one to its owner, and there is no other copy."""
+    place(tmp_path).parent.mkdir(parents=True)
+    place(tmp_path).write_bytes(
+        b"# of my team\r\nexport MINE=sk-by-hand\nlower=sk-low\n\nMOONSHOT_API_KEY=sk-old\nLATIN=\xe4\xff\n"
+    )
+    keep(place(tmp_path), "MOONSHOT_API_KEY", "sk-new")
+    keep(place(tmp_path), "OPENAI_API_KEY", "sk-two")
+    assert place(tmp_path).read_bytes() == (
+        b"# of my team\nexport MINE=sk-by-hand\nlower=sk-low\n\nMOONSHOT_API_KEY=sk-new\nLATIN=\xe4\xff\n"
+        b"OPENAI_API_KEY=sk-two\n"
+    )
+
+
+def test_a_line_that_was_meant_for_a_key_and_is_none_is_told_by_its_number(tmp_path: Path) -> None:
+    place(tmp_path).parent.mkdir(parents=True)
+    place(tmp_path).write_text("# keys\n\nMOONSHOT_API_KEY = sk-spaced\nOPENAI_API_KEY='sk-quoted'\n")
+    place(tmp_path).chmod(0o600)
+    settings = load(None, environ=home(tmp_path), create_secret=False)
+    assert f"{place(tmp_path)}: line 3 is no NAME=VALUE, and is passed over" in settings.notes
+    assert not any("sk-" in note for note in settings.notes)
+    assert settings.providers["openai"].credentials[0].secret.value == "sk-quoted"
+
+
+def test_keys_that_cannot_be_read_are_not_written_over(tmp_path: Path) -> None:
+    """A file that `sudo` left, a disk that fails: what is in it is not lost for one key more."""
+    place(tmp_path).parent.mkdir(parents=True)
+    place(tmp_path).mkdir()
+    (place(tmp_path) / "something").write_text("x")
+    with pytest.raises(OSError, match="directory"):
+        keep(place(tmp_path), "MOONSHOT_API_KEY", "sk-kept")
+    place(tmp_path).rename(tmp_path / "away")
+    place(tmp_path).write_text("A=b\n" * 20_000)
+    with pytest.raises(OSError, match="too large"):
+        keep(place(tmp_path), "MOONSHOT_API_KEY", "sk-kept")
+    assert place(tmp_path).read_text() == "A=b\n" * 20_000
+
+
+def test_keys_kept_at_once_are_all_kept(tmp_path: Path) -> None:
+    names = [f"KEY_{number}" for number in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: keep(place(tmp_path), name, "sk-kept"), names))
+    kept = read_kept(place(tmp_path), [])
+    assert set(kept) == set(names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,7 +57,8 @@ def load(
     base = path.parent if path is not None else Path()
     references = References(environ, base, problems, notes, kept=read_kept(keys_file, notes))
     if keys_file is not None and references.kept:
-        references.warn_if_open(keys_file, keys_file.stat().st_mode)
+        with suppress(OSError):  # it has gone meanwhile
+            references.warn_if_open(keys_file, keys_file.stat().st_mode)
     whole = Table(document, "", problems)
 
     table = whole.table("server")

@@ -6,23 +6,29 @@ says that the keyring of the system holds it.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from wireglot.gateway.config.environment import data_dir
 from wireglot.gateway.settings import Secret
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 _FILE: Final = "credentials"
 _SERVICE: Final = "wireglot"
 _IN_KEYRING: Final = "keyring:"
 _FILE_MAX_BYTES: Final = 64 * 1024
 _LINE: Final = re.compile(r"([A-Z_][A-Z0-9_]{0,63})=([\x21-\x7e]+)")
-_HEAD: Final = "# Keys kept by `wireglot run`. A variable of the same name in the environment wins.\n"
+_HEAD: Final = b"# Keys kept by `wireglot run`. A variable of the same name in the environment wins."
 
 
 def kept_file(environ: Mapping[str, str]) -> Path | None:
@@ -45,8 +51,8 @@ def read_kept(place: Path | None, notes: list[str]) -> dict[str, Secret]:
 
 
 def keep(place: Path, name: str, value: str) -> None:
-    """In the file; others of before stay. OSError where it cannot be written."""
-    _write(place, {**_entries(place, []), name: value})
+    """In the file; what else is in it stays. OSError where it cannot be read or written."""
+    _write(place, name, value)
 
 
 def keep_in_keyring(place: Path, name: str, value: str) -> None:
@@ -58,7 +64,7 @@ def keep_in_keyring(place: Path, name: str, value: str) -> None:
         keyring.set_password(_SERVICE, name, value)
     except keyring.errors.KeyringError as problem:
         raise OSError(f"the keyring refused it: {problem}") from None
-    _write(place, {**_entries(place, []), name: _IN_KEYRING})
+    _write(place, name, _IN_KEYRING)
 
 
 def has_keyring() -> bool:
@@ -93,27 +99,71 @@ def _from_keyring(name: str, notes: list[str]) -> str | None:
 
 def _entries(place: Path, notes: list[str]) -> dict[str, str]:
     try:
-        with place.open("rb") as file:
-            content = file.read(_FILE_MAX_BYTES)
-    except FileNotFoundError:
-        return {}
+        lines = _lines(place)
     except OSError as fault:
-        notes.append(f"{place}: {fault.strerror or 'cannot be read'}")
+        notes.append(f"{place}: {fault.strerror or fault}")
         return {}
-    lines = content.decode("ascii", "replace").splitlines()
-    found = (_LINE.fullmatch(line.strip()) for line in lines)
-    return {line[1]: line[2] for line in found if line is not None}
+    found = {}
+    for number, line in enumerate(lines, start=1):
+        text = line.decode("ascii", "replace").strip()
+        entry = _LINE.fullmatch(text)
+        if entry is not None:
+            found[entry[1]] = _unquoted(entry[2])
+        elif text and not text.startswith("#"):
+            # Perhaps a secret: it is not repeated.
+            notes.append(f"{place}: line {number} is no NAME=VALUE, and is passed over")
+    return found
 
 
-def _write(place: Path, entries: Mapping[str, str]) -> None:
-    """Whole or not at all."""
-    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = place.with_name(f"{_FILE}.{secrets.token_hex(6)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+def _lines(place: Path) -> list[bytes]:
+    """OSError where they cannot be read whole."""
     try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(_HEAD)
-            file.writelines(f"{name}={value}\n" for name, value in entries.items())
-        draft.replace(place)
+        with place.open("rb") as file:
+            content = file.read(_FILE_MAX_BYTES + 1)
+    except FileNotFoundError:
+        return []
+    if len(content) > _FILE_MAX_BYTES:
+        raise OSError("too large for a file of keys")
+    return content.splitlines()
+
+
+def _unquoted(value: str) -> str:
+    """As a shell would have it: no key has quotes around it."""
+    return value[1:-1] if len(value) > 2 and value[0] == value[-1] and value[0] in "'\"" else value
+
+
+def _write(place: Path, name: str, value: str) -> None:
+    """One line put in or replaced, and all others as they were, whole or not at all."""
+    place = place.resolve()  # a link to where its owner has it stays one
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _one_at_a_time(place.parent):
+        lines = _lines(place) or [_HEAD]
+        mine = f"{name}={value}".encode("ascii")
+        at = [number for number, line in enumerate(lines) if line.strip().startswith(f"{name}=".encode())]
+        if at:
+            lines[at[-1]] = mine  # the last one counts
+        else:
+            lines.append(mine)
+        draft = place.with_name(f"{_FILE}.{secrets.token_hex(6)}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.writelines(line + b"\n" for line in lines)
+            draft.replace(place)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Two that keep a key at once would each forget the other's."""
+    descriptor = -1
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            if fcntl is not None:
+                descriptor = os.open(folder, os.O_RDONLY)
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
     finally:
-        draft.unlink(missing_ok=True)
+        if descriptor >= 0:
+            os.close(descriptor)
