@@ -63,8 +63,10 @@ class Process:
         log_fd: int = 2,
         pace: Pace | None = None,
         settle: float = SETTLE_SECONDS,
+        watches: bool = True,
     ) -> None:
-        """`settle`: seconds for which a configuration must stand still that is asked for by a signal."""
+        """`settle`: seconds for which a configuration must stand still that is asked for by a signal.
+        `watches`: whether it takes up what is written into its files while it runs."""
         self._path = path
         self._overrides = overrides
         self._environ = environ
@@ -72,6 +74,7 @@ class Process:
         self._log_fd = log_fd
         self._pace = pace
         self._settle = settle
+        self._watches = watches
         self._settings = (place is not None and place.inherited()) or settings
         self._stopping = asyncio.Event()
         self._drains: list[asyncio.Task[None]] = []
@@ -113,7 +116,8 @@ class Process:
             overrides=self._overrides,
             settle=self._settle,
         )
-        self._tasks.append(asyncio.create_task(self._watcher.run()))
+        if self._watches:
+            self._tasks.append(asyncio.create_task(self._watcher.run()))
 
     async def serve(self) -> None:
         """Start, answer until told to stop, and end in good order."""

@@ -115,6 +115,7 @@ def _serve(own: Own, client: _Client, folder: ClientFolder | None, tell: Callabl
                 environ=own.environ,
                 overrides=own.overrides,
                 log_fd=log if log >= 0 else 2,
+                watches=False,  # the client writes in its project, where the configuration may lie
             )
             await process.start()
             ended = asyncio.Event()

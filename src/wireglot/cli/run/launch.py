@@ -30,6 +30,7 @@ from wireglot.cli.run.clients import (
 )
 from wireglot.cli.run.folder import ClientFolder
 from wireglot.cli.run.joined import ANY_KEY, KEY, CannotJoin, Joined, join, running_url
+from wireglot.cli.run.trust import NotAgreed, check_agreed
 from wireglot.gateway import config
 
 _CALLER: Final = "wireglot-run"
@@ -122,7 +123,7 @@ def launch(task: Launch) -> int:
     except config.ConfigError as problem:
         _say(str(problem))
         return UNUSABLE
-    except (CannotJoin, NoModel) as refused:
+    except (CannotJoin, NoModel, NotAgreed) as refused:
         _say(str(refused))
         return UNUSABLE
     except DidNotStart as problem:
@@ -156,6 +157,8 @@ def _joined(task: Launch, joined: Joined) -> _Found:
 
 
 def _private(task: Launch, path: Path | None, remark: str) -> _Found:
+    if not task.config:
+        check_agreed(path, os.environ)
     choice = Chooser(path, os.environ, ask_key).choose(task.model, task.dialect, task.own_model)
     key, keys = key_of_its_own(_CALLER)
     server = {
@@ -169,10 +172,15 @@ def _private(task: Launch, path: Path | None, remark: str) -> _Found:
         overrides["models"] = {task.own_models: choice.model}
     return _Found(
         Door("", key, choice.model, choice.context(task.dialect), choice.names(task.dialect)),
-        "its own",
+        f"its own, by {_told_place(path)}" if path is not None else "its own",
         choice.remark or remark,
         Own(path, choice.environ, overrides, task.log),
     )
+
+
+def _told_place(path: Path) -> str:
+    """Of a configuration: one that lies in the folder is seldom looked for there."""
+    return one_line(str(path) if path.is_absolute() else f"./{path}")
 
 
 def _start(task: Launch, found: _Found) -> int:
