@@ -272,6 +272,15 @@ def test_a_gateway_that_runs_is_joined(place: Place) -> None:
     assert told(place.run("claude").stdout)["env"]["ANTHROPIC_BASE_URL"] != url
 
 
+def test_a_client_is_told_how_much_the_model_takes_also_where_the_gateway_runs(place: Place) -> None:
+    """Claude Code takes a million tokens for granted of a name that it does not know."""
+    size = "CLAUDE_CODE_MAX_CONTEXT_TOKENS"
+    own = told(place.run("claude", "--model", "demo/demo").stdout)
+    with gateway(place):
+        joined = told(place.run("claude", "--model", "demo/demo").stdout)
+    assert joined["settings"]["env"][size] == own["settings"]["env"][size] != ""
+
+
 def test_one_that_wants_a_key_is_given_it(place: Place) -> None:
     key = "the-key-of-this-client"
     digest = hashlib.sha256(key.encode()).hexdigest()

@@ -57,6 +57,12 @@ class Joined:
         told = error.get("message") if isinstance(error, dict) else None
         return one_line(str(told or f"status {status}"))
 
+    def context(self, model: str) -> int:
+        """Tokens that it takes; 0 where nobody knows. Anthropic's form of a list tells it."""
+        _, found = self._get(f"/v1/models/{quote(model, safe='/')}", {"anthropic-version": "2023-06-01"})
+        size = found.get("max_input_tokens")
+        return size if isinstance(size, int) else 0
+
     def models(self) -> tuple[str, ...]:
         status, found = self._get("/v1/models")
         listed = found.get("data") if status == 200 else None
@@ -64,10 +70,12 @@ class Joined:
             raise CannotJoin(f"{self.url} lists no models: status {status}")
         return tuple(str(each["id"]) for each in listed if isinstance(each, dict) and "id" in each)
 
-    def _get(self, path: str) -> tuple[int, dict[str, Any]]:
+    def _get(self, path: str, headers: Mapping[str, str] = {}) -> tuple[int, dict[str, Any]]:
         connection = self._kind(*self._place, timeout=_ANSWER_SECONDS)
         try:
-            connection.request("GET", self._root + path, headers={"authorization": f"Bearer {self.key}"})
+            connection.request(
+                "GET", self._root + path, headers={"authorization": f"Bearer {self.key}", **headers}
+            )
             answer = connection.getresponse()
             body = answer.read()
         finally:

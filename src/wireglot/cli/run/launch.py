@@ -153,7 +153,8 @@ def _joined(task: Launch, joined: Joined) -> _Found:
         if not names:
             raise NoModel(f"{joined.url} lists no model: name one with --model PROVIDER/MODEL")
         model = names[0]
-    return _Found(Door(joined.url, joined.key, model, models=names), "it runs")
+    context = joined.context(model) if model else 0
+    return _Found(Door(joined.url, joined.key, model, context, names), "it runs")
 
 
 def _private(task: Launch, path: Path | None, remark: str) -> _Found:
