@@ -28,7 +28,7 @@ def test_nothing_reaches_the_network_but_the_vendors_are_stood_in_for(tmp_path):
     text = (
         "<!-- run: fails -->\n```sh\ncurl -s https://example.com\n```\n"
         "<!-- run: fails -->\n```sh\ncurl -s http://192.0.2.1\n```\n"
-        "```sh\ncurl -sf https://api.openai.com/v1/models | grep -q demo\n```\n"
+        "```sh\ncurl -sf https://api.openai.com/v1/models | grep -q gpt\n```\n"
     )
     assert states(tmp_path, text) == [("ran", "")] * 3
 

@@ -17,7 +17,7 @@ _VARYING: Final = (
     (r"\b([a-z]{2,9}[_-])(?=[A-Za-z]*\d)[0-9A-Za-z]{8,}\b", r"\1[0-9A-Za-z_-]+"),  # req_..., wg_...
     (r"\b(?=[a-f]*\d)[0-9a-f]{12,}\b", r"[0-9a-f]+"),
     (r"\b1[67]\d{8}\b", r"\\d{10}"),  # seconds since 1970
-    (r"\b\d[\d,.]*( ?)(ms|s|µs|MB|MiB|KiB)\b", r"[\\d,.]+\1\2"),
+    (r"\b\d[\d,.]*( ?)(ms|s|µs|MB|GiB|MiB|KiB)\b", r"[\\d,.]+\1\2"),
     (r"(127\.0\.0\.1|localhost):\d{2,5}\b", r"\1:\\d+"),
     (r"\b\d+\.\d+\.\d+\b", r"\\d+\\.\\d+\\.\\d+"),  # versions
 )

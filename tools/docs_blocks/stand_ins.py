@@ -89,7 +89,7 @@ def written(folder: Path) -> Path:
     _script(folder / "wireglot", f'exec {sys.executable} -m wireglot "$@"')
     for name in ("python", "python3"):
         _script(folder / name, f'exec {sys.executable} "$@"')
-    for name in (*_INSTALLERS, *CLIENTS):
+    for name in (*_INSTALLERS, *(client for client in CLIENTS if _program(client).exists())):
         # What a page calls may change its variables; the stand-in itself is found in any case.
         ours = f"env PYTHONPATH={ROOT}:{ROOT / 'src'} CLIENTS_DIR={packages.INSTALLED}"
         _script(folder / name, f'exec {ours} {sys.executable} -m {_MODULE} {name} "$@"')

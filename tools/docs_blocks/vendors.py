@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from email.utils import formatdate
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -22,10 +23,14 @@ from urllib.parse import urlsplit
 import trustme
 
 from wireglot.providers.spec import names, provider
-from wireglot.testing.scripted_upstream import ScriptedUpstream
+from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
+from wireglot.wire.json import encode
 
-_LOCAL_PORTS: Final = (11434,)
-"""Ollama's. What else runs on one's own machine is not asked by any page."""
+_LOCAL_MODELS: Final = {11434: "qwen3:8b"}
+"""Ollama's port, and what it has. What else runs on one's own machine is not asked by any page."""
+_WRONG: Final = "wrong"
+"""In a key that the vendors refuse."""
+_REFUSAL: Final = b'{"error": {"message": "Incorrect API key provided: %b.", "code": "invalid_api_key"}}'
 _CLOUDS: Final = (
     "my-resource.openai.azure.com",
     "bedrock-runtime.us-east-1.amazonaws.com",
@@ -82,10 +87,44 @@ def standing_in(folder: Path) -> Iterator[dict[str, str]]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(*found).configure_cert(context)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(ScriptedUpstream(port=443, tls=context))
-        for port in _LOCAL_PORTS:
-            stack.enter_context(ScriptedUpstream(port=port))
+        stack.enter_context(ScriptedUpstream(port=443, tls=context, decide=_as_the_vendor))
+        for port in _LOCAL_MODELS:
+            stack.enter_context(ScriptedUpstream(port=port, decide=_as_the_local_server))
         yield dict.fromkeys(("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "CURL_CA_BUNDLE"), str(certificates))
+
+
+def _as_the_vendor(asked: Recorded) -> Behaviour | None:
+    """Models are those of the catalog, and a key may be wrong. The demo model does the rest."""
+    key = asked.headers.get("authorization", "").removeprefix("Bearer ") or asked.headers.get("x-api-key", "")
+    if _WRONG in key:
+        return _document(_REFUSAL % key.encode(), status=401)
+    if not _lists(asked):
+        return None
+    host = asked.headers.get("host", "")
+    theirs = (provider(name) for name in names() if host in provider(name).base_url)
+    models = [model.match for spec in theirs for model in spec.models if model.is_name and not model.retired]
+    return _document(_listing(list(dict.fromkeys(models)))) if models else None
+
+
+def _as_the_local_server(asked: Recorded) -> Behaviour | None:
+    port = int(asked.headers.get("host", "").rpartition(":")[2])
+    return _document(_listing([_LOCAL_MODELS[port]])) if _lists(asked) else None
+
+
+def _lists(asked: Recorded) -> bool:
+    """In the way that most have in common; Google's is the scripted upstream's own."""
+    return asked.method == "GET" and asked.path.endswith("/models") and "/v1beta" not in asked.path
+
+
+def _listing(models: list[str]) -> bytes:
+    listed = [{"id": model, "object": "model", "type": "model", "display_name": model} for model in models]
+    return encode({"object": "list", "data": listed, "has_more": False})
+
+
+def _document(body: bytes, status: int = 200) -> Behaviour:
+    """With the time, by which `wireglot doctor` looks at the clock."""
+    headers = (("content-type", "application/json"), ("date", formatdate(usegmt=True)))
+    return Behaviour(status=status, headers=headers, body=body)
 
 
 def _loopback_up() -> None:
