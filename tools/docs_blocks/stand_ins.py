@@ -25,7 +25,7 @@ from tools.docs_blocks.blocks import ROOT
 _MODULE: Final = "tools.docs_blocks.stand_ins"
 _INSTALLERS: Final = ("pip", "pipx", "uv", "uvx", "npm")
 _OURS: Final = re.compile(r"(?:wireglot|\.|dist/\S+\.whl)(?:\[([\w,-]+)\])?(?:==\S+)?")
-_WITH_VALUE: Final = frozenset({"-r", "-c", "--from", "--python", "--with"})
+_WITH_VALUE: Final = frozenset({"-r", "-c", "--from", "--only-binary", "--python", "--with"})
 
 
 _CURL: Final = """for word in "$@"; do
@@ -128,25 +128,24 @@ def _client(name: str, arguments: Sequence[str]) -> None:
     os.execve(_program(name), [name, *arguments, *(() if asked else client.question)], variables)
 
 
-def _install(arguments: Sequence[str]) -> None:
-    """Fails where what is asked for is neither ours nor here."""
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
-        "optional-dependencies"
-    ]
+def refused_install(arguments: Sequence[str]) -> str:
+    """Why an installer fails here: what is asked for is neither ours nor here. Empty where it does not."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     clients = {name for package in packages.PACKAGES for name in package.versions}
     before = ""
     for argument in arguments:
         if argument.startswith("-") or before in _WITH_VALUE:
             before = argument
         elif (ours := _OURS.fullmatch(argument)) is not None:
-            unknown = {*filter(None, (ours[1] or "").split(","))} - extras.keys()
+            unknown = {*filter(None, (ours[1] or "").split(","))} - project["optional-dependencies"].keys()
             if unknown:
-                sys.exit(f"no such extra: {', '.join(sorted(unknown))}")
+                return f"no such extra: {', '.join(sorted(unknown))}"
         elif argument not in clients:
             try:
                 importlib.metadata.version(re.split(r"[\[=<>~]", argument)[0])
             except importlib.metadata.PackageNotFoundError:
-                sys.exit(f"{argument}: nothing that is here, and nothing is fetched")
+                return f"{argument}: nothing that is here, and nothing is fetched"
+    return ""
 
 
 def main(name: str, arguments: list[str]) -> None:
@@ -156,7 +155,7 @@ def main(name: str, arguments: list[str]) -> None:
         behind = arguments[arguments.index("wireglot") + 1 :]
         os.execvp("wireglot", ["wireglot", *behind])
     at = arguments.index("install") + 1 if "install" in arguments else 0
-    _install(arguments[at:])
+    sys.exit(refused_install(arguments[at:]) or 0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,51 @@
+"""Commands inside sentences and tables can be given as they stand there."""
+
+import importlib.util
+import re
+import shlex
+
+import pytest
+
+from tools.docs_blocks.blocks import pages
+from tools.docs_blocks.stand_ins import refused_install
+from wireglot.cli.parser import build_parser
+
+PLACEHOLDER = re.compile(r"\.\.\.|(?:^|[ =])[A-Z]+\b(?!=)|[|\[<]")
+SPANS = [
+    (page, span)
+    for page, text in pages().items()
+    if not page.startswith("docs/reference/")
+    for span in re.findall(
+        r"(?<!`)`((?:[A-Z_]+=\S+ )*(?:wireglot|python -m|pip install) [^`\n]+)`(?!`)",
+        re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE),
+    )
+]
+
+
+def given(kind):
+    return sorted({span for _, span in SPANS if kind in span and not PLACEHOLDER.search(span)})
+
+
+def test_there_are_such_commands():
+    assert all(given(kind) for kind in ("wireglot ", "python -m ", "pip install "))
+
+
+@pytest.mark.parametrize("span", given("wireglot "))
+def test_a_command_of_ours_can_be_given_or_is_the_beginning_of_one(span, capsys):
+    words = shlex.split(re.sub(r"^(?:[A-Z_]+=\S+ )*", "", span))
+    if words[0] == "wireglot" and not {"--help", "--version"} & set(words):
+        try:
+            build_parser().parse_args(words[1:])
+        except SystemExit:
+            assert re.search("are required|expected one argument", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("span", given("python -m "))
+def test_a_module_is_there(span):
+    module = span.split("python -m ")[1].split()[0]
+    assert importlib.util.find_spec(module) is not None
+
+
+@pytest.mark.parametrize("span", given("pip install "))
+def test_what_is_installed_is_ours_or_known(span):
+    assert not refused_install(shlex.split(span)[2:])
