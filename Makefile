@@ -14,7 +14,7 @@ JOBS ?= 2
 CORPUS ?= ../shared/corpus/dev
 
 .DEFAULT_GOAL := help
-.PHONY: .nginx .valgrind help setup demo test full newest pins servers promtool test-fleet lock prices container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
+.PHONY: .nginx .valgrind help setup demo test full newest pins servers promtool test-fleet lock prices recording container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -88,6 +88,12 @@ prices: $(VENV)/.dev ## Take the catalog's prices anew from the newest genai-pri
 	.venv-prices/bin/python tools/prices/registry_dump.py > .venv-prices/dump.json
 	$(BIN)/python -m tools.prices .venv-prices/dump.json
 	rm -rf .venv-prices
+
+# A real gateway and real clients in real terminals; pyte, which plays the terminal, is needed for nothing else.
+recording: $(VENV)/.dev ## Record the README's terminal anew: docs/pictures/recording.svg
+	$(PIP) pyte
+	$(BIN)/python -m clients.install 'claude-code|gemini-cli'
+	$(BIN)/python -m tools.recording $(ARGS)
 
 # The lines of the Dockerfile and the files of deploy/, by docker or podman where one answers.
 container: $(VENV)/.dev ## Build the container and try it; without an engine in a root directory of its own (as root)

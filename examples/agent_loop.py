@@ -1,6 +1,6 @@
 """A complete agent, on any provider: it lists and reads the files of this folder until it can answer.
 
-    python examples/agent_loop.py --demo "What does [[marker-file:README.md]] say?"
+    python examples/agent_loop.py --demo 'What does it say? [[demo:tool read_file {"path": "README.md"}]]'
     python examples/agent_loop.py --provider anthropic --model claude-opus-5 "What is this project about?"
 
 The key comes from the provider's own variable; `wireglot providers` lists both.

@@ -1,7 +1,10 @@
 """A complete tool loop with Kimi.
 
-MOONSHOT_API_KEY=sk-... python examples/kimi_tools.py "What is the weather in Rome?"
-python examples/kimi_tools.py --demo      # no key and no network: a scripted model answers
+    python examples/kimi_tools.py --demo
+
+asks a scripted model: no key, no network. Kimi itself:
+
+    MOONSHOT_API_KEY=sk-... python examples/kimi_tools.py "What is the weather in Rome?"
 """
 
 import sys

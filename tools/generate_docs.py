@@ -16,6 +16,7 @@ from tools import (
     library_example,
     metric_table,
     provider_page,
+    readme_figures,
     reliability_page,
     requirements_table,
 )
@@ -157,6 +158,10 @@ def stale(check: bool) -> Iterable[str]:
         pages[docs / "reference" / "fields" / name] = _page(text)
     for name, blocks in parts().items():
         pages[docs / name] = filled((docs / name).read_text(encoding="utf-8"), blocks)
+    figures = readme_figures.results()
+    readme = ROOT / "README.md"
+    pages[readme] = filled(readme.read_text(encoding="utf-8"), {"figures": readme_figures.block(figures)})
+    pages[docs / "figures" / "readme.svg"] = readme_figures.chart(figures)
     yield from _differing(pages, check)
     # Last: it has the titles of all others.
     home = docs / navigation.HOME

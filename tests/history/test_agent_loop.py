@@ -47,7 +47,7 @@ def test_an_error_of_the_provider_ends_it_with_its_words(tmp_path):
 
 
 def test_the_command_of_the_example_is_the_one_in_the_documentation():
-    shown = [line.strip() for line in EXAMPLE.read_text(encoding="utf-8").splitlines() if '--demo "' in line]
+    shown = [line.strip() for line in EXAMPLE.read_text(encoding="utf-8").splitlines() if " --demo " in line]
     page = (ROOT / "docs" / "history.md").read_text(encoding="utf-8")
     assert shown
     assert all(line in page for line in shown)

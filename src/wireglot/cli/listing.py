@@ -39,7 +39,10 @@ def add_commands(commands: Commands) -> None:
 
 
 def list_dialects(_: argparse.Namespace) -> int:
-    _print((name, _DIALECTS.get(name, "")) for name in registry.names())
+    from wireglot.plugins import load_dialects
+
+    load_dialects()
+    _print((name, _DIALECTS.get(name, "brought by an installed package")) for name in registry.names())
     return OK
 
 

@@ -264,6 +264,10 @@ def test_a_gateway_that_runs_is_joined(place: Place) -> None:
         client = told(done.stdout)
         assert client["env"]["ANTHROPIC_BASE_URL"] == url
         assert client["answer"] == "the answer"
+        assert client["env"]["ANTHROPIC_MODEL"] == "demo"
+        assert client["settings"]["env"]["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] == "200000", (
+            "else it warns, and guesses"
+        )
         assert f"claude on {url} (it runs), " in done.stderr
         wait_until(place.is_clean)
         assert listens(url)

@@ -19,6 +19,8 @@ ANY_KEY: Final = "none"
 """For a gateway that asks for none: most clients insist on sending one."""
 _ANSWER_SECONDS: Final = 10.0
 _UNAUTHORIZED: Final = 401
+_VERSION: Final = "2023-06-01"
+"""A header of Anthropic's clients, who are told more of a model."""
 
 
 class CannotJoin(Exception):
@@ -58,10 +60,10 @@ class Joined:
         return one_line(str(told or f"status {status}"))
 
     def context(self, model: str) -> int:
-        """Tokens that it takes; 0 where nobody knows. Anthropic's form of a list tells it."""
-        _, found = self._get(f"/v1/models/{quote(model, safe='/')}", {"anthropic-version": "2023-06-01"})
-        size = found.get("max_input_tokens")
-        return size if isinstance(size, int) else 0
+        """Tokens that a model takes; 0 where nobody knows. Only lists of Anthropic's shape tell."""
+        status, found = self._get(f"/v1/models/{quote(model, safe='/')}", **{"anthropic-version": _VERSION})
+        told = found.get("max_input_tokens") if status == 200 else None
+        return told if type(told) is int else 0
 
     def models(self) -> tuple[str, ...]:
         status, found = self._get("/v1/models")
@@ -70,7 +72,7 @@ class Joined:
             raise CannotJoin(f"{self.url} lists no models: status {status}")
         return tuple(str(each["id"]) for each in listed if isinstance(each, dict) and "id" in each)
 
-    def _get(self, path: str, headers: Mapping[str, str] = {}) -> tuple[int, dict[str, Any]]:
+    def _get(self, path: str, **headers: str) -> tuple[int, dict[str, Any]]:
         connection = self._kind(*self._place, timeout=_ANSWER_SECONDS)
         try:
             connection.request(

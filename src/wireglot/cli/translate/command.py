@@ -10,11 +10,12 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
+from wireglot.cli.named_dialect import find_dialect
 from wireglot.cli.options import Commands, positive
 from wireglot.cli.paint import Paint, count, loss_lines, one_line
 from wireglot.cli.translate import ports
 from wireglot.cli.translate.ports import Unusable
-from wireglot.dialects.registry import UnknownDialect, dialect
+from wireglot.dialects.registry import UnknownDialect
 from wireglot.ir.errors import ClientFault, WireglotError
 from wireglot.ir.loss import Loss
 from wireglot.providers.spec import UnknownProvider, provider
@@ -142,7 +143,7 @@ def _check(arguments: argparse.Namespace) -> None:
     for option, name in (("--from", arguments.source), ("--to", arguments.target)):
         if name is not None:
             try:
-                dialect(name)
+                find_dialect(name)
             except UnknownDialect as unknown:
                 raise Unusable(f"{option}: {unknown}") from None
     if arguments.provider is not None:

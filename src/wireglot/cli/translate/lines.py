@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from wireglot.cli.named_dialect import find_dialect
 from wireglot.dialects.fields import Fields, describe
-from wireglot.dialects.registry import UnknownDialect, dialect
+from wireglot.dialects.registry import UnknownDialect
 from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
 from wireglot.ir.loss import Loss
 from wireglot.providers.spec import UnknownProvider
@@ -146,7 +147,7 @@ def _dialect(case: Fields, key: str, default: str | None) -> str:
     if name is None:
         raise case.wrong(key, "the name of a dialect")
     try:
-        dialect(name)
+        find_dialect(name)
     except UnknownDialect as unknown:
         raise BadLine(str(unknown), f"$.{key}") from None
     return name

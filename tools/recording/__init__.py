@@ -1,0 +1,1 @@
+"""The picture of a terminal in the README, from a real run."""
