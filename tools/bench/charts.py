@@ -86,7 +86,7 @@ def bars(title: str, rows: Sequence[Bar], *, logarithmic: bool = False) -> str:
         # A goal just behind the bar would stand in the midst of the number.
         if row.goal is not None and told - 4 < place(row.goal) < told + _NUMBER:
             told = place(row.goal)
-        parts.append(_text(told + 6, middle + 4, f"{row.value:.3g}"))
+        parts.append(_text(told + 6, middle + 4, _number(row.value)))
     return _svg(title, bottom + 28, parts)
 
 
@@ -130,6 +130,10 @@ def _text(x: float, y: float, text: str, style: str = "", anchor: str = "start")
 
 def _line(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
     return f'<line class="{style}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _ticks(most: float) -> list[float]:

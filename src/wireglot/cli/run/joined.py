@@ -20,7 +20,7 @@ ANY_KEY: Final = "none"
 _ANSWER_SECONDS: Final = 10.0
 _UNAUTHORIZED: Final = 401
 _VERSION: Final = "2023-06-01"
-"""A header of Anthropic's clients, who are told more of a model."""
+"""Of Anthropic's clients, whose lists tell how much a model takes."""
 
 
 class CannotJoin(Exception):
@@ -37,6 +37,8 @@ class Joined:
         self._kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._place = (parts.hostname or "", parts.port)
         self._root = parts.path.rstrip("/")
+        self._told: dict[str, tuple[int, dict[str, Any]]] = {}
+        """What it said of a model: each question is a line in its log."""
 
     def is_wireglot(self) -> bool:
         try:
@@ -52,7 +54,7 @@ class Joined:
 
     def refusal(self, model: str) -> str:
         """What it says of a model that it does not serve; nothing if it does."""
-        status, found = self._get(f"/v1/models/{quote(model, safe='/')}")
+        status, found = self._model(model)
         if status == 200:
             return ""
         error = found.get("error")
@@ -60,8 +62,8 @@ class Joined:
         return one_line(str(told or f"status {status}"))
 
     def context(self, model: str) -> int:
-        """Tokens that a model takes; 0 where nobody knows. Only lists of Anthropic's shape tell."""
-        status, found = self._get(f"/v1/models/{quote(model, safe='/')}", **{"anthropic-version": _VERSION})
+        """Tokens that a model takes; 0 where nobody knows."""
+        status, found = self._model(model)
         told = found.get("max_input_tokens") if status == 200 else None
         return told if type(told) is int else 0
 
@@ -71,6 +73,12 @@ class Joined:
         if not isinstance(listed, list):
             raise CannotJoin(f"{self.url} lists no models: status {status}")
         return tuple(str(each["id"]) for each in listed if isinstance(each, dict) and "id" in each)
+
+    def _model(self, model: str) -> tuple[int, dict[str, Any]]:
+        if model not in self._told:
+            path = f"/v1/models/{quote(model, safe='/')}"
+            self._told[model] = self._get(path, **{"anthropic-version": _VERSION})
+        return self._told[model]
 
     def _get(self, path: str, **headers: str) -> tuple[int, dict[str, Any]]:
         connection = self._kind(*self._place, timeout=_ANSWER_SECONDS)
