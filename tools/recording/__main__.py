@@ -25,8 +25,8 @@ from tools.recording.script import COMMANDS, SERVE, TITLE
 from tools.recording.terminal import Stuck, Terminal
 
 ROOT: Final = Path(__file__).parents[2]
-_COLUMNS: Final = 98
-_LINES_ABOVE, _LINES_BELOW = 14, 16
+_COLUMNS: Final = 100
+_LINES_ABOVE, _LINES_BELOW = 15, 16
 _SECONDS: Final = 180.0
 _PAUSE_SECONDS: Final = 1.0
 

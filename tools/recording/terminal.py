@@ -49,7 +49,7 @@ class Terminal:
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        self._wait(self.asked + 1, 30)
+        self._wait(1, 30)
 
     @property
     def shown(self) -> bytes:

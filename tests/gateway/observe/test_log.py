@@ -297,6 +297,17 @@ def test_what_went_wrong_has_a_line_of_its_own_in_a_narrow_terminal():
     assert second.strip() == "server: bad gateway"
 
 
+def test_many_losses_go_on_in_the_next_line_of_a_narrow_terminal():
+    """[M9] A list without spaces was broken by the terminal, in the middle of a name."""
+    names = [f"tool.schema_{number}" for number in range(12)]
+    made = record(losses=[_loss(name) for name in names], notes=["slow"])
+    lines = PrettyLines(Redactor(), clock, colour=True, columns=lambda: 80)
+    told = re.sub(r"\x1b\[\d+m", "", lines.request(made).decode())
+    assert all(len(line) <= 80 for line in told.splitlines())
+    said = " ".join(line.strip() for line in told.splitlines()[1:])
+    assert said == f"losses {', '.join(names)} slow"
+
+
 def test_what_is_told_of_the_process_goes_on_in_the_next_line():
     told = narrow().note("info", "note", {"text": "a sentence of a few words " * 6}).decode()
     assert len(told.splitlines()) == 3

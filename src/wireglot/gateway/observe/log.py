@@ -53,6 +53,9 @@ _WIDE_COLUMNS: Final = 140
 _NARROW_REST_COLUMNS: Final = 37
 """Of a narrow line beside what was asked for: time, status, tokens, duration, and spaces."""
 _NARROW_LEAST_COLUMNS: Final = 20
+_INDENT_COLUMNS: Final = 8
+"""As wide as the time: lines that go on stand behind it."""
+_ENDLESS_COLUMNS: Final = 1 << 20
 
 _COLOURS: Final[dict[str, str]] = {"debug": "2", "info": "32", "warn": "33", "error": "31", "dim": "2"}
 
@@ -284,7 +287,7 @@ class PrettyLines:
         return self._line(parts)
 
     def _narrow(self, record: Record, what: str, columns: int) -> bytes:
-        """One line of the terminal, and a second one for what went wrong."""
+        """One line of the terminal, and further ones for what went wrong."""
         room = max(columns - _NARROW_REST_COLUMNS, _NARROW_LEAST_COLUMNS)
         if len(what) > room:
             what = f"{what[: room - 1]}…"
@@ -297,8 +300,8 @@ class PrettyLines:
                 f"{_duration(record.seconds):>8}",
             ]
         )
-        wrong = self._what_happened(record)
-        return line + self._line([" " * 8, *wrong]) if wrong else line
+        words = [(word, colour) for text, colour in self._what_happened(record) for word in text.split(" ")]
+        return line + self._wrapped([], words, columns) if words else line
 
     def _remarks(self, record: Record) -> list[str]:
         clean, remarks = self._clean.text, []
@@ -306,39 +309,47 @@ class PrettyLines:
             remarks.append(self._paint("dim", f"key {clean(record.caller, _NAME_MAX)}"))
         if record.stop:
             remarks.append(clean(record.stop, _NAME_MAX))
-        return remarks + self._what_happened(record)
+        return remarks + [self._paint(colour, text) for text, colour in self._what_happened(record)]
 
-    def _what_happened(self, record: Record) -> list[str]:
+    def _what_happened(self, record: Record) -> list[tuple[str, str]]:
+        """Texts, and the colour of each."""
         clean, remarks = self._clean.text, []
         if record.attempts > 1:
-            remarks.append(f"attempts {record.attempts}")
+            remarks.append((f"attempts {record.attempts}", ""))
         if record.fallbacks:
-            remarks.append("after " + ", ".join(clean(target, _NAME_MAX) for target in record.fallbacks))
+            remarks.append(("after " + ", ".join(clean(one, _NAME_MAX) for one in record.fallbacks), ""))
         if record.losses:
-            remarks.append(self._paint("warn", "losses " + ",".join(features_of(record))))
+            remarks.append(("losses " + ", ".join(features_of(record)), "warn"))
         if record.outcome in ("client_abort", "gateway_abort"):
-            remarks.append(self._paint("warn", record.outcome.replace("_", " ")))
+            remarks.append((record.outcome.replace("_", " "), "warn"))
         if record.error_kind or record.error_message:
             said = f"{record.error_kind}: {clean(record.error_message)}"
             if record.error_fix:
                 said += f" [{clean(record.error_fix)}]"
-            remarks.append(self._paint(level_of(record), said))
-        return remarks + [clean(note) for note in record.notes]
+            remarks.append((said, level_of(record)))
+        return remarks + [(clean(note), "") for note in record.notes]
 
     def note(self, level: Level, event: str, fields: Mapping[str, Any]) -> bytes:
         if list(fields) == ["text"]:  # a sentence
             said = self._clean.text(str(fields["text"])).split(" ")
         else:
             said = [f"{key}={_plain(self._clean.value(value))}" for key, value in fields.items()]
-        columns, used = self._columns(), 8 + 1 + len(event)
-        wraps = columns < _WIDE_COLUMNS
-        lines = [[self._paint("dim", self._time()), self._paint(level, event)]]
-        for each in said:
-            if wraps and used + 1 + len(each) > columns:
-                used = 8
-                lines.append([" " * 8])
-            used += 1 + len(each)
-            lines[-1].append(each)
+        columns = self._columns()
+        room = columns if columns < _WIDE_COLUMNS else _ENDLESS_COLUMNS
+        first = [(self._time(), "dim"), (event, level)]
+        return self._wrapped(first, [(each, "") for each in said], room)
+
+    def _wrapped(self, first: list[tuple[str, str]], words: list[tuple[str, str]], columns: int) -> bytes:
+        """Words with their colours behind `first`, or below the words of a line above; each line fits."""
+        indent = " " * _INDENT_COLUMNS
+        lines = [[self._paint(colour, word) for word, colour in first] or [indent]]
+        used = sum(1 + len(word) for word, _ in first) - 1 if first else _INDENT_COLUMNS
+        for word, colour in words:
+            if used + 1 + len(word) > columns and used > _INDENT_COLUMNS:
+                lines.append([indent])
+                used = _INDENT_COLUMNS
+            used += 1 + len(word)
+            lines[-1].append(self._paint(colour, word))
         return b"".join(self._line(line) for line in lines)
 
     def _line(self, parts: list[str]) -> bytes:
@@ -348,7 +359,7 @@ class PrettyLines:
         return time.strftime("%H:%M:%S", time.localtime(self._clock()))
 
     def _paint(self, colour: str, text: str) -> str:
-        return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self._colour else text
+        return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self._colour and colour else text
 
 
 Lines = JsonLines | PrettyLines
