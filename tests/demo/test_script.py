@@ -59,6 +59,12 @@ def test_it_does_not_take_an_agents_reminders_for_the_users_words(reminder: str)
     assert "Environment" not in text_of(answer(ask(reminder)))
 
 
+def test_words_behind_a_reminder_in_one_text_are_the_users() -> None:
+    """Servers that take one string get all texts of a message in it."""
+    told = text_of(answer(ask("<system-reminder>\n# Environment\n</system-reminder>\n\nIs anybody there?")))
+    assert "“Is anybody there?”" in told
+
+
 def test_the_same_request_gets_the_same_answer() -> None:
     request = ask("Weather in Rome?", tools=(WEATHER,))
     assert answer(request, seed="a", dialect="anthropic") == answer(request, seed="a", dialect="anthropic")

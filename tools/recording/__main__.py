@@ -26,7 +26,7 @@ from tools.recording.terminal import Stuck, Terminal
 
 ROOT: Final = Path(__file__).parents[2]
 _COLUMNS: Final = 100
-_LINES_ABOVE, _LINES_BELOW = 15, 16
+_LINES_ABOVE, _LINES_BELOW = 15, 17
 _SECONDS: Final = 180.0
 _PAUSE_SECONDS: Final = 1.0
 

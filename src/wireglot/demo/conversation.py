@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -11,8 +12,9 @@ from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall, ToolRe
 from wireglot.ir.request import Request, Tool
 from wireglot.wire.json import encode_text
 
-_REMINDER: Final = "<system-reminder>"
-"""What agents, and translations of system texts midway, put beside the user's own words."""
+_REMINDER: Final = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
+"""What agents, and translations of system texts midway, put beside the user's own words; or into one text with
+them, where a server takes only one."""
 
 
 class Turn:
@@ -30,8 +32,12 @@ class Turn:
                 elif isinstance(part, Text) and message.role == "user":
                     self.said.append(part.text)
         self.text = "\n".join(self.said)
-        spoken = [text for text in self.said if not text.lstrip().startswith(_REMINDER)]
+        spoken = list(filter(None, map(_own_words, self.said)))
         self.prompt = without_directives(spoken[-1]) if spoken else ""
+
+
+def _own_words(text: str) -> str:
+    return _REMINDER.sub("", text).strip() if _REMINDER.search(text) else text
 
 
 def user_texts(messages: Sequence[Message]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import shutil
 import sys
 import time
 from typing import Any, Final
@@ -38,8 +39,15 @@ def show(host: str, port: int) -> int:
         )
     )
     failures += not _held(host, port, paint)
-    print("\nNow with your own client: `wireglot serve`, then see docs/clients.md for its settings.")
+    print(
+        f"\nNow with your own client: `{_own_name()} run claude --model demo/demo`, or one of docs/clients.md."
+    )
     return min(failures, MOST_FAILURES)
+
+
+def _own_name() -> str:
+    """As a shell here finds it: `make demo` runs it from an environment that is not on the path."""
+    return "wireglot" if shutil.which("wireglot") else sys.argv[0]
 
 
 def _asked(host: str, port: int, example: Example, paint: Paint) -> bool:
