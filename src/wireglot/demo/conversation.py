@@ -13,8 +13,8 @@ from wireglot.ir.request import Request, Tool
 from wireglot.wire.json import encode_text
 
 _REMINDER: Final = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
-"""What agents, and translations of system texts midway, put beside the user's own words; or into one text with
-them, where a server takes only one."""
+"""What agents, and translations of system texts midway, put beside the user's own words; or into one text
+with them, where a server takes only one."""
 
 
 class Turn:

@@ -39,9 +39,8 @@ def show(host: str, port: int) -> int:
         )
     )
     failures += not _held(host, port, paint)
-    print(
-        f"\nNow with your own client: `{_own_name()} run claude --model demo/demo`, or one of docs/clients.md."
-    )
+    launch = f"{_own_name()} run claude --model demo/demo"
+    print(f"\nNow with your own client: `{launch}`, or one of docs/clients.md.")
     return min(failures, MOST_FAILURES)
 
 
