@@ -207,7 +207,7 @@ SPOKEN: tuple[Message, ...] = (
 def _soon_settled() -> Iterator[None]:
     """Short conversations, too, are remembered but for their last turn."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(known_row, "_OPEN", 1)
+        patch.setattr(known_row, "OPEN_TURNS", 1)
         patch.setattr(known_row, "_LEAST", 1)
         yield
 
