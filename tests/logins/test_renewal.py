@@ -298,3 +298,19 @@ def test_a_loop_that_ends_while_somebody_is_asked_is_no_error() -> None:
 
     run(main)
     giver.open.set()
+
+
+@pytest.mark.parametrize("seconds", [math.nan, -math.inf, -1.0, 0.0])
+def test_a_grant_whose_end_is_no_time_to_come_is_none_and_is_asked_for_again(seconds: float) -> None:
+    """Not a number is never reached: whoever waited for it waited for good."""
+
+    async def work() -> None:
+        giver = Giver(seconds)
+        renewal, clock = made(giver)
+        with pytest.raises(LoginFailed):
+            await asked(renewal)
+        giver.seconds = 3600.0
+        clock.now += 2 * RETRY_MOST_SECONDS
+        assert await asked(renewal) == "token-2"
+
+    asyncio.run(work())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -74,9 +75,10 @@ def _machines_own(login: EntraLogin) -> WebAnswer:
 def _seconds(document: dict[str, Any]) -> float:
     """A number, or one as text (managed identities)."""
     try:
-        return float(document.get("expires_in", 0))
-    except (TypeError, ValueError):
+        seconds = float(document.get("expires_in", 0))
+    except (TypeError, ValueError, OverflowError):
         return 0.0
+    return seconds if math.isfinite(seconds) else 0.0
 
 
 def _refused(login: EntraLogin, status: int, document: dict[str, Any]) -> LoginFailed:
@@ -84,4 +86,5 @@ def _refused(login: EntraLogin, status: int, document: dict[str, Any]) -> LoginF
     code = said.partition(":")[0]
     usual = "check the tenant, the application and its secret"
     fix = _FIXES.get(code, _NO_MACHINE if login.is_managed else usual)
-    return LoginFailed(said.partition(" Trace ID")[0].splitlines()[0][:_SAID_LETTERS_MOST], fix)
+    first = said.partition(" Trace ID")[0].strip().partition("\n")[0].strip()
+    return LoginFailed(first[:_SAID_LETTERS_MOST] or f"status {status}", fix)

@@ -98,7 +98,7 @@ class Renewal:
         started = self._now()
         try:
             grant = await self._obtained()
-            if grant.seconds <= LEEWAY_SECONDS:
+            if not grant.seconds > LEEWAY_SECONDS:  # what is not a number is no time, either
                 raise LoginFailed(
                     "the token that was given has run out already", "set the clock of this machine"
                 )

@@ -135,3 +135,37 @@ def test_every_example_of_the_page_about_clouds_loads(
     environ = {"AZURE_OPENAI_API_KEY": "k1", "AZURE_CLIENT_SECRET": "k2", "AWS_BEARER_TOKEN_BEDROCK": "k3"}
     settings = loaded(tmp_path, f"{examples[number]}\n[providers]\ndiscover = false\n", environ)
     assert all(provider.credentials for provider in settings.providers.values())
+
+
+@pytest.mark.parametrize(
+    ("authority", "named", "told"),
+    [
+        ("https://login.microsoftonline.us", False, ""),
+        ("https://login.partner.microsoftonline.cn", False, ""),
+        ("https://login.evil.example", False, "providers.azure.login.secret"),
+        ("https://login.microsoftonline.com.evil.example", False, "providers.azure.login.secret"),
+        ("https://login.evil.example", True, ""),
+        ("http://login.evil.example", True, "providers.azure.login.authority"),
+        ("http://127.0.0.1:9", True, ""),
+    ],
+)
+def test_a_secret_of_the_environment_goes_to_no_other_authority_unasked(
+    tmp_path: Path, authority: str, named: bool, told: str
+) -> None:
+    """As a key of the environment goes to no other host; and no secret goes anywhere in the clear."""
+    secret = ', secret = "env:AZURE_CLIENT_SECRET"' if named else ""
+    text = f'[providers.azure]\nlogin = {{ kind = "entra", authority = "{authority}"{secret} }}\n'
+    environ = {**QUIET, **ENTRA, "AZURE_RESOURCE_NAME": "res"}
+    if told:
+        assert told in problems(tmp_path, text, environ)
+    else:
+        login = credential(loaded(tmp_path, text, environ), "azure").login
+        assert isinstance(login, EntraLogin)
+        assert login.authority == authority
+
+
+def test_a_token_file_of_the_environment_goes_to_no_other_authority_unasked(tmp_path: Path) -> None:
+    environ = {**QUIET, **ENTRA, "AZURE_RESOURCE_NAME": "res", "AZURE_FEDERATED_TOKEN_FILE": "/token"}
+    environ.pop("AZURE_CLIENT_SECRET")
+    text = '[providers.azure]\nlogin = { kind = "entra", authority = "https://login.evil.example" }\n'
+    assert list(problems(tmp_path, text, environ)) == ["providers.azure.login.token_file"]

@@ -17,7 +17,7 @@ from wireglot.gateway.config.provider_table import LoginTable
 from wireglot.gateway.config.references import References
 from wireglot.gateway.config.table import Table
 from wireglot.gateway.config.urls import EXPECTED as URL
-from wireglot.gateway.config.urls import split
+from wireglot.gateway.config.urls import is_loopback, split
 from wireglot.gateway.settings import Credential, Secret
 from wireglot.logins.login import (
     EXTRAS,
@@ -49,6 +49,15 @@ _VARIABLES: Final = {
 }
 """As the vendors' own tools call them."""
 _PUBLIC: Final = EntraLogin()
+_AUTHORITIES: Final = frozenset(
+    {
+        "login.microsoftonline.com",
+        "login.microsoftonline.us",
+        "login.partner.microsoftonline.cn",
+        "login.chinacloudapi.cn",
+    }
+)
+"""Of Microsoft's clouds. https://learn.microsoft.com/entra/identity-platform/authentication-national-cloud"""
 _FILE_BYTES_MOST: Final = 64 * 1024
 
 
@@ -159,11 +168,28 @@ class _Fields:
         )
         if "token_file" in self._inner and "secret" not in self._inner:
             login = msgspec.structs.replace(login, secret="")  # the environment's would win over the file
+        self._guard_authority(login)
         if not login.is_managed:
             for name, value in (("tenant", login.tenant), ("client", login.client)):
                 if not value:
                     self._inner.wrong(name, f"{name}, or {_VARIABLES[name][0]} in the environment", "nothing")
         return login
+
+    def _guard_authority(self, login: EntraLogin) -> None:
+        """What the environment holds goes to no other authority than Microsoft's unless the table says so.
+        Nothing goes there in the clear."""
+        parts = split(login.authority)
+        if parts is None or not parts.hostname:
+            return  # told already
+        host = parts.hostname
+        if parts.scheme != "https" and not is_loopback(host):
+            self._inner.wrong("authority", "a URL that starts with https://", "http://")
+        if "authority" not in self._inner or login.is_managed or host in _AUTHORITIES:
+            return
+        sent = "secret" if login.secret else "token_file"
+        if sent not in self._inner:
+            expected = f'"env:{_VARIABLES[sent][0]}"' if sent == "secret" else "its path"
+            self._inner.wrong(sent, f"{expected} to send it to another authority than Microsoft's", "nothing")
 
     def _aws(self, around: Surroundings) -> Login:
         named = "profile" in self._inner
