@@ -16,6 +16,7 @@ from wireglot.cli.completion import command as completion
 from wireglot.cli.config import command as config
 from wireglot.cli.demo import command as demo
 from wireglot.cli.doctor import command as doctor
+from wireglot.cli.import_ import command as import_
 from wireglot.cli.init import command as init
 from wireglot.cli.keys import command as keys
 from wireglot.cli.models import command as models
@@ -35,6 +36,7 @@ _COMMANDS: Final[tuple[Callable[[Commands], None], ...]] = (
     models.add_command,
     doctor.add_command,
     config.add_command,
+    import_.add_command,
     translate.add_command,
     demo.add_command,
     pairs.add_command,

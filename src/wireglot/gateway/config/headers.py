@@ -47,6 +47,11 @@ def read_headers(
     return tuple(headers.items())
 
 
+def may_be_set(name: str, value: str) -> bool:
+    """Whether a configuration may say it."""
+    return bool(_NAME.fullmatch(name) and name.lower() not in _OURS and _VALUE.fullmatch(value))
+
+
 def _named(table: Table) -> dict[str, Any]:
     """Header names that may be set; the values are still references."""
     given = table.table("headers")

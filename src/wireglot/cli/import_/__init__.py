@@ -1,0 +1,1 @@
+"""`wireglot import`: the configuration of another gateway -> a `wireglot.toml`."""

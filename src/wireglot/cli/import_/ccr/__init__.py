@@ -1,0 +1,1 @@
+"""claude-code-router's `config.json` -> a draft."""

@@ -1,0 +1,122 @@
+"""An address of a provider -> the entry of the catalog that it belongs to, or a base URL of its own."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.gateway.config.urls import is_local, is_loopback, split
+from wireglot.providers import spec as catalog
+from wireglot.providers.spec import ProviderSpec
+
+_HOST: Final = re.compile(r"[A-Za-z0-9.:_-]+")
+_ENDINGS: Final = {
+    "anthropic": re.compile(r"(/v1)?(/messages)?/*$"),
+    "openai-chat": re.compile(r"(/chat(/completions)?)?/*$"),
+    "openai-responses": re.compile(r"(/responses)?/*$"),
+    "gemini": re.compile(r"(/models)?/*$"),
+}
+"""What others write behind the base URL."""
+_SAME_VENDOR: Final = {
+    "dashscope.aliyuncs.com": "qwen",
+    "open.bigmodel.cn": "zai",
+    "api.minimaxi.com": "minimax",
+    "api.minimax.chat": "minimax",
+}
+"""Hosts of a vendor in another part of the world than the catalog's: the same API there."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a provider is. `base_url` is "" where it is the entry's own; `catalog` where no entry is."""
+
+    dialect: str
+    catalog: str = ""
+    base_url: str = ""
+
+    def fields(self) -> dict[str, Any]:
+        """As a table of [providers] says it."""
+        if self.catalog and not self.base_url:
+            return {"catalog": self.catalog}
+        if self.catalog:
+            entry = catalog.provider(self.catalog)
+            pinned = {} if entry.dialects[0] == self.dialect else {"dialect": self.dialect}
+            return {"catalog": self.catalog, **pinned, "base_url": self.base_url}
+        return {"dialect": self.dialect, "base_url": self.base_url}
+
+
+class NoAddress(ValueError):
+    """The message says what it is instead, and nothing of the address: that may hold a password."""
+
+
+def place_of(url: str, dialect: str, named: str = "") -> Place:
+    """`named`: the entry that the source means, if it says so. One for servers at home is never guessed."""
+    base = based(url, dialect)
+    for name in _candidates(base, dialect, named):
+        entry = catalog.provider(name)
+        own = entry.base_urls.get(dialect, entry.base_url)
+        return Place(dialect, name, "" if _same(own, base) else base)
+    return Place(dialect, "", base)
+
+
+def based(url: str, dialect: str) -> str:
+    """The base URL of an address that may name the endpoint, too."""
+    parts = split(url)
+    if parts is None or parts.scheme not in ("http", "https") or not _HOST.fullmatch(parts.hostname or ""):
+        raise NoAddress("its address does not begin with http:// or https:// and a host")
+    if ".." in parts.path or not url.isprintable() or " " in url:
+        raise NoAddress("its address has spaces, control characters or '..' in it")
+    if "@" in parts.netloc:
+        raise NoAddress("its address holds a user name or password")
+    if "?" in url or "#" in url:
+        raise NoAddress("its address has a query")
+    return _ENDINGS[dialect].sub("", url)
+
+
+def label(base: str) -> str:
+    """A short name for whoever lives at a base URL."""
+    parts = split(base)
+    host = (parts.hostname or "") if parts is not None else ""
+    if is_loopback(host) or re.fullmatch(r"[0-9.:]*", host):
+        port = parts.port if parts is not None else None
+        return f"local-{port}" if port else "local"
+    words = [word for word in host.split(".") if word not in ("api", "www", "com", "ai", "io", "net", "org")]
+    return "-".join(words[:2]) or "provider"
+
+
+def _candidates(base: str, dialect: str, named: str) -> list[str]:
+    """Entries of that host which speak the dialect, the one that fits best first."""
+    parts = split(base)
+    host = _host(base)
+    assert parts is not None, "it was checked"
+    found = []
+    for name in catalog.names():
+        entry = catalog.provider(name)
+        if dialect not in entry.dialects or "{" in entry.base_url:
+            continue
+        own = entry.base_urls.get(dialect, entry.base_url)
+        at_home = is_local(parts.hostname or "")
+        fits = name == named and entry.auth == "none" if at_home else _host(own) == host
+        if fits or _SAME_VENDOR.get(host) == name:
+            found.append(name)
+    return sorted(found, key=lambda name: _rank(catalog.provider(name), dialect, base, named))
+
+
+def _rank(entry: ProviderSpec, dialect: str, base: str, named: str) -> tuple[bool, bool, bool, int]:
+    own = entry.base_urls.get(dialect, entry.base_url)
+    return not _same(own, base), entry.name != named, not entry.home, -len(entry.dialects)
+
+
+def _host(url: str) -> str:
+    parts = split(url)
+    return parts.netloc.lower() if parts is not None else ""
+
+
+def _same(own: str, base: str) -> bool:
+    """DeepSeek's endpoints, for one, are there with and without the version."""
+    return _plain(own) == _plain(base)
+
+
+def _plain(url: str) -> str:
+    return re.sub(r"//localhost\b", "//127.0.0.1", url.lower()).rstrip("/").removesuffix("/v1")
