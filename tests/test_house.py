@@ -75,7 +75,7 @@ def _is_declaration(node: ast.stmt) -> bool:
             return True
         case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
             return name.startswith("__") and name.endswith("__")
-        case ast.FunctionDef(name="__getattr__"):  # what is loaded when it is asked for
+        case ast.FunctionDef(name="__getattr__" | "__dir__"):  # what is loaded when it is asked for
             return True
         case ast.If(test=ast.Name(id="TYPE_CHECKING"), body=body, orelse=orelse):
             return all(map(_is_declaration, (*body, *orelse)))

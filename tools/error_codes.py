@@ -86,6 +86,7 @@ CODES: Final[dict[str, tuple[str, str, str]]] = {
         "the body is not JSON by its content type",
         "`content-type: application/json`",
     ),
+    "tls_not_spoken": ("400", "TLS where plain HTTP is spoken", "`http://` in the client's base URL"),
     "upgrade_required": ("426", "a WebSocket was tried", "POST over HTTP"),
     "method_not_allowed": ("405", "the path is there for another method", "see the header `allow`"),
     # Who asks

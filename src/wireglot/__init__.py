@@ -9,12 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wireglot.dialects.base import Context, Rendered
-from wireglot.dialects.registry import DialectName, OwnDialect, dialect_name
-from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
-from wireglot.ir.loss import Loss
-from wireglot.translate import StreamTranslator, translate_request, translate_response
-
 __version__ = "0.1.0"
 
 __all__ = [
@@ -38,12 +32,40 @@ __all__ = [
 if TYPE_CHECKING:  # a checker sees names, so that a misspelt one is an error
     from wireglot import history as history
     from wireglot import kimi as kimi
+    from wireglot.dialects.base import Context, Rendered
+    from wireglot.dialects.registry import DialectName, OwnDialect, dialect_name
+    from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
+    from wireglot.ir.loss import Loss
+    from wireglot.translate import StreamTranslator, translate_request, translate_response
 else:
+    __homes__ = {
+        "Context": "dialects.base",
+        "Rendered": "dialects.base",
+        "DialectName": "dialects.registry",
+        "OwnDialect": "dialects.registry",
+        "dialect_name": "dialects.registry",
+        "ClientFault": "ir.errors",
+        "StrictLoss": "ir.errors",
+        "Unsupported": "ir.errors",
+        "UpstreamFault": "ir.errors",
+        "WireglotError": "ir.errors",
+        "Loss": "ir.loss",
+        "StreamTranslator": "translate",
+        "translate_request": "translate",
+        "translate_response": "translate",
+    }
 
     def __getattr__(name: str) -> Any:
-        """`wireglot.kimi` and `wireglot.history`, loaded when they are named: nobody else pays for them."""
-        if name in ("history", "kimi"):
-            from importlib import import_module
+        """Everything is loaded when it is named: a command that needs none of it answers at once, and an
+        interrupt in its first moments finds the program ready for it."""
+        from importlib import import_module
 
+        if name in ("history", "kimi"):
             return import_module(f"wireglot.{name}")
-        raise AttributeError(f"module 'wireglot' has no attribute {name!r}")
+        if name not in __homes__:
+            raise AttributeError(f"module 'wireglot' has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(f"wireglot.{__homes__[name]}"), name)
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__, "history", "kimi"})

@@ -83,9 +83,9 @@ def stream_case(
     return {"id": identity, "kind": "stream", "from": source, "to": target, "sse": sse, **more}
 
 
-def complaint(done: subprocess.CompletedProcess[bytes]) -> str:
+def complaint(done: subprocess.CompletedProcess[bytes], status: int = 2) -> str:
     """The one line a refused call leaves on standard error."""
-    assert done.returncode == 2, done
+    assert done.returncode == status, done
     lines = done.stderr.decode().splitlines()
     assert len(lines) == 1, lines
     assert lines[0].startswith("wireglot: ")

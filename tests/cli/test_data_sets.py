@@ -163,7 +163,7 @@ def test_a_reader_that_leaves_ends_it_quietly(tmp_path, options):
 
 
 @pytest.mark.parametrize("options", [[], ["--jobs", "2"]])
-def test_an_interrupt_ends_it_quietly(options):
+def test_an_interrupt_ends_it_with_one_line(options):
     command = [*COMMAND, "translate", "--jsonl", *options]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=PLAIN
@@ -175,7 +175,7 @@ def test_an_interrupt_ends_it_quietly(options):
         process.stdin.flush()
         assert process.stdout.readline()  # it is at work, and waits for more
         process.send_signal(signal.SIGINT)
-        assert process.stderr.read() == b""
+        assert process.stderr.read() == b"wireglot: interrupted\n"
         process.wait()
     assert process.returncode == 130
 

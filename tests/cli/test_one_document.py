@@ -293,7 +293,7 @@ def test_a_fault_in_the_request_file_names_the_file(tmp_path):
     ("arguments", "start"),
     [
         (["translate"], "expected request, response or stream"),
-        (["translate", "poem"], "argument kind: invalid choice"),
+        (["translate", "poem"], "KIND: expected one of request, response, stream, got poem"),
         (["translate", "request", "--to", "gemini"], "--from: expected a dialect"),
         (["translate", "request", "--from", "gemini"], "--to: expected a dialect"),
         (

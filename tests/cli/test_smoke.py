@@ -46,6 +46,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self.reply(
                 200, "application/json", encode(models.render_list(surface(name), MODELS, query))
             )
+        if path.startswith("/v1/models/"):
+            return self.reply(200, "application/json", b'{"id":"x"}')
         target = (
             Target("gemini-simple", "generate") if path == "/v1/gemini" else target_of(path, query, headers)
         )
@@ -183,13 +185,14 @@ def test_without_a_url_a_broken_configuration_is_told(tmp_path, monkeypatch):
 def test_a_gateway_that_is_not_there_is_told_in_one_line():
     with _gateway() as (url, _):
         pass
-    assert complaint(run("smoke", "--url", url)).startswith(url)
+    assert complaint(run("smoke", "--url", url), 1).startswith(url)
 
 
 def test_a_gateway_that_refuses_the_key_is_told_in_one_line():
     refused = b'{"error":{"message":"no such key","type":"authentication_error"}}'
     with _gateway(**{"/v1/models": (401, JSON, refused)}) as (url, _):
-        assert "no such key" in complaint(run("smoke", "--url", url))
+        assert "does not take that client key" in complaint(run("smoke", "--url", url, "--key", "x"), 1)
+        assert "wants a client key" in complaint(run("smoke", "--url", url))
 
 
 def test_a_provider_without_models_needs_a_name():

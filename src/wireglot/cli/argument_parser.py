@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -15,6 +16,8 @@ from wireglot.cli.paint import one_line
 _HELP_COLUMNS: Final = 78
 _ALIKE: Final = 0.7
 """Of 1: of "claude" and "cluade" 0.83, of "sing" and "in" 0.67."""
+
+_LIKE_A_KEY: Final = re.compile(r"sk-|wg-|wg_|AIza|gsk_|xox|gh[pousr]_|eyJ|Bearer")
 
 
 class ArgumentParser(argparse.ArgumentParser):
@@ -48,16 +51,28 @@ class ArgumentParser(argparse.ArgumentParser):
         self.exit(UNUSABLE, f"wireglot: {message} (see {self.prog} --help)\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+        if action.choices is None or value in action.choices:
+            return
+        known = [str(each) for each in action.choices]
+        if isinstance(action, argparse._SubParsersAction):
             kind = "command" if action.dest == "command" else f"`{self.prog}`"
-            raise argparse.ArgumentError(None, f"there is no {kind} {said(value, action.choices)}")
-        super()._check_value(action, value)
+            raise argparse.ArgumentError(None, f"there is no {kind} {said(value, known)}")
+        name = "/".join(action.option_strings) or action.metavar or action.dest.upper()
+        expected = f"one of {', '.join(known)}" if len(known) > 1 else known[0]
+        raise argparse.ArgumentError(None, f"{name}: expected {expected}, got {said(value, known)}")
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        # `--config "$UNSET"`: what was meant is not known, and surely not the default.
+        takes_one = not isinstance(action, argparse._SubParsersAction)
+        if arg_string == "" and takes_one and action.type is None and action.default != "":
+            raise argparse.ArgumentError(action, "expected a value, got nothing")
+        return super()._get_value(action, arg_string)
 
     def _not_known(self, unknown: list[str]) -> str:
         options = [option for action in self._actions for option in action.option_strings]
         name = next((text for text in unknown if text.startswith("-")), "")
         if not name:
-            return f"unrecognized arguments: {one_line(' '.join(unknown))}"
+            return f"there is nothing to do with {' '.join(map(shown, unknown))}"
         if self.takes_rest and not near(name.partition("=")[0], options):
             return f"there is no option {one_line(name)} here: put what is the client's own behind a --"
         return f"there is no option {said(name.partition('=')[0], options)}"
@@ -66,6 +81,9 @@ class ArgumentParser(argparse.ArgumentParser):
 def near(name: str, known: Iterable[str]) -> str:
     """What was perhaps meant, or nothing."""
     bare = {each.lstrip("-"): each for each in known}  # two dashes alike would make most options alike
+    mixed = sorted(name.lstrip("-"))  # "rnu" for "run": two letters of three are not alike enough
+    if turned := next((each for each in bare if len(each) > 1 and sorted(each) == mixed), ""):
+        return bare[turned]
     found = get_close_matches(name.lstrip("-"), bare, n=1, cutoff=_ALIKE)
     return bare[found[0]] if found else ""
 
@@ -74,4 +92,9 @@ def said(name: str, known: Iterable[str]) -> str:
     """A name that is not known, with what was perhaps meant."""
     known = list(known)
     meant = near(name, known)
-    return f"{one_line(name)}: did you mean {meant}?" if meant else one_line(name)
+    return f"{shown(name)}: did you mean {meant}?" if meant else shown(name)
+
+
+def shown(text: str) -> str:
+    """An argument as it may be told: a key that stands in the wrong place is not for a log."""
+    return f"an argument of {len(text)} characters" if _LIKE_A_KEY.match(text) else one_line(text)

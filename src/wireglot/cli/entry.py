@@ -1,18 +1,42 @@
-"""Runs one command of the command line and gives its exit status."""
+"""Runs one command of the command line and gives its exit status.
+
+It imports little at its top: an interrupt in the first moments ends in one line, too.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Final, TextIO
 
-from wireglot.cli.exit_status import INTERRUPTED, PIPE_CLOSED, UNUSABLE
-from wireglot.cli.parser import build_parser
-from wireglot.dialects.paths import PathTaken
-from wireglot.dialects.registry import BadPlugin
+from wireglot.cli.exit_status import HUNG_UP, INTERRUPTED, PIPE_CLOSED, TERMINATED, UNUSABLE
+from wireglot.cli.telling import complain, say
+
+if TYPE_CHECKING:
+    import argparse
 
 __all__ = ["main"]
+
+_ENDINGS: Final = {
+    "SIGINT": (INTERRUPTED, "interrupted"),
+    "SIGTERM": (TERMINATED, "terminated"),
+    "SIGHUP": (HUNG_UP, "the terminal has gone"),
+}
+"""Signals that end a command in good order: what it has begun to write elsewhere is taken away again."""
+
+
+class _Ended(KeyboardInterrupt):
+    """A signal. Whoever cleans up after Ctrl-C cleans up after any of them."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status = status
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -21,27 +45,99 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a letter is no reason to fail
     try:
-        status = _run(argv, mute)
+        with _ended_by_signals():
+            return _status(argv, mute)
+    except KeyboardInterrupt as interrupt:
+        _flush_or_forget(sys.stdout)
+        if sys.stderr.isatty():
+            say("")  # behind the ^C that the terminal shows
+        ended = interrupt if isinstance(interrupt, _Ended) else _Ended(*_ENDINGS["SIGINT"])
+        complain(ended)
+        return ended.status
+    finally:
+        _flush_or_forget(sys.stderr)
+
+
+def _status(argv: Sequence[str] | None, mute: bool) -> int:
+    from wireglot.cli.parser import build_parser
+
+    try:
+        status = _run(build_parser(), argv, mute)
         sys.stdout.flush()
-    except (BadPlugin, PathTaken) as problem:  # a dialect of another package that cannot be served
-        print(f"wireglot: {problem}", file=sys.stderr)
-        return UNUSABLE
     except ModuleNotFoundError as missing:
         if (package := _package_of_others(missing)) is None:
             raise
-        said = f"this command needs {package}, which is not installed: pip install wireglot"
-        print(f"wireglot: {said}", file=sys.stderr)
+        complain(f"this command needs {package}, which is not installed: pip install wireglot")
         return UNUSABLE
     except BrokenPipeError:
-        _forget_stdout()
+        _forget(sys.stdout)
         return PIPE_CLOSED
-    except OSError as fault:  # a full disk, a device that fails
-        _forget_stdout()
-        print(f"wireglot: {fault.strerror or fault}", file=sys.stderr)
+    except OSError as fault:  # a full disk, a file that cannot be used, a device that fails
+        _forget(sys.stdout)
+        reason = fault.strerror or str(fault)
+        complain(f"{fault.filename}: {reason}" if isinstance(fault.filename, str) else reason)
         return UNUSABLE
     except KeyboardInterrupt:
-        return INTERRUPTED
+        raise
+    except _faults_of_plugins() as problem:
+        complain(problem)
+        return UNUSABLE
     return status
+
+
+def _run(parser: argparse.ArgumentParser, argv: Sequence[str] | None, mute: bool) -> int:
+    try:
+        arguments = parser.parse_args(argv)
+    except SystemExit as leaving:  # argparse has said what there is to say
+        return leaving.code if isinstance(leaving.code, int) else UNUSABLE
+    if mute and arguments.command != "serve":  # which has nothing to say there
+        complain("standard output is closed")
+        return UNUSABLE
+    if arguments.command is None:
+        parser.print_help()
+        return UNUSABLE
+    status: int = arguments.run(arguments)
+    return status
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Meanwhile a signal that would end the process at once ends the command, wherever it is. What somebody
+    handles or ignores (nohup) is left alone.
+
+    asyncio has a handler of its own for SIGINT, which waits for the loop: who waits for a person's answer or
+    a silent host's within a coroutine would never hear of it.
+    """
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for name, (status, words) in _ENDINGS.items():
+            number = getattr(signal, name, None)  # Windows has no SIGHUP
+            if number is not None and signal.getsignal(number) in (
+                signal.SIG_DFL,
+                signal.default_int_handler,
+            ):
+                before[number] = signal.signal(number, _ender(status, words))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ender(status: int, words: str) -> Callable[[int, FrameType | None], None]:
+    def end(number: int, frame: FrameType | None) -> None:
+        raise _Ended(status, words)
+
+    return end
+
+
+def _faults_of_plugins() -> tuple[type[Exception], ...]:
+    """What a dialect of another package can have that keeps it from being served. Asked for once something is
+    wrong: these modules load most others."""
+    from wireglot.dialects.paths import PathTaken
+    from wireglot.dialects.registry import BadPlugin
+
+    return BadPlugin, PathTaken
 
 
 def _package_of_others(missing: ModuleNotFoundError) -> str | None:
@@ -83,27 +179,19 @@ def _sink(number: int) -> io.TextIOWrapper:
     return open(number, "w", encoding="utf-8", errors="replace", closefd=False)
 
 
-def _run(argv: Sequence[str] | None, mute: bool) -> int:
-    parser = build_parser()
+def _flush_or_forget(stream: TextIO) -> None:
     try:
-        arguments = parser.parse_args(argv)
-    except SystemExit as leaving:  # argparse has said what there is to say
-        return leaving.code if isinstance(leaving.code, int) else UNUSABLE
-    if mute and arguments.command != "serve":  # which has nothing to say there
-        print("wireglot: standard output is closed", file=sys.stderr)
-        return UNUSABLE
-    if arguments.command is None:
-        parser.print_help()
-        return UNUSABLE
-    status: int = arguments.run(arguments)
-    return status
+        stream.flush()
+    except (OSError, ValueError, KeyboardInterrupt):  # it may wait for a reader that does not read
+        _forget(stream)
 
 
-def _forget_stdout() -> None:
-    """Nothing more can be written: keep the interpreter from flushing what is left on its way out."""
+def _forget(stream: TextIO) -> None:
+    """Nothing more can be written, or is worth it: keep the interpreter from flushing what is left on its way
+    out, which would be a status of its own."""
     try:
         sink = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(sink, sys.stdout.fileno())
+        os.dup2(sink, stream.fileno())
         os.close(sink)
     except (OSError, ValueError):
         pass

@@ -7,9 +7,6 @@ from collections.abc import Iterable
 
 from wireglot.cli.exit_status import OK
 from wireglot.cli.options import Commands
-from wireglot.dialects import registry
-from wireglot.ir.loss import FEATURES
-from wireglot.providers.spec import names, provider
 
 _DIALECTS = {
     "anthropic": "Anthropic Messages, and what imitates it (Kimi)",
@@ -39,6 +36,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def list_dialects(_: argparse.Namespace) -> int:
+    from wireglot.dialects import registry
     from wireglot.plugins import load_dialects
 
     load_dialects()
@@ -47,12 +45,16 @@ def list_dialects(_: argparse.Namespace) -> int:
 
 
 def list_providers(_: argparse.Namespace) -> int:
+    from wireglot.providers.spec import names, provider
+
     specs = [provider(name) for name in names()]
     _print((spec.name, f"{spec.title} ({', '.join(spec.dialects)})") for spec in specs)
     return OK
 
 
 def list_losses(_: argparse.Namespace) -> int:
+    from wireglot.ir.loss import FEATURES
+
     _print(sorted(FEATURES.items()))
     return OK
 

@@ -6,7 +6,10 @@ import asyncio
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,13 +39,35 @@ def ask_own_gateway(
     `more`: what is laid over it."""
     overrides = {**_OVERRIDES, **more}
     settings = config.load(path, environ=environ, overrides=overrides, create_secret=create_secret)
+    with _running(lambda: Process(settings, path=path, environ=environ, overrides=overrides)) as address:
+        return ask(*address)
 
-    async def work() -> int:
-        process = Process(settings, path=path, environ=environ, overrides=overrides)
-        await process.start()
+
+@contextmanager
+def _running(made: Callable[[], Process]) -> Iterator[tuple[str, int]]:
+    """In a thread of its own: signals and what is wrong with the output belong to the one who asks."""
+    started: Future[tuple[str, int]] = Future()
+    stop: list[Callable[[], object]] = []
+
+    async def work() -> None:
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        stop.append(lambda: loop.call_soon_threadsafe(ended.set))
+        process = made()
         try:
-            return await asyncio.to_thread(ask, *process.address)
-        finally:
-            await process.close()
+            await process.start()
+        except BaseException as problem:  # it belongs to the one who asks
+            started.set_exception(problem)
+            return
+        started.set_result(process.address)
+        await ended.wait()
+        await process.close()
 
-    return run_loop(work())
+    thread = threading.Thread(target=lambda: run_loop(work()), daemon=True)
+    thread.start()
+    address = started.result()
+    try:
+        yield address
+    finally:
+        stop[0]()
+        thread.join()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from wireglot.ir.loss import Loss, worst_first
+if TYPE_CHECKING:
+    from wireglot.ir.loss import Loss
 
 _COLOURS = {
     "dropped": "31",
@@ -34,6 +35,8 @@ class Paint:
 
 def loss_lines(losses: Sequence[Loss], paint: Paint) -> list[str]:
     """One line a loss, the worst first: how bad it is, what happened, to what, where, and why."""
+    from wireglot.ir.loss import worst_first  # each command needs this file, and few tell losses
+
     width = max((len(loss.feature) for loss in losses), default=0)
     return [
         f"  {paint(loss.grade.ljust(8), loss.grade)} {paint(loss.action.ljust(12), loss.action)}"

@@ -79,6 +79,11 @@ class Paths:
                 return RouteMatch("model", path[len(root) + 1 :])
         return None
 
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """What stands before the last piece of a path that lists models: where clients' base URLs may end."""
+        return tuple(dict.fromkeys(path.rpartition("/")[0] for path in self._lists))
+
     def probe(self, method: str, path: str) -> Probe | None:
         found = self._probes.get(path)
         return found if found is not None and method in found.methods else None

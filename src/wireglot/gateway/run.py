@@ -99,7 +99,12 @@ class Process:
         )
         await self.state.start(self.gateway.health)
         self.gateway.sign_ins.begin(settings)
-        self.server = HttpServer(self.gateway, lambda: self.gateway.settings.limits, self.gateway.account)
+        self.server = HttpServer(
+            self.gateway,
+            lambda: self.gateway.settings.limits,
+            self.gateway.account,
+            lambda code, message: self.observer.note("warn", "refused", code=code, detail=message),
+        )
         self._publish()
         if self._place is not None:
             self.gateway.siblings = Siblings(

@@ -92,9 +92,9 @@ def test_every_problem_of_a_new_setting_is_told_with_its_place() -> None:
         "kettle.guests: expected a list of guests, found text of 3 characters",
         "kettle.leaves: expected text, found 1",
         "kettle.pauses: expected a number from 0 up, found a list",
-        "kettle.cup: expected a field that exists (did you mean cups?), found a field of that name",
-        "kettle.maker: expected one of colour, cups, guests, heat, leaves, pauses, whistle, found a field of that name",
-        "opne: expected a field that exists (did you mean open?), found a field of that name",
+        "kettle.cup: expected a field that exists (did you mean cups?), found an unknown one",
+        "kettle.maker: expected one of colour, cups, guests, heat, leaves, pauses, whistle, found an unknown one",
+        "opne: expected a field that exists (did you mean open?), found an unknown one",
     ]
 
 

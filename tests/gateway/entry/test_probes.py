@@ -19,6 +19,7 @@ def test_the_root_says_who_is_there(method):
     assert found.body["name"] == "wireglot"
     assert found.body["version"] == __version__
     assert set(NAMES) <= set(found.body["endpoints"])
+    assert "wireglot run CLIENT" in found.body["help"]
 
 
 @pytest.mark.parametrize("path", ["/api/event_logging/batch", "/api/event_logging/v2/batch"])

@@ -121,3 +121,37 @@ def test_what_sdks_expect_and_nobody_serves_is_said_so(method, path, headers, di
     assert (fault.error.status, fault.error.code) == (404, "not_served")
     assert what in fault.error.message
     assert "not served" in fault.error.message
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "dialect", "hint"),
+    [
+        ("POST", "/v1/v1/messages", {"anthropic_version": "2023-06-01"}, "anthropic", "take /v1 off the end of"),
+        ("POST", "/v1/v1/messages", {}, "anthropic", "take /v1 off the end of"),
+        ("POST", "/messages", {}, "anthropic", "add /v1 to the end of"),
+        ("POST", "/v1/v1/chat/completions", {}, "openai-chat", "take /v1 off the end of"),
+        ("POST", "/chat/completions", {}, "openai-chat", "add /v1 to the end of"),
+        ("POST", "/api/v1/chat/completions", {}, "openai-chat", "take /api off the end of"),
+        ("POST", "/v1/chat/completions/chat/completions", {}, "openai-chat", "take /chat/completions off"),
+        ("POST", "/v1/v1/responses", {}, "openai-responses", "take /v1 off the end of"),
+        ("POST", "/responses", {}, "openai-responses", "add /v1 to the end of"),
+        ("GET", "/models", {}, "openai-chat", "add /v1 to the end of"),
+        ("GET", "/models", {"anthropic_version": "2023-06-01"}, "anthropic", "add /v1 to the end of"),
+        ("POST", "/models/m:generateContent", {}, "gemini", "add /v1 to the end of"),
+        ("POST", "/gemini/v1beta/models/m:generateContent", {}, "gemini", "take /gemini off the end of"),
+        ("POST", "/v1/messages/", {}, "anthropic", "without the slash at its end"),
+        ("GET", "/favicon.ico", {}, "openai-chat", "GET / tells what is served"),
+        ("POST", "/", {}, "openai-chat", "GET / tells what is served"),
+    ],
+)  # fmt: skip
+def test_a_wrong_base_url_is_told_to_whoever_has_it(method, path, headers, dialect, hint):
+    """In the first minute: with or without /v1, twice, below another path. A 404 in the caller's own form that
+    says what to do."""
+    asked = head(method, path, **headers)
+    with pytest.raises(NoRoute) as lost:
+        match(asked)
+    fault = ROUTES.nowhere(asked, lost.value)
+    assert lost.value.dialect == dialect
+    assert (fault.error.status, fault.error.code) == (404, "unknown_url")
+    assert fault.error.message.startswith(f"there is nothing at {method} {path}: ")
+    assert hint in fault.error.message

@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -30,6 +31,19 @@ def worker(requests: int, breaker: float = 0.0) -> Metrics:
 
 
 REQUESTS = ("wireglot_requests_total", frozenset({"dialect": "anthropic", "provider": "kimi", "model": "kimi-k3", "status": "200", "outcome": "ok"}.items()))  # fmt: skip
+
+
+def test_workers_meet_where_a_socket_can_have_a_name(tmp_path, monkeypatch):
+    """Under a long TMPDIR no worker came up, and the port was blamed."""
+    for folder in (tmp_path, tmp_path / ("x" * 100)):
+        folder.mkdir(exist_ok=True)
+        monkeypatch.setattr(tempfile, "tempdir", str(folder))
+        made = shared_directory()
+        try:
+            assert len(f"{made}/worker-255.sock") <= 104
+            assert os.stat(made).st_mode & 0o777 == 0o700
+        finally:
+            os.rmdir(made)
 
 
 def test_counters_gauges_and_histograms_add_up():

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from wireglot.cli.exit_status import UNUSABLE
 from wireglot.cli.options import Commands
+from wireglot.cli.paint import one_line
+from wireglot.cli.telling import complain
 
 
 def add_command(commands: Commands) -> None:
@@ -25,4 +28,7 @@ def add_command(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from wireglot.cli.config.check import check
 
+    if arguments.path and arguments.config:
+        complain(f"both {one_line(arguments.path)} and --config name a file: say one of them")
+        return UNUSABLE
     return check(arguments.path or arguments.config)

@@ -16,6 +16,7 @@ from wireglot.cli.init.candidates import Found, find_candidates, provider_enviro
 from wireglot.cli.init.place import CannotWrite, check_place, place_for, write
 from wireglot.cli.init.report import Report, document
 from wireglot.cli.init.written_config import config_text
+from wireglot.cli.telling import complain
 from wireglot.gateway import config
 
 _STANDARD_OUTPUT: Final = "-"
@@ -35,7 +36,7 @@ def set_up(wanted: Wanted) -> int:
     try:
         return _set_up(wanted)
     except (CannotWrite, config.ConfigError) as problem:
-        print(f"wireglot: {problem}", file=sys.stderr)
+        complain(problem)
         return UNUSABLE
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Awaitable, Callable
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final, Protocol
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
-from wireglot.cli.paint import one_line
+from wireglot.cli.remote_gateway import NoAnswer, UnusableKey, address_of, ask, usable_key
 from wireglot.gateway.state.keys.ring import Keyring, told
 
 _SECRET: Final = "WIREGLOT_ADMIN_SECRET"
-_ANSWER_SECONDS: Final = 30.0
+_ROOT: Final = "/v1/admin/keys"
+_REFUSED: Final = 400
+_UNAUTHORIZED: Final = 401
 
 
 class AdminFailed(Exception):
@@ -69,18 +69,16 @@ class AtGateway:
     """Through the admin API of a gateway that runs."""
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self._secret = os.environ.get(_SECRET, "")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise AdminFailed(f"--url: expected http://... or https://..., got {one_line(url)}")
+        """Raises UnusableUrl, UnusableKey."""
+        self._address = address_of(url)
+        self._secret = usable_key(os.environ.get(_SECRET, ""), _SECRET)
         if not self._secret:
-            raise AdminFailed(f"--url needs the admin secret of that gateway in {_SECRET}")
-        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        self._connection = kind(parts.hostname, parts.port, timeout=_ANSWER_SECONDS)
-        self._root = f"{parts.path.rstrip('/')}/v1/admin/keys"
+            raise UnusableKey(f"--url needs the admin secret of that gateway in {_SECRET}")
 
     async def list(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._ask("GET", "")["data"]
+        found = self._ask("GET", "").get("data")
+        if not isinstance(found, list):
+            raise AdminFailed(f"{self._address.url}: what answers there is no gateway's admin API")
         return found
 
     async def create(self, name: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -99,25 +97,16 @@ class AtGateway:
         return self._ask("POST", f"{_path(name)}/delete")
 
     def _ask(self, method: str, path: str, document: dict[str, Any] | None = None) -> dict[str, Any]:
-        headers = {"authorization": f"Bearer {self._secret}"}
-        body = None
-        if document is not None:
-            body, headers["content-type"] = json.dumps(document), "application/json"
         try:
-            self._connection.request(method, self._root + path, body, headers)
-            answer = self._connection.getresponse()
-            data = answer.read()
-            found = json.loads(data)
-        except (OSError, HTTPException, ValueError) as problem:
-            raise AdminFailed(
-                f"{self._connection.host}: {one_line(str(problem)) or type(problem).__name__}"
-            ) from None
-        if answer.status >= 400:
-            error = found.get("error") if isinstance(found, dict) else None
-            message = error.get("message") if isinstance(error, dict) else None
-            raise AdminFailed(one_line(str(message or f"the gateway answered with status {answer.status}")))
-        if not isinstance(found, dict):
-            raise AdminFailed("the gateway's answer is no JSON object")
+            answer = ask(self._address, method, f"{_ROOT}{path}", key=self._secret, body=document)
+        except NoAnswer as problem:
+            raise AdminFailed(str(problem)) from None
+        if answer.status == _UNAUTHORIZED:
+            raise AdminFailed(f"{self._address.url} does not take the admin secret in {_SECRET}")
+        found = answer.document()
+        if "error" in found or answer.status >= _REFUSED or not found:
+            where = "" if "error" in found else f"{self._address.url}: "
+            raise AdminFailed(f"{where}{answer.complaint()}")
         return found
 
 

@@ -13,7 +13,9 @@ import msgspec
 from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
 from wireglot.cli.keys.access import AdminFailed, AtGateway, InStore, Keys
 from wireglot.cli.paint import Paint, count, one_line
+from wireglot.cli.remote_gateway import UnusableKey, UnusableUrl
 from wireglot.cli.store.wipe import wiped
+from wireglot.cli.telling import complain, say
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.keys.ring import KeyRefused, Keyring
@@ -64,23 +66,20 @@ def change_keys(task: Task, *, config_file: str | None, url: str | None) -> int:
             return OK
         path = Path(config_file) if config_file else config.find()
         return asyncio.run(_in_the_store(config.load(path), task))
-    except config.ConfigError as error:
-        print(f"wireglot: {error}", file=sys.stderr)
+    except (config.ConfigError, UnusableUrl, UnusableKey, _NothingToChange, _NotSure) as problem:
+        complain(problem)
         return UNUSABLE
-    except _NotSure as problem:
-        print(f"wireglot: {problem}", file=sys.stderr)
-        return UNUSABLE
-    except (KeyRefused, AdminFailed, _NothingToChange, StoreDown, StoreUnusable) as problem:
-        print(f"wireglot: {problem}", file=sys.stderr)
+    except StoreDown as problem:
+        complain(f"store.url: {problem}")
+        return FAILED
+    except (KeyRefused, AdminFailed, StoreUnusable) as problem:
+        complain(problem)
         return FAILED
 
 
 async def _in_the_store(settings: Settings, task: Task) -> int:
     if settings.store.url.value.startswith("memory:"):
-        print(
-            "wireglot: the store is in the gateway's memory: set store.url, or name a gateway with --url",
-            file=sys.stderr,
-        )
+        complain("the store is in the gateway's memory: set store.url, or name a gateway with --url")
         return UNUSABLE
     engine = await open_engine(settings.store.url.value)
     try:
@@ -96,9 +95,9 @@ async def _do(task: Task, keys: Keys) -> None:
         case "create":
             first = not await keys.list()
             _show_key(await keys.create(task.name, task.fields), task.as_json)
-            _say(f"This is the key of {task.name}. It is shown this once: only its hash is kept.")
+            say(f"This is the key of {task.name}. It is shown this once: only its hash is kept.")
             if first:
-                _say("From now on every request to the gateway needs a key (`wireglot keys off` ends that).")
+                say("From now on every request to the gateway needs a key (`wireglot keys off` ends that).")
         case "update":
             if not task.fields:
                 raise _NothingToChange(
@@ -107,25 +106,25 @@ async def _do(task: Task, keys: Keys) -> None:
             _show(await keys.update(task.name, task.fields), task.as_json)
         case "revoke":
             _show(await keys.revoke(task.name), task.as_json)
-            _say("It opens nothing any more, in every process within seconds. What runs may end.")
+            say("It opens nothing any more, in every process within seconds. What runs may end.")
         case "delete":
             _check_sure(task, f"the key {task.name}")
             await keys.delete(task.name)
-            _say(f"{task.name} and what was kept of its caller are gone; the name is free.")
+            say(f"{task.name} and what was kept of its caller are gone; the name is free.")
             if not await keys.list():
-                _say(_OPEN)
+                say(_OPEN)
         case "off":
             names = [document["name"] for document in await keys.list()]
             if names:
                 _check_sure(task, f"all stored keys ({', '.join(names)})")
             for name in names:
                 await keys.delete(name)
-            _say(f"{count(len(names), 'key')} deleted. {_OPEN}" if names else _OPEN)
+            say(f"{count(len(names), 'key')} deleted. {_OPEN}" if names else _OPEN)
         case "rotate":
             document = await keys.rotate(task.name, task.overlap_seconds)
             _show_key(document, task.as_json)
             until = document.get("old_key_until")
-            _say(f"The old key works until {until}." if until else "The old key opens nothing any more.")
+            say(f"The old key works until {until}." if until else "The old key opens nothing any more.")
         case _:
             _show_all(await keys.list(), task.as_json)
 
@@ -142,12 +141,16 @@ def _check_sure(task: Task, what: str) -> None:
         raise _NotSure("nothing was deleted")
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
 def _show_key(document: dict[str, Any], as_json: bool) -> None:
-    print(json.dumps(document) if as_json else document["key"])
+    """It is shown this once: that it could not be must not look as if nothing had happened."""
+    try:
+        print(json.dumps(document) if as_json else document["key"], flush=True)
+    except OSError as fault:
+        name = document["name"]
+        told = f"the key was made and could not be shown: get another with `wireglot keys rotate {name}`"
+        if isinstance(fault, BrokenPipeError):  # nothing else is said of those
+            complain(told)
+        raise OSError(fault.errno, f"{fault.strerror}; {told}") from None
 
 
 def _show(document: dict[str, Any], as_json: bool) -> None:
@@ -159,7 +162,7 @@ def _show_all(documents: list[dict[str, Any]], as_json: bool) -> None:
         print(json.dumps(documents))
         return
     if not documents:
-        _say("There are no stored keys. Make one: wireglot keys create NAME")
+        say("There are no stored keys. Make one: wireglot keys create NAME")
         return
     paint = Paint(sys.stdout)
     rows = [(d["name"], f"{d['prefix']}…", _state(d), _created(d), _may(d)) for d in documents]

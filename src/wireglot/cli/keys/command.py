@@ -11,6 +11,9 @@ from typing import Any, Final
 from wireglot.cli.options import Commands, add_config
 
 _UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_LONGEST_SECONDS: Final = 5200 * 7 * 86400
+_MOST: Final = 10**15
+"""Of tokens, requests or money: more is a slip, and no store takes it."""
 
 _EXAMPLES: Final = """\
 examples:
@@ -133,7 +136,10 @@ def _seconds(text: str) -> int:
     found = re.fullmatch(r"(\d{1,9})([smhdw]?)", text)
     if found is None:
         raise argparse.ArgumentTypeError(f"expected a time like 30m, 1h or 7d, got {text!r}")
-    return int(found[1]) * _UNIT_SECONDS[found[2] or "s"]
+    seconds = int(found[1]) * _UNIT_SECONDS[found[2] or "s"]
+    if seconds > _LONGEST_SECONDS:
+        raise argparse.ArgumentTypeError(f"expected at most 5200w (100 years), got {text!r}")
+    return seconds
 
 
 def _expiry(text: str) -> int | str:
@@ -146,8 +152,8 @@ def _names(text: str) -> list[str]:
 
 
 def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
+    if not re.fullmatch("[0-9]{1,16}", text) or int(text) > _MOST:
+        raise argparse.ArgumentTypeError(f"expected a whole number up to {_MOST}, got {text[:40]!r}")
     return int(text)
 
 
@@ -156,6 +162,6 @@ def _money(text: str) -> float:
         amount = Decimal(text)
     except InvalidOperation:
         amount = Decimal(-1)
-    if not amount.is_finite() or amount < 0:
+    if not amount.is_finite() or not 0 <= amount <= _MOST:
         raise argparse.ArgumentTypeError(f"expected an amount of money like 2.50, got {text!r}")
     return float(amount)

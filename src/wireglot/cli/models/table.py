@@ -12,6 +12,7 @@ import msgspec
 from wireglot.cli.argument_parser import near
 from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
 from wireglot.cli.paint import Paint, count, one_line
+from wireglot.cli.telling import complain
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.stored_forms import now_ms
@@ -66,12 +67,12 @@ def show_models(pattern: str, *, named: str | None, everything: bool, as_json: b
     try:
         settings = config.load(path, create_secret=False)
     except config.ConfigError as error:
-        print(f"wireglot: {error}", file=sys.stderr)
+        complain(error)
         return UNUSABLE
     known = [*_rows_of(settings), *_rows_that_are_off(settings)]
     rows = [row for row in known if pattern in row.name and (row.on or everything)]
     if pattern and not rows:
-        print(f"wireglot: {_nothing(pattern, known)}", file=sys.stderr)
+        complain(_nothing(pattern, known))
         return FAILED
     if as_json:
         for row in rows:

@@ -7,10 +7,12 @@ import sys
 
 import msgspec
 
+from wireglot.cli.argument_parser import near
 from wireglot.cli.examples import conversation
 from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
 from wireglot.cli.paint import Paint, count, loss_lines, one_line
 from wireglot.cli.pairs.outline import outline, side_by_side
+from wireglot.cli.telling import complain, say
 from wireglot.dialects.registry import DialectName, dialect_name
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.loss import Loss
@@ -29,11 +31,9 @@ class Crossing(msgspec.Struct, frozen=True):
 def show_pairs(source: DialectName, target: DialectName) -> int:
     for option, name in (("--from", source), ("--to", target)):
         if name not in conversation.MODELS:
-            expected = ", ".join(conversation.MODELS)
-            print(
-                f"wireglot: {option}: no example in dialect {name!r}: expected one of {expected}",
-                file=sys.stderr,
-            )
+            meant = near(name, conversation.MODELS)
+            hint = f"did you mean {meant}?" if meant else f"expected one of {', '.join(conversation.MODELS)}"
+            complain(f"{option}: no example in dialect {name!r}: {hint}")
             return UNUSABLE
     paint = Paint(sys.stdout)
     print(paint("One coding-agent conversation, every direction", "bold"))
@@ -43,7 +43,7 @@ def show_pairs(source: DialectName, target: DialectName) -> int:
     faults = _table(paint)
     print()
     if faults:
-        print("\n".join(faults), file=sys.stderr)
+        say("\n".join(faults))
         return FAILED
     _show(source, target, paint)
     return OK

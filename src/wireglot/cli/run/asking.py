@@ -8,6 +8,7 @@ import sys
 from typing import Final
 
 from wireglot.cli.paint import one_line
+from wireglot.cli.telling import complain
 from wireglot.gateway.config.credentials import SENDABLE
 from wireglot.gateway.config.kept_keys import has_keyring, keep, keep_in_keyring, kept_file
 
@@ -22,7 +23,7 @@ def ask_key(whose: str, variable: str) -> str:
     """A key for which nothing is shown; empty where none is given, or nobody is there to ask."""
     if not can_ask():
         return ""
-    print(f"wireglot: {one_line(whose)} wants a key, and {variable} is not set.", file=sys.stderr)
+    complain(f"{one_line(whose)} wants a key, and {variable} is not set.")
     try:
         key = getpass.getpass("Key (nothing is shown; Enter alone gives up): ", stream=sys.stderr).strip()
     except EOFError:
@@ -30,7 +31,7 @@ def ask_key(whose: str, variable: str) -> str:
     if not key:
         return ""
     if not SENDABLE.fullmatch(key):
-        print("wireglot: that is no key: one has no spaces and is plain ASCII.", file=sys.stderr)
+        complain("that is no key: one has no spaces and is plain ASCII.")
         return ask_key(whose, variable)
     _offer_to_keep(variable, key)
     return key
@@ -53,7 +54,7 @@ def _offer_to_keep(variable: str, key: str) -> None:
     try:
         keeper(place, variable, key)
     except OSError as fault:
-        print(f"wireglot: it could not be kept: {fault.strerror or fault}", file=sys.stderr)
+        complain(f"it could not be kept: {fault.strerror or fault}")
 
 
 def _answer(question: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Final
 
 from wireglot.cli.argument_parser import ArgumentParser
 from wireglot.cli.exit_status import UNUSABLE
 from wireglot.cli.options import Commands, add_config
+from wireglot.cli.telling import complain
 
 _CLIENTS: Final = ("aider", "claude", "codex", "gemini", "kimi", "llm", "opencode", "qwen")
 _EXAMPLES: Final = """\
@@ -79,6 +79,6 @@ def run(arguments: argparse.Namespace) -> int:
     )
     problem = task.problem()
     if problem:
-        print(f"wireglot: {problem} (see wireglot run --help)", file=sys.stderr)
+        complain(f"{problem} (see wireglot run --help)")
         return UNUSABLE
     return launch(task)

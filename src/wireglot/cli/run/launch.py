@@ -16,6 +16,7 @@ from wireglot.cli.argument_parser import near
 from wireglot.cli.exit_status import FAILED, NOT_EXECUTABLE, NOT_FOUND, OK, UNUSABLE
 from wireglot.cli.own_gateway import key_of_its_own
 from wireglot.cli.paint import count, one_line
+from wireglot.cli.remote_gateway import NoAnswer, UnusableKey, UnusableUrl
 from wireglot.cli.run.asking import ask_key
 from wireglot.cli.run.beside import DidNotStart, Own, remove_afterwards, start_gateway
 from wireglot.cli.run.choice import Chooser, NoModel, leads
@@ -31,6 +32,7 @@ from wireglot.cli.run.clients import (
 from wireglot.cli.run.folder import ClientFolder
 from wireglot.cli.run.joined import ANY_KEY, KEY, CannotJoin, Joined, join, running_url
 from wireglot.cli.run.trust import NotAgreed, check_agreed
+from wireglot.cli.telling import complain
 from wireglot.gateway import config
 
 _CALLER: Final = "wireglot-run"
@@ -109,25 +111,25 @@ def launch(task: Launch) -> int:
     """Turns into the client; returns only where that cannot be."""
     if not task.print_env:
         if os.name != "posix":
-            _say("a client can be started on POSIX systems only: use `wireglot serve` and --print-env")
+            complain("a client can be started on POSIX systems only: use `wireglot serve` and --print-env")
             return UNUSABLE
         if shutil.which(task.program) is None:
+            if os.path.isfile(task.program):
+                complain(f"{one_line(task.program)} may not be run: chmod +x {shlex.quote(task.program)}")
+                return NOT_EXECUTABLE
             how = f": {CLIENTS[task.client].install}" if task.client else ""
-            _say(f"{one_line(task.program)} is not installed, or not on the PATH{how}")
+            complain(f"{one_line(task.program)} is not installed, or not on the PATH{how}")
             return NOT_FOUND
     path = Path(task.config) if task.config else config.find()
     try:
         if task.print_env:
             return _print_env(task, path)
         return _start(task, _found(task, path))
-    except config.ConfigError as problem:
-        _say(str(problem))
+    except (config.ConfigError, NoModel, NotAgreed, UnusableUrl, UnusableKey) as problem:
+        complain(problem)
         return UNUSABLE
-    except (CannotJoin, NoModel, NotAgreed) as refused:
-        _say(str(refused))
-        return UNUSABLE
-    except DidNotStart as problem:
-        _say(str(problem))
+    except (CannotJoin, NoAnswer, DidNotStart) as problem:
+        complain(problem)
         return FAILED
 
 
@@ -196,8 +198,8 @@ def _start(task: Launch, found: _Found) -> int:
         pointing = _placed(task.point(door), folder.path if folder is not None else None)
         environ = _environment(pointing)
         if found.remark:
-            _say(found.remark)
-        _say(_line(task, door, found.what, pointing))
+            complain(found.remark)
+        complain(_line(task, door, found.what, pointing))
         return _become(task, pointing, environ)
     except BaseException:
         if folder is not None:
@@ -248,7 +250,7 @@ def _become(task: Launch, pointing: Pointing, environ: dict[str, str]) -> int:
     try:
         os.execvpe(task.program, [task.program, *pointing.arguments(task.own_arguments)], environ)
     except OSError as fault:
-        _say(f"{one_line(task.program)} cannot be run: {fault.strerror or fault}")
+        complain(f"{one_line(task.program)} cannot be run: {fault.strerror or fault}")
     return NOT_EXECUTABLE
 
 
@@ -269,14 +271,14 @@ def _line(task: Launch, door: Door, what: str, pointing: Pointing) -> str:
 def _print_env(task: Launch, path: Path | None) -> int:
     """Variables for a shell. Nothing is started, and no file is written."""
     if any(FOLDER in value for value in task.point(Door("", "")).set.values()):
-        _say(f"{task.client} needs files that end with it: start it with `wireglot run {task.client}`")
+        complain(f"{task.client} needs files that end with it: start it with `wireglot run {task.client}`")
         return UNUSABLE
     url = task.url or running_url(path, os.environ)
     if url:
-        found = _joined(task, join(url, _ask_client_key))
-        if task.model and (refusal := Joined(url, found.door.key).refusal(task.model)):
+        joined = join(url, _ask_client_key)
+        if task.model and (refusal := joined.refusal(task.model)):
             raise NoModel(refusal)
-        door = found.door
+        door = _joined(task, joined).door
     else:
         choice = Chooser(path, os.environ, lambda whose, variable: "").choose(
             task.model, task.dialect, task.own_model
@@ -289,7 +291,7 @@ def _print_env(task: Launch, path: Path | None) -> int:
             choice.context(task.dialect),
             choice.names(task.dialect),
         )
-        _say("no gateway runs yet: start it with `wireglot serve`")
+        complain("no gateway runs yet: start it with `wireglot serve`")
     pointing = task.point(door)
     for name in pointing.unset:
         print(f"unset {name}")
@@ -300,13 +302,9 @@ def _print_env(task: Launch, path: Path | None) -> int:
     options = [option for option in pointing.options if not any(FOLDER in text for text in option)]
     if options:
         told = shlex.join([task.program, *(text for option in options for text in option)])
-        _say(f"it also needs options: {told}")
+        complain(f"it also needs options: {told}")
     return OK
 
 
 def _ask_client_key(url: str) -> str:
     return ask_key(f"the gateway at {url}", KEY)
-
-
-def _say(text: str) -> None:
-    print(f"wireglot: {text}", file=sys.stderr, flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from typing import Any, Final
 
 from wireglot.cli.options import Commands, positive
@@ -12,6 +13,7 @@ _SERVER: Final = ("host", "port", "workers", "log")
 """Options that stand in for the settings of the same name in the section [server]."""
 
 _MODELS: Final = "WIREGLOT_MODELS"
+_LAST_PORT: Final = 65535
 
 
 def add_command(commands: Commands) -> None:
@@ -44,18 +46,21 @@ def add_command(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from wireglot.cli.serve.process import serve
 
+    options = {}
     if arguments.model:
+        if not os.environ.get(_MODELS):
+            options[_MODELS] = "--model"
         # The variable reaches every worker, and its entries stand before the file's.
         rules = [*arguments.model, os.environ.get(_MODELS, "")]
         os.environ[_MODELS] = ";".join(filter(None, rules))
     given = {name: getattr(arguments, name) for name in _SERVER}
     server: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return serve(arguments.config, {"server": server} if server else {})
+    return serve(arguments.config, {"server": server} if server else {}, options)
 
 
 def _port(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"expected a port, got {text!r}")
+    if not re.fullmatch("[0-9]{1,5}", text) or int(text) > _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"expected a port from 0 to {_LAST_PORT}, got {text[:40]!r}")
     return int(text)
 
 

@@ -4,31 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
-import sys
+import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from wireglot.cli.event_loop import run_loop
 from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
 from wireglot.cli.serve.allocator import give_large_blocks_back, holes_given_back
 from wireglot.cli.serve.descriptors import raise_limit
 from wireglot.cli.serve.privileges import give_up
+from wireglot.cli.telling import complain
 from wireglot.dialects.paths import Paths
 from wireglot.dialects.registry import surfaces
 from wireglot.gateway import config
+from wireglot.gateway.observe.running import find_running
 from wireglot.gateway.run import Place, Process
 from wireglot.gateway.settings import Settings
 from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
 
 
-def serve(named: str | None, overrides: dict[str, Any]) -> int:
-    """With the configuration named, or the one that is found, and what the command line puts in its place."""
+def serve(named: str | None, overrides: dict[str, Any], options: Mapping[str, str] = {}) -> int:
+    """With the configuration named, or the one that is found, and what the command line puts in its place.
+    `options`: those that were given, by the variables that carry them to the workers."""
     path = Path(named) if named else config.find()
     try:
         settings = config.load(path, overrides=overrides)
     except config.ConfigError as error:
-        print(f"wireglot: {error}", file=sys.stderr)
+        complain(_in_words_of(options, error))
         return UNUSABLE
     give_up()
     give_large_blocks_back()
@@ -37,6 +44,16 @@ def serve(named: str | None, overrides: dict[str, Any]) -> int:
     if settings.server.workers > 1:
         return _supervised(settings, path, overrides)
     return _serve(settings, path, overrides, None)
+
+
+def _in_words_of(options: Mapping[str, str], error: config.ConfigError) -> config.ConfigError:
+    """A problem with what stood on the command line is told by its option."""
+    problems = [
+        msgspec.structs.replace(problem, path=options.get(problem.path, problem.path))
+        for problem in error.problems
+    ]
+    only = all(problem.path in options.values() for problem in problems)
+    return config.ConfigError(problems, problems[0].path if only and len(problems) == 1 else error.source)
 
 
 async def _try_store(settings: Settings) -> None:
@@ -60,7 +77,7 @@ def _supervised(settings: Settings, path: Path | None, overrides: dict[str, Any]
         return supervisor.run()
     except StoreUnusable as problem:
         return _cannot_store(problem)
-    except OSError as fault:
+    except (OSError, UnicodeError) as fault:
         return _cannot_listen(settings, fault)
 
 
@@ -73,23 +90,48 @@ def _serve(settings: Settings, path: Path | None, overrides: dict[str, Any], pla
     try:
         run_loop(work())
     except config.ConfigError as error:
-        print(f"wireglot: {error}", file=sys.stderr)
+        complain(error)
         return UNUSABLE
     except StoreUnusable as problem:
         return _cannot_store(problem)
-    except OSError as fault:
+    except (OSError, UnicodeError) as fault:
         return _cannot_listen(settings, fault)
     return OK
 
 
 def _cannot_store(problem: StoreUnusable) -> int:
-    print(f"wireglot: {problem}", file=sys.stderr)
+    complain(problem)
     return FAILED
 
 
-def _cannot_listen(settings: Settings, fault: OSError) -> int:
+def _cannot_listen(settings: Settings, fault: OSError | UnicodeError) -> int:
+    if isinstance(fault, OSError) and isinstance(fault.filename, str):  # it is about a file
+        raise fault
     server = settings.server
+    host = f"[{server.host}]" if ":" in server.host else server.host
+    complain(f"cannot listen on {host}:{server.port}: {_why(fault, server.port)}")
+    return FAILED
+
+
+def _why(fault: OSError | UnicodeError, port: int) -> str:
+    if isinstance(fault, socket.gaierror | UnicodeError):  # the latter: a name that no resolver is asked for
+        return "this machine knows no address of that name"
     # uvloop and asyncio put the address and more into strerror.
     reason = os.strerror(fault.errno) if fault.errno else str(fault)
-    print(f"wireglot: cannot listen on {server.host}:{server.port}: {reason}", file=sys.stderr)
-    return FAILED
+    match fault.errno:
+        case errno.EADDRINUSE:
+            if pid := _own_gateway_at(port):
+                return f"{reason}: your gateway with process id {pid} does (`wireglot run` joins it)"
+            return f"{reason}: another program does; --port N takes another port, --port 0 any free one"
+        case errno.EACCES:
+            return f"{reason}: ports below 1024 may be the system's; --port N takes another"
+        case errno.EADDRNOTAVAIL:
+            return f"{reason}: it is none of this machine's addresses"
+        case _:
+            return reason
+
+
+def _own_gateway_at(port: int) -> int:
+    """The process id of this user's gateway that listens on a port, or 0."""
+    found = (running.pid for running in find_running(os.environ) if running.url.endswith(f":{port}"))
+    return next(found, 0)

@@ -6,14 +6,14 @@ dialect could have read the answer.
 
 from __future__ import annotations
 
-import http.client
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import msgspec
 
+from wireglot.cli.remote_gateway import Address, Answer, NoAnswer, UnusableKey, ask
 from wireglot.dialects.arguments import arguments_object
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
@@ -21,7 +21,7 @@ from wireglot.ir.content import Message, Part, Text, ToolCall
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.request import Request, Tool
 from wireglot.ir.stream import Event, Failure, fold
-from wireglot.wire.json import BadJson, decode, encode
+from wireglot.wire.json import BadJson, decode
 
 _TOOL: Final = Tool(
     "get_weather",
@@ -37,6 +37,9 @@ _QUESTION: Final = "What is the weather in Paris? Call the tool get_weather to f
 _MAX_TOKENS: Final = 2048
 """Enough for a model that thinks before it says hello."""
 
+_MODEL_SECONDS: Final = 120.0
+_UNAUTHORIZED: Final = 401
+_NOT_FOUND: Final = 404
 _VERSION_HEADER: Final = {"anthropic-version": "2023-06-01"}
 
 _PATHS: Final[dict[str, tuple[str, str]]] = {
@@ -67,9 +70,24 @@ _LISTS: Final[dict[str, tuple[str, str]]] = {
 
 
 class Gateway(msgspec.Struct, frozen=True):
-    url: str
+    address: Address
     key: str = ""
-    timeout: float = 120.0
+
+    @property
+    def url(self) -> str:
+        return self.address.url
+
+    def ask(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
+        """What a model is asked may take its time. Raises NoAnswer."""
+        return ask(
+            self.address,
+            method,
+            path,
+            key=self.key,
+            body=body,
+            headers=headers or {},
+            seconds=_MODEL_SECONDS,
+        )
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -83,42 +101,30 @@ class Result(msgspec.Struct, frozen=True):
     losses: str = ""
 
 
-class Answer(msgspec.Struct, frozen=True):
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-
 class CheckFailed(Exception):
     """A check did not pass, and why."""
 
 
-def ask(
-    gateway: Gateway, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
-) -> Answer:
-    """One request on a connection of its own. What goes wrong on the way is an OSError or HTTPException."""
-    parts = urlsplit(gateway.url)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=gateway.timeout)
-    sent = {"content-type": "application/json", **(headers or {})}
-    if gateway.key:
-        sent["authorization"] = f"Bearer {gateway.key}"
-    try:
-        connection.request(
-            method, parts.path.rstrip("/") + path, None if body is None else encode(body), sent
-        )
-        response = connection.getresponse()
-        named = {name.lower(): value for name, value in response.getheaders()}
-        return Answer(response.status, named, response.read())
-    finally:
-        connection.close()
-
-
 def listed_models(gateway: Gateway) -> list[str]:
-    """The names the gateway offers, as an OpenAI client sees them."""
+    """The names the gateway offers, as an OpenAI client sees them. Raises NoAnswer, UnusableKey,
+    CheckFailed."""
     path, field = _LISTS["openai-chat"]
-    found = _document(ask(gateway, "GET", path), "openai-chat").get(field)
-    return [str(model.get("id")) for model in found] if isinstance(found, list) else []
+    answer = ask(gateway.address, "GET", path, key=gateway.key)
+    if answer.status == _UNAUTHORIZED:
+        fix = "give --key one that `wireglot keys create NAME` has made"
+        if not gateway.key:
+            raise UnusableKey(f"{gateway.url} wants a client key: {fix}")
+        raise CheckFailed(f"it does not take that client key: {fix}")
+    found = answer.document().get(field)
+    if not isinstance(found, list):
+        raise CheckFailed(answer.complaint())
+    return [str(model.get("id")) for model in found if isinstance(model, dict)]
+
+
+def refusal(gateway: Gateway, model: str) -> str:
+    """What the gateway says of a model that it does not serve; nothing if it does. Raises NoAnswer."""
+    answer = ask(gateway.address, "GET", f"/v1/models/{quote(model, safe='/')}", key=gateway.key)
+    return answer.complaint() if answer.status == _NOT_FOUND else ""
 
 
 def checks(gateway: Gateway, model: str) -> Iterator[Result]:
@@ -147,8 +153,8 @@ def _timed(endpoint: str, check: str, call: Callable[[], Answer]) -> Result:
         losses = answer.headers.get("x-wireglot-losses", "")
     except (CheckFailed, WireglotError) as failed:
         fault = str(failed)
-    except (OSError, http.client.HTTPException) as failed:
-        fault = f"no answer: {str(failed) or type(failed).__name__}"
+    except NoAnswer as failed:
+        fault = f"no answer: {failed}"
     seconds = time.perf_counter() - began
     return Result(endpoint, check, seconds, fault, route=route, losses=losses)
 
@@ -161,7 +167,7 @@ class _Models(msgspec.Struct, frozen=True):
 
     def __call__(self) -> Answer:
         headers = _VERSION_HEADER if self.dialect == "anthropic" else {}
-        answer = ask(self.gateway, "GET", self.path, headers=headers)
+        answer = self.gateway.ask("GET", self.path, headers=headers)
         found = _document(answer, self.dialect).get(self.field)
         if not isinstance(found, list) or not found:
             raise CheckFailed("the list is empty")
@@ -186,7 +192,7 @@ class _Count(msgspec.Struct, frozen=True):
                 body = {"contents": [{"role": "user", "parts": [{"text": _GREETING}]}]}
                 if self.dialect == "code-assist":
                     body = {"request": {"model": f"models/{self.model}", **body}}
-        answer = ask(self.gateway, "POST", _filled(self.path, self.model), body, _headers(self.dialect))
+        answer = self.gateway.ask("POST", _filled(self.path, self.model), body, _headers(self.dialect))
         tokens = _document(answer, self.dialect).get(self.field)
         if type(tokens) is not int or tokens < 1:
             raise CheckFailed(f"expected a count in {self.field}")
@@ -212,7 +218,7 @@ class _Generate(msgspec.Struct, frozen=True):
             stream=None if self.dialect in ("gemini", "code-assist") else self.streams,
         )
         body = codec.render_request(request, Context()).value
-        answer = ask(self.gateway, "POST", _filled(self.path, self.model), body, _headers(self.dialect))
+        answer = self.gateway.ask("POST", _filled(self.path, self.model), body, _headers(self.dialect))
         if self.streams and answer.status == 200:
             content = self._streamed(answer)
         else:

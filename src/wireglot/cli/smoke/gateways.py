@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Final
-from urllib.parse import urlsplit
 
-from wireglot.cli.exit_status import UNUSABLE
-from wireglot.cli.paint import one_line
+from wireglot.cli.exit_status import FAILED, UNUSABLE
+from wireglot.cli.remote_gateway import Address, UnusableKey, UnusableUrl, address_of, usable_key
 from wireglot.cli.smoke.checks import Gateway
 from wireglot.cli.smoke.table import smoke
+from wireglot.cli.telling import complain
 
 _CALLER: Final = "wireglot-smoke"
 
 
 def smoke_other(url: str, key: str, provider: str | None, model: str | None) -> int:
-    problem = _unusable(url)
-    if problem:
-        print(f"wireglot: --url: {problem}", file=sys.stderr)
+    try:
+        gateway = Gateway(address_of(url), usable_key(key, "--key"))
+    except (UnusableUrl, UnusableKey) as problem:
+        complain(problem)
         return UNUSABLE
-    return smoke(Gateway(url, key), provider, model)
+    return smoke(gateway, provider, model)
 
 
 def smoke_own(key: str, provider: str | None, model: str | None) -> int:
     """With the configuration that `wireglot serve` would find."""
     from wireglot.cli.own_gateway import ask_own_gateway, key_of_its_own
     from wireglot.gateway import config
+    from wireglot.stores import StoreDown, StoreUnusable
 
     own = ""
     more: dict[str, Any] = {}
@@ -33,21 +34,17 @@ def smoke_own(key: str, provider: str | None, model: str | None) -> int:
         own, more = key_of_its_own(_CALLER)
 
     def ask(host: str, port: int) -> int:
-        return smoke(Gateway(f"http://{host}:{port}", key or own), provider, model)
+        return smoke(Gateway(Address("http", host, port), key or own), provider, model)
 
     try:
+        usable_key(key, "--key")
         return ask_own_gateway(ask, path=config.find(), more=more)
-    except config.ConfigError as error:
-        print(f"wireglot: {error}", file=sys.stderr)
+    except (config.ConfigError, UnusableKey) as problem:
+        complain(problem)
         return UNUSABLE
-
-
-def _unusable(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 - reading it is what checks it
-    except ValueError as fault:
-        return str(fault)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        return f"expected http://HOST:PORT, got {one_line(url)!r}"
-    return ""
+    except StoreDown as problem:
+        complain(f"store.url: {problem}")
+        return FAILED
+    except StoreUnusable as problem:
+        complain(problem)
+        return FAILED

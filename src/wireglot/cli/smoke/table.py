@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import sys
-from http.client import HTTPException
 
-from wireglot.cli.exit_status import MOST_FAILURES, UNUSABLE
+from wireglot.cli.argument_parser import near
+from wireglot.cli.exit_status import FAILED, MOST_FAILURES, UNUSABLE
 from wireglot.cli.paint import Paint, count, one_line
-from wireglot.cli.smoke.checks import CheckFailed, Gateway, Result, checks, listed_models
+from wireglot.cli.remote_gateway import NoAnswer, UnusableKey
+from wireglot.cli.smoke.checks import CheckFailed, Gateway, Result, checks, listed_models, refusal
+from wireglot.cli.telling import complain
+
+
+class _NoModel(Exception):
+    """In words for people."""
 
 
 def smoke(gateway: Gateway, provider: str | None, model: str | None) -> int:
     """Check one gateway and print the table; the number of failures is the exit status."""
     try:
         chosen = _model(gateway, provider, model)
-    except (OSError, HTTPException, CheckFailed) as fault:
-        print(f"wireglot: {gateway.url}: {one_line(str(fault)) or type(fault).__name__}", file=sys.stderr)
-        return UNUSABLE
-    if not chosen:
-        known = f"of provider {provider}" if provider else "at all"
-        print(f"wireglot: the gateway lists no model {known}: name one with --model", file=sys.stderr)
+    except NoAnswer as fault:
+        complain(fault)
+        return FAILED
+    except CheckFailed as fault:
+        complain(f"{gateway.url}: {one_line(str(fault))}")
+        return FAILED
+    except (_NoModel, UnusableKey) as problem:
+        complain(problem)
         return UNUSABLE
     paint = Paint(sys.stdout)
     print(f"{gateway.url}, model {one_line(chosen)}\n")
@@ -49,8 +57,21 @@ def _line(result: Result, paint: Paint) -> str:
 
 
 def _model(gateway: Gateway, provider: str | None, model: str | None) -> str:
-    if model:
-        return f"{provider}/{model}" if provider else model
+    """The one named, or the first that is listed. The list is asked for in any case: whoever does not answer
+    that answers no check."""
     names = listed_models(gateway)
+    if model:
+        named = f"{provider}/{model}" if provider else model
+        if refused := refusal(gateway, named):
+            meant = near(named, names)
+            hint = f"did you mean {meant}?" if meant else "`wireglot models` lists what there is"
+            raise _NoModel(f"{refused}: {hint}")
+        return named
     wanted = [name for name in names if not provider or name.startswith(f"{provider}/")]
-    return wanted[0] if wanted else ""
+    if wanted:
+        return wanted[0]
+    if not provider:
+        raise _NoModel("the gateway lists no model at all: name one with --model")
+    meant = near(provider, {name.partition("/")[0] for name in names if "/" in name})
+    hint = f"did you mean {meant}?" if meant else "name one with --model"
+    raise _NoModel(f"the gateway lists no model of provider {one_line(provider)}: {hint}")

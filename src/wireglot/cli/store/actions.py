@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -13,8 +14,10 @@ from typing import BinaryIO
 
 import msgspec
 
+from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
 from wireglot.cli.paint import Paint, count
 from wireglot.cli.store.wipe import wiped
+from wireglot.cli.telling import complain, say
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.ledger.sweeper import prune
@@ -23,9 +26,6 @@ from wireglot.stores.base import Engine
 from wireglot.stores.records import KindStats, Stats
 from wireglot.stores.transfer import BadTransfer, export_lines, import_lines
 
-FAILED = 1
-UNUSABLE = 2
-
 
 def run(arguments: argparse.Namespace) -> int:
     path = Path(arguments.config) if arguments.config else config.find()
@@ -33,19 +33,22 @@ def run(arguments: argparse.Namespace) -> int:
         settings = config.load(path, create_secret=False)
         return asyncio.run(_run(settings, arguments))
     except config.ConfigError as error:
-        print(f"wireglot: {error}", file=sys.stderr)
+        complain(error)
         return UNUSABLE
-    except (StoreDown, StoreUnusable) as problem:
-        print(f"wireglot: {problem}", file=sys.stderr)
+    except StoreDown as problem:
+        complain(f"store.url: {problem}")
+        return FAILED
+    except StoreUnusable as problem:
+        complain(problem)
         return FAILED
     except BadTransfer as problem:
-        print(f"wireglot: {problem}", file=sys.stderr)
+        complain(f"{arguments.file or 'standard input'}: {problem}")
         return UNUSABLE
 
 
 async def _run(settings: Settings, arguments: argparse.Namespace) -> int:
     if settings.store.url.value.startswith("memory:"):
-        print("wireglot: the store is in the gateway's memory: there is nothing to see here", file=sys.stderr)
+        complain("the store is in the gateway's memory: there is nothing to see here")
         return UNUSABLE
     async with _opened(settings) as engine:
         match arguments.action:
@@ -65,7 +68,7 @@ async def _run(settings: Settings, arguments: argparse.Namespace) -> int:
                 await _import(engine, arguments.file)
             case _:
                 await _wipe(settings, engine, arguments.caller)
-    return 0
+    return OK
 
 
 @asynccontextmanager
@@ -91,18 +94,23 @@ async def _export(engine: Engine, file: str | None) -> None:
         sys.stdout.buffer.flush()
         return
     place = Path(file)
-    draft = place.with_name(f".{place.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     lines = 0
     try:
-        with os.fdopen(descriptor, "wb") as out:
-            async for line in export_lines(engine):
-                out.write(line)
-                lines += 1
-        draft.replace(place)
-    finally:
-        draft.unlink(missing_ok=True)
-    print(f"wrote {count(lines - 2, 'record')} to {place}", file=sys.stderr)
+        if place.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        draft = place.with_name(f".{place.name}.{os.getpid()}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as out:
+                async for line in export_lines(engine):
+                    out.write(line)
+                    lines += 1
+            draft.replace(place)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as fault:  # who asked knows nothing of the draft
+        raise OSError(fault.errno, fault.strerror, file) from None
+    say(f"wrote {count(lines - 2, 'record')} to {place}")
 
 
 async def _import(engine: Engine, file: str | None) -> None:
@@ -111,7 +119,7 @@ async def _import(engine: Engine, file: str | None) -> None:
     else:
         with open(file, "rb") as source:
             records = await import_lines(engine, _lines(source))
-    print(f"read {count(records, 'record')}", file=sys.stderr)
+    say(f"read {count(records, 'record')}")
 
 
 def _lines(source: BinaryIO) -> Iterator[bytes]:

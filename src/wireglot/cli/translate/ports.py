@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Protocol, cast
 
+from wireglot.cli.telling import complain
+
 CHUNK = 1 << 16
 
 
@@ -35,7 +37,7 @@ def source(path: str | None, option: str = "--in") -> Iterator[Source]:
         if sys.stdin is None:
             raise Unusable("standard input is closed")
         if sys.stdin.isatty():
-            print("wireglot: reading from the terminal, Ctrl-D ends the input", file=sys.stderr)
+            complain("reading from the terminal, Ctrl-D ends the input")
         yield cast(Source, sys.stdin.buffer)
         return
     with _open(path, "rb", option) as file:
@@ -48,8 +50,11 @@ def sink(path: str | None, option: str = "--out") -> Iterator[Sink]:
         sys.stdout.flush()  # what was printed so far stands before the bytes
         yield sys.stdout.buffer
         return
-    with _open(path, "wb", option) as file:
-        yield file
+    try:
+        with _open(path, "wb", option) as file:
+            yield file
+    except OSError as fault:  # a full disk
+        raise Unusable(f"{option} {path}: {fault.strerror or fault}") from None
 
 
 def read_all(path: str | None, option: str = "--in") -> bytes:

@@ -7,24 +7,32 @@ import asyncio
 import json
 import os
 import sys
-import urllib.error
-import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
+from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
 from wireglot.cli.paint import one_line
+from wireglot.cli.remote_gateway import (
+    Address,
+    NoAnswer,
+    UnusableKey,
+    UnusableUrl,
+    address_of,
+    ask,
+    usable_key,
+)
+from wireglot.cli.telling import complain
 from wireglot.cli.usage.table import chart_lines, table_lines
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.ledger.report import BadParameter, query_of, report
 from wireglot.stores import StoreDown, StoreUnusable, open_engine
-from wireglot.wire.json import BadJson, decode
 
-FAILED = 1
-UNUSABLE = 2
-_ANSWER_SECONDS: Final = 30.0
+_KEY: Final = "WIREGLOT_KEY"
+_ADMIN_SECRET: Final = "WIREGLOT_ADMIN_SECRET"
+_DONE: Final = 200
+_UNAUTHORIZED: Final = 401
 _OPTIONS: Final = {"group_by": "--by", "start": "--since", "end": "--until"}
 
 Asked = dict[str, str]
@@ -35,26 +43,44 @@ class _Failed(Exception):
     """In words for people."""
 
 
+class _Unusable(Exception):
+    """In words for people."""
+
+
 def run(arguments: argparse.Namespace) -> int:
     asked = _asked(arguments)
     chart = sys.stdout.isatty() if arguments.chart is None else arguments.chart
     # The bars are by day, whatever the table is by.
     questions = [asked, asked | {"group_by": "day"}] if chart and not arguments.json else [asked]
     try:
+        _check(arguments)
         for question in questions:
             query_of(question)
         reports = _there(arguments, questions) if arguments.url else _here(arguments, questions)
     except BadParameter as wrong:
-        print(f"wireglot: {_OPTIONS.get(wrong.name, '--' + wrong.name)}: {wrong}", file=sys.stderr)
+        option = _OPTIONS.get(wrong.name, f"--{wrong.name}")
+        told = str(wrong).removeprefix(f"{wrong.name}: ")
+        given = asked.get(wrong.name, "")
+        complain(f"{option}: {told}, got {one_line(given)!r}")
         return UNUSABLE
-    except config.ConfigError as error:
-        print(f"wireglot: {error}", file=sys.stderr)
+    except (config.ConfigError, UnusableUrl, UnusableKey, _Unusable) as problem:
+        complain(problem)
         return UNUSABLE
-    except (StoreDown, StoreUnusable, _Failed) as problem:
-        print(f"wireglot: {problem}", file=sys.stderr)
+    except StoreDown as problem:
+        complain(f"store.url: {problem}")
+        return FAILED
+    except (StoreUnusable, NoAnswer, _Failed) as problem:
+        complain(problem)
         return FAILED
     _show(reports, as_json=arguments.json)
-    return 0
+    return OK
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    given = {"--admin": arguments.admin, "--api-key": arguments.api_key}
+    for option, value in given.items():
+        if value and not arguments.url:
+            raise _Unusable(f"{option}: expected with --url only")
 
 
 def _asked(arguments: argparse.Namespace) -> Asked:
@@ -88,7 +114,7 @@ def _here(arguments: argparse.Namespace, questions: list[Asked]) -> Reports:
     settings = config.load(path, create_secret=False)
     url = settings.store.url.value
     if url.startswith("memory:"):
-        raise _Failed("the store is in the gateway's memory: ask the gateway itself with --url")
+        raise _Unusable("the store is in the gateway's memory: ask the gateway itself with --url")
     return asyncio.run(_read(settings, questions))
 
 
@@ -104,41 +130,28 @@ async def _read(settings: Settings, questions: list[Asked]) -> Reports:
 
 
 def _there(arguments: argparse.Namespace, questions: list[Asked]) -> Reports:
-    if urlsplit(arguments.url).scheme not in ("http", "https"):
-        raise _Failed("--url: expected http://... or https://...")
-    path, name, secret = "/v1/usage", "WIREGLOT_KEY", arguments.api_key or ""
+    address = address_of(arguments.url)
+    path, name, given = "/v1/usage", _KEY, arguments.api_key or ""
     if arguments.admin:
-        path, name, secret = "/v1/admin/usage", "WIREGLOT_ADMIN_SECRET", ""
-    secret = secret or os.environ.get(name, "")
+        path, name, given = "/v1/admin/usage", _ADMIN_SECRET, ""
+    secret = usable_key(given or os.environ.get(name, ""), "--api-key" if given else name)
     if arguments.admin and not secret:
-        raise _Failed(f"--admin: set {name}")
+        raise _Unusable(f"--admin: set {name} to the admin secret of that gateway")
     if arguments.key and not arguments.admin:
-        raise _Failed("--key: only --admin sees other keys' usage")
-    return [_get(arguments.url.rstrip("/") + path, secret, each) for each in questions]
+        raise _Unusable("--key: only --admin sees other keys' usage")
+    return [_get(address, path, secret, each, name) for each in questions]
 
 
-def _get(url: str, secret: str, asked: Asked) -> dict[str, Any]:
-    headers = {"authorization": f"Bearer {secret}"} if secret else {}
-    request = urllib.request.Request(f"{url}?{urlencode(asked)}", headers=headers)
-    try:
-        with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
-            document = decode(answer.read())
-    except urllib.error.HTTPError as refused:
-        raise _Failed(f"{url}: {_complaint(refused)}") from None
-    except (OSError, BadJson) as problem:
-        reason = getattr(problem, "reason", problem)
-        raise _Failed(f"{url}: {one_line(str(reason))}") from None
-    if not isinstance(document, dict) or document.get("object") != "usage.list":
-        raise _Failed(f"{url}: that is no usage of a gateway")
+def _get(address: Address, path: str, secret: str, asked: Asked, name: str) -> dict[str, Any]:
+    answer = ask(address, "GET", f"{path}?{urlencode(asked, errors='replace')}", key=secret)
+    if answer.status == _UNAUTHORIZED:
+        fix = f"give one that it knows in {'' if name == _ADMIN_SECRET else '--api-key or '}{name}"
+        if not secret:
+            raise UnusableKey(f"{address.url} wants a key: {fix}")
+        raise _Failed(f"{address.url} does not take the key: {fix}")
+    if answer.status != _DONE:
+        raise _Failed(f"{address.url}: {answer.complaint()}")
+    document = answer.document()
+    if document.get("object") != "usage.list":
+        raise _Failed(f"{address.url}: what answers there is no gateway")
     return document
-
-
-def _complaint(refused: urllib.error.HTTPError) -> str:
-    read: Callable[[], bytes] = refused.read
-    try:
-        document = decode(read())
-    except (OSError, BadJson):
-        document = None
-    error = document.get("error") if isinstance(document, dict) else None
-    message = error.get("message") if isinstance(error, dict) else None
-    return one_line(message) if isinstance(message, str) else f"status {refused.code}"

@@ -31,8 +31,13 @@ class ConfigError(Exception):
         self.problems: tuple[ConfigProblem, ...] = tuple(problems)
         self.source = source
         count = len(self.problems)
-        head = f"{source or 'configuration'}: {count} problem{'s' if count > 1 else ''}"
-        super().__init__("\n  ".join((head, *map(str, self.problems))))
+        where = source or "configuration"
+        if count == 1:
+            place = self.problems[0].path
+            told = str(self.problems[0])
+            super().__init__(told if place == source else f"{where}: {told}")
+        else:
+            super().__init__("\n  ".join((f"{where}: {count} problems", *map(str, self.problems))))
 
 
 class Problems:

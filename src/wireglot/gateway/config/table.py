@@ -64,7 +64,7 @@ class Table:
             if name not in self._known:
                 hint = meant(name, self._known)
                 expected = f"a field that exists{hint}" if hint else one_of(self._known)
-                self.wrong(name, expected, "a field of that name")
+                self.wrong(name, expected, "an unknown one")
 
     def _read(self, setting: Setting, default: Any) -> Any:
         if setting.is_table:

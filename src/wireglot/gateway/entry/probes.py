@@ -17,6 +17,7 @@ def root_page(surfaces: Sequence[Surface]) -> Probe:
         {
             "name": "wireglot",
             "version": __version__,
+            "help": "point a client at this address: `wireglot run CLIENT` does, docs/clients.md tells how",
             "endpoints": {
                 **endpoints,
                 "models": ["GET /v1/models", "GET /v1beta/models"],

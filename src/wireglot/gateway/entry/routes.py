@@ -35,12 +35,14 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class NoRoute(Exception):
-    """`allowed`: the methods of a path that exists for others."""
+    """`allowed`: the methods of a path that exists for others. `hint`: what is wrong with the base URL that
+    the client was given, where that can be seen."""
 
-    def __init__(self, dialect: str, allowed: tuple[str, ...] = ()) -> None:
+    def __init__(self, dialect: str, allowed: tuple[str, ...] = (), hint: str = "") -> None:
         super().__init__(dialect)
         self.dialect = dialect
         self.allowed = allowed
+        self.hint = hint
 
 
 GET: Final[dict[str, Asked]] = {
@@ -86,6 +88,8 @@ SECOND_ROOT: Final = "/openai"
 """Clients whose base URL ends so reach the gateway's own pages too."""
 
 _FIXED_MOST: Final = 256
+_PIECES_MOST: Final = 8
+_PATHS_ARE_TOLD: Final = "GET / tells what is served"
 _ENCODED_SLASH: Final = re.compile("%2[Ff]")
 """SDKs write it where a model's name has a slash, a session may be named so; nobody needs it elsewhere."""
 
@@ -97,6 +101,7 @@ class Routes:
         self._paths = Paths(surfaces)
         self._root = root_page(surfaces)
         self._websockets = tuple(path for surface in surfaces for path in surface.client.websocket_paths)
+        self._roots = self._paths.roots
         self._fixed: dict[tuple[str, str], Asked] = {}
         """Paths that hold no name and no id: there are few of them, and most requests ask for one."""
 
@@ -123,12 +128,15 @@ class Routes:
             return asked
         if self.probe(head.method, path) is not None:
             return Asked(COMMON, "stub", open=True)
-        raise NoRoute(self.dialect_of(head), self._allowed(path))
+        raise self._lost(head)
 
-    def dialect_of(self, head: Head) -> str:
-        """Whose error a caller can read, where no path tells what it asks for."""
+    def dialect_of(self, head: Head, meant: str = "") -> str:
+        """Whose error a caller can read, where no path tells what it asks for. `meant`: the path that it
+        would have asked for with the right base URL."""
         query = head.query
-        speaker = self._paths.speaker(head.path, head.headers, lambda name: query_value(query, name))
+        speaker = self._paths.speaker(meant or head.path, head.headers, lambda name: query_value(query, name))
+        if speaker is None and meant and (found := self._paths.find(head.method, meant)) is not None:
+            speaker = found.surface
         return speaker.name if speaker is not None else COMMON
 
     def probe(self, method: str, path: str) -> Probe | None:
@@ -152,7 +160,33 @@ class Routes:
             allowed = ", ".join(problem.allowed)
             fault = RequestError("bad", f"{head.path} takes {allowed}", code="method_not_allowed")
             return fault.with_status(405)
-        return RequestError("not_found", f"there is nothing at {head.method} {head.path}", code="unknown_url")
+        told = f"there is nothing at {head.method} {head.path}: {problem.hint or _PATHS_ARE_TOLD}"
+        return RequestError("not_found", told, code="unknown_url")
+
+    def _lost(self, head: Head) -> NoRoute:
+        allowed = self._allowed(head.path)
+        meant, hint = ("", "") if allowed else self._meant(head.path)
+        return NoRoute(self.dialect_of(head, meant), allowed, hint)
+
+    def _meant(self, path: str) -> tuple[str, str]:
+        """The path that a client would have asked for with the right base URL, and what is wrong with the one
+        it has; both empty where nobody can tell. Most add a path of their own, with /v1 or without."""
+        if path.endswith("/") and self._allowed(served := path.rstrip("/")):
+            return served, f"{served} is served, without the slash at its end"
+        pieces = path.split("/")
+        for cut in range(2, min(len(pieces), _PIECES_MOST)):
+            served = "/".join(("", *pieces[cut:]))
+            if self._allowed(served):
+                extra = "/".join(pieces[:cut])
+                return served, f"{served} is served; take {extra} off the end of the client's base URL"
+        for cut in range(2, min(len(pieces), _PIECES_MOST)):
+            served, rest = "/".join(pieces[:cut]), "/".join(("", *pieces[cut:]))
+            if served.endswith(rest) and self._allowed(served):  # an endpoint as the base URL
+                return served, f"{served} is served; take {rest} off the end of the client's base URL"
+        for root in self._roots:
+            if self._allowed(served := root + path):
+                return served, f"{served} is served; add {root} to the end of the client's base URL"
+        return "", ""
 
     def _may_hold_a_slash(self, path: str) -> bool:
         """Names of models and of clients' own sessions."""

@@ -23,6 +23,9 @@ from wireglot.gateway.observe.metrics import number_text
 TIMEOUT_SECONDS: Final = 1.0
 _ANSWER_BYTES_MOST: Final = 16 * 1024 * 1024
 _END: Final = b"# END\n"
+_DIRECTORY_MOST_BYTES: Final = 84
+"""With a socket's name behind it: the address of one may have 104 bytes, on Linux 108."""
+_SHORT_PLACE: Final = "/tmp"
 _LARGEST: Final = frozenset(
     {
         "wireglot_start_time_seconds",
@@ -40,7 +43,11 @@ all of them."""
 
 def shared_directory() -> str:
     """A new directory for one supervisor's workers; it removes it at the end."""
-    return tempfile.mkdtemp(prefix="wireglot-")
+    made = tempfile.mkdtemp(prefix="wireglot-")
+    if len(os.fsencode(made)) <= _DIRECTORY_MOST_BYTES:
+        return made
+    os.rmdir(made)
+    return tempfile.mkdtemp(prefix="wireglot-", dir=_SHORT_PLACE)
 
 
 class Siblings:

@@ -390,7 +390,7 @@ class ServerConnection(asyncio.Protocol):
         self._refuse(closing(self.hub.app.overloaded(head)))
 
     def _refuse_plainly(self, status: int, code: str, message: str) -> None:
-        self.hub.refused[code] += 1
+        self.hub.count_refusal(code, message)
         self._refuse(plain_refusal(status, code, message))
 
     def _refuse(self, refusal: Refusal, *, head_only: bool = False) -> None:

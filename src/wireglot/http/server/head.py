@@ -52,6 +52,12 @@ _LENGTH_DIGITS_MOST: Final = 18
 _STRAY: Final = re.compile(rb"[^\t\r\n -~\x80-\xff]|(?<!\r)\n|\r(?!\n|\Z)")
 _LEGAL: Final = bytes(b for b in range(256) if b == 9 or 32 <= b <= 126 or b >= 128)
 
+_TLS: Final = b"\x16\x03"
+"""How the hello of a handshake begins."""
+TLS_NOT_SPOKEN: Final = (
+    "TLS is not spoken at this port: begin the client's base URL with http:// instead of https://"
+)
+
 _ONCE: Final = frozenset({
     "authorization", "content-length", "content-type", "expect", "host", "origin", "transfer-encoding",
     "x-api-key", "x-goog-api-key",
@@ -135,6 +141,8 @@ def check_partial(held: bytes, start: int, limits: HeadLimits) -> None:
         raise Malformed(431, "headers_too_large", f"headers of more than {limits.header_total} bytes")
     # Two bytes back: a line end may have been cut in the middle.
     if _STRAY.search(held, max(0, start - 2)):
+        if held.startswith(_TLS):
+            raise Malformed(400, "tls_not_spoken", TLS_NOT_SPOKEN)
         raise Malformed(400, "invalid_header", "a control character or a bare line end in the head")
     if first_end >= max(0, start - 2):
         line = held[:first_end].decode("latin-1")
@@ -179,6 +187,10 @@ def _request_line(line: str) -> tuple[str, str, str, str, int]:
 
 def _split(target: str) -> tuple[str, str]:
     path, _, query = target.partition("?")
+    if "//" in path:
+        # What a base URL with a slash at its end makes of a client's path.
+        told = "two slashes in a row: take the one off the end of the client's base URL"
+        raise Malformed(400, "invalid_target", told)
     if not _PATH.fullmatch(path) or _HIDDEN.search(path):
         raise Malformed(400, "invalid_target", "the path holds characters or segments that are not accepted")
     if not _QUERY.fullmatch(query):

@@ -35,10 +35,17 @@ class OpenConnection(Protocol):
 
 class Hub:
     def __init__(
-        self, app: Application, limits: Callable[[], ServerLimits], account: ByteAccount | None = None
+        self,
+        app: Application,
+        limits: Callable[[], ServerLimits],
+        account: ByteAccount | None = None,
+        tell: Callable[[str, str], None] = lambda code, message: None,
     ) -> None:
         self.app = app
         self.limits = limits
+        self.tell = tell
+        """Hears of an error of the HTTP class that was not given before, by its code and words: the client
+        that it is for may not be able to read it."""
         self.loop: asyncio.AbstractEventLoop
         self.context: contextvars.Context
         """Requests run in copies of it: one that starts where another ends must not inherit its variables."""
@@ -84,6 +91,11 @@ class Hub:
     def ran(self, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)
         self._note_empty()
+
+    def count_refusal(self, code: str, message: str) -> None:
+        if not self.refused[code]:
+            self.tell(code, message)
+        self.refused[code] += 1
 
     def report(self, message: str, problem: BaseException) -> None:
         context: dict[str, Any] = {"message": message, "exception": problem}

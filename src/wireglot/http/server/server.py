@@ -24,10 +24,15 @@ class HttpServer:
     """Hands requests to an application. `limits` gives those now in force."""
 
     def __init__(
-        self, app: Application, limits: Callable[[], ServerLimits], account: ByteAccount | None = None
+        self,
+        app: Application,
+        limits: Callable[[], ServerLimits],
+        account: ByteAccount | None = None,
+        tell: Callable[[str, str], None] = lambda code, message: None,
     ) -> None:
-        """`account`: one that others share; without it, the server's own."""
-        self._hub = Hub(app, limits, account)
+        """`account`: one that others share; without it, the server's own. `tell` hears of the first refusal
+        of each code before any dialect was known, with its words."""
+        self._hub = Hub(app, limits, account, tell)
         self._listeners: list[asyncio.Server] = []
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0

@@ -1,0 +1,117 @@
+"""Runs a case of the table, in this process or as one of its own, and gives what it said and its status."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+from unittest import mock
+
+from tests.cli import running as here
+from tests.cli.bad_input.case import Case
+from tests.cli.bad_input.world import Hosts
+from tests.waiting import DEADLINE_SECONDS
+
+COMMAND: Final = [sys.executable, "-m", "wireglot"]
+ALL_AS_PROCESSES: Final = bool(os.environ.get("WIREGLOT_FLEET"))  # `make full`
+
+_AT: Final = """\
+import os, runpy, signal, sys
+
+class Hook:
+    def find_spec(self, name, path=None, target=None):
+        if name == {at!r}:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.{signal})
+
+sys.meta_path.insert(0, Hook())
+runpy.run_module("wireglot", run_name="__main__", alter_sys=True)
+"""
+"""The command, which gets a signal when it loads a module: always at the same place."""
+
+_TIMES_FASTER: Final = 400.0
+
+
+@dataclass(frozen=True)
+class Done:
+    status: int
+    out: str
+    said: str
+
+
+def run_case(case: Case, hosts: Hosts, folder: Path, environ: Mapping[str, str]) -> Done:
+    arguments = shlex.split(case.line.format(**hosts.names))
+    for line in case.before:
+        made = _here(shlex.split(line), Case(line), environ, folder)
+        assert made.status == 0, made
+    environ = {**environ, **case.env}
+    is_silent = "{silent}" in case.line and not case.while_asking
+    if case.how == "here" and (not ALL_AS_PROCESSES or is_silent):
+        return _here(arguments, case, environ, folder)
+    return _process(arguments, case, environ, folder, hosts)
+
+
+def _here(arguments: list[str], case: Case, environ: Mapping[str, str], folder: Path) -> Done:
+    """Nobody waits here for as long as a silent host is given."""
+    wait = socket.socket.settimeout
+
+    def briefly(sock: socket.socket, seconds: float | None) -> None:
+        wait(sock, seconds and seconds / _TIMES_FASTER)
+
+    with ExitStack() as stack:
+        stack.enter_context(contextlib.chdir(folder))
+        stack.enter_context(mock.patch.dict(os.environ, environ, clear=True))
+        if "{silent}" in case.line:
+            stack.enter_context(mock.patch.object(socket.socket, "settimeout", briefly))
+        done = here.run(*arguments, given=case.given)
+    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def _process(
+    arguments: list[str], case: Case, environ: Mapping[str, str], folder: Path, hosts: Hosts
+) -> Done:
+    command = [*COMMAND, *arguments]
+    if case.at:
+        command = [sys.executable, "-c", _AT.format(at=case.at, signal=case.signal), *arguments]
+    out: int | IO[bytes] = subprocess.PIPE
+    match case.how:
+        case "disk full":
+            out = os.open("/dev/full", os.O_WRONLY)
+        case "pipe left":
+            reading, out = os.pipe()
+            os.close(reading)
+        case "output closed":
+            command = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
+    hosts.silent.asked.clear()
+    process = subprocess.Popen(
+        command, cwd=folder, env=environ, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.PIPE
+    )
+    if isinstance(out, int) and out >= 0:
+        os.close(out)
+    heard = b""
+    if case.while_asking:
+        assert hosts.silent.asked.wait(DEADLINE_SECONDS), "it asks nobody"
+        process.send_signal(getattr(signal, case.signal))
+    if case.until:
+        assert process.stderr is not None
+        while case.until.encode() not in heard:
+            line = process.stderr.readline()
+            assert line, heard
+            heard += line
+        process.send_signal(getattr(signal, case.signal))
+    try:
+        written, said = process.communicate(case.given.encode(), timeout=DEADLINE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    status = process.returncode
+    return Done(128 - status if status < 0 else status, (written or b"").decode(), (heard + said).decode())
