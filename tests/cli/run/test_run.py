@@ -163,6 +163,15 @@ def test_the_terminal_is_the_clients_and_so_are_ctrl_c_and_the_status(place: Pla
     wait_until(lambda: not listens(client["env"]["ANTHROPIC_BASE_URL"]) and place.is_clean())
 
 
+def test_what_was_set_is_one_line_of_the_terminal(place: Place) -> None:
+    env = {"COLUMNS": "80", "MOONSHOT_API_KEY": "sk-mine"}
+    terminal = place.in_terminal("claude", "--model", "kimi/kimi-k3", env=env)
+    assert terminal.end(DEADLINE_SECONDS) == 0
+    (line,) = (line for line in terminal.shown.splitlines() if line.startswith("wireglot: claude on"))
+    assert len(line) <= 80
+    assert "kimi/kimi-k3; set " in line
+
+
 def test_nothing_is_left_of_a_client_that_was_killed(place: Place) -> None:
     terminal = place.in_terminal("claude", "--", "wait")
     assert terminal.wait_for("END", DEADLINE_SECONDS)

@@ -265,7 +265,8 @@ def _line(task: Launch, door: Door, what: str, pointing: Pointing) -> str:
         line = f"{told}; set {', '.join(names[:shown])}{more}"
         if len(line) <= width:
             return line
-    return f"{told}; set {count(len(names), 'variable')}"
+    line = f"{told}; set {count(len(names), 'variable')}"
+    return line if len(line) <= width else line.replace(f" ({what})", "", 1)
 
 
 def _print_env(task: Launch, path: Path | None) -> int:
