@@ -19,18 +19,30 @@ _STATIC: Final = Path(__file__).parent / "static"
 
 def build(out: Path) -> int:
     """The exit status."""
-    from sphinx.application import Sphinx
-
     check(sections())
     with tempfile.TemporaryDirectory(prefix="wireglot-site-") as work:
-        source, doctrees = Path(work) / "source", Path(work) / "doctrees"
+        source = Path(work) / "source"
         source.mkdir()
         found = stage(source, draw_all)
+        status = generate(source, out)
+    if status:
+        return status
+    wrong = problems(out, len(all_pages(found)) + 1)
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def generate(source: Path, out: Path) -> int:
+    """Staged pages -> the site. Whatever the generator warns of is a failure, a broken link or anchor too."""
+    from sphinx.application import Sphinx
+
+    with tempfile.TemporaryDirectory(prefix="wireglot-doctrees-") as doctrees:
         app = Sphinx(
             source,
             None,
             out,
-            doctrees,
+            Path(doctrees),
             "html",
             confoverrides=_settings(source),
             status=None,
@@ -39,12 +51,7 @@ def build(out: Path) -> int:
             parallel=os.cpu_count() or 1,
         )
         app.build()
-    if app.statuscode:
-        return int(app.statuscode)
-    wrong = problems(out, len(all_pages(found)) + 1)
-    for line in wrong:
-        print(line, file=sys.stderr)
-    return 1 if wrong else 0
+    return int(app.statuscode)
 
 
 def _settings(source: Path) -> dict[str, object]:

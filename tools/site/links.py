@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Final
@@ -67,6 +68,10 @@ def outside_code(text: str, change: Callable[[str], str]) -> str:
 def _replaced(pattern: re.Pattern[str], change: Callable[[re.Match[str]], str], text: str) -> str:
     """But for what begins within a span of code; the words of a link may hold one."""
     spans = [match.span() for match in _CODE.finditer(text)]
-    return pattern.sub(
-        lambda match: match[0] if any(a <= match.start() < b for a, b in spans) else change(match), text
-    )
+    starts = [start for start, _ in spans]
+
+    def changed(match: re.Match[str]) -> str:
+        before = bisect(starts, match.start())
+        return match[0] if before and match.start() < spans[before - 1][1] else change(match)
+
+    return pattern.sub(changed, text)
