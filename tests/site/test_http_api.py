@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from tools.http_api.document import ANSWER_HEADERS, ERROR_HEADERS, REQUEST_HEADERS, SERVER, document
+from tools.http_api.document import ANSWER_HEADERS, ERROR_HEADERS, REQUEST_HEADERS, SERVER, Untold, document
 from tools.http_api.operations import OPERATIONS
 from tools.http_api.routes import served
 from wireglot.dialects.base import Context
@@ -63,6 +63,13 @@ def test_it_is_a_valid_document():
 def test_every_schema_in_it_is_one():
     for schema in DOCUMENT["components"]["schemas"].values():
         jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_examples_are_as_their_schemas_say():
+    for name, response in DOCUMENT["components"]["responses"].items():
+        example = response["content"]["application/json"].get("example")
+        if example is not None:
+            strictly(name).validate(example)
 
 
 def test_operations_have_names_of_their_own():
@@ -118,6 +125,19 @@ def test_what_a_path_is_said_to_be_is_what_the_gateway_takes_it_for():
             assert found.operation == route.operation
             if route.dialect and route.operation != "stub":
                 assert found.dialect == route.dialect
+
+
+def test_a_route_that_nobody_tells_of_is_told(monkeypatch):
+    new = routes.OwnRoute("GET", "/v1/sessions/*/turns", "sessions.turns")
+    monkeypatch.setattr(routes, "OWN", (*routes.OWN, new))
+    with pytest.raises(Untold, match=r"state sessions\.turns: served, told nowhere"):
+        document()
+
+
+def test_a_row_without_a_route_is_told(monkeypatch):
+    monkeypatch.setattr(routes, "OWN", routes.OWN[1:])
+    with pytest.raises(Untold, match=r"state sessions\.list: told, served nowhere"):
+        document()
 
 
 @pytest.mark.parametrize("name", names())

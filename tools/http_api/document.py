@@ -6,13 +6,17 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+import msgspec
+
 from tools.http_api.operations import OPERATIONS, TAGS, Told
 from tools.http_api.routes import Served, served
 from tools.http_api.schemas import LOSS_POLICIES, listed, ref, schemas, text
 from wireglot import __version__
-from wireglot.dialects.registry import COMMON, surface, surfaces
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import COMMON, dialect, surface, surfaces
 from wireglot.dialects.surface import Surface
 from wireglot.gateway.entry.callers import ADMIN_HEADER
+from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import CONTENT_TYPE
 from wireglot.gateway.request.estimated_usage import ESTIMATE
 from wireglot.gateway.request.told_losses import DETAILS, LOSSES
@@ -277,7 +281,7 @@ def _error_responses() -> dict[str, Any]:
         name: {
             "description": "an error in the client's own dialect; its code is in the errors reference",
             "headers": headers,
-            "content": {_JSON: {"schema": ref(name)}},
+            "content": {_JSON: {"schema": ref(name), "example": _example(name)}},
         }
         for name in dict.fromkeys(_ERRORS.values())
     }
@@ -288,6 +292,15 @@ def _error_responses() -> dict[str, Any]:
         "content": {_JSON: {"schema": anyone}},
     }
     return found
+
+
+def _example(shape: str) -> dict[str, Any]:
+    """A client key at its limit, as the first dialect of that shape tells it."""
+    name = next(name for name, each in _ERRORS.items() if each == shape)
+    error = RequestError("rate", "too many requests: 60 a minute", retry_after=3).error
+    told = msgspec.structs.replace(error, request_id="req_0123456789abcdef01234567")
+    rendered: dict[str, Any] = dialect(name).render_error(told, Context()).value
+    return rendered
 
 
 # Keys.

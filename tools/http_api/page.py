@@ -8,6 +8,8 @@ from typing import Any, Final
 from tools.blocks import table
 from tools.http_api.document import ANSWER_HEADERS, ERROR_HEADERS, REQUEST_HEADERS, SERVER
 from tools.http_api.operations import TAGS
+from wireglot.dialects.registry import surface
+from wireglot.gateway.errors import _CLASSES, ErrorClass, RequestError
 
 _METHODS: Final = ("get", "head", "post", "patch", "put", "delete")
 _SHOWN: Final = {
@@ -17,6 +19,22 @@ _SHOWN: Final = {
     "Gemini, simplified": ("SimpleRequest",),
 }
 """Schemas whose fields are told below the paths of a tag."""
+_MEANINGS: Final[dict[ErrorClass, str]] = {
+    "bad": "a request that cannot be understood, or would lose what it must not",
+    "auth": "no key, or a wrong one",
+    "permission": "a host, an origin or a model that is not allowed",
+    "not_found": "no such model, path or thing",
+    "conflict": "an idempotency key that was used for something else",
+    "too_large": "a body that is too large",
+    "media": "not JSON by its content type",
+    "rate": "a limit of a key; too many wrong keys",
+    "shed": "the gateway is full, or going down",
+    "internal": "a bug of ours",
+    "upstream_bad": "the provider answered what cannot be read",
+    "upstream_down": "no connection to the provider, or it is given a rest",
+    "upstream_timeout": "the provider did not answer in time",
+    "upstream_auth": "the provider does not take the gateway's own key",
+}
 
 
 def page(document: dict[str, Any]) -> Iterator[str]:
@@ -62,6 +80,8 @@ def page(document: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield "The caller's dialect decides the shape; where the path does not tell whose client it is, its"
     yield "headers do. Codes, and what to do about each: [errors](errors.md)."
+    yield ""
+    yield _statuses()
     for name in ("AnthropicError", "OpenAIError", "GeminiError"):
         yield ""
         yield from _fields(document["components"]["schemas"], name)
@@ -92,16 +112,21 @@ def _headers(named: dict[str, tuple[dict[str, Any], str]]) -> str:
 
 
 def _paths(document: dict[str, Any], tag: str) -> Iterator[str]:
+    """A table of the paths; those that only begin otherwise are told below it."""
     rows: list[tuple[str, str]] = []
     vendors: dict[str, None] = {}
     roots: dict[str, list[str]] = {}
+    forms: dict[str, str] = {}
     for path, item in document["paths"].items():
         for method in _METHODS:
             operation = item.get(method)
             if operation is None or operation["tags"] != [tag]:
                 continue
+            if (choices := _versions(item)) is not None:
+                forms.setdefault(path.partition(":")[0], choices)
+                continue
             name = f"{method.upper()} {path}"
-            rows.append((f"`{name}`", _what(operation, item)))
+            rows.append((f"`{name}`", _what(operation)))
             for server in item.get("servers", ())[1:]:
                 roots.setdefault(server["url"].removeprefix(SERVER), []).append(name)
             if "externalDocs" in operation:
@@ -111,29 +136,40 @@ def _paths(document: dict[str, Any], tag: str) -> Iterator[str]:
         which = "all of these" if len(names) == len(rows) else ", ".join(f"`{name}`" for name in names)
         yield ""
         yield f"Also with `{root}` before the path: {which}."
-    if vendors:
+    for form, choices in forms.items():
         yield ""
-        yield "Bodies: " + ", ".join(f"<{url}>" for url in vendors)
+        yield f"Also as `{form}:...`, where `{{version}}` is {choices}."
+    if vendors:
+        whole = [url for url in vendors if not any(url.startswith(f"{each}/") for each in vendors)]
+        yield ""
+        yield "The vendor's reference of bodies and streams: " + ", ".join(f"<{url}>" for url in whole)
 
 
-def _what(operation: dict[str, Any], item: dict[str, Any]) -> str:
+def _versions(item: dict[str, Any]) -> str | None:
+    for parameter in item.get("parameters", ()):
+        if parameter["name"] == "version":
+            *first, last = (f"`{choice}`" for choice in parameter["schema"]["enum"])
+            return f"{', '.join(first)} or {last}"
+    return None
+
+
+def _what(operation: dict[str, Any]) -> str:
     told: str = operation["summary"]
     if operation.get("description"):
         told = f"{told}. {operation['description'].rstrip('.')}"
-    query = [
-        parameter["name"] for parameter in operation.get("parameters", ()) if parameter.get("in") == "query"
-    ]
-    if query:
-        told += "; `?" + "`, `?".join(query) + "`"
-    versions = [
-        choice
-        for parameter in item.get("parameters", ())
-        if parameter["name"] == "version"
-        for choice in parameter["schema"]["enum"]
-    ]
-    if versions:
-        told += f"; `{{version}}` is {' or '.join(f'`{each}`' for each in versions)}"
-    return told
+    query = [each["name"] for each in operation.get("parameters", ()) if each.get("in") == "query"]
+    return f"{told}; `?{'`, `?'.join(query)}`" if query else told
+
+
+def _statuses() -> str:
+    """Of the gateway's own errors, by class, as each dialect has them."""
+    spoken = {"OpenAI": "openai-chat", "Anthropic": "anthropic", "Gemini": "gemini"}
+    rows = []
+    for kind, (_, _, code) in _CLASSES.items():
+        error = RequestError(kind, "").error
+        statuses = [str(surface(name).status(error)) for name in spoken.values()]
+        rows.append((_MEANINGS[kind], f"`{code}`" if code else "", *statuses))
+    return table(("what", "usual code", *spoken), rows)
 
 
 def _fields(schemas: dict[str, Any], name: str) -> Iterator[str]:
