@@ -15,6 +15,7 @@ from tools.site.navigation import BadNavigation, all_pages, check, sections
 from tools.site.staging import EXTRA, stage
 
 _STATIC: Final = Path(__file__).parent / "static"
+_SCORER: Final = Path(__file__).parent / "scorer.js"
 
 
 def build(out: Path) -> int:
@@ -66,6 +67,7 @@ def _settings(source: Path) -> dict[str, object]:
         "html_title": f"Wireglot {__version__}",
         "html_static_path": [str(_STATIC), str(source / "_static")],
         "html_css_files": ["site.css"],
+        "html_search_scorer": str(_SCORER),
         "html_extra_path": [str(source / EXTRA)],
         "html_show_sourcelink": False,
         "html_copy_source": False,
