@@ -6,17 +6,25 @@ import argparse
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 
 from tools.docs_blocks.blocks import ROOT, BadPage, Block, blocks_of, pages
+from tools.docs_blocks.page import needs_network, results
 from tools.docs_blocks.result import Result
 from tools.docs_blocks.vendors import alone_command, can_be_alone
 
 
 def results_of(page: str, *, whole: bool) -> Iterator[Result]:
-    """Of one page, in a process and a network of its own."""
+    """Of one page, in a process and a network of its own where it has programs."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    if not any(needs_network(block, whole=whole) for block in blocks_of(page, text)):
+        with tempfile.TemporaryDirectory(prefix="wireglot-page-") as folder:
+            yield from results(page, text, whole=whole, variables={}, folder=Path(folder))
+        return
     command = alone_command("tools.docs_blocks.page", [page, "whole" if whole else "quick"])
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True

@@ -14,7 +14,6 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from tools.bench import recipe
 from tools.docs_blocks.desk import Failed
 from tools.docs_blocks.vendors import key_variables
 from wireglot.dialects.base import Context
@@ -99,6 +98,8 @@ def toml_file(name: str, text: str, folder: Path) -> None:
         except msgspec.ValidationError as fault:
             raise Failed(str(fault)) from None
     if name == "recipe.toml":
+        from tools.bench import recipe  # heavy, and for one block of all pages
+
         try:
             path = folder / name
             path.write_text(text, encoding="utf-8")

@@ -22,6 +22,15 @@ from tools.docs_blocks.stand_ins import missing_client
 _CONFIGURATIONS: Final = (checks.CONFIGURATION, "~/.config/wireglot/wireglot.toml")
 
 
+def is_program(block: Block) -> bool:
+    return block.language in (*SHELL, "python", "js") or block.is_session
+
+
+def needs_network(block: Block, *, whole: bool) -> bool:
+    """Whether it is run in this tier, and so must be kept from the real one."""
+    return is_program(block) and not block.not_run and (whole or "whole" not in block.words)
+
+
 class Page:
     def __init__(self, blocks: list[Block], whole: bool, folder: Path, variables: dict[str, str]) -> None:
         self._blocks = blocks
@@ -54,8 +63,7 @@ class Page:
             return "not run", block.not_run
         if block.output:
             return self._compared(block)
-        runs = block.language in SHELL or block.language in ("python", "js") or block.is_session
-        if not runs:
+        if not is_program(block):
             return self._checked(block)
         if block.language == "js" and not self._whole:
             absent = checks.script(block.text, self._folder)
@@ -179,14 +187,19 @@ def _agreed(difference: str) -> None:
         raise Failed(difference)
 
 
+def results(
+    page: str, text: str, *, whole: bool, variables: dict[str, str], folder: Path
+) -> Iterator[Result]:
+    yield from Page(blocks_of(page, text), whole, folder, variables).results()
+
+
 def main(page: str, tier: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    with (
-        tempfile.TemporaryDirectory(prefix="wireglot-page-") as folder,
-        vendors.standing_in(Path(folder)) as trust,
-    ):
-        for result in Page(blocks_of(page, text), tier == "whole", Path(folder), trust).results():
-            print(json.dumps(result.__dict__), flush=True)
+    with tempfile.TemporaryDirectory(prefix="wireglot-page-") as name:
+        folder = Path(name)
+        with vendors.standing_in(folder) as trust:
+            for result in results(page, text, whole=tier == "whole", variables=trust, folder=folder):
+                print(json.dumps(result.__dict__), flush=True)
 
 
 if __name__ == "__main__":
