@@ -167,6 +167,32 @@ def _store(
     }
 
 
+def _import(program: str, typo: str, file: str, broken: str, says: str) -> dict[str, Cell]:
+    line = f"import {program} {file}"
+    return {
+        "typo": (
+            Case(f"import {typo} {file}", 2, f"there is no `wireglot import` {typo}: did you mean {program}? (see wireglot import --help)"),
+            Case(f"import {program}", 2, f"the following arguments are required: FILE (see wireglot import {program} --help)"),
+            Case(f"{line} --ouput x", 2, f"there is no option --ouput: did you mean --output? (see wireglot import {program} --help)"),
+        ),
+        "missing file": (
+            Case(f"import {program} nowhere", 2, "nowhere: No such file or directory"),
+            Case(f"import {program} folder", 2, "folder: Is a directory"),
+            Case(f"import {program} loop", 2, "loop: Too many levels of symbolic links"),
+            Case(f"import {program} {broken}", 2, says),
+            Case(f"import {program} note.txt", 2, "note.txt: …"),
+            Case(f"{line} --output folder", 2, "folder is a folder: name a file with --output"),
+            Case(f"{line} --output demo.toml", 2, "demo.toml is there already: --force writes over it, --output FILE elsewhere"),
+        ),
+        "wrong key": "it sends no key; one that is missing is named as what to set before the start",
+        "dead host": NO_HOSTS,
+        "port in use": NO_PORTS,
+        "no terminal": (Case(line, 0, "…", out="#", note=True, how="process"),),
+        "broken pipe": (*reader_leaves(line), Case(line, 2, "No space left on device", how="disk full")),
+        "ctrl-c": interrupted(line, "wireglot.cli.import_.importing"),
+    }  # fmt: skip
+
+
 def _listing(name: str, typo: str) -> dict[str, Cell]:
     return {
         "typo": (
@@ -336,6 +362,20 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "broken pipe": (*reader_leaves("config check demo.toml"), *reader_leaves("config check wrong.toml")),
         "ctrl-c": interrupted("config check", "wireglot.cli.config.check"),
     },
+    "import litellm": _import(
+        "litellm",
+        "litelm",
+        "config.yaml",
+        "broken.yaml",
+        "broken.yaml: line 2: not YAML: expected the node content, but found '<stream end>'",
+    ),
+    "import ccr": _import(
+        "ccr",
+        "crc",
+        "config.json",
+        "broken.json",
+        "broken.json: line 1: not JSON: the end of the file in the middle of it",
+    ),
     "translate": {
         "typo": (
             Case("translat", 2, "there is no command translat: did you mean translate? (see wireglot --help)"),

@@ -143,6 +143,10 @@ def furnish(folder: Path) -> dict[str, str]:
         "badstore.toml": f'[providers.demo]\n[store]\nurl = "sqlite://{folder}/note.txt"\n',
         "deadstore.toml": '[providers.demo]\n[store]\nurl = "postgresql://me:hush@127.0.0.1:1/x?sslmode=disable"\n',
         "note.txt": "This is a note, and neither a database nor JSON.\n" * 20,
+        "config.yaml": "model_list:\n- model_name: fast\n  litellm_params: {model: groq/llama-3, api_key: os.environ/GROQ_API_KEY}\n",
+        "config.json": '{"Providers": [{"name": "groq", "models": ["m"], "api_key": "sk-hush", "api_base_url": '
+        '"https://api.groq.com/openai/v1/chat/completions"}], "Router": {"default": "groq,m"}}',
+        "broken.yaml": "model_list: [\n",
         "broken.json": '{"model": ',
     }
     for name, text in texts.items():

@@ -25,6 +25,7 @@ from wireglot.cli.import_.toml_text import told_counts, written
 from wireglot.cli.import_.yaml_document import NoYaml, read_yaml
 from wireglot.cli.init.place import CannotWrite, check_place, write
 from wireglot.cli.paint import one_line
+from wireglot.cli.telling import complain, say
 from wireglot.gateway.config import ConfigError, load
 from wireglot.gateway.config.kept_keys import keep, kept_file, read_kept
 
@@ -59,10 +60,10 @@ def import_file(wanted: Wanted) -> int:
         else:
             write(Path(wanted.output), text, force=wanted.force)
     except (CannotWrite, NoYaml) as reason:
-        print(f"wireglot: {one_line(str(reason))}", file=sys.stderr)
+        complain(one_line(str(reason)))
         return UNUSABLE
     except Unreadable as fault:
-        print(f"wireglot: {one_line(wanted.source)}: {one_line(str(fault))}", file=sys.stderr)
+        complain(f"{one_line(wanted.source)}: {one_line(str(fault))}")
         return UNUSABLE
     for warning in report.warnings:
         _say(f"{wanted.source}: {warning}")
@@ -160,7 +161,7 @@ def _say(line: str) -> None:
         said = textwrap.fill(
             said, columns, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
         )
-    print(said, file=sys.stderr)
+    say(said)
 
 
 def _loaded(draft: Draft, text: str) -> tuple[list[str], list[str]]:
