@@ -387,3 +387,13 @@ def test_what_each_extra_adds_is_told():
     assert told == {
         name: [re.split(r"[^\w-]", needed)[0] for needed in packages] for name, packages in extras.items()
     }
+
+
+def test_how_much_the_journal_holds_is_told_once():
+    """[M9] Two pages told two numbers; the others lead to the one that tells it."""
+    told = {
+        page: re.findall(r"some ([\d,]+)\s+requests", text)
+        for page, text in WRITTEN.items()
+        if "journal" in text
+    }
+    assert {page: numbers for page, numbers in told.items() if numbers} == {"docs/usage.md": ["100,000"]}

@@ -22,6 +22,7 @@ from typing import Final
 from clients import packages
 from tools.docs_blocks.blocks import ROOT
 
+_BEFORE: Final = "PYTHONPATH_OF_THE_PAGE"
 _MODULE: Final = "tools.docs_blocks.stand_ins"
 _INSTALLERS: Final = ("pip", "pipx", "uv", "uvx", "npm")
 _OURS: Final = re.compile(r"(?:wireglot|\.|dist/\S+\.whl)(?:\[([\w,-]+)\])?(?:==\S+)?")
@@ -73,7 +74,7 @@ CLIENTS: Final = {
             "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
         },
     ),
-    "llm": _Client(packages.LLM, ("Say hello",), frozenset({"keys", "-m", "logs"})),
+    "llm": _Client(packages.LLM, ("Say hello",), frozenset({"keys", "-m", "logs", "models", "Say hello"})),
     "aider": _Client(
         packages.AIDER,
         ("--no-git", "--yes-always", "--no-check-update", "--message", "Say hello"),
@@ -91,7 +92,7 @@ def written(folder: Path) -> Path:
         _script(folder / name, f'exec {sys.executable} "$@"')
     for name in (*_INSTALLERS, *(client for client in CLIENTS if _program(client).exists())):
         # What a page calls may change its variables; the stand-in itself is found in any case.
-        ours = f"env PYTHONPATH={ROOT}:{ROOT / 'src'} CLIENTS_DIR={packages.INSTALLED}"
+        ours = f"env {_BEFORE}=$PYTHONPATH PYTHONPATH={ROOT}:{ROOT / 'src'} CLIENTS_DIR={packages.INSTALLED}"
         _script(folder / name, f'exec {ours} {sys.executable} -m {_MODULE} {name} "$@"')
     _script(folder / "activate", "")
     _script(folder / "pytest", f'exec {sys.executable} -m pytest "$@"')
@@ -124,7 +125,8 @@ def _client(name: str, arguments: Sequence[str]) -> None:
     asked = client.commands.intersection(arguments)
     node = f"{packages.NODE22.binaries}:" if client.package.node22 else ""
     variables = {**os.environ, **client.variables, "PATH": node + os.environ["PATH"]}
-    variables.pop("PYTHONPATH", None)
+    # llm finds its models by the one that it was started with.
+    variables["PYTHONPATH"] = variables.pop(_BEFORE, "")
     os.execve(_program(name), [name, *arguments, *(() if asked else client.question)], variables)
 
 
