@@ -80,6 +80,8 @@ class Desk:
         self.notes: list[str] = []
         self.limits = KeyQuotas(**limits)
         self.limiter = self.another(peers)
+        self.created = 0
+        """When the key was made, in unix milliseconds."""
         self._count = 0
 
     def another(self, peers: int = 1) -> Quotas:
@@ -102,7 +104,7 @@ class Desk:
         )
 
     def caller(self) -> Caller:
-        return Caller("me", ClientKey("me", "0" * 64, limits=self.limits))
+        return Caller("me", ClientKey("me", "0" * 64, limits=self.limits, created=self.created))
 
     async def admit(
         self, job: Exchange | None = None, *, model: str = "mine/priced", **body: Any

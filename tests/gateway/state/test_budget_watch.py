@@ -77,3 +77,16 @@ def test_nobody_watches_a_key_without_budgets() -> None:
         assert not desk.limiter.budgets._watched
 
     run(work())
+
+
+def test_a_key_made_again_under_a_name_is_told_by_what_it_used_itself() -> None:
+    async def work() -> None:
+        desk = Desk(tokens_per_day=100)
+        watch = desk.limiter.budgets
+        for created, used in ((int(NOON * 1000), 90), (int(NOON * 1000) + 5, 10)):
+            desk.created = created
+            await desk.settle(await desk.admit(max_tokens=5), Usage(input=used))
+            await watch.look()
+            assert told(watch) == {("me", "tokens", "day"): used / 100}
+
+    run(work())

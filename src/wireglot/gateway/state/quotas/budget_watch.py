@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from wireglot.gateway.observe.metrics import Metrics, Readings
-from wireglot.gateway.state.quotas.reservation import Reservation, Unit
+from wireglot.gateway.state.quotas.reservation import Limit, Reservation, Unit
 from wireglot.stores.base import Counters
 from wireglot.stores.records import Budget
 
@@ -41,6 +41,8 @@ class BudgetWatch:
             known = self._watched.get(claim.name)
             if known is not None and known.limit == claim.limit:
                 continue
+            if known is None:
+                self._forget_before(reservation.caller, limit)
             if len(self._watched) >= BUDGETS_MOST:
                 self._forget_ended()
             if known is not None or len(self._watched) < BUDGETS_MOST:
@@ -71,6 +73,15 @@ class BudgetWatch:
                 labels = (metrics.keys.label(watched.caller, True), watched.unit, watched.span)
                 found[labels] = max(found.get(labels, 0.0), used / watched.limit)
         return found
+
+    def _forget_before(self, caller: str, limit: Limit) -> None:
+        """Budgets of a key that had this name: what it used is not this one's."""
+        same = (caller, limit.unit, limit.span, limit.claim.until if isinstance(limit.claim, Budget) else 0)
+        self._watched = {
+            name: each
+            for name, each in self._watched.items()
+            if (each.caller, each.unit, each.span, each.until) != same
+        }
 
     def _forget_ended(self) -> None:
         now = self._wall() * 1000
