@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
@@ -220,8 +221,9 @@ def test_a_key_made_again_under_a_name_begins_with_nothing_spent(gateway: LiveGa
         answer = urlopen(Request(f"{gateway.url}/v1/usage", headers={"authorization": f"Bearer {key}"}))
         return int(json.load(answer)["total"]["requests"])
 
+    said("create", "other")  # without any, nobody would be asked for one
     key = said("create", "me", *limits).strip()
-    wait_until(lambda: status(gateway, key) == 200)
+    wait_until(lambda: status(gateway, "anything") == 401)
     wait_until(lambda: status(gateway, key) == 429)
     assert used(key) > 0
     said("delete", "me", "--yes")
@@ -229,3 +231,33 @@ def test_a_key_made_again_under_a_name_begins_with_nothing_spent(gateway: LiveGa
     wait_until(lambda: status(gateway, again) != 401)
     assert status(gateway, again) == 200
     assert used(again) in (1, 2)
+
+
+def test_what_ends_after_its_key_was_deleted_is_kept_under_no_name(
+    gateway: LiveGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name may be another key's by then, which would find the conversation of the one before."""
+    monkeypatch.setenv("WIREGLOT_ADMIN_SECRET", SECRET)
+    there = ("--url", gateway.url)
+
+    def asked(key: str, path: str, **body: object) -> Request:
+        headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+        return Request(f"{gateway.url}{path}", json.dumps(body).encode() if body else None, headers)
+
+    said("create", "other", *there)
+    key = said("create", "me", *there).strip()
+    prompt = [{"role": "user", "content": "[[demo:slow 100ms]] [[demo:text 40]] dear diary"}]
+    request = asked(
+        key, "/v1/chat/completions", model="demo/demo", messages=prompt, stream=True, conversation="diary"
+    )
+    with urlopen(request) as answer:
+        assert answer.readline().startswith(b"data:")
+        said("delete", "me", "--yes", *there)
+        again = said("create", "me", *there).strip()
+        assert b"[DONE]" in answer.read()
+    with urlopen(asked(again, "/v1/usage")) as used:  # what is on its way to the ledger is there then
+        assert json.load(used)["total"]["requests"] == 0
+    with urlopen(asked(again, "/v1/sessions")) as listed:
+        assert json.load(listed)["data"] == []
+    with pytest.raises(HTTPError, match="404"):
+        urlopen(asked(again, "/v1/sessions/diary"))

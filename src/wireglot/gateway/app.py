@@ -92,6 +92,7 @@ class Gateway:
         self._router = Router(settings)
         self.sign_ins = SignIns(self._signed_in, observer.hide)
         self.relay = Relay(transports, self.health, self._count_error, self.sign_ins)
+        self.relay.delivery.is_gone = state.keys.is_gone
         self._answerer = around(
             Parts(
                 state=state,

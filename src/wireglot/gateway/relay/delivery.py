@@ -4,7 +4,7 @@ kept where something of it must be remembered."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from wireglot.gateway.request.estimated_usage import (
 )
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import JSON, common_headers
+from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.streams.collection import Collection
 from wireglot.gateway.streams.feeder import Feeder, HoldsEnd, asked
 from wireglot.gateway.streams.passthrough import Passthrough
@@ -60,6 +61,8 @@ class Delivery:
 
     def __init__(self) -> None:
         self._keeping: set[asyncio.Task[None]] = set()
+        self.is_gone: Callable[[ClientKey | None], bool] = lambda key: False
+        """Whether a key was taken away meanwhile: what its caller had is wiped, and nothing more is kept."""
 
     async def drain(self, seconds: float) -> None:
         """Let what is being kept be kept."""
@@ -272,7 +275,7 @@ class Delivery:
 
     async def _keep(self, exchange: Exchange, response: Response) -> None:
         """To the end, also where the client leaves meanwhile: half a turn would be worse than none."""
-        if not exchange.ending.wants(response):
+        if not exchange.ending.wants(response) or self.is_gone(exchange.job.caller.key):
             return
         await asyncio.shield(self._started(exchange.ending.keep(response)))
 

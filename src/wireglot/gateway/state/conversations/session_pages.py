@@ -28,11 +28,11 @@ class SessionPages:
         caller, limit = page.caller.name, page_size(page)
         before = _cursor(page.query("after"))
         held = await self._conversations.recent(caller, limit + 1, before)
-        known, unheld = await self._named(caller, limit + 1, before)
+        known, unheld = await self._named(page, limit + 1, before)
         metadata = await self._conversations.metadata(caller, [seen.kept for seen in held])
         entries = []
         for seen in held:
-            session = known.get(seen.kept.id) or await self._counted(caller, seen.kept.id)
+            session = known.get(seen.kept.id) or await self._counted(page, seen.kept.id)
             entry = _of_held(seen, metadata[seen.kept.id], session)
             entries.append((seen.used, seen.kept.id, entry))
         entries += [(session.last, session.id, _of_session(session)) for session in unheld]
@@ -48,14 +48,15 @@ class SessionPages:
         )
 
     async def _named(
-        self, caller: str, wanted: int, before: tuple[int, str] | None
+        self, page: PageRequest, wanted: int, before: tuple[int, str] | None
     ) -> tuple[dict[str, Session], list[Session]]:
         """What the ledger knows, by id, and those of it that nothing is held of. Those that are held have a
         place of their own in the list: where they leave too few, more is read."""
         last, id = before or (0, "")
-        limit = wanted
+        limit, caller, made = wanted, page.caller.name, _made(page)
         while True:
-            counted = await self._ledger.sessions(caller, limit=limit, before=last, beyond=id)
+            listed = await self._ledger.sessions(caller, limit=limit, before=last, beyond=id)
+            counted = [session for session in listed if session.last >= made]
             held = await self._conversations.known(caller, [session.id for session in counted])
             unheld = [session for session in counted if session.id not in held]
             if len(counted) < limit or len(unheld) >= wanted:
@@ -67,7 +68,7 @@ class SessionPages:
         caller = page.caller.name
         seen = await self._conversations.seen(caller, id)
         if seen is None:
-            session = await self._counted(caller, id)
+            session = await self._counted(page, id)
             if session is None:
                 raise _no_session(id)
             page.send(_of_session(session))
@@ -76,7 +77,7 @@ class SessionPages:
         placed = await self._conversations.items(caller, seen.kept, limit=_ITEMS_MOST + 1, newest_first=True)
         items = [as_wire(entry.kept, context) for entry in reversed(placed[:_ITEMS_MOST])]
         metadata = await self._conversations.metadata(caller, [seen.kept])
-        entry = _of_held(seen, metadata[id], await self._counted(caller, id))
+        entry = _of_held(seen, metadata[id], await self._counted(page, id))
         page.send({**entry, "items": items, "has_more": len(placed) > _ITEMS_MOST})
 
     async def delete(self, page: PageRequest) -> None:
@@ -90,9 +91,10 @@ class SessionPages:
             raise _no_session(id)
         page.send({"id": id, "object": "session.deleted", "deleted": True})
 
-    async def _counted(self, caller: str, id: str) -> Session | None:
+    async def _counted(self, page: PageRequest, id: str) -> Session | None:
         """What the ledger knows of one session."""
-        query = UsageQuery(caller=caller, session=id)
+        caller = page.caller.name
+        query = UsageQuery(caller=caller, session=id, since=_made(page))
         totals = await self._ledger.totals(query)
         if not totals or not totals[0].requests:
             return None
@@ -110,6 +112,11 @@ class SessionPages:
             first=total.first,
             last=total.last,
         )
+
+
+def _made(page: PageRequest) -> int:
+    """When the caller's key was made: what another key of its name did before is not its to see."""
+    return page.caller.key.created if page.caller.key is not None else 0
 
 
 def _entry(id: str) -> dict[str, Any]:

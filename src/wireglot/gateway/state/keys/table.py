@@ -49,6 +49,8 @@ class KeyTable:
         self._read: float | None = None
         """When the store last said that the table is right."""
         self._any = False
+        self._held: frozenset[tuple[str, int]] = frozenset()
+        """Names of those that are neither revoked nor deleted, with the moments they were made."""
         self.down = False
         """Whether the store did not answer when it was last asked."""
         self._distrusted = False
@@ -81,6 +83,12 @@ class KeyTable:
             return None
         key, until = found
         return None if until and until <= self._wall() * 1000 else key
+
+    def is_gone(self, key: ClientKey | None) -> bool:
+        """Whether a stored key was deleted or revoked while its request ran: its name may be another's."""
+        if key is None or not key.created or self._version is None:
+            return False
+        return (key.name, key.created) not in self._held
 
     async def refresh(self) -> None:
         """Read the keys again if they have changed. What cannot be read stays as it was, for a while."""
@@ -122,6 +130,7 @@ class KeyTable:
                 found[row.old_digest] = (_client_key(row, row.old_digest), row.old_until)
         self._found = found
         self._any = bool(rows)
+        self._held = frozenset((row.name, row.created) for row in rows if not row.revoked)
 
     def _distrust(self, reason: str) -> None:
         if self._distrusted or (self._read is not None and self.clock() - self._read <= TRUSTED_SECONDS):
