@@ -32,7 +32,7 @@ def main(source: str, target: str) -> int:
             done += 1
     print(f"{done} converted, {failed} failed")
     for loss, times in sorted(losses.items()):
-        print(f"  {times} times {loss}")
+        print(f"  {times} × {loss}")
     return 1 if failed else 0
 
 

@@ -12,7 +12,7 @@ import wireglot
 
 # What a program that was written for Anthropic's API would send.
 ASKED: dict[str, Any] = {
-    "model": "claude-sonnet-4-5",
+    "model": "claude-sonnet-5-5",
     "max_tokens": 500,
     "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
     "messages": [{"role": "user", "content": "What is the weather in Oslo?"}],

@@ -7,7 +7,7 @@ class NoHeadline(Exception):
     """The model was not heard to the end."""
 
 
-def headline(text: str, client: Anthropic, model: str = "claude-sonnet-4-5") -> str:
+def headline(text: str, client: Anthropic, model: str = "claude-sonnet-5-5") -> str:
     """A headline for a text, streamed, in at most sixty tokens."""
     prompt = f"Write a headline for: {text}"
     with client.messages.stream(
