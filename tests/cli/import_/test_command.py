@@ -193,6 +193,17 @@ def test_a_model_that_its_vendor_has_retired_is_told():
     assert "models: old leads to openai/gpt-3.5-turbo, which is retired" in done.stderr.decode()
 
 
+def test_an_address_of_another_dialect_is_told():
+    Path("source.json").write_text(
+        '{"Providers": [{"name": "a", "api_base_url": "https://h.example/v1/chat/completions", "api_key": "k-1",'
+        ' "transformer": {"use": ["Anthropic"]}}], "Router": {}}'
+    )
+    done = run("import", "ccr", "source.json")
+    assert done.returncode == 1
+    told = "provider a is not carried over: its address is no endpoint of the dialect anthropic"
+    assert told in done.stderr.decode()
+
+
 def test_a_file_that_is_missing_here_is_told_as_what_does_not_load_yet():
     Path("source.yaml").write_text(
         "model_list: [{model_name: g, litellm_params: {model: vertex_ai/gemini-3.1-pro, vertex_project: p,"

@@ -112,7 +112,7 @@ TREES = st.recursive(
     max_leaves=12,
 )
 PARAMS = st.dictionaries(
-    st.sampled_from([*NAMES, "aws_region_name", "vertex_credentials", "extra_headers", "tenant_id", "order"]),
+    st.sampled_from([*NAMES, "aws_region_name", "vertex_project", "extra_headers", "tenant_id", "order"]),
     TREES,
     max_size=4,
 )

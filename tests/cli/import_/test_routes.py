@@ -173,6 +173,52 @@ def test_fallbacks_of_claude_code_router_are_further_targets():
     assert found.settings().keys[0].name == "ccr"
 
 
+AZURE = """
+model_list:
+  - model_name: gpt
+    litellm_params: { model: azure/d, api_base: os.environ/AZURE_API_BASE, api_key: os.environ/AZURE_API_KEY }
+"""
+
+
+def test_an_address_behind_a_variable_is_written_out_where_it_is_set():
+    found = litellm(
+        AZURE, {"AZURE_API_BASE": "https://acme.openai.azure.com/", "AZURE_API_VERSION": "2024-10-21"}
+    )
+    assert asked(found, "gpt") == ["azure-acme/d"]
+    assert found.draft.providers["azure-acme"].fields["variables"] == {
+        "resource": "acme",
+        "api_version": "env:AZURE_API_VERSION",
+    }
+
+
+def test_an_address_behind_a_variable_that_is_not_set_is_told():
+    found = litellm(AZURE)
+    assert not found.draft.rules
+    assert "AZURE_API_BASE has to be written out, and is not set here" in found.report.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("address", "fields"),
+    [
+        ("https://api.openai.com/v1/", {"catalog": "openai"}),
+        ("https://openrouter.ai/api/v1", {"catalog": "openrouter"}),
+        ("https://dashscope.aliyuncs.com/compatible-mode/v1", {"catalog": "qwen"}),
+        ("http://localhost:8000/v1", {"dialect": "openai-chat"}),
+        ("https://openrouter.ai.evil.example/api/v1", {"dialect": "openai-chat"}),
+        ("https://evil.example/api.openai.com/v1", {"dialect": "openai-chat"}),
+    ],
+)
+def test_an_address_is_a_vendors_only_if_its_host_is(address: str, fields: dict[str, str]):
+    entry = f"{{model_name: m, litellm_params: {{model: openai/m, api_base: '{address}', api_key: sk-a-literal}}}}"
+    (provider,) = litellm(f"model_list: [{entry}]").draft.providers.values()
+    assert fields.items() <= provider.fields.items()
+    variables = {"openai": "OPENAI_API_KEY", "openrouter": "OPENROUTER_API_KEY", "qwen": "DASHSCOPE_API_KEY"}
+    if "catalog" in fields:
+        assert provider.fields["api_key"] == f"env:{variables[fields['catalog']]}"
+    else:
+        assert provider.fields["api_key"].removeprefix("env:") not in variables.values()
+
+
 class Doubles:
     """Providers that note who was asked for what."""
 

@@ -13,8 +13,8 @@ examples:
   wireglot import ccr ~/.claude-code-router/config.json -o wireglot.toml
   wireglot import litellm - < config.yaml | less
 
-No key is written into the new file. A key in clear text becomes env:NAME, with a
-name to set; --keep-keys keeps it in the file that `wireglot run` keeps keys in.
+No key is written into the new file. One in clear text becomes env:NAME, with a
+name to set; --keep-keys keeps it where `wireglot run` keeps keys.
 """
 _PROGRAMS: Final = {
     "litellm": ("LiteLLM's proxy", "config.yaml"),

@@ -19,6 +19,7 @@ _ENDINGS: Final = {
     "gemini": re.compile(r"(/models)?/*$"),
 }
 """What others write behind the base URL."""
+_OTHER_ENDPOINT: Final = re.compile(r"/(chat/completions|responses|messages|models|v1internal:?\w*)$")
 _SAME_VENDOR: Final = {
     "dashscope.aliyuncs.com": "qwen",
     "open.bigmodel.cn": "zai",
@@ -71,7 +72,10 @@ def based(url: str, dialect: str) -> str:
         raise NoAddress("its address holds a user name or password")
     if "?" in url or "#" in url:
         raise NoAddress("its address has a query")
-    return _ENDINGS[dialect].sub("", url)
+    base = _ENDINGS[dialect].sub("", url)
+    if _OTHER_ENDPOINT.search(base):
+        raise NoAddress(f"its address is no endpoint of the dialect {dialect}")
+    return base
 
 
 def label(base: str) -> str:

@@ -83,9 +83,12 @@ class Secrets:
         raise AssertionError("there is always one more name")
 
 
-def key_name(provider: str) -> str:
-    """A variable for the key of whoever is no vendor of the catalog: never a vendor's own, whose key would go
-    to another host on the day it is set."""
+def key_name(provider: str, entry: str = "") -> str:
+    """A variable for the key of a provider: that of its entry in the catalog. Who has none gets no vendor's
+    variable, whose key would go to another host on the day it is set."""
+    usual = catalog.provider(entry).api_key_env if entry else ()
+    if usual:
+        return usual[0]
     name = next(_names(f"{provider}_API_KEY"))
     vendors = {variable for entry in catalog.names() for variable in catalog.provider(entry).api_key_env}
     return f"MY_{name}" if name in vendors else name

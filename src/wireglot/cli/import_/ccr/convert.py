@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -18,6 +19,7 @@ from wireglot.gateway.config.urls import is_loopback, proxy_fault
 from wireglot.ir.request import EFFORTS
 
 _KEY: Final = "ccr"
+_HOST: Final = re.compile(r"[A-Za-z0-9.:_-]+")
 _BACKGROUND: Final = "*claude*haiku*"
 """The models that claude-code-router takes for background work."""
 _THINKING: Final = tuple(effort for effort in EFFORTS if effort != "none")
@@ -166,7 +168,9 @@ def _host(node: Node, keyed: bool, draft: Draft, report: Report) -> None:
     except NotKnownHere as reason:
         report.left(node, str(reason))
         return
-    if is_loopback(host):
+    if not node.text or not _HOST.fullmatch(host):
+        report.left(node, "expected an address or the name of a host")
+    elif is_loopback(host):
         report.default(node, "only this machine reaches it")
     elif keyed:
         draft.server["host"] = host

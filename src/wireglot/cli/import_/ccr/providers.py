@@ -69,7 +69,7 @@ class Providers:
         if entry is not None and entry.auth == "none" and not fields.get("auth"):
             self._report.default(node, "a server of one's own, which asks for no key")
             return ""
-        usual = entry.api_key_env[0] if entry is not None and entry.api_key_env else key_name(name)
+        usual = key_name(name, fields.get("catalog", ""))
         found = secret(node, self._draft.secrets, usual)
         self._report.carried(node, self._draft.secrets.told(found))
         return found

@@ -157,9 +157,7 @@ class Entries:
         key_node = given.get("api_key") if address.takes_key else None
         key = ""
         if key_node is not None:
-            at_vendor = address.variables and "catalog" in address.fields
-            wish = address.variables[0] if at_vendor else key_name(address.wish)
-            key = secret(key_node, self._secrets, wish)
+            key = secret(key_node, self._secrets, key_name(address.wish, address.fields.get("catalog", "")))
             self._report.carried(key_node, self._secrets.told(key))
         elif address.variables and address.takes_key and not address.keyless:
             known = (name for name in address.variables if self._secrets.value(name))
