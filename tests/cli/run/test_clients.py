@@ -54,3 +54,8 @@ def test_opencode_can_switch_between_all_models() -> None:
     assert list(content["provider"]["wireglot"]["models"]) == ["kimi/kimi-k3", "demo/demo"]
     assert content["model"] == "wireglot/kimi/kimi-k3"
     assert "the-key" not in pointed("opencode").set["OPENCODE_CONFIG_CONTENT"]
+
+
+def test_a_key_stands_in_a_file_of_variables_as_it_is() -> None:
+    door = Door("http://127.0.0.1:8484", "it's #1 \\o/", "m")
+    assert "OPENAI_API_KEY='it\\'s #1 \\\\o/'\n" in pointed("aider", door).files["aider.env"]

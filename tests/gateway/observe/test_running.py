@@ -1,5 +1,6 @@
 """Gateways of this user are found by others of their commands, as long as they live."""
 
+import errno
 import os
 import signal
 import stat
@@ -12,6 +13,7 @@ import pytest
 from tests.waiting import wait_until
 from wireglot.gateway.observe.running import RunningGateway, announced, find_running
 
+fcntl = pytest.importorskip("fcntl")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs locks of files")
 
 ONE = RunningGateway("http://127.0.0.1:1", 11, "1", "/etc/wireglot.toml")
@@ -71,3 +73,24 @@ def test_nobody_is_found_where_there_is_no_home_or_nothing_can_be_written(tmp_pa
     (tmp_path / ".local").write_text("a file")
     with announced(ONE, {"HOME": str(tmp_path)}):
         assert find_running({"HOME": str(tmp_path)}) == []
+
+
+def test_two_of_one_number_do_not_hide_each_other(tmp_path: Path) -> None:
+    """In two containers that share a home."""
+    environ = {"HOME": str(tmp_path)}
+    twin = RunningGateway("http://127.0.0.1:9", ONE.pid, "1")
+    with announced(twin, environ):
+        with announced(ONE, environ):
+            assert find_running(environ) == [ONE, twin]
+        assert find_running(environ) == [twin]
+
+
+def test_nothing_is_left_where_nothing_can_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    environ = {"HOME": str(tmp_path)}
+    with announced(ONE, environ):
+        assert find_running(environ) == []
+        assert list((tmp_path / ".local/share/wireglot/running").iterdir()) == []

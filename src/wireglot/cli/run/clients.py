@@ -166,12 +166,17 @@ def _kimi(door: Door, environ: Mapping[str, str]) -> Pointing:
 def _aider(door: Door, environ: Mapping[str, str]) -> Pointing:
     variables = {"OPENAI_API_BASE": door.v1, "OPENAI_API_KEY": door.key}
     # The .env file of a project wins over the environment; the one that is named last wins over both.
-    text = "".join(f"{name}={value}\n" for name, value in variables.items())
+    # Quoted: there a bare # or $ would have a meaning.
+    text = "".join(f"{name}='{_in_quotes(value)}'\n" for name, value in variables.items())
     return Pointing(
         {**variables, "AIDER_SHOW_MODEL_WARNINGS": "false"},
         options=(("--model", f"openai/{door.model}"), ("--env-file", f"{FOLDER}/aider.env")),
         files={"aider.env": text},
     )
+
+
+def _in_quotes(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("'", "\\'")
 
 
 def _llm(door: Door, environ: Mapping[str, str]) -> Pointing:

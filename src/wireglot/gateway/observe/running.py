@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -39,7 +40,9 @@ class RunningGateway(msgspec.Struct, frozen=True):
 def announced(running: RunningGateway, environ: Mapping[str, str]) -> Iterator[None]:
     """Others find it meanwhile. Where nothing can be written there, nobody does."""
     home = data_dir(environ)
-    place = home / _FOLDER / f"{running.pid}.json" if home is not None else None
+    # Not by its number alone: in two containers with one home two gateways may have the same.
+    name = f"{running.pid}-{secrets.token_hex(4)}.json"
+    place = home / _FOLDER / name if home is not None else None
     descriptor = _locked(place, running) if place is not None and fcntl is not None else None
     try:
         yield
@@ -96,7 +99,9 @@ def _locked(place: Path, running: RunningGateway) -> int | None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.write(descriptor, msgspec.json.encode(running))
         draft.replace(place)
-    except OSError:
+    except OSError:  # nothing can be written there, or nothing locked
+        with contextlib.suppress(OSError):
+            draft.unlink()
         if descriptor >= 0:
             os.close(descriptor)
         return None
