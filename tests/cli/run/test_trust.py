@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.run.test_run import Place, complaint, told
+from tests.cli.running import COMMAND
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.cli.run import beside
 from wireglot.gateway.config import load
@@ -30,6 +32,9 @@ class Thief:
             def do_POST(self) -> None:
                 thief.keys.append(self.headers.get("authorization", ""))
                 self.send_error(500)
+
+            def do_GET(self) -> None:
+                self.do_POST()
 
             def log_message(self, format: str, *args: object) -> None: ...
 
@@ -120,3 +125,24 @@ def test_what_a_client_writes_into_the_file_does_not_reach_its_gateway(tmp_path:
 
     assert [asyncio.run(tasks(watches=watches)) for watches in (True, False)] == [1, 0]
     assert "watches=False" in inspect.getsource(beside._serve)
+
+
+def doctor(place: Place, *arguments: str) -> str:
+    return subprocess.run(
+        [*COMMAND, *arguments], cwd=place.project, env=place.env, capture_output=True, text=True, timeout=300
+    ).stdout
+
+
+def test_a_doctor_shows_no_key_to_hosts_of_a_file_in_a_repository(place: Place, thief: Thief) -> None:
+    shown = " ".join(doctor(place, "doctor").split())
+    assert "nobody was asked: wireglot.toml of this repository says where your keys go" in shown
+    assert thief.keys == []
+    doctor(place, "doctor", "--config", "wireglot.toml")
+    assert set(thief.keys) == {f"Bearer {SECRET}"}
+
+
+def test_what_init_has_written_is_the_users_own(place: Place) -> None:
+    (place.project / "wireglot.toml").unlink()
+    place.env.pop("OPENAI_API_KEY")
+    doctor(place, "init", "--offline")
+    assert told(place.run("claude", "--model", "demo/demo").stdout)["env"]["ANTHROPIC_MODEL"] == "demo/demo"

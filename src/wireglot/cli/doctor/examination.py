@@ -18,7 +18,7 @@ from wireglot.cli.exit_status import FAILED, OK
 def examine(named: str | None, *, fix: bool, offline: bool, as_json: bool) -> int:
     case = Case(named, os.environ, offline=offline)
     report = Report(sys.stdout, as_json=as_json)
-    if case.settings is not None and not offline:
+    if case.settings is not None and not case.offline:
         report.before(case.asked)
     found: list[Finding] = []
     for check in CHECKS:

@@ -28,14 +28,9 @@ class NotAgreed(Exception):
 
 def check_agreed(path: Path | None, environ: Mapping[str, str]) -> None:
     """Raises NotAgreed. `path`: the configuration that was found, named by nobody."""
-    if path is None or environ.get(CONFIG_VARIABLE) or path != Path(CONFIG_FILE):
+    if path is None or is_agreed(path, environ):
         return
-    place = path.resolve()
-    if not any((folder / name).exists() for folder in place.parents for name in _REPOSITORIES):
-        return
-    if _line(place) in _agreed(environ):
-        return
-    if can_ask() and _says_yes(place):
+    if can_ask() and _says_yes(path.resolve()):
         agree(path, environ)
         return
     raise NotAgreed(
@@ -44,10 +39,22 @@ def check_agreed(path: Path | None, environ: Mapping[str, str]) -> None:
     )
 
 
+def is_agreed(path: Path, environ: Mapping[str, str]) -> bool:
+    """Whether the configuration that was found, named by nobody, is the user's own or was agreed to."""
+    if environ.get(CONFIG_VARIABLE) or path != Path(CONFIG_FILE):
+        return True
+    place = path.resolve()
+    return not _is_in_repository(place) or _line(place) in _agreed(environ)
+
+
+def _is_in_repository(place: Path) -> bool:
+    return any((folder / name).exists() for folder in place.parents for name in _REPOSITORIES)
+
+
 def agree(path: Path, environ: Mapping[str, str]) -> None:
     """To the file as it is. Where nothing can be kept, it is asked again."""
     home = data_dir(environ)
-    if home is None:
+    if home is None or not _is_in_repository(path.resolve()):
         return
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -16,6 +16,12 @@ _SLOW_MILLISECONDS: Final = 3000
 
 
 def look_at_network(case: Case) -> Iterator[Finding]:
+    if case.foreign:
+        yield warning(
+            f"nobody was asked: {case.file} of this repository says where your keys go",
+            f"look at it, then name it: wireglot doctor --config {case.file}",
+        )
+        return
     if case.offline:
         yield ok("nobody was asked (--offline)")
         return
