@@ -1,5 +1,6 @@
 """Commands inside sentences and tables can be given as they stand there."""
 
+import argparse
 import importlib.util
 import re
 import shlex
@@ -49,3 +50,29 @@ def test_a_module_is_there(span):
 @pytest.mark.parametrize("span", given("pip install "))
 def test_what_is_installed_is_ours_or_known(span):
     assert not refused_install(shlex.split(span)[2:])
+
+
+def parsers(parser):
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from parsers(inner)
+
+
+def examples():
+    """Of the help, without what a shell does with them."""
+    for parser in parsers(build_parser()):
+        for line in (parser.epilog or "").splitlines():
+            bare = re.sub(r"^.*\$\((.*?)\).*$", r"  \1", line)
+            if (found := re.match(r"  wireglot (.*)$", bare)) is not None:
+                yield re.sub(r"\s{3,}\S.*$| [<>|#].*$", "", found[1]).rstrip()
+
+
+@pytest.mark.parametrize("example", sorted(set(examples())))
+def test_an_example_of_the_help_can_be_given(example):
+    build_parser().parse_args(shlex.split(example))
+
+
+def test_examples_of_the_help_are_looked_at():
+    assert {"run claude --model kimi/kimi-k3", "keys create laptop"} <= set(examples())

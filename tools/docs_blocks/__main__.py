@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools.docs_blocks.blocks import ROOT, BadPage, Block, blocks_of, pages
-from tools.docs_blocks.page import needs_network, results
+from tools.docs_blocks.page import Page, needs_network
 from tools.docs_blocks.result import Result
 from tools.docs_blocks.vendors import alone_command, can_be_alone
 
@@ -21,9 +21,10 @@ from tools.docs_blocks.vendors import alone_command, can_be_alone
 def results_of(page: str, *, whole: bool) -> Iterator[Result]:
     """Of one page, in a process and a network of its own where it has programs."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    if not any(needs_network(block, whole=whole) for block in blocks_of(page, text)):
+    blocks = blocks_of(page, text)
+    if not any(needs_network(block, whole=whole) for block in blocks):
         with tempfile.TemporaryDirectory(prefix="wireglot-page-") as folder:
-            yield from results(page, text, whole=whole, variables={}, folder=Path(folder))
+            yield from Page(blocks, whole, Path(folder), {}).results()
         return
     command = alone_command("tools.docs_blocks.page", [page, "whole" if whole else "quick"])
     with subprocess.Popen(

@@ -187,18 +187,12 @@ def _agreed(difference: str) -> None:
         raise Failed(difference)
 
 
-def results(
-    page: str, text: str, *, whole: bool, variables: dict[str, str], folder: Path
-) -> Iterator[Result]:
-    yield from Page(blocks_of(page, text), whole, folder, variables).results()
-
-
 def main(page: str, tier: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory(prefix="wireglot-page-") as name:
         folder = Path(name)
         with vendors.standing_in(folder) as trust:
-            for result in results(page, text, whole=tier == "whole", variables=trust, folder=folder):
+            for result in Page(blocks_of(page, text), tier == "whole", folder, trust).results():
                 print(json.dumps(result.__dict__), flush=True)
 
 

@@ -31,12 +31,13 @@ _LOCAL_MODELS: Final = {11434: "qwen3:8b"}
 _WRONG: Final = "wrong"
 """In a key that the vendors refuse."""
 _REFUSAL: Final = b'{"error": {"message": "Incorrect API key provided: %b.", "code": "invalid_api_key"}}'
-_CLOUDS: Final = (
+_EXAMPLES: Final = (
+    "llm.example.com",
     "my-resource.openai.azure.com",
     "bedrock-runtime.us-east-1.amazonaws.com",
     "aiplatform.googleapis.com",
 )
-"""Hosts of the examples: the catalog has only their form."""
+"""Hosts of the pages' examples: of clouds the catalog has only their form."""
 _SIOCSIFFLAGS: Final = 0x8914
 _IFF_UP: Final = 1
 
@@ -61,7 +62,7 @@ def _lonely() -> list[str]:
 
 def hosts() -> list[str]:
     """Of every provider in the catalog."""
-    found = set(_CLOUDS)
+    found = set(_EXAMPLES)
     for name in names():
         spec = provider(name)
         found.update(urlsplit(url).hostname or "" for url in (spec.base_url, *spec.base_urls.values()))
