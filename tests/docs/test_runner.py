@@ -7,6 +7,7 @@ import pytest
 
 from tests.docs.test_blocks_run import alone
 from tools.docs_blocks.__main__ import results_of
+from tools.docs_blocks.blocks import ROOT
 from tools.docs_blocks.desk import commands_in
 
 pytestmark = alone
@@ -99,6 +100,24 @@ def test_a_provider_whose_key_is_there_answers(tmp_path):
     assert states(tmp_path, text) == [("ran", "")] * 2
 
 
+def test_a_vendors_key_is_the_gateways_and_no_others(tmp_path):
+    text = (
+        "<!-- run: gateway; MOONSHOT_API_KEY; WIREGLOT_KEY=none -->\n```sh\n"
+        'test -z "$MOONSHOT_API_KEY"\ntest "$WIREGLOT_KEY" = none\ncurl -s 127.0.0.1:8484/v1/models | grep -q kimi-k3\n```\n'
+    )
+    assert states(tmp_path, text) == [("ran", "")]
+
+
+def test_a_checkout_is_a_copy_and_what_stays_is_there_for_the_next(tmp_path):
+    text = (
+        "<!-- run: checkout; stays -->\n```sh\nrm README.md\nmake help | grep -q docs-blocks\n"
+        "python -u -m http.server 9001 --bind 127.0.0.1\n```\n"
+        "<!-- run: goes on -->\n```sh\ncurl -s 127.0.0.1:9001/CONTRIBUTING.md | grep -q Contributing\n```\n"
+    )
+    assert states(tmp_path, text) == [("ran", "")] * 2
+    assert (ROOT / "README.md").exists()
+
+
 def test_a_file_is_there_for_the_blocks_that_go_on(tmp_path):
     text = (
         "<!-- file: wireglot.toml -->\n```toml\n[server]\nport = 8485\n[providers.demo]\n```\n"
@@ -120,6 +139,7 @@ def test_a_configuration_that_does_not_load_is_told_with_its_problem(tmp_path):
         ("json", '{"messages": [{"role": "user", "content": "hi"}]}', '{"messages": [{"role": 5}]}'),
         ("json", "{}\n[]", "{'a': 1}"),
         ("yaml", "a: [1]", "a: [1"),
+        ("toml", "[limits]", "[limits"),
         ("js", "await Promise.all([]);", "const const = 1;"),
         ("nginx", "location / { proxy_buffering off; }", "location / { proxy_buffering maybe; }"),
         ("mermaid", "flowchart LR\n    A[a] -->|b| C{c}", "flowchart LR\n    A[a -->|b| C{c}"),

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
 from clients.packages import AI_SDK
 from tools.docs_blocks import checks, outputs, vendors
 from tools.docs_blocks.blocks import MADE_UP, ROOT, SHELL, Block, blocks_of
@@ -50,7 +52,11 @@ class Page:
             for block in self._blocks:
                 try:
                     state, detail = self._one(block)
-                except Failed as problem:
+                except (
+                    Failed,
+                    ValueError,
+                    yaml.YAMLError,
+                ) as problem:  # or text that cannot be read
                     state, detail = "failed", str(problem)
                 yield Result(block.page, block.line, block.language, state, detail)
         finally:
