@@ -58,7 +58,8 @@ def _drawn_floor(number: int, rooms: list[str]) -> list[str]:
     if len(rooms) == 1:
         return [f"    floor{number}[{rooms[0]}]"]
     inside = [f"        room{number}_{place}[{room}]" for place, room in enumerate(rooms)]
-    return [f'    subgraph floor{number}[" "]', *inside, "    end"]
+    # Without it mermaid puts rooms that nothing joins on top of one another.
+    return [f'    subgraph floor{number}[" "]', "        direction TB", *inside, "    end"]
 
 
 def _floor(layer: str, container: str) -> list[str]:

@@ -14,11 +14,13 @@ from wireglot.cli.parser import build_parser
 _STATUSES: Final = {
     "OK": "done",
     "FAILED": "it was tried, and did not work; `smoke` and `demo` tell the number of checks that failed",
-    "UNUSABLE": "a command line, a configuration or an input that cannot be used",
+    "UNUSABLE": "nothing was tried: the command line, the configuration, a file or the output cannot be used",
     "NOT_EXECUTABLE": "`wireglot run`: the client is there and cannot be started",
     "NOT_FOUND": "`wireglot run`: the client is not installed",
+    "HUNG_UP": "the terminal was closed (SIGHUP)",
     "INTERRUPTED": "Ctrl-C",
     "PIPE_CLOSED": "whoever read the output closed it",
+    "TERMINATED": "the process was told to end (SIGTERM)",
 }
 _NO_STATUSES: Final = frozenset({"MOST_FAILURES"})
 """Constants of the module that bound a status and are none."""

@@ -75,7 +75,7 @@ def test_a_picture_becomes_files_for_light_and_dark(tmp_path):
 
 def test_a_wide_picture_is_not_made_too_small_to_be_read():
     page = drawn(PICTURE, "index.md", dict.fromkeys(pictures([PICTURE]), SVG))
-    assert 'style="width: 200px; min-width: 140px"' in page
+    assert 'style="width: 200px; min-width: 120px"' in page
 
 
 def test_who_does_not_see_a_picture_is_told_its_words():

@@ -17,7 +17,7 @@ FOLDER: Final = "_static/diagrams"
 _THEMES: Final = {"light": "default", "dark": "dark"}
 _WORDS: Final = re.compile(r"[\[({|]+\"?([^\[\](){}|\"]+)\"?[\])}|]+")
 _SIZE: Final = re.compile(r'viewBox="[-\d.]+ [-\d.]+ ([\d.]+) ([\d.]+)"')
-_LEAST_SCALE: Final = 0.7
+_LEAST_SCALE: Final = 0.6
 """Smaller, its words could not be read: a wide picture is moved sideways instead."""
 
 
