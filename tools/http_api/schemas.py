@@ -312,6 +312,7 @@ def _condition() -> dict[str, Schema]:
             {
                 "name": {"const": "wireglot"},
                 "version": text(),
+                "help": text("for whoever opens it in a browser"),
                 "endpoints": {
                     "type": "object",
                     "description": "`METHOD /path`, by dialect",
