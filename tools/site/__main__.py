@@ -74,6 +74,7 @@ def _settings(source: Path) -> dict[str, object]:
         "html_show_copyright": False,
         "html_use_index": False,
         "myst_heading_anchors": 6,
+        "myst_enable_extensions": ["tasklist"],  # the boxes of docs/deployment.md
         "smartquotes": False,  # `--option` keeps its dashes
         "exclude_patterns": ["_static", EXTRA],
         # Examples leave things out with dots, which no lexer of JSON takes.
