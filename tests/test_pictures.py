@@ -2,13 +2,17 @@
 
 import re
 from pathlib import Path
+from urllib.request import Request, urlopen
 from xml.etree import ElementTree
 
 import pytest
 
+from tools.pictures import forwarding
 from tools.pictures.__main__ import FOLDER
 from tools.pictures.drawing import NotThere, Picture, laid_out, mark, shortened
 from tools.pictures.forwarding import pictures
+from wireglot.testing.live_gateway import LiveGateway
+from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
 DRAWN = pictures()
 PAGE = (Path(__file__).parents[1] / "docs" / "forwarding.md").read_text(encoding="utf-8")
@@ -63,3 +67,27 @@ def test_json_is_broken_where_it_does_not_fit():
 
 def test_long_texts_are_cut():
     assert shortened({"a": ["x" * 40]}, 10) == {"a": ["xxxxx…"]}
+
+
+def test_a_gateway_forwards_as_the_picture_shows_it():
+    """To a provider with all that the catalog knows of Kimi, and the bytes of the picture."""
+    answer = Behaviour(body=forwarding.ANSWERED.encode())
+    with ScriptedUpstream() as upstream:
+        upstream.next(answer)
+        toml = f"""
+            [providers.kimi]
+            base_urls = {{ anthropic = "{upstream.url}" }}
+            base_url = "{upstream.url}/v1"
+            api_key = "x"
+            [models]
+            "claude-*" = "kimi/kimi-k3"
+        """
+        with LiveGateway(toml) as gateway:
+            headers = {"content-type": "application/json"}
+            asked = Request(f"{gateway.url}/v1/messages", forwarding.SENT.encode(), headers)
+            with urlopen(asked) as told:
+                assert told.read().decode() == forwarding.ANSWERED.replace("kimi-k3", "claude-sonnet-4-5")
+                assert "x-wireglot-losses" not in told.headers
+        (got,) = upstream.requests
+    assert got.path == "/v1/messages"
+    assert got.body.decode() == forwarding.SENT.replace("claude-sonnet-4-5", "kimi-k3")

@@ -37,13 +37,13 @@ def pictures() -> dict[str, str]:
 
 # Forwarded: bytes.
 
-_SENT = """\
+SENT = """\
 {"model": "claude-sonnet-4-5",
  "max_tokens": 512,   "temperature": 1.0,
  "messages": [{"role": "user",
                "content": "Say hello"}],
  "a_field_of_tomorrow": {"on": true}}"""
-_ANSWERED = """\
+ANSWERED = """\
 {"id":"msg_01","type":"message",
  "role":"assistant","model":"kimi-k3",
  "content":[{"type":"text","text":"Hello!"}],
@@ -60,12 +60,12 @@ def _forwarded() -> str:
         "stay as they were.",
         _WIDTH,
     )
-    got = splice(_SENT.encode(), {"model": encode("kimi-k3")}).decode()
-    told = splice(_ANSWERED.encode(), {"model": encode(_ASKED)}).decode()
+    got = splice(SENT.encode(), {"model": encode("kimi-k3")}).decode()
+    told = splice(ANSWERED.encode(), {"model": encode(_ASKED)}).decode()
     end = _pair(
         picture,
         _LEFT,
-        ("Claude Code asks, in Messages", mark(_SENT.splitlines(), f'"{_ASKED}"', "changed")),
+        ("Claude Code asks, in Messages", mark(SENT.splitlines(), f'"{_ASKED}"', "changed")),
         ("Kimi's Anthropic endpoint gets", mark(got.splitlines(), '"kimi-k3"', "changed")),
         ("the same bytes,", "another name"),
     )
@@ -73,7 +73,7 @@ def _forwarded() -> str:
         picture,
         end + _GAP,
         ("Claude Code is told", mark(told.splitlines(), f'"{_ASKED}"', "changed")),
-        ("Kimi answers, in Messages", mark(_ANSWERED.splitlines(), '"kimi-k3"', "changed")),
+        ("Kimi answers, in Messages", mark(ANSWERED.splitlines(), '"kimi-k3"', "changed")),
         ("the same bytes,", "another name"),
         home=True,
     )
