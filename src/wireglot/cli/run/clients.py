@@ -197,7 +197,7 @@ CLIENTS: Final[dict[str, Client]] = {
         "anthropic",
         "npm install -g @anthropic-ai/claude-code",
         _claude,
-        own_model="claude-sonnet-4-5",
+        own_model="claude-sonnet-5-5",
     ),
     "codex": Client(
         "Codex", "codex", "openai-responses", "npm install -g @openai/codex", _codex, own_model="gpt-5.5"
