@@ -294,6 +294,13 @@ def test_a_client_is_told_how_much_the_model_takes_also_where_the_gateway_runs(p
     assert joined["settings"]["env"][size] == own["settings"]["env"][size] != ""
 
 
+def test_who_names_a_settings_file_of_their_own_is_told_what_that_means(place: Place) -> None:
+    (place.project / "mine.json").write_text('{"env": {}}')
+    done = place.run("claude", "--model", "demo/demo", "--", "--settings", "mine.json")
+    assert "--settings is your own: if its file sets another base URL, that one is asked" in done.stderr
+    assert "is your own" not in place.run("claude", "--model", "demo/demo").stderr
+
+
 def test_one_that_wants_a_key_is_given_it(place: Place) -> None:
     key = "the-key-of-this-client"
     digest = hashlib.sha256(key.encode()).hexdigest()

@@ -48,9 +48,16 @@ class Pointing(msgspec.Struct, frozen=True):
 
     def arguments(self, own: tuple[str, ...]) -> list[str]:
         """The options, before the user's own arguments."""
-        given = {argument.partition("=")[0] for argument in own}
-        taken = [option for option in self.options if not given & set(_spellings(option[0]))]
+        taken = [option for option in self.options if not _is_given(option, own)]
         return [*(text for option in taken for text in option), *own]
+
+    def unheeded(self, own: tuple[str, ...]) -> list[str]:
+        """Options whose file of ours is not read, because the user names a file of their own."""
+        return [
+            option[0]
+            for option in self.options
+            if _is_given(option, own) and any(FOLDER in text for text in option)
+        ]
 
 
 class Client(msgspec.Struct, frozen=True):
@@ -65,6 +72,11 @@ class Client(msgspec.Struct, frozen=True):
     """A name that it asks for by itself; empty: it must be told one."""
     own_models: str = ""
     """A pattern of those that it asks for whatever it is told."""
+
+
+def _is_given(option: tuple[str, ...], own: tuple[str, ...]) -> bool:
+    given = {argument.partition("=")[0] for argument in own}
+    return not given.isdisjoint(_spellings(option[0]))
 
 
 def _spellings(option: str) -> tuple[str, ...]:

@@ -200,6 +200,8 @@ def _start(task: Launch, found: _Found) -> int:
         if found.remark:
             complain(found.remark)
         complain(_line(task, door, found.what, pointing))
+        for option in task.point(door).unheeded(task.own_arguments):
+            complain(f"{option} is your own: if its file sets another base URL, that one is asked")
         return _become(task, pointing, environ)
     except BaseException:
         if folder is not None:
