@@ -8,7 +8,8 @@ import pytest
 from tests.docs.test_blocks_run import alone
 from tools.docs_blocks.__main__ import results_of
 from tools.docs_blocks.blocks import ROOT
-from tools.docs_blocks.desk import commands_in
+from tools.docs_blocks.desk import Failed, commands_in
+from tools.docs_blocks.page import must_have_answered
 
 pytestmark = alone
 
@@ -178,6 +179,14 @@ def _said(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
+
+
+def test_a_client_that_ends_well_without_an_answer_is_told():
+    must_have_answered("claude\n", "Hello! I am kimi-k3, the demo\n model that lives inside Wireglot")
+    must_have_answered("wireglot run claude --print-env\n", "export ANTHROPIC_BASE_URL=...")
+    must_have_answered("echo claude\n", "claude\n")
+    with pytest.raises(Failed, match="no answer"):
+        must_have_answered("wireglot run aider\n", "Connection refused")
 
 
 def test_lines_that_a_shell_reads_together_stay_together():

@@ -19,8 +19,9 @@ from tools.docs_blocks import checks, outputs, vendors
 from tools.docs_blocks.blocks import MADE_UP, ROOT, SHELL, Block, blocks_of
 from tools.docs_blocks.desk import Desk, Failed
 from tools.docs_blocks.result import Result, State
-from tools.docs_blocks.stand_ins import missing_client
+from tools.docs_blocks.stand_ins import called_clients, missing_client
 
+_DEMO_SAYS: Final = ("the demo model", "The tool answered")
 _CONFIGURATIONS: Final = (checks.CONFIGURATION, "~/.config/wireglot/wireglot.toml")
 
 
@@ -93,6 +94,7 @@ class Page:
             if block.file:
                 desk.write(block.file, block.text)
             desk.shell(block.given + block.text, fails="fails" in block.words, stays="stays" in block.words)
+            must_have_answered(block.text, desk.printed)
         return "ran", ""
 
     def _not_now(self, block: Block) -> str:
@@ -186,6 +188,14 @@ class Page:
             case _ if not block.file:
                 raise Failed(f"nobody knows how to check {block.language or 'a block without language'}")
         return absent
+
+
+def must_have_answered(commands: str, printed: str) -> None:
+    """Some clients end well although nobody answered."""
+    asks = called_clients(commands) and "--print-env" not in commands
+    words = " ".join(outputs.plain(printed).split())
+    if asks and not any(says in words for says in _DEMO_SAYS):
+        raise Failed(f"no answer of the model was printed\n{printed}")
 
 
 def _agreed(difference: str) -> None:

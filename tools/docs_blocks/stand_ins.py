@@ -103,12 +103,13 @@ def written(folder: Path) -> Path:
     return folder
 
 
+def called_clients(text: str) -> list[str]:
+    return [name for name in CLIENTS if re.search(rf"(?:^|[;&|]|wireglot run) *{name}\b", text, re.MULTILINE)]
+
+
 def missing_client(text: str) -> str:
     """A client that a block calls and that is not installed here."""
-    called = [
-        name for name in CLIENTS if re.search(rf"(?:^|[;&|]|wireglot run) *{name}\b", text, re.MULTILINE)
-    ]
-    return next((name for name in called if not _program(name).exists()), "")
+    return next((name for name in called_clients(text) if not _program(name).exists()), "")
 
 
 def _script(path: Path, text: str) -> None:
