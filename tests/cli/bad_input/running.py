@@ -51,16 +51,16 @@ class Done:
 def run_case(case: Case, hosts: Hosts, folder: Path, environ: Mapping[str, str]) -> Done:
     arguments = shlex.split(case.line.format(**hosts.names))
     for line in case.before:
-        made = _here(shlex.split(line), Case(line), environ, folder)
+        made = run_here(shlex.split(line), Case(line), environ, folder)
         assert made.status == 0, made
     environ = {**environ, **case.env}
     is_silent = "{silent}" in case.line and not case.while_asking
     if case.how == "here" and (not ALL_AS_PROCESSES or is_silent):
-        return _here(arguments, case, environ, folder)
+        return run_here(arguments, case, environ, folder)
     return _process(arguments, case, environ, folder, hosts)
 
 
-def _here(arguments: list[str], case: Case, environ: Mapping[str, str], folder: Path) -> Done:
+def run_here(arguments: list[str], case: Case, environ: Mapping[str, str], folder: Path) -> Done:
     """Nobody waits here for as long as a silent host is given."""
     wait = socket.socket.settimeout
 

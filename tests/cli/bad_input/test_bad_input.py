@@ -14,7 +14,7 @@ import pytest
 
 from clients.terminal import Terminal
 from tests.cli.bad_input.case import COLUMNS, Case
-from tests.cli.bad_input.running import COMMAND, Done, run_case
+from tests.cli.bad_input.running import COMMAND, Done, run_case, run_here
 from tests.cli.bad_input.table import TABLE
 from tests.cli.bad_input.world import ADMIN, Hosts, furnish
 from tests.waiting import DEADLINE_SECONDS, wait_until
@@ -163,7 +163,7 @@ def test_an_export_that_is_ended_leaves_nothing(tmp_path: Path, monkeypatch: pyt
         yield b"{}\n"
 
     monkeypatch.setattr("wireglot.cli.store.actions.export_lines", cut_short)
-    done = run_case(Case("store export out.jsonl"), Hosts(), tmp_path, environ)
+    done = run_here(["store", "export", "out.jsonl"], Case(""), environ, tmp_path)
     assert (done.status, done.said) == (exit_status.TERMINATED, "wireglot: terminated\n")
     assert (tmp_path / "out.jsonl").read_text() == "of before\n"
     assert sorted(each.name for each in tmp_path.iterdir()) == kept
