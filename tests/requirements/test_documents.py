@@ -28,16 +28,18 @@ def test_passing_through_and_translating_are_explained():
 def test_the_readme_draws_forwarding_beside_translation():
     """[D] R-L-01, R-L-02: both diagrams, and what becomes of request, answer and tools in each mode."""
     told = section("../README.md", "How it works: forwarded or translated")
-    (drawing,) = re.findall(r"```mermaid\n(.*?)```", told, flags=re.DOTALL)
-    assert "subgraph forwarded" in drawing
-    assert "subgraph translated" in drawing
-    rows = re.findall(r"^\| (\w+) \| [^|]{10,} \| [^|]{10,} \|$", told, flags=re.MULTILINE)
-    assert rows == ["request", "answer", "tools"]
+    drawn = re.findall(r"^!\[[^\]]{20,}\]\((docs/pictures/\w+\.svg)\)$", told, flags=re.MULTILINE)
+    assert drawn == ["docs/pictures/forwarded.svg", "docs/pictures/translated.svg"]
+    assert all((DOCS.parent / each).is_file() for each in drawn)
+    assert "](docs/forwarding.md)" in told
+    page = (DOCS / "forwarding.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\w ]+) \| [^|]{10,} \| [^|]{10,} \|$", page, flags=re.MULTILINE)
+    assert {"request", "answer", "tools"} <= set(rows)
 
 
-def test_the_readme_follows_a_tool_call_there_and_back():
+def test_a_tool_call_is_followed_there_and_back():
     """[D] R-L-03: from `tool_use` to `functionCall` and back."""
-    told = section("../README.md", "How it works: forwarded or translated")
+    told = section("forwarding.md", "A tool call, there and back")
     words = ("`tools[].input_schema`", "`functionDeclarations`", "`functionCall`", "`tool_use`")
     places = [told.index(word) for word in (*words, "`tool_result`", "`functionResponse`")]
     assert places == sorted(places)

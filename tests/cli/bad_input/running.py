@@ -48,6 +48,11 @@ class Done:
     said: str
 
 
+def _heed_hangups() -> None:
+    """Tests that run below `nohup` would hand down that hangups are ignored."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def run_case(case: Case, hosts: Hosts, folder: Path, environ: Mapping[str, str]) -> Done:
     arguments = shlex.split(case.line.format(**hosts.names))
     for line in case.before:
@@ -93,7 +98,13 @@ def _process(
             command = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
     hosts.silent.asked.clear()
     process = subprocess.Popen(
-        command, cwd=folder, env=environ, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.PIPE
+        command,
+        cwd=folder,
+        env=environ,
+        stdin=subprocess.PIPE,
+        stdout=out,
+        stderr=subprocess.PIPE,
+        preexec_fn=_heed_hangups,
     )
     if isinstance(out, int) and out >= 0:
         os.close(out)

@@ -73,7 +73,7 @@ def test_every_choice_and_every_nested_field_is_documented() -> None:
         assert documented(section(heading)) == fields(struct)
     for choice in (*upstream_dialects(), *AUTHS, *RETRIES):
         assert choice in about
-    keys = (fields(ClientKey) - {"name", "digest", "limits"}) | fields(KeyQuotas)
+    keys = (fields(ClientKey) - {"name", "digest", "limits", "created"}) | fields(KeyQuotas)
     assert documented(section("`[keys]`")) == keys | {"hash"}
     assert documented(section("`[models]`")) == {"to", "effort", "losses"}
     assert documented(section("`[prices]`")) == fields(Price)

@@ -245,7 +245,7 @@ class Page:
     def __init__(self, query: str, operation: str = "usage", workers: int = 1) -> None:
         self.head = SimpleNamespace(query=query)
         self.asked = SimpleNamespace(operation=operation)
-        self.caller = SimpleNamespace(name="ann")
+        self.caller = SimpleNamespace(name="ann", key=None)
         self.settings = SimpleNamespace(server=SimpleNamespace(workers=workers), currency="EUR")
         self.sent: list[dict[str, Any]] = []
 
