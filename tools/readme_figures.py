@@ -68,7 +68,7 @@ def _cost(found: Results, scenario: Scenario, server: str) -> str:
         return NONE
     told = f"{number(median(costs))} µs"
     ratio = found.ratio(scenario, server)
-    return f"{told} ({ratio.value:.3g} times)" if server != BASE and isinstance(ratio, Ratio) else told
+    return f"{told} ({number(ratio.value)} times)" if server != BASE and isinstance(ratio, Ratio) else told
 
 
 def _memory(found: Results, server: str) -> str:
