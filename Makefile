@@ -53,7 +53,7 @@ coverage: $(VENV)/.dev ## Run all tests and tell which lines they run: the figur
 
 # Hours of a machine and real clients: run before a larger change is called done.
 full: servers promtool lint types contracts docs-check ## Everything: all checks, all tests, every client, kills and foreign values
-	WIREGLOT_FLEET=1 $(MAKE) test
+	WIREGLOT_FLEET=1 WIREGLOT_WHOLE=1 $(MAKE) test
 	$(MAKE) site demo packages sbom container lab clients docs-blocks
 
 newest: ## Run all tests with the newest versions of everything, in .venv-newest

@@ -22,7 +22,7 @@ from tests.cli.bad_input.world import Hosts
 from tests.waiting import DEADLINE_SECONDS
 
 COMMAND: Final = [sys.executable, "-m", "wireglot"]
-ALL_AS_PROCESSES: Final = bool(os.environ.get("WIREGLOT_FLEET"))  # `make full`
+ALL_AS_PROCESSES: Final = bool(os.environ.get("WIREGLOT_WHOLE"))  # `make full`
 
 _AT: Final = """\
 import os, runpy, signal, sys
