@@ -30,6 +30,6 @@ EXPOSE 8484
 # Streams are let finish for 300 seconds (limits.drain): give `docker stop` as long.
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
-    CMD ["python", "-I", "-c", "import http.client as h; c = h.HTTPConnection('127.0.0.1', 8484, timeout=2); c.request('GET', '/healthz'); raise SystemExit(c.getresponse().status != 200)"]
+    CMD ["python", "-I", "-c", "import http.client as h, os; c = h.HTTPConnection('127.0.0.1', int(os.environ.get('WIREGLOT_PORT', 8484)), timeout=2); c.request('GET', '/healthz'); raise SystemExit(c.getresponse().status != 200)"]
 ENTRYPOINT ["wireglot"]
 CMD ["serve"]

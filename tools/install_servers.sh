@@ -27,8 +27,8 @@ if [ ! -e "$policy" ]; then
     chmod +x "$policy"
 fi
 export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
-apt-get update -qq -o Acquire::Retries=3
+apt-get update -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300
 if ! command -v valkey-server >/dev/null && [ -n "$(apt-cache search --names-only '^valkey-server$')" ]; then
     missing+=(valkey-server)
 fi
-apt-get install -y -qq --no-install-recommends -o Acquire::Retries=3 "${missing[@]}" >/dev/null
+apt-get install -y -qq --no-install-recommends -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 "${missing[@]}" >/dev/null

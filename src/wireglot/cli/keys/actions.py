@@ -15,6 +15,7 @@ from wireglot.cli.keys.access import AdminFailed, AtGateway, InStore, Keys
 from wireglot.cli.paint import Paint, count, one_line
 from wireglot.cli.remote_gateway import UnusableKey, UnusableUrl
 from wireglot.cli.store.wipe import wiped
+from wireglot.cli.store_trouble import store_failed
 from wireglot.cli.telling import complain, say
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
@@ -69,10 +70,9 @@ def change_keys(task: Task, *, config_file: str | None, url: str | None) -> int:
     except (config.ConfigError, UnusableUrl, UnusableKey, _NothingToChange, _NotSure) as problem:
         complain(problem)
         return UNUSABLE
-    except StoreDown as problem:
-        complain(f"store.url: {problem}")
-        return FAILED
-    except (KeyRefused, AdminFailed, StoreUnusable) as problem:
+    except (StoreDown, StoreUnusable) as problem:
+        return store_failed(problem)
+    except (KeyRefused, AdminFailed) as problem:
         complain(problem)
         return FAILED
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wireglot.cli.exit_status import FAILED, UNUSABLE
+from wireglot.cli.exit_status import UNUSABLE
 from wireglot.cli.remote_gateway import Address, UnusableKey, UnusableUrl, address_of, usable_key
 from wireglot.cli.smoke.checks import Gateway
 from wireglot.cli.smoke.table import smoke
+from wireglot.cli.store_trouble import store_failed
 from wireglot.cli.telling import complain
 
 _CALLER: Final = "wireglot-smoke"
@@ -42,9 +43,5 @@ def smoke_own(key: str, provider: str | None, model: str | None) -> int:
     except (config.ConfigError, UnusableKey) as problem:
         complain(problem)
         return UNUSABLE
-    except StoreDown as problem:
-        complain(f"store.url: {problem}")
-        return FAILED
-    except StoreUnusable as problem:
-        complain(problem)
-        return FAILED
+    except (StoreDown, StoreUnusable) as problem:
+        return store_failed(problem)

@@ -14,9 +14,10 @@ from typing import BinaryIO
 
 import msgspec
 
-from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
+from wireglot.cli.exit_status import OK, UNUSABLE
 from wireglot.cli.paint import Paint, count
 from wireglot.cli.store.wipe import wiped
+from wireglot.cli.store_trouble import store_failed
 from wireglot.cli.telling import complain, say
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
@@ -35,12 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     except config.ConfigError as error:
         complain(error)
         return UNUSABLE
-    except StoreDown as problem:
-        complain(f"store.url: {problem}")
-        return FAILED
-    except StoreUnusable as problem:
-        complain(problem)
-        return FAILED
+    except (StoreDown, StoreUnusable) as problem:
+        return store_failed(problem)
     except BadTransfer as problem:
         complain(f"{arguments.file or 'standard input'}: {problem}")
         return UNUSABLE

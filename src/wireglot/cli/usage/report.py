@@ -22,6 +22,7 @@ from wireglot.cli.remote_gateway import (
     ask,
     usable_key,
 )
+from wireglot.cli.store_trouble import store_failed
 from wireglot.cli.telling import complain
 from wireglot.cli.usage.table import chart_lines, table_lines
 from wireglot.gateway import config
@@ -66,10 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
     except (config.ConfigError, UnusableUrl, UnusableKey, _Unusable) as problem:
         complain(problem)
         return UNUSABLE
-    except StoreDown as problem:
-        complain(f"store.url: {problem}")
-        return FAILED
-    except (StoreUnusable, NoAnswer, _Failed) as problem:
+    except (StoreDown, StoreUnusable) as problem:
+        return store_failed(problem)
+    except (NoAnswer, _Failed) as problem:
         complain(problem)
         return FAILED
     _show(reports, as_json=arguments.json)
