@@ -96,7 +96,7 @@ recording: $(VENV)/.dev ## Record the README's terminal anew: docs/pictures/reco
 	$(BIN)/python -m tools.recording $(ARGS)
 
 # The lines of the Dockerfile and the files of deploy/, by docker or podman where one answers.
-container: $(VENV)/.dev ## Build the container and try it; without an engine in a root directory of its own (as root)
+container: $(VENV)/.dev .nginx ## Build the container and try it; without an engine in a root directory of its own (as root)
 	@[ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || command -v ip >/dev/null \
 		|| { apt-get update -qq && apt-get install -y -qq --no-install-recommends iproute2 >/dev/null; }
 	$(BIN)/python -m tools.container $(ARGS)

@@ -31,6 +31,14 @@ _SETTINGS: Final = (
 """Of /etc, as an image of the same system has them. Users are the system's own, without this machine's."""
 _TOP: Final = PurePosixPath("/")
 _DEVICES: Final = ("null", "zero", "full", "random", "urandom")
+_READ_ONLY: Final = """read_only() {
+    tries=1
+    until mount -o remount,bind,ro "$1"; do
+        [ "$tries" -lt 20 ] || return 1
+        tries=$((tries + 1)); sleep 0.1
+    done
+}"""
+"""Somebody who reads there for the first time writes down when, and the mount is busy for that moment."""
 _PASSED_ON: Final = re.compile(
     r"(?i)(https?|no)_proxy|PIP_(INDEX_URL|EXTRA_INDEX_URL|CERT|DEFAULT_TIMEOUT)|SSL_CERT_FILE"
 )
@@ -102,13 +110,13 @@ class Root:
     def mounting(self, volumes: Mapping[PurePosixPath, Path] | None = None, *, read_only: bool) -> str:
         """A script for a mount namespace of its own: then `chroot` leads into the root."""
         root = shlex.quote(str(self.directory))
-        lines = ["set -e", f"mount --bind {root} {root}"]
+        lines = ["set -e", _READ_ONLY, f"mount --bind {root} {root}"]
         for name in ("usr", *_OF_THE_SYSTEM):
             if (self.directory / name).is_dir() and not (self.directory / name).is_symlink():
-                lines.append(f"mount --bind /{name} {root}/{name}; mount -o remount,bind,ro {root}/{name}")
+                lines.append(f"mount --bind /{name} {root}/{name}; read_only {root}/{name}")
         if self._prefix != Path("/usr"):
             prefix = shlex.quote(str(self._prefix))
-            lines.append(f"mount --bind {prefix} {root}/usr/local; mount -o remount,bind,ro {root}/usr/local")
+            lines.append(f"mount --bind {prefix} {root}/usr/local; read_only {root}/usr/local")
         lines.append(f"mount -t proc proc {root}/proc")
         lines.append(f"mount -t tmpfs -o mode=755,nosuid dev {root}/dev")
         for name in _DEVICES:
@@ -116,7 +124,7 @@ class Root:
         for inside, outside in (volumes or {}).items():
             lines.append(f"mount --bind {shlex.quote(str(outside))} {root}{inside}")
         if read_only:
-            lines += [f"mount -o remount,bind,ro {root}", f"mount -o remount,ro {root}/dev"]
+            lines += [f"read_only {root}", f"mount -o remount,ro {root}/dev"]
         return "\n".join(lines)
 
     def build(self, line: str, environment: Mapping[str, str], directory: PurePosixPath) -> None:
