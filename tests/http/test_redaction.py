@@ -140,6 +140,8 @@ def test_keys_that_were_never_loaded_are_known_by_their_looks(key):
         ("GET /v1/models?key=x&alt=sse", "GET /v1/models?key=[redacted]&alt=sse"),
         ("proxy said Basic dXNlcjpwdw==", "proxy said Basic [redacted]"),
         ("api_key='x'", "api_key='[redacted]'"),
+        ("api_key=key-12345", "api_key=[redacted]"),
+        ("Bearer token-a1", "Bearer [redacted]"),
     ],
 )
 def test_the_value_of_a_named_credential_is_scrubbed_however_short(text, clean):
@@ -157,6 +159,7 @@ def test_the_value_of_a_named_credential_is_scrubbed_however_short(text, clean):
         "the key 'name' is missing",
         "task-" + "a" * 30,
         "",
+        "providers.kimi.api_key: expected the environment variable MOONSHOT_API_KEY to be set, found none",
     ],
 )
 def test_ordinary_text_is_left_alone(text):

@@ -68,7 +68,7 @@ _NAMED: Final = re.compile(
     rb"(?i)(?P<name>\b(?:bearer|basic)(?:\s+|%20)|[?&;](?:key|api_key|apikey|access_token|token|auth)="
     rb"|\b(?:x-api-key|x-goog-api-key|authorization|api[_-]?key)(?:\\?[\"'])?\s*[:=]\s*(?:\\?[\"'])?"
     rb"(?:(?:bearer|basic)\s+)?)"
-    rb"(?!(?:token|tokens|auth|authentication|authorization|is|was|or|and|key|keys|scheme|header)\b)"
+    rb"(?!(?:token|tokens|auth|authentication|authorization|expected|is|was|or|and|key|keys|scheme|header)(?![\w-]))"
     rb"(?P<value>[^\s\"'&<>,;\\{}()]+)"
 )
 _NAMES: Final = (b"bearer", b"basic", b"key", b"authorization", b"token=", b"auth=")
