@@ -1,5 +1,11 @@
 """`wireglot config check`: all problems, or a summary, and no secret in either."""
 
+import contextlib
+import os
+import pty
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,6 +64,25 @@ def test_a_good_file_is_summed_up(tmp_path: Path) -> None:
     assert "hush" not in said
     assert "c0ffee" not in said
     assert not (tmp_path / "home").exists()
+
+
+def test_on_a_narrow_terminal_no_line_is_broken(tmp_path: Path) -> None:
+    (tmp_path / "wireglot.toml").write_text(GOOD)
+    (tmp_path / "key").write_text("hush-3")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "wireglot", "config", "check"]
+    subprocess.run(
+        command, stdout=theirs, stdin=subprocess.DEVNULL, env={**os.environ, "COLUMNS": "80"}, check=True
+    )
+    os.close(theirs)
+    said = b""
+    with contextlib.suppress(OSError):  # what Linux says once nobody can write any more
+        while piece := os.read(ours, 65536):
+            said += piece
+    os.close(ours)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", said.decode()).split("\r\n")
+    assert "    https://api.moonshot.ai/v1" in lines
+    assert max(map(len, lines)) <= 80
 
 
 def test_every_problem_is_printed(tmp_path: Path) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from wireglot.cli.exit_status import FAILED, OK
 from wireglot.cli.paint import Paint
 from wireglot.gateway.config import ConfigError, find, load
 from wireglot.gateway.config.logins import told_login
 from wireglot.gateway.settings import Credential, Provider, Rule, Settings
+
+_PIPE_COLUMNS: Final = 1000
 
 
 def check(named: str | None) -> int:
@@ -47,10 +52,11 @@ def _print_summary(settings: Settings, paint: Paint) -> None:
         "keys": [(key.name, ", ".join(key.models) or "all models") for key in settings.keys],
         "notes": [(note,) for note in settings.notes],
     }
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_COLUMNS
     for title, rows in sections.items():
         if rows:
             print(f"\n{paint(title, 'bold')}")
-            for line in _columns(rows):
+            for line in _columns(rows, columns):
                 print(line)
 
 
@@ -78,10 +84,19 @@ def _rule_row(rule: Rule) -> tuple[str, ...]:
     return rule.match, f"-> {', then '.join(rule.targets)}", when, losses
 
 
-def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def _columns(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
+    """A table, where it fits; else what would be a row's cells one below the other."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  " + "  ".join(_padded(row, widths)).rstrip()
+    lines = ["  " + "  ".join(_padded(row, widths)).rstrip() for row in rows]
+    if max(map(len, lines)) <= columns:
+        yield from lines
+        return
+    wrapper = textwrap.TextWrapper(
+        columns, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+    for first, *others in rows:
+        yield wrapper.fill(first)
+        yield from (f"    {cell}" for cell in others if cell)
 
 
 def _padded(row: Iterable[str], widths: Iterable[int]) -> Iterator[str]:
