@@ -1,0 +1,173 @@
+"""One exchange as it was: a row for the list, and the whole of it where bodies were recorded.
+
+The page, the command line, the exported file and `wireglot.testing.replay` all speak of these values, so they
+are JSON as they stand (`msgspec.json`). Fields may be added; none is renamed or given another meaning.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+State = Literal["running", "done", "failed", "left"]
+"""`left`: the client went before its answer was whole."""
+
+FORMAT = "wireglot-trace/1"
+
+
+class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
+    input: int = 0
+    """Everything the model read, with what a cache gave."""
+    output: int = 0
+    """Everything it wrote, with its reasoning."""
+    cached: int = 0
+    cache_written: int = 0
+    reasoning: int = 0
+    source: str = ""
+    """`provider`, `partial` or `estimated`."""
+
+
+class LossCounts(msgspec.Struct, frozen=True, omit_defaults=True):
+    serious: int = 0
+    degraded: int = 0
+    harmless: int = 0
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the list shows, known without any body. It is told again as it changes: the newest counts."""
+
+    id: str
+    at: float
+    """When it came in: seconds since 1970."""
+    state: State = "running"
+    worker: str = ""
+    """Which process, and in a fleet which machine."""
+    client: str = ""
+    """The program, from its user agent: `claude-code`, `codex`, `gemini-cli`, else its first word."""
+    agent: str = ""
+    dialect: str = ""
+    operation: str = ""
+    path: str = ""
+    key: str = ""
+    """The name of the client's key."""
+    session: str = ""
+    """The conversation it belongs to, where the client names one or it can be told."""
+    asked: str = ""
+    """The model as the client asks for it."""
+    provider: str = ""
+    model: str = ""
+    upstream_dialect: str = ""
+    stream: bool = False
+    passthrough: bool = False
+    status: int = 0
+    stop: str = ""
+    error: str = ""
+    attempts: int = 0
+    first_ms: float | None = None
+    """Until the first byte went to the client."""
+    total_ms: float | None = None
+    tokens: Tokens | None = None
+    cost: int | None = None
+    """In millionths of the currency; None: not known."""
+    losses: LossCounts | None = None
+    features: list[str] = []
+    """The features among its losses, the worst first."""
+    recorded: bool = False
+    """Whether bodies were recorded: then there is a `Trace` to look at."""
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """A piece of a stream, and when it came or went: milliseconds since the request came in."""
+
+    ms: float
+    data: str
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One side of an HTTP exchange. What is secret is gone from it already."""
+
+    method: str = ""
+    url: str = ""
+    status: int = 0
+    headers: list[tuple[str, str]] = []
+    body: str = ""
+    """As text; "" where it was a stream, or none."""
+    frames: list[Frame] = []
+    bytes: int = 0
+    """How large it was, also where the body kept is shorter."""
+    truncated: bool = False
+    base64: bool = False
+    """The body is no UTF-8, and is kept so."""
+
+
+class Link(msgspec.Struct, frozen=True):
+    """A part of the client's document and what became of it upstream: two JSON pointers (RFC 6901)."""
+
+    client: str
+    upstream: str
+
+
+class TracedLoss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    feature: str
+    action: str
+    grade: str
+    document: str
+    """`request` or `response`."""
+    path: str
+    """As the client is told it (`$.messages[2].content[0]`)."""
+    pointer: str = ""
+    """The same place as a JSON pointer into the client's document, where it has one."""
+    upstream: str = ""
+    """Its place in the upstream's document, where it has one."""
+    detail: str = ""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """A stretch of time on the way: `queue`, `store`, `connect`, `first byte`, `events`. Milliseconds since
+    the request came in."""
+
+    name: str
+    began_ms: float
+    ended_ms: float
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """A line of the transformation's summary: `system blocks` 3 to 1, `tool ids rewritten` 2 to 2."""
+
+    what: str
+    client: int
+    upstream: int
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One provider asked once. Only the last one's answer reached the client."""
+
+    provider: str
+    model: str
+    dialect: str
+    began_ms: float = 0.0
+    passthrough: bool = False
+    request: Message | None = None
+    answer: Message | None = None
+    error: str = ""
+    limits: dict[str, Any] = {}
+    """What was known of the model, as `wireglot.testing.replay` needs it to translate again."""
+    losses: list[TracedLoss] = []
+    links: list[Link] = []
+    summary: list[Counted] = []
+
+
+class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The whole of an exchange."""
+
+    format: str = FORMAT
+    version: str = ""
+    """Of the program that recorded it."""
+    row: Row
+    request: Message
+    answer: Message
+    attempts: list[Attempt] = []
+    losses: list[TracedLoss] = []
+    steps: list[Step] = []
+    notes: list[str] = []
