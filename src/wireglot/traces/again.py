@@ -1,0 +1,119 @@
+"""A recorded exchange translated once more, with what the trace knows of its target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from wireglot.dialects.base import Context, Dialect
+from wireglot.dialects.places import RequestPlaces, answer_located
+from wireglot.dialects.registry import dialect
+from wireglot.ir.content import Origin, Part
+from wireglot.ir.loss import Loss
+from wireglot.ir.outcome import Response
+from wireglot.ir.request import Request
+from wireglot.ir.stream import Event, StreamFailed, fold
+from wireglot.ir.verdict import NoAnswer, accept
+from wireglot.providers.carried import with_minter
+from wireglot.traces.target import Target
+from wireglot.translate import Plan, plan
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A request that was translated again."""
+
+    own: Request
+    """What the client's body says."""
+    planned: Plan
+    document: dict[str, Any]
+    """What goes upstream."""
+    losses: tuple[Loss, ...]
+    """At their places in the client's document."""
+    context: Context
+
+
+def ask_again(client: str, body: dict[str, Any], target: Target, context: Context | None = None) -> Asked:
+    """Raises what the translation raises: a `WireglotError`."""
+    spoken = dialect(target.source or client)
+    context = replace(
+        context or Context(), provider=target.provider, model=target.model, account=target.account
+    )
+    own = spoken.parse_request(body, context)
+    asked = target.asked if target.asked is not None else own
+    if target.stream is not None:
+        asked = replace(asked, stream=target.stream)
+    planned = plan(
+        asked,
+        source=spoken.name,
+        target=target.dialect,
+        model=target.model or None,
+        provider=target.provider or None,
+        limits=target.limits,
+        context=context,
+    )
+    rendered = dialect(target.dialect).render_request(planned.upstream, planned.context)
+    losses = planned.losses + planned.retraced(rendered.losses)
+    if losses and spoken.places is not None:
+        losses = RequestPlaces(spoken.places, body, own).located(losses, asked)
+    return Asked(own, planned, finished(rendered.value, target), losses, planned.context)
+
+
+def finished(document: dict[str, Any], target: Target) -> dict[str, Any]:
+    """An upstream's body with what its provider's configuration puts into it and takes out of it."""
+    whole = {**document, **target.fields}
+    return {name: value for name, value in whole.items() if name not in target.without}
+
+
+def read_whole(spoken: Dialect, data: bytes, context: Context) -> Response:
+    """What a stream amounts to. Raises StreamFailed where it ends in an error."""
+    reader = spoken.stream_reader(context)
+    events: list[Event] = [*reader.read(data), *reader.end()]
+    return fold(events)
+
+
+def folded(name: str, data: bytes) -> dict[str, Any] | None:
+    """A stream as the document that its dialect answers with when nobody asks for a stream."""
+    spoken, context = dialect(name), Context()
+    try:
+        whole = read_whole(spoken, data, context)
+    except StreamFailed as failed:
+        return spoken.render_error(failed.error, context).value
+    return spoken.render_response(whole, context).value
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """An answer that was translated again."""
+
+    document: dict[str, Any]
+    losses: tuple[Loss, ...] = ()
+
+
+def answer_again(
+    client: str, response: Response, target: Target, asked: Asked | None, context: Context
+) -> Answered:
+    """The upstream's answer as the client is told it."""
+    told, answered = dialect(target.source or client), dialect(target.dialect)
+    request = asked.planned.client if asked is not None else None
+    losses: tuple[Loss, ...] = ()
+    if told is not answered and response.stop.reason != "malformed_call":
+        try:
+            accepted = accept(response, request, may_be_empty=True)
+        except NoAnswer as failed:
+            return Answered(told.render_error(failed.error, context).value)
+        response, losses = accepted.response, accepted.losses
+    if asked is not None and asked.planned.aliases:
+        aliases = asked.planned.aliases
+        content: tuple[Part, ...] = tuple(aliases.restore(part) for part in response.content)
+        response = replace(response, content=content)
+    unseen: list[Loss] = []
+    family = answered.surface.family
+    if told.surface.family != family:
+        minter = Origin(family, context.provider, context.model or response.model)
+        response = with_minter(response, minter, unseen)
+    rendered = told.render_response(response, context, request)
+    every = (*losses, *unseen, *rendered.losses)
+    return Answered(
+        rendered.value, answer_located(told.places, every, rendered.value, response.content) if every else ()
+    )
