@@ -92,7 +92,7 @@ ROOMS = (
     ),
     Room(
         "laws",
-        ("testing/laws.py", "testing/codec_laws.py", "testing/conservation.py", "testing/canonical.py"),
+        ("testing/laws.py", "testing/codec_laws.py", "testing/conservation.py", "traces/canonical.py"),
         ("tests/laws", "tests/testing"),
     ),
 )

@@ -73,7 +73,7 @@ def read_whole(spoken: Dialect, data: bytes, context: Context) -> Response:
     return fold(events)
 
 
-def folded(name: str, data: bytes) -> dict[str, Any] | None:
+def folded(name: str, data: bytes) -> dict[str, Any]:
     """A stream as the document that its dialect answers with when nobody asks for a stream."""
     spoken, context = dialect(name), Context()
     try:

@@ -27,7 +27,7 @@ from wireglot.traces.trace import Link
 
 _DEGREES: Final = ((True, True), (False, True), (True, False), (False, False))
 """Which parts are marked, the most first: blank ones, opaque ones."""
-_COUNTED: Final = {ToolCall: "ToolCall", ToolResult: "ToolResult"}
+_COUNTED: Final[dict[type[Part], str]] = {ToolCall: "ToolCall", ToolResult: "ToolResult"}
 _NOBODY: Final = "$.messages"
 """Where the trail puts what no client wrote."""
 

@@ -164,8 +164,12 @@ class Marker:
                 if len(one) != len(other):
                     return False
                 stack += zip(one, other, strict=True)
-            elif (type(one) in (dict, list, str)) != (type(other) in (dict, list, str)):
-                return False
-            elif type(one) is not type(other) and (type(one) in (dict, list) or type(other) in (dict, list)):
+            elif _container(one) is not _container(other):
                 return False
         return True
+
+
+def _container(value: Any) -> type | None:
+    """What a value is, as far as places go by it."""
+    kind = type(value)
+    return kind if kind in (dict, list, str) else None

@@ -26,7 +26,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the upstream streams, whatever the client asked for; None: as the client."""
     account: str = ""
     fields: dict[str, Any] = {}
-    """Of the upstream's body, set when it was translated: by the provider's configuration, to be told usage."""
+    """Of the upstream's body, set once it was translated: the configuration's, and the question for usage."""
     without: list[str] = []
     """Taken out of it again, for a host that is told them elsewhere."""
     asked: Request | None = None

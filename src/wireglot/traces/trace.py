@@ -99,6 +99,9 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     truncated: bool = False
     base64: bool = False
     """The body is no UTF-8, and is kept so."""
+    folded: str = ""
+    """What a stream amounts to: the document that its dialect answers with when nobody asks for a stream.
+    Links of answers point into it."""
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -155,6 +158,9 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was known of the model, as `wireglot.testing.replay` needs it to translate again."""
     losses: list[TracedLoss] = []
     links: list[Link] = []
+    """Between the requests."""
+    answer_links: list[Link] = []
+    """Between the answers: their documents, or what their streams amount to."""
     summary: list[Counted] = []
 
 

@@ -1,0 +1,57 @@
+"""What a recorded message says: its bytes, and the document that it is or amounts to."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from wireglot.ir.errors import WireglotError
+from wireglot.traces.again import folded
+from wireglot.traces.trace import Message
+from wireglot.wire.json import BadJson, decode
+
+
+class Unreadable(ValueError):
+    """A body that cannot be gone through; in words for people."""
+
+
+def payload(message: Message) -> bytes:
+    """The body, or the pieces of its stream in their order. Raises Unreadable."""
+    if message.frames:
+        return "".join(frame.data for frame in message.frames).encode("utf-8", "surrogatepass")
+    if not message.base64:
+        return message.body.encode("utf-8", "surrogatepass")
+    try:
+        return base64.b64decode(message.body, validate=True)
+    except binascii.Error:
+        raise Unreadable("the body is no base64, although it says so") from None
+
+
+def document(message: Message | None, name: str) -> dict[str, Any]:
+    """The JSON object that a message is. Raises Unreadable; `name` is what it is called there."""
+    if message is None or not (message.body or message.frames):
+        raise Unreadable(f"{name}: no body was recorded")
+    if message.truncated:
+        raise Unreadable(f"{name}: only the beginning of it was recorded")
+    try:
+        value = decode(payload(message))
+    except BadJson as fault:
+        raise Unreadable(f"{name}: {fault}") from None
+    if type(value) is list and len(value) == 1:  # Gemini wraps an error so
+        value = value[0]
+    if type(value) is not dict:
+        raise Unreadable(f"{name}: expected a JSON object")
+    return value
+
+
+def whole(message: Message | None, dialect: str, name: str) -> dict[str, Any]:
+    """The document that an answer is, or that its stream amounts to. Raises Unreadable."""
+    if message is None or not message.frames:
+        return document(message, name)
+    if message.truncated:
+        raise Unreadable(f"{name}: only the beginning of it was recorded")
+    try:
+        return folded(dialect, payload(message))
+    except WireglotError as fault:
+        raise Unreadable(f"{name}: {fault}") from None

@@ -1,0 +1,102 @@
+"""Where two documents differ, by JSON pointers; and two answers, by what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.outcome import Response
+from wireglot.traces.pointer import Steps, pointer
+from wireglot.wire.json import BadJson, decode, encode_text
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "absent"
+
+
+ABSENT: Final = _Absent()
+_SHOWN: Final = 160
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """At a pointer stood one thing, and now stands another; `absent` where there is nothing."""
+
+    pointer: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.pointer or 'the document'}: {self.before} -> {self.after}"
+
+
+def differences(before: Any, after: Any) -> list[Difference]:
+    """JSON does not tell 1 from 1.0; arguments in a text compare as the JSON that they are."""
+    return [Difference(pointer(at), shown(one), shown(other)) for at, one, other in _walk(before, after, ())]
+
+
+def _walk(one: Any, other: Any, at: Steps) -> Iterator[tuple[Steps, Any, Any]]:
+    if type(one) is dict and type(other) is dict:
+        for key in {**one, **other}:
+            yield from _walk(one.get(key, ABSENT), other.get(key, ABSENT), (*at, key))
+    elif type(one) is list and type(other) is list:
+        for number in range(max(len(one), len(other))):
+            first = one[number] if number < len(one) else ABSENT
+            second = other[number] if number < len(other) else ABSENT
+            yield from _walk(first, second, (*at, number))
+    elif not _equal(one, other):
+        yield at, one, other
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if type(one) is bool or type(other) is bool:
+        return one is other
+    if type(one) is str and type(other) is str and one != other:
+        first, second = _object(one), _object(other)
+        return first is not None and first == second
+    return bool(one == other)
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = decode(text)
+    except BadJson:
+        return None
+    return value if type(value) is dict else None
+
+
+def shown(value: Any, most: int = _SHOWN) -> str:
+    """A value on one line, as much of it as a person reads."""
+    if value is ABSENT:
+        return "absent"
+    text = encode_text(value)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def outline(response: Response) -> dict[str, Any]:
+    """What an answer says, whoever gave it in whatever dialect."""
+    usage = response.usage
+    told: dict[str, Any] = {
+        "text": "".join(part.text for part in response.content if type(part) is Text),
+        "reasoning": "".join(part.text for part in response.content if type(part) is Reasoning),
+        "calls": list(_calls(response.content)),
+        "stop": response.stop.reason,
+    }
+    if usage is not None:
+        told["tokens"] = {"input": usage.input, "output": usage.output}
+    others = [part for part in response.content if type(part) in (Media, Foreign, ToolResult)]
+    if others:
+        told["others"] = [type(part).__name__ for part in others]
+    return told
+
+
+def _calls(content: Iterable[Part]) -> Iterator[dict[str, Any]]:
+    for part in content:
+        if type(part) is ToolCall:
+            given = _object(part.arguments)
+            yield {"name": part.name, "arguments": part.arguments if given is None else given}

@@ -1,0 +1,92 @@
+"""The file of one trace: JSON that a person can read, attach to a report, and have replayed.
+
+It is data from elsewhere: bounded, checked against what a trace is made of, and never evaluated.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from typing import Final
+
+import msgspec
+
+from wireglot.traces.trace import FORMAT, Trace
+
+SUFFIX: Final = ".wgtrace.json"
+BYTES_MOST: Final = 64 * 1024 * 1024
+"""Of the JSON, packed or not. Bodies of an exchange are four, and each is bounded when it is recorded."""
+
+_GZIP: Final = b"\x1f\x8b"
+_KIND: Final = FORMAT.rpartition("/")[0]
+_PLACE: Final = re.compile(r" - at `\$\.?([^`]*)`$")
+
+
+class BadTrace(ValueError):
+    """A file that is no trace; in words for people."""
+
+
+def write_trace(trace: Trace, *, packed: bool = False) -> bytes:
+    """The same trace is the same bytes, packed too."""
+    text = msgspec.json.format(msgspec.json.encode(trace), indent=1) + b"\n"
+    return gzip.compress(text, mtime=0) if packed else text
+
+
+def read_trace(data: bytes) -> Trace:
+    """Raises BadTrace, which names the field and what was expected of it."""
+    text = _unpacked(data)
+    try:
+        head = msgspec.json.decode(text, type=_Head)
+    except msgspec.ValidationError as fault:
+        raise BadTrace(_told(fault)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
+        raise BadTrace(f"expected the JSON of an exported trace: {fault}") from None
+    except RecursionError:
+        raise BadTrace("expected the JSON of an exported trace: it is nested too deeply") from None
+    if head.format != FORMAT:
+        raise BadTrace(_unknown(head))
+    try:
+        return msgspec.json.decode(text, type=Trace)
+    except msgspec.ValidationError as fault:
+        raise BadTrace(_told(fault)) from None
+    except RecursionError:
+        raise BadTrace("expected the JSON of an exported trace: it is nested too deeply") from None
+
+
+class _Head(msgspec.Struct, frozen=True):
+    format: str = ""
+    version: str = ""
+
+
+def _unpacked(data: bytes) -> bytes:
+    if not data.startswith(_GZIP):
+        if len(data) > BYTES_MOST:
+            raise BadTrace(f"expected at most {BYTES_MOST // 1024 // 1024} MB")
+        return data
+    unpack = zlib.decompressobj(wbits=31)
+    try:
+        text = unpack.decompress(data, BYTES_MOST)
+    except zlib.error as fault:
+        raise BadTrace(f"expected a gzip file: {fault}") from None
+    if unpack.unconsumed_tail:
+        raise BadTrace(f"expected at most {BYTES_MOST // 1024 // 1024} MB once it is unpacked")
+    if not unpack.eof:
+        raise BadTrace("expected a whole gzip file: it ends too early")
+    return text
+
+
+def _unknown(head: _Head) -> str:
+    kind, _, number = head.format.rpartition("/")
+    if kind == _KIND and number.isdecimal():
+        by = f" by wireglot {head.version[:40]}" if head.version else ""
+        return f"format: expected {FORMAT}, got {head.format[:40]}, written{by}: get a newer wireglot"
+    return f"format: expected {FORMAT}: this is no exported trace"
+
+
+def _told(fault: msgspec.ValidationError) -> str:
+    text = str(fault)
+    found = _PLACE.search(text)
+    if found is None:
+        return f"expected an exported trace: {text}"
+    return f"{found[1] or 'the file'}: {text[: found.start()]}"

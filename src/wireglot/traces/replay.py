@@ -1,0 +1,193 @@
+"""A recorded exchange translated again: would it go upstream, and come back, as it did?
+
+Nothing is sent. The client's request is translated for the target that the trace knows, and compared with
+what went upstream; the upstream's answer is translated back, and compared with what the client got. Ids that
+we make up, times, and sealed state (no trace holds the secret) are no differences; nor is spelling, as
+`canonical.py` has it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from wireglot.dialects.base import Context, Dialect, is_minted
+from wireglot.dialects.envelope import is_sealed
+from wireglot.dialects.registry import UnknownDialect, dialect
+from wireglot.ir.content import Origin
+from wireglot.ir.errors import WireglotError
+from wireglot.ir.stream import Event, StreamFailed, fold, unfold
+from wireglot.ir.verdict import Watch
+from wireglot.providers.carried import MinterNamer
+from wireglot.providers.event_restorer import EventRestorer
+from wireglot.traces.again import Asked, answer_again, ask_again, finished, folded
+from wireglot.traces.bodies import Unreadable, document, payload, whole
+from wireglot.traces.canonical import canonical_request
+from wireglot.traces.diff import Difference, differences
+from wireglot.traces.losses import traced_losses
+from wireglot.traces.target import BadTarget, Target, target_of
+from wireglot.traces.told import context_of
+from wireglot.traces.trace import Attempt, Trace, TracedLoss
+
+_FAULTS: Final = (WireglotError, Unreadable, BadTarget, UnknownDialect)
+_OK: Final = 200
+_BAD: Final = 300
+_UNTOLD: Final = frozenset(
+    {"id", "created", "created_at", "completed_at", "model", "modelVersion", "responseId", "createTime"}
+)
+"""Of an answer: addresses and times, which belong to one exchange rather than to what was said."""
+_USAGE: Final = frozenset({"usage", "usageMetadata"})
+
+
+class Replayed(msgspec.Struct, frozen=True):
+    request: list[Difference] = []
+    """Between the upstream request as it was recorded, and as it is made now."""
+    answer: list[Difference] = []
+    """Between the client's answer as it was recorded, and as it is made now of what came from upstream."""
+    losses: list[TracedLoss] = []
+    """Of the request, as they are told now."""
+    notes: list[str] = []
+    """What could not be compared, and why."""
+    compared: list[str] = []
+    """`request`, `answer`: which of them were."""
+
+    @property
+    def is_same(self) -> bool:
+        return bool(self.compared) and not self.request and not self.answer
+
+    def told(self) -> str:
+        """For people: nothing where nothing differs."""
+        lines = [f"upstream request {each}" for each in self.request]
+        lines += [f"client answer {each}" for each in self.answer]
+        return "\n".join(lines)
+
+
+def replay(trace: Trace) -> Replayed:
+    """Never raises: what cannot be compared is a note."""
+    notes: list[str] = []
+    compared: list[str] = []
+    request: list[Difference] = []
+    answer: list[Difference] = []
+    losses: list[TracedLoss] = []
+    attempt = trace.attempts[-1] if trace.attempts else None
+    if attempt is None:
+        return Replayed(notes=["nothing was sent upstream"])
+    asked: Asked | None = None
+    try:
+        target = target_of(attempt)
+        body = document(trace.request, "the client's request")
+        sent = document(attempt.request, "the upstream request")
+        if not target.passthrough:
+            asked = ask_again(trace.row.dialect, body, target, context_of(trace))
+            losses = traced_losses(asked.losses, body)
+        now = asked.document if asked is not None else _passed(body, target)
+        request = _requests(sent, now, target, notes)
+        compared.append("request")
+    except _FAULTS as fault:
+        notes.append(f"the request was not compared: {fault}")
+    try:
+        answer = _answers(trace, attempt, asked, notes)
+        compared.append("answer")
+    except (_Untranslated, *_FAULTS) as fault:
+        notes.append(f"the answer was not compared: {fault}")
+    return Replayed(request, answer, losses, notes, compared)
+
+
+class _Untranslated(Exception):
+    """Why an answer is not translated again; in words for people."""
+
+
+def _passed(body: dict[str, Any], target: Target) -> dict[str, Any]:
+    named = dialect(target.dialect).surface.model_field
+    whole = {**body, named: target.model} if named and target.model and named in body else body
+    return finished(whole, target)
+
+
+def _requests(
+    sent: dict[str, Any], now: dict[str, Any], target: Target, notes: list[str]
+) -> list[Difference]:
+    if not target.fields and not target.without:
+        set_there = [name for name in sent if name not in now]
+        if set_there:
+            notes.append(f"taken as set by the gateway itself: {', '.join(sorted(set_there))}")
+            now = {**now, **{name: sent[name] for name in set_there}}
+    found = differences(sent, now)
+    if found and _mean_the_same(sent, now, target):
+        notes.append("the upstream request is spelled differently now, and says the same")
+        return []
+    return found
+
+
+def _mean_the_same(sent: dict[str, Any], now: dict[str, Any], target: Target) -> bool:
+    spoken = dialect(target.dialect)
+    try:
+        one, other = (canonical_request(spoken.parse_request(each, Context())) for each in (sent, now))
+    except WireglotError:
+        return False
+    return one == other and sent.get("model") == now.get("model")
+
+
+def _answers(trace: Trace, attempt: Attempt, asked: Asked | None, notes: list[str]) -> list[Difference]:
+    came, got = attempt.answer, trace.answer
+    if came is None or not (came.body or came.frames):
+        raise _Untranslated("no answer of the upstream was recorded")
+    if not (_OK <= came.status < _BAD and _OK <= got.status < _BAD):
+        raise _Untranslated("it is an error, which the gateway tells in words of its own")
+    told = whole(got, trace.row.dialect, "the client's answer")
+    target = target_of(attempt)
+    if target.passthrough:
+        now = whole(came, attempt.dialect, "the upstream answer")
+    elif asked is None:
+        raise _Untranslated("its request could not be translated")
+    else:
+        now = _translated(trace, attempt, target, asked)
+    left = _UNTOLD
+    if target.passthrough or (trace.row.tokens is not None and trace.row.tokens.source == "estimated"):
+        left |= _USAGE  # which the gateway asks for, takes out or estimates itself
+    return [each for each in differences(_plain(told, left), _plain(now, left)) if not _is_made_up(each)]
+
+
+def _translated(trace: Trace, attempt: Attempt, target: Target, asked: Asked) -> dict[str, Any]:
+    came = attempt.answer
+    assert came is not None
+    client, upstream = dialect(target.source or trace.row.dialect), dialect(target.dialect)
+    context = asked.context
+    if came.frames:
+        if came.truncated:
+            raise _Untranslated("only the beginning of the upstream's stream was recorded")
+        reader = upstream.stream_reader(context)
+        events: list[Event] = [*reader.read(payload(came)), *reader.end()]
+    else:
+        events = list(unfold(upstream.parse_response(document(came, "the upstream answer"), context)))
+    if trace.answer.frames:
+        return folded(client.name, _stream(client, upstream, events, asked, context))
+    try:
+        response = fold(events)
+    except StreamFailed as failed:
+        raise _Untranslated(f"the upstream's stream failed: {failed}") from None
+    return answer_again(client.name, response, replace(target, source=""), asked, context).document
+
+
+def _stream(client: Dialect, upstream: Dialect, events: list[Event], asked: Asked, context: Context) -> bytes:
+    """The client's stream, as a gateway writes it."""
+    request, family = asked.planned.client, upstream.surface.family
+    writer = client.stream_writer(context, request)
+    if client is not upstream:
+        events = Watch(request, leaves_out=client.surface.client.leaves_out_calls).pass_on(events)
+    if asked.planned.aliases:
+        events = EventRestorer(asked.planned.aliases).events(events)
+    if client.surface.family != family:
+        events = MinterNamer(Origin(family, context.provider, context.model)).events(events)
+    return writer.write(events)
+
+
+def _plain(answer: dict[str, Any], left: frozenset[str]) -> dict[str, Any]:
+    return {name: value for name, value in answer.items() if name not in left}
+
+
+def _is_made_up(found: Difference) -> bool:
+    """Whether both are ids that we minted, or both are sealed with another secret."""
+    one, other = found.before.strip('"'), found.after.strip('"')
+    return (is_minted(one) and is_minted(other)) or (is_sealed(one) and is_sealed(other))
