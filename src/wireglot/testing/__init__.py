@@ -1,5 +1,6 @@
-"""For tests of your own: laws, strategies, an upstream that misbehaves to order, a live gateway."""
+"""For tests of your own: laws, strategies, recorded exchanges, an upstream that misbehaves, a live gateway."""
 
 from wireglot.testing.check_dialect import LawsBroken, Samples, check_dialect, samples_in
+from wireglot.testing.replayed import replay
 
-__all__ = ["LawsBroken", "Samples", "check_dialect", "samples_in"]
+__all__ = ["LawsBroken", "Samples", "check_dialect", "replay", "samples_in"]

@@ -164,8 +164,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     summary: list[Counted] = []
 
 
-class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The whole of an exchange."""
+class Trace(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole of an exchange. It always says its format."""
 
     format: str = FORMAT
     version: str = ""

@@ -1,0 +1,97 @@
+"""Traces made without a gateway: a request translated for real, answered by the demo model, translated back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.demo import service
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect, dialect_name
+from wireglot.traces.losses import traced
+from wireglot.traces.target import recorded_target
+from wireglot.traces.trace import Attempt, Frame, Message, Row, Trace
+from wireglot.translate import StreamTranslator, translate_request, translate_response
+from wireglot.wire.json import encode
+
+MODEL = "demo-model"
+PATHS = {
+    "anthropic": "/v1/messages",
+    "openai-chat": "/v1/chat/completions",
+    "openai-responses": "/v1/responses",
+}
+
+
+def path_of(name: str, stream: bool) -> str:
+    method = "streamGenerateContent" if stream else "generateContent"
+    return PATHS.get(name) or f"/v1beta/models/{MODEL}:{method}"
+
+
+def recorded(source: str, target: str, body: dict[str, Any], *, stream: bool = False) -> Trace:
+    """The exchange of a client that speaks `source` with the demo model, which speaks `target`."""
+    client, upstream = dialect_name(source), dialect_name(target)
+    id, at = "req_0123456789abcdef", 1_790_000_000.25
+    context = Context(seed=id, now=int(at), call_prefix=dialect(source).surface.client.call_prefix or "call")
+    sent = translate_request(
+        body, source=client, target=upstream, model=MODEL, stream=stream, context=context
+    )
+    query = "alt=sse" if stream else ""
+    where = service.target_of(path_of(target, stream), query)
+    assert where is not None
+    served = service.serve(where, encode(sent.value), seed="1", now=int(at))
+    back = {"source": upstream, "target": client, "request": body, "model": MODEL, "context": context}
+    if stream:
+        translator = StreamTranslator(**back)  # type: ignore[arg-type]
+        pieces = [translator.feed(piece) for piece in served.pieces] + [translator.close()]
+        answered = [traced(loss) for loss in translator.losses]
+        came = _streamed(served.pieces)
+        got = _streamed(tuple(pieces))
+    else:
+        whole = translate_response(served.body, **back)  # type: ignore[arg-type]
+        answered = [traced(loss) for loss in whole.losses]
+        came = _whole(served.body)
+        got = _whole(encode(whole.value))
+    losses = [*(traced(loss) for loss in sent.losses), *answered]
+    return Trace(
+        version="0",
+        row=Row(
+            id=id,
+            at=at,
+            state="done",
+            client="test",
+            dialect=source,
+            path=path_of(source, stream),
+            asked=MODEL,
+            provider="",
+            model=MODEL,
+            upstream_dialect=target,
+            stream=stream,
+            status=200,
+            attempts=1,
+            total_ms=12.5,
+            recorded=True,
+        ),
+        request=_whole(encode(body), method="POST", url=path_of(source, stream)),
+        answer=got,
+        attempts=[
+            Attempt(
+                provider="",
+                model=MODEL,
+                dialect=target,
+                request=_whole(encode(sent.value), method="POST", url=path_of(target, stream)),
+                answer=came,
+                limits=recorded_target(limits=None, stream=stream),
+                losses=losses,
+            )
+        ],
+        losses=losses,
+    )
+
+
+def _whole(body: bytes, method: str = "", url: str = "") -> Message:
+    status = 0 if method else 200
+    return Message(method=method, url=url, status=status, body=body.decode(), bytes=len(body))
+
+
+def _streamed(pieces: tuple[bytes, ...]) -> Message:
+    frames = [Frame(float(number), piece.decode()) for number, piece in enumerate(pieces) if piece]
+    return Message(status=200, frames=frames, bytes=sum(map(len, pieces)))

@@ -1,0 +1,74 @@
+"""The file of one trace."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from tests.traces.conversations import conversation
+from tests.traces.recorded import recorded
+from wireglot.traces import file
+from wireglot.traces.file import BadTrace, read_trace, write_trace
+from wireglot.traces.told import with_told
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_is_written_is_read_again(packed: bool) -> None:
+    trace = with_told(recorded("anthropic", "gemini", conversation("anthropic"), stream=True))
+    data = write_trace(trace, packed=packed)
+    assert read_trace(data) == trace
+    assert write_trace(trace, packed=packed) == data
+
+
+def test_it_is_text_that_people_can_read() -> None:
+    text = write_trace(recorded("anthropic", "gemini", conversation("anthropic"))).decode()
+    assert text.startswith('{\n "format": "wireglot-trace/1",\n "version": ')
+    assert text.endswith("}\n")
+
+
+ROW = {"id": "r", "at": 1}
+WHOLE = {"format": "wireglot-trace/1", "row": ROW, "request": {}, "answer": {}}
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "expected the JSON of an exported trace: Input data was truncated"),
+        (b"{}", "format: expected wireglot-trace/1: this is no exported trace"),
+        (b"[]", "expected an exported trace: Expected `object`, got `array`"),
+        (
+            b"\xff\xfe",
+            "expected the JSON of an exported trace: JSON is malformed: invalid character (byte 0)",
+        ),
+        (
+            {"format": "wireglot-trace/7", "version": "9.0"},
+            "format: expected wireglot-trace/1, got wireglot-trace/7, written by wireglot 9.0: get a newer wireglot",
+        ),
+        ({**WHOLE, "row": {"id": 7, "at": 1}}, "row.id: Expected `str`, got `int`"),
+        ({**WHOLE, "row": {"id": "r"}}, "row: Object missing required field `at`"),
+        ({**WHOLE, "attempts": [{"provider": "p"}]}, "attempts[0]: Object missing required field `model`"),
+        (gzip.compress(b"{}")[:-4], "expected a whole gzip file: it ends too early"),
+        (b"\x1f\x8bnot", "expected a gzip file: "),
+        (b'{"x":' * 100_000, "expected the JSON of an exported trace: "),
+    ],
+)
+def test_what_is_no_trace_is_refused_by_the_name_of_its_field(
+    data: bytes | dict[str, object], says: str
+) -> None:
+    with pytest.raises(BadTrace) as refused:
+        read_trace(data if isinstance(data, bytes) else json.dumps(data).encode())
+    assert str(refused.value).startswith(says)
+
+
+def test_a_field_of_a_newer_version_is_passed_over() -> None:
+    assert read_trace(json.dumps({**WHOLE, "colour": "red"}).encode()).row.id == "r"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_file_is_bounded_once_it_is_unpacked(packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file, "BYTES_MOST", 1024 * 1024)
+    data = b" " * (1024 * 1024 + 1)
+    with pytest.raises(BadTrace, match="expected at most 1 MB"):
+        read_trace(gzip.compress(data) if packed else data)
