@@ -12,8 +12,8 @@ from wireglot.gateway.config.declared import Setting, declared
 from wireglot.gateway.config.environment import CONFIG_VARIABLE, variables
 from wireglot.gateway.config.provider_table import LoginTable, ProvidersTable, ProviderTable
 from wireglot.gateway.process_limits import KIB, MIB, ProcessLimits
+from wireglot.gateway.setting_tables.breaker import BreakerPolicy
 from wireglot.gateway.settings import (
-    BreakerPolicy,
     ClientKey,
     Keep,
     Provider,

@@ -14,9 +14,13 @@ from wireglot.gateway import errors
 from wireglot.gateway.entry import guard
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
 from wireglot.gateway.entry.gates import Gates, shed
+from wireglot.gateway.entry.inspector_paths import is_inspector
 from wireglot.gateway.entry.request_id import new_request_id
 from wireglot.gateway.entry.routes import Asked, NoRoute, Routes
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.inspector.handlers import inspector_handlers
+from wireglot.gateway.inspector.inspector import BODY_BYTES_MOST, Inspector
+from wireglot.gateway.inspector.secured_reply import SecuredReply, secured
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.workers import Siblings
@@ -106,6 +110,12 @@ class Gateway:
         self._health_pages = HealthPages(self._condition, self._scrape, self._routes.probe)
         self._model_pages = ModelPages(UpstreamLists(transports, sign_ins=self.sign_ins))
         self._state_pages = StatePages(state)
+        self._inspector = Inspector(
+            self._gatekeeper,
+            lambda: self.settings,
+            observer.note,
+            inspector_handlers(state, self._state_pages.admin, self.health, self._scrape, self._submit),
+        )
         health.publish(observer, self._gates, self.health, lambda: self.relay.waiting)
         state.ledger.publish(observer.metrics)
         state.publish(observer.metrics)
@@ -162,6 +172,9 @@ class Gateway:
                 head.admission = _Admitted(Incoming(settings, head, known.asked, caller), request_id)
                 return None
             guard.check_host(head, settings.server)
+            if is_inspector(head.path):
+                head.admission = _Admitted(self._inspector.admit(head, settings), request_id)
+                return None
             guard.check_origin(head, settings.server)
             preflight = cors.preflight(head, settings)
             if preflight is not None:
@@ -188,8 +201,9 @@ class Gateway:
             return self._refused(head, error, request_id, self._routes.dialect_of(head))
 
     def body_limit(self, head: Head) -> int:
-        admitted: _Admitted = head.admission
-        return self.settings.limits.body_of(admitted.incoming.asked.dialect)
+        asked = head.admission.incoming.asked
+        limit = self.settings.limits.body_of(asked.dialect)
+        return min(limit, BODY_BYTES_MOST) if asked.operation == "inspector" else limit
 
     def too_large(self, head: Head, limit: int) -> Refusal:
         error = RequestError("too_large", f"the body is larger than {limit} bytes")
@@ -208,12 +222,16 @@ class Gateway:
         self, head: Head, error: RequestError, request_id: str, dialect_name: str, *, close: bool = False
     ) -> Refusal:
         record = _record(head, request_id, dialect_name)
+        if is_inspector(head.path):
+            record.operation = "inspector"
         record.failed(error.error)
         refused = errors.refusal(error.error, dialect_name, request_id, final=error.final, close=close)
         record.answered(refused.status)
         self.observer.begin(record)
         self.observer.finish(record)
         headers = [*refused.headers, *identity(request_id, dialect_name)]
+        if is_inspector(head.path):
+            headers = secured(head.path, headers)
         return msgspec.structs.replace(refused, headers=headers)
 
     # A whole request.
@@ -228,10 +246,17 @@ class Gateway:
             return
         record = _record(head, admitted.id, asked.dialect)
         record.operation, record.caller = asked.operation, incoming.caller.name
-        self.observer.begin(record)
+        is_looking = asked.operation == "inspector"
+        """Whoever looks at the traffic is none of it: nothing is counted or written down."""
+        if is_looking:
+            reply = SecuredReply(head.path, reply)
+        else:
+            self.observer.begin(record)
         exchange: Exchange | None = None
         try:
-            if asked.operation in ModelPages.OPERATIONS:
+            if is_looking:
+                await self._inspector.answer(_page(incoming, body, reply, record))
+            elif asked.operation in ModelPages.OPERATIONS:
                 await self._model_pages.answer(_page(incoming, body, reply, record))
             elif asked.operation in _STATE:
                 await self._state_pages.answer(_page(incoming, body, reply, record))
@@ -253,7 +278,14 @@ class Gateway:
         finally:
             if exchange is not None:
                 exchange.close()
-            self.observer.finish(record)
+            if not is_looking:
+                self.observer.finish(record)
+
+    async def _submit(self, incoming: Incoming, body: bytes, reply: Reply) -> str:
+        """A request of the inspector's own, answered as one from outside. Its id."""
+        incoming.head.admission = _Admitted(incoming, request_id := new_request_id())
+        await self.handle(incoming.head, body, reply)
+        return request_id
 
     # How it went.
 

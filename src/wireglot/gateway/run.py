@@ -275,6 +275,8 @@ class Process:
     def _how_to_begin(self) -> Iterator[str]:
         """What whoever has started it wants to know next."""
         yield f"point your client at {self.url}: `wireglot run CLIENT` does, docs/clients.md tells how"
+        if self.gateway.settings.server.inspector != "off":
+            yield f"see what passes through it at {self.url}/inspector"
         if self.gateway.asks_for_keys:
             yield "every request needs a client key: make one with `wireglot keys create NAME`"
         else:

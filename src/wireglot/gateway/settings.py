@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Meta
 
 from wireglot.gateway.process_limits import KIB, MIB, ProcessLimits
+from wireglot.gateway.setting_tables.breaker import BreakerPolicy
 from wireglot.http.retry import RetryPolicy
 from wireglot.http.transport import Timeouts
 from wireglot.logins.login import Login
@@ -58,31 +59,6 @@ class Credential(msgspec.Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
     signing: SigningKey | None = None
     """Requests are signed with it, and nothing is sent."""
-
-
-class BreakerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """[providers.NAME.breaker]"""
-
-    consecutive: Annotated[
-        int,
-        Meta(description="requests in a row that fail: those of one caller open it for that caller alone"),
-    ] = 5
-    ratio: Annotated[float, Meta(description="share of failures that opens it")] = 0.5
-    minimum: Annotated[int, Meta(description="requests in the window before the ratio counts")] = 20
-    window: Annotated[
-        float, Meta(description="how long requests are remembered", extra={"unit": "seconds"})
-    ] = 30.0
-    probe_after: Annotated[
-        float, Meta(description="until one request may try again", extra={"unit": "seconds"})
-    ] = 5.0
-    probe_cap: Annotated[
-        float,
-        Meta(
-            description="at most between two such tries; the time doubles with each that fails",
-            extra={"unit": "seconds"},
-        ),
-    ] = 10.0
-    """A provider that is well again serves everybody within 15 s, however long it was down."""
 
 
 class Provider(msgspec.Struct, frozen=True):
@@ -265,6 +241,15 @@ class ServerSettings(msgspec.Struct, frozen=True):
             extra={"env": "WIREGLOT_REQUIRE_KEY"},
         ),
     ] = False
+    inspector: Annotated[
+        Literal["auto", "secret", "off"],
+        Meta(
+            description="the [inspector](inspector.md) at `/inspector`: `auto` is open to this machine while "
+            "no client keys are asked for, and otherwise asks for the admin secret or a client key; `secret` "
+            "always asks",
+            extra={"env": "WIREGLOT_INSPECTOR"},
+        ),
+    ] = "auto"
     log: Annotated[
         Literal["auto", "json", "pretty", "off"],
         Meta(description="`auto`: pretty on a terminal, else JSON", extra={"env": "WIREGLOT_LOG"}),

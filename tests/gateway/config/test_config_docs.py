@@ -17,8 +17,8 @@ from wireglot.gateway.config.references import References
 from wireglot.gateway.config.specs import AUTHS, read_spec
 from wireglot.gateway.config.table import Table
 from wireglot.gateway.process_limits import ProcessLimits
+from wireglot.gateway.setting_tables.breaker import BreakerPolicy
 from wireglot.gateway.settings import (
-    BreakerPolicy,
     ClientKey,
     Keep,
     Provider,
@@ -102,6 +102,7 @@ def test_every_variable_is_documented() -> None:
         "WIREGLOT_CONFIG",
         "WIREGLOT_HOST",
         "WIREGLOT_HOSTS",
+        "WIREGLOT_INSPECTOR",
         "WIREGLOT_KEYS",
         "WIREGLOT_LOG",
         "WIREGLOT_LOSSES",

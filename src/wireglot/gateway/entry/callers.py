@@ -87,13 +87,10 @@ class Gatekeeper:
             self._check_admin(head, [head.headers[ADMIN_HEADER]], settings)
         if not self.asks_for_keys(settings):
             return LOCAL
-        if self._of is not settings:
-            self._keys = {key.digest: key for key in settings.keys}
-            self._of = settings
         if digests is None:
             digests = self.digests(head, asked)
         # Those of the configuration first, all of them: they open also while nobody knows the stored ones.
-        for find in (self._keys.get, self._stored.find):
+        for find in (self._configured(settings).get, self._stored.find):
             for digest in digests:
                 key = find(digest)
                 # Found by a digest nobody can steer; compared once more so that no part of it can be timed.
@@ -147,6 +144,40 @@ class Gatekeeper:
         raise RequestError(
             "auth", "/metrics is opened by server.metrics_key or server.admin_secret, not by a client's key"
         )
+
+    def secrets_in(self, head: Head) -> list[str]:
+        """Every secret and key that a head brings, for whoever takes both."""
+        named = head.headers.get(ADMIN_HEADER)
+        return [*([named] if named else []), *self._offered(head, _ADMIN)]
+
+    def known(self, peer: str, secrets: list[str], settings: Settings) -> Caller:
+        """Whose one of these secrets is: the admin's, or a client key's. Guesses are counted by peer."""
+        admin = settings.server.admin_secret.value
+        if admin and _holds(secrets, [admin]):
+            return ADMIN
+        for offered in secrets:
+            if len(offered) <= _KEY_LETTERS_MOST:
+                key = self.key_of(hashlib.sha256(offered.encode("utf-8", "replace")).hexdigest(), settings)
+                if key is not None:
+                    return Caller(key.name, key)
+        guesser = f"inspector {peer}"
+        self._check_failures(guesser, settings.limits.auth_failures)
+        self._failed(guesser)
+        raise RequestError("auth", "this is neither the admin secret nor a client key")
+
+    def key_of(self, digest: str, settings: Settings) -> ClientKey | None:
+        """The key with this digest, while it opens anything."""
+        for find in (self._configured(settings).get, self._stored.find):
+            key = find(digest)
+            if key is not None and hmac.compare_digest(key.digest, digest) and self._is_good(key):
+                return key
+        return None
+
+    def _configured(self, settings: Settings) -> dict[str, ClientKey]:
+        if self._of is not settings:
+            self._keys = {key.digest: key for key in settings.keys}
+            self._of = settings
+        return self._keys
 
     def asks_for_keys(self, settings: Settings) -> bool:
         return bool(settings.keys) or settings.server.require_key or self._stored.required

@@ -17,7 +17,7 @@ from wireglot.gateway.entry.probes import root_page
 from wireglot.gateway.errors import RequestError
 from wireglot.http.application import Head
 
-Operation = DialectOperation | Literal["admin", "health", "ready", "metrics", "stub"]
+Operation = DialectOperation | Literal["admin", "health", "ready", "metrics", "stub", "inspector"]
 
 
 class Asked(msgspec.Struct, frozen=True):

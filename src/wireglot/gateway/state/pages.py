@@ -28,7 +28,7 @@ class StatePages:
         sessions = SessionPages(state.conversations, engine.ledger, state.ledger)
         usage = UsagePages(state.ledger, engine.ledger)
         losses = LossPages(state.losses)
-        admin = AdminPages(
+        admin = self.admin = AdminPages(
             engine,
             state.keys,
             state.health,

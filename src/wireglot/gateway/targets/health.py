@@ -10,7 +10,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from wireglot.gateway.settings import BreakerPolicy, Credential
+import msgspec
+
+from wireglot.gateway.setting_tables.breaker import BreakerPolicy
+from wireglot.gateway.settings import Credential
 from wireglot.http.retry import RetryBudget
 
 QUARANTINE_SECONDS: Final = 60.0
@@ -133,6 +136,17 @@ class Breaker:
         return len(own) >= policy.minimum and own.count(False) >= policy.ratio * len(own)
 
 
+class Resting(msgspec.Struct, frozen=True):
+    """A key that is not used for a while, for one model or, where it was rejected, for all."""
+
+    provider: str
+    account: str
+    model: str
+    seconds: float
+    """That are left."""
+    rejected: bool = False
+
+
 class Health:
     """One process's memory of its upstreams, keyed so that one exhausted model parks no other."""
 
@@ -208,6 +222,20 @@ class Health:
 
     def is_rejected(self, provider: str, account: str, now: float) -> bool:
         return self._rejected.get((provider, account), 0.0) > now
+
+    def resting(self, now: float) -> list[Resting]:
+        """What is not used now, for whoever looks."""
+        cooling = [
+            Resting(provider, account, model, until - now)
+            for (provider, account, model), until in self._cool.items()
+            if until > now
+        ]
+        rejected = [
+            Resting(provider, account, "", until - now, True)
+            for (provider, account), until in self._rejected.items()
+            if until > now
+        ]
+        return cooling + rejected
 
     def order(
         self,

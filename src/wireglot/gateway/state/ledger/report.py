@@ -43,8 +43,8 @@ def query_of(given: Mapping[str, str], now: float | None = None) -> UsageQuery:
         if name not in PARAMETERS:
             raise BadParameter(name, f"one of the parameters {', '.join(PARAMETERS)}")
     now = time.time() if now is None else now
-    since = _moment("start", given.get("start") or DEFAULT_START, now)
-    until = _moment("end", given["end"], now) if given.get("end") else 0
+    since = moment("start", given.get("start") or DEFAULT_START, now)
+    until = moment("end", given["end"], now) if given.get("end") else 0
     if until and until <= since:
         raise BadParameter("end", "a time after start")
     return UsageQuery(
@@ -122,7 +122,7 @@ def _groups(text: str) -> tuple[Grouping, ...]:
     return tuple(found)
 
 
-def _moment(name: str, text: str, now: float) -> int:
+def moment(name: str, text: str, now: float) -> int:
     """Unix milliseconds. The end of a day is meant where a day is the end."""
     relative = _RELATIVE.fullmatch(text)
     if relative is not None:

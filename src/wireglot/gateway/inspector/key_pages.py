@@ -1,0 +1,98 @@
+"""Client keys and their budgets, over the functions of the admin API. Only with the admin secret."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from wireglot.gateway.config.keys import MONEY
+from wireglot.gateway.request.page_request import PageRequest
+from wireglot.gateway.request.viewer import InspectorHandler, Viewer
+from wireglot.gateway.settings import ClientKey
+from wireglot.gateway.state.keys.admin import AdminPages
+from wireglot.gateway.state.keys.ring import Keyring, stamp, told
+from wireglot.stores.base import Engine
+from wireglot.stores.records import MICRO, UsageQuery
+
+
+class KeyPages:
+    def __init__(self, admin: AdminPages, engine: Engine) -> None:
+        self._engine = engine
+        changes: dict[str, Callable[[PageRequest], Awaitable[None]]] = {
+            "keys.create": admin.create_key,
+            "keys.get": admin.get_key,
+            "keys.update": admin.update_key,
+            "keys.revoke": admin.revoke_key,
+            "keys.rotate": admin.rotate_key,
+            "keys.delete": admin.delete_key,
+        }
+        self.handlers: Final[Mapping[str, InspectorHandler]] = {
+            "keys.list": self._list,
+            **{verb: _for_admin(handler) for verb, handler in changes.items()},
+        }
+
+    async def _list(self, page: PageRequest, viewer: Viewer) -> None:
+        """Those of the store, which can be changed, and those of the configuration, which cannot; each with
+        what it has used of its day and its month."""
+        viewer.need_admin()
+        now = time.time()
+        day, month = _beginnings(now)
+        rows = await Keyring(self._engine.keys, ()).all()
+        today, this_month = await self._used(day), await self._used(month)
+        keys = [
+            {**told(row, now), "stored": True, "used": _used_of(row.name, today, this_month)} for row in rows
+        ]
+        keys += [
+            {**_configured(key, now), "stored": False, "used": _used_of(key.name, today, this_month)}
+            for key in page.settings.keys
+        ]
+        currency = page.settings.currency
+        page.send({"data": keys, "currency": currency, "day": day // 1000, "month": month // 1000})
+
+    async def _used(self, since: int) -> dict[str, tuple[int, int]]:
+        totals = await self._engine.ledger.totals(UsageQuery(groups=("caller",), since=since))
+        return {total.group[0]: (sum(total.tokens.values()), total.cost) for total in totals}
+
+
+def _for_admin(handler: Callable[[PageRequest], Awaitable[None]]) -> InspectorHandler:
+    async def guarded(page: PageRequest, viewer: Viewer) -> None:
+        viewer.need_admin()
+        await handler(page)
+
+    return guarded
+
+
+def _used_of(
+    name: str, today: Mapping[str, tuple[int, int]], this_month: Mapping[str, tuple[int, int]]
+) -> dict[str, Any]:
+    """Under the names of the budgets that it counts against."""
+    (tokens, cost), (tokens_month, cost_month) = today.get(name, (0, 0)), this_month.get(name, (0, 0))
+    return {
+        "tokens_per_day": tokens,
+        "tokens_per_month": tokens_month,
+        "cost_per_day": cost / MICRO,
+        "cost_per_month": cost_month / MICRO,
+    }
+
+
+def _configured(key: ClientKey, now: float) -> dict[str, Any]:
+    limits = {
+        name: (value / MICRO if name in MONEY else value) if (value := getattr(key.limits, name)) else None
+        for name in key.limits.__struct_fields__
+    }
+    return {
+        "name": key.name,
+        "state": "expired" if key.expires and key.expires <= now * 1000 else "active",
+        "models": list(key.models),
+        "losses": key.losses,
+        "expires": stamp(key.expires),
+        **limits,
+    }
+
+
+def _beginnings(now: float) -> tuple[int, int]:
+    """Of the day and of the month, by UTC, as budgets have them: unix milliseconds."""
+    today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return int(today.timestamp() * 1000), int(today.replace(day=1).timestamp() * 1000)

@@ -1,0 +1,171 @@
+"""A document of one dialect in all others, with what was lost on the way. Nothing is sent to anybody."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import DialectName, UnknownDialect, dialect, dialect_name, names
+from wireglot.ir.errors import WireglotError
+from wireglot.ir.loss import Loss, worst_first
+from wireglot.ir.stream import Failure
+from wireglot.traces.pointer import pointer_of
+from wireglot.translate import StreamTranslator, translate_request, translate_response
+from wireglot.wire.json import BadJson, decode, encode
+
+Kind = Literal["request", "answer", "stream"]
+KINDS: Final[tuple[Kind, ...]] = ("request", "answer", "stream")
+_LOSSES_MOST: Final = 500
+_END_OF_STREAM: Final = "[DONE]"
+
+
+class Asked(msgspec.Struct, frozen=True):
+    dialect: DialectName
+    kind: Kind
+    text: str
+    request: str = ""
+    """What an answer or a stream answers, in any dialect: it brings back names of tools."""
+    model: str = ""
+    """Where the document itself names none."""
+
+
+class BadQuestion(ValueError):
+    """A field of the question is wrong. `field` names it."""
+
+    def __init__(self, field: str, expected: str) -> None:
+        super().__init__(f"{field}: expected {expected}")
+        self.field = field
+
+
+def asked_of(document: dict[str, Any], letters_most: int) -> Asked:
+    known = {"dialect", "kind", "text", "request", "model"}
+    for name in document:
+        if name not in known:
+            raise BadQuestion(name, f"one of {', '.join(sorted(known))}")
+    for name in known:
+        value = document.get(name, "")
+        if type(value) is not str:
+            raise BadQuestion(name, "text")
+        if len(value) > letters_most:
+            raise BadQuestion(name, f"at most {letters_most} letters")
+    try:
+        spoken = dialect_name(document.get("dialect", ""))
+    except UnknownDialect:
+        raise BadQuestion("dialect", f"one of {', '.join(names())}") from None
+    kind = next((each for each in KINDS if each == document.get("kind")), None)
+    if kind is None:
+        raise BadQuestion("kind", f"one of {', '.join(KINDS)}")
+    return Asked(
+        spoken, kind, document.get("text", ""), document.get("request", ""), document.get("model", "")
+    )
+
+
+def translated(asked: Asked) -> dict[str, Any]:
+    """`problem` is what is wrong with the document itself: then there is nothing in `dialects`."""
+    told: dict[str, Any] = {"dialect": asked.dialect, "kind": asked.kind, "problem": None, "dialects": {}}
+    problem = _problem_of(asked)
+    if problem is not None:
+        return told | {"problem": problem}
+    others = (name for name in names() if name != asked.dialect)
+    return told | {"dialects": {name: _in(name, asked) for name in others}}
+
+
+def _problem_of(asked: Asked) -> dict[str, Any] | None:
+    if asked.kind == "stream":
+        return _problem_of_stream(asked)
+    try:
+        document = decode(asked.text)
+    except BadJson as bad:
+        return _at(asked.text, bad)
+    spoken = dialect(asked.dialect)
+    try:
+        if asked.kind == "answer":
+            translate_response(asked.text, source=asked.dialect, target=asked.dialect)
+        elif type(document) is not dict:
+            return _told_problem("expected a JSON object", "$")
+        else:
+            spoken.parse_request(document, Context())
+    except WireglotError as fault:
+        return _told_problem(fault.message, fault.path)
+    return None
+
+
+def _problem_of_stream(asked: Asked) -> dict[str, Any] | None:
+    if not any(line.lstrip().startswith(("data:", "event:")) for line in asked.text.split("\n")):
+        return _told_problem("expected server-sent events: lines that begin with data:", "")
+    for number, line in enumerate(asked.text.split("\n")):
+        name, colon, data = line.partition(":")
+        data = data.strip()
+        if name.strip() != "data" or not colon or not data or data == _END_OF_STREAM:
+            continue
+        try:
+            decode(data)
+        except BadJson as bad:
+            place = _at(data, bad)
+            column = place["column"] + line.index(data) if place["line"] == 1 else 1
+            return place | {"line": number + 1, "column": column, "offset": None}
+    reader = dialect(asked.dialect).stream_reader(Context())
+    try:
+        events = [*reader.read(asked.text.encode("utf-8", "replace")), *reader.end()]
+    except WireglotError as fault:
+        return _told_problem(fault.message, fault.path)
+    if not events:
+        return _told_problem("there is no event in it", "")
+    if len(events) == 1 and type(events[0]) is Failure:
+        return _told_problem(events[0].error.message, "")
+    return None
+
+
+def _in(name: DialectName, asked: Asked) -> dict[str, Any]:
+    try:
+        if asked.kind == "stream":
+            return _stream_in(name, asked)
+        model = asked.model or None
+        if asked.kind == "request":
+            rendered = translate_request(asked.text, source=asked.dialect, target=name, model=model)
+        else:
+            rendered = translate_response(
+                asked.text, source=asked.dialect, target=name, request=asked.request or None, model=model
+            )
+    except WireglotError as fault:
+        return {"text": "", "losses": [], "error": _told_problem(fault.message, fault.path)}
+    text = msgspec.json.format(encode(rendered.value), indent=2)
+    return {"text": text.decode("utf-8", "replace"), **_told_losses(rendered.losses)}
+
+
+def _stream_in(name: DialectName, asked: Asked) -> dict[str, Any]:
+    translator = StreamTranslator(
+        source=asked.dialect,
+        target=name,
+        request=asked.request or None,
+        model=asked.model or None,
+    )
+    written = translator.feed(asked.text.encode("utf-8", "replace")) + translator.close()
+    told = {"text": written.decode("utf-8", "replace"), **_told_losses(translator.losses)}
+    return {**told, "broken": True} if translator.failed else told
+
+
+def _told_losses(losses: tuple[Loss, ...] | list[Loss]) -> dict[str, Any]:
+    found = worst_first(losses)
+    told = [
+        {**loss.told(), "pointer": pointer_of(loss.path), "reason": loss.reason}
+        for loss in found[:_LOSSES_MOST]
+    ]
+    more = len(found) - len(told)
+    return {"losses": told, "more_losses": more} if more else {"losses": told}
+
+
+def _told_problem(message: str, path: str) -> dict[str, Any]:
+    return {"message": message, "path": path, "pointer": pointer_of(path)}
+
+
+def _at(text: str, bad: BadJson) -> dict[str, Any]:
+    """Bad JSON with its line and column, both from 1, and its place in the text; all of them in letters."""
+    told = _told_problem(bad.reason, "$")
+    if bad.offset is None:
+        return told | {"line": 1, "column": 1, "offset": 0}
+    before = text.encode("utf-8", "surrogatepass")[: bad.offset].decode("utf-8", "replace")
+    line = before.count("\n") + 1
+    return told | {"line": line, "column": len(before) - before.rfind("\n"), "offset": len(before)}

@@ -1,0 +1,112 @@
+"""`GET /inspector/api/setup`: what is on and what is not, and why; what to copy into each client."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from wireglot import __version__
+from wireglot.dialects.registry import COMMON
+from wireglot.gateway.config.providers import DEMO, told_keys
+from wireglot.gateway.inspector.access import is_behind_tls
+from wireglot.gateway.inspector.client_settings import CLIENTS, filled
+from wireglot.gateway.pages.models import models, permitted
+from wireglot.gateway.request.page_request import PageRequest
+from wireglot.gateway.request.viewer import Viewer
+from wireglot.gateway.settings import Provider, Settings
+from wireglot.providers import spec as catalog
+from wireglot.providers.spec import ProviderSpec
+
+_HOST: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_MODELS_MOST: Final = 2000
+_OFF: Final = "provider {} is off: "
+_NO_KEY_NEEDED: Final = "none"
+_YOUR_KEY: Final = "YOUR_KEY"
+
+
+async def setup(page: PageRequest, viewer: Viewer) -> None:
+    settings = page.settings
+    named = [model.id for model in permitted(models(settings, COMMON), page.caller.key)]
+    url = base_url(page)
+    key = _NO_KEY_NEEDED if viewer.access == "open" else _YOUR_KEY
+    first = named[0] if named else "MODEL"
+    told: dict[str, Any] = {
+        "base_url": url,
+        "version": __version__,
+        "needs_key": viewer.access != "open",
+        "demo": DEMO in settings.providers,
+        "models": named[:_MODELS_MOST],
+        "model_count": len(named),
+        "clients": [
+            {
+                "name": each.name,
+                "title": each.title,
+                "kind": each.kind,
+                "text": filled(each.text, url=url, key=key, model=first),
+                "run": each.run,
+                "page": each.page,
+            }
+            for each in CLIENTS
+        ],
+    }
+    if viewer.sees_all:
+        told |= {
+            "config": settings.source,
+            "providers": [*map(_on, settings.providers.values()), *_off(settings)],
+            "rules": [{"match": rule.match, "to": list(rule.targets)} for rule in settings.rules],
+        }
+    page.send(told)
+
+
+def base_url(page: PageRequest) -> str:
+    """As the visitor reaches it: by the Host that was let in. It is copied into shells."""
+    host = page.head.headers.get("host", "")
+    if not _HOST.fullmatch(host):
+        server = page.settings.server
+        host = f"{server.host}:{server.port}"
+    return f"{'https' if is_behind_tls(page.head) else 'http'}://{host}"
+
+
+def _on(provider: Provider) -> dict[str, Any]:
+    spec = provider.spec
+    return {
+        "name": provider.name,
+        "title": spec.title,
+        "on": True,
+        "why": told_keys(provider.credentials),
+        "dialects": list(spec.dialects),
+        "host": urlsplit(spec.base_url).hostname or spec.base_url.partition(":")[0],
+        "models": sum(model.is_name and not model.retired for model in spec.models),
+    }
+
+
+def _off(settings: Settings) -> list[dict[str, Any]]:
+    """Those of the catalog that nothing turned on, the dialects' own vendors first."""
+    off = [catalog.provider(name) for name in catalog.names() if name not in settings.providers]
+    off.sort(key=lambda spec: (not spec.home, spec.name))
+    return [
+        {
+            "name": spec.name,
+            "title": spec.title,
+            "on": False,
+            "why": _why_off(spec, settings),
+            "variables": list(spec.api_key_env),
+            "dialects": list(spec.dialects),
+        }
+        for spec in off
+    ]
+
+
+def _why_off(spec: ProviderSpec, settings: Settings) -> str:
+    head = _OFF.format(spec.name)
+    for note in settings.notes:
+        if note.startswith(head):
+            return note[len(head) :]
+    if spec.auth == "none":
+        return f"it needs no key: [providers.{spec.name}] turns it on"
+    if spec.api_key_env:
+        return f"{' or '.join(spec.api_key_env)} is not set"
+    if spec.login:
+        return f"it is signed in to: [providers.{spec.name}.login], docs/clouds.md tells how"
+    return f"[providers.{spec.name}] turns it on"
