@@ -59,22 +59,16 @@ class Visitor:
         self.headers = {"sec-fetch-site": "same-origin", "sec-fetch-mode": "cors", "sec-fetch-dest": "empty"}
         return self
 
-    def ask(
-        self,
-        method: str,
-        path: str,
-        document: Any = None,
-        *,
-        body: bytes | None = None,
-        **headers: str | None,
-    ) -> Answer:
-        """`headers`: with _ for -; None leaves out one that would be sent."""
+    def ask(self, method: str, path: str, document: Any = None, **headers: str | None) -> Answer:
+        """`document`: bytes are sent as they are. `headers`: with _ for -; None leaves out one that would be
+        sent."""
         sent: dict[str, str | None] = dict(self.headers)
         if self.cookie:
             sent["cookie"] = self.cookie
         if method not in ("GET", "HEAD"):
             sent |= {"x-wireglot-csrf": self.csrf or None, "origin": self.origin}
-        if document is not None:
+        body: bytes | None = document if isinstance(document, bytes) else None
+        if document is not None and body is None:
             body = json.dumps(document).encode()
         if body is not None:
             sent["content-type"] = "application/json"
@@ -85,7 +79,7 @@ class Visitor:
             for name, value in sent.items():
                 if value is not None:
                     connection.putheader(name, value)
-            if body is not None:
+            if body is not None and "content-length" not in sent:
                 connection.putheader("content-length", str(len(body)))
             connection.endheaders(body)
             got = connection.getresponse()
@@ -112,3 +106,7 @@ class Visitor:
             self.cookie = answer.headers["set-cookie"].partition(";")[0]
             self.csrf = answer.json()["csrf"]
         return answer
+
+
+def notes_of_start(gateway: LiveGateway) -> list[str]:
+    return list(gateway.process._how_to_begin())

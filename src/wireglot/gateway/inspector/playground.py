@@ -93,8 +93,6 @@ def _problem_of(asked: Asked) -> dict[str, Any] | None:
 
 
 def _problem_of_stream(asked: Asked) -> dict[str, Any] | None:
-    if not any(line.lstrip().startswith(("data:", "event:")) for line in asked.text.split("\n")):
-        return _told_problem("expected server-sent events: lines that begin with data:", "")
     for number, line in enumerate(asked.text.split("\n")):
         name, colon, data = line.partition(":")
         data = data.strip()
@@ -114,6 +112,8 @@ def _problem_of_stream(asked: Asked) -> dict[str, Any] | None:
     if not events:
         return _told_problem("there is no event in it", "")
     if len(events) == 1 and type(events[0]) is Failure:
+        if not any(line.startswith("data:") for line in asked.text.split("\n")):
+            return _told_problem("expected server-sent events: lines that begin with data:", "")
         return _told_problem(events[0].error.message, "")
     return None
 

@@ -1,0 +1,180 @@
+"""The figures of the dashboard: from what really happened, for whoever may see it."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.gateway.inspector.inspector_kit import ADMIN, Visitor, configured
+from wireglot.gateway.inspector.dashboard import Span, charted, graded, percentile, usual_step
+from wireglot.gateway.inspector.dashboard_csv import as_csv, plain
+from wireglot.stores.records import UsageRow
+from wireglot.testing.live_gateway import LiveGateway
+from wireglot.testing.scripted_upstream import ScriptedUpstream
+from wireglot.traces.trace import LossCounts, Row
+
+DASHBOARD = "/inspector/api/dashboard"
+
+
+def row(number: int, second: int, ms: int = 100, **more) -> UsageRow:
+    fields = {
+        "outcome": "ok",
+        "status": 200,
+        "first_byte": ms // 2,
+        "cost": 1500,
+        "provider": "mine",
+        "upstream_model": "m",
+        "input": 10,
+        "output": 5,
+        "finished": second * 1000 + ms,
+    }
+    return UsageRow(id=f"req_{number}", caller="a", started=second * 1000, **{**fields, **more})
+
+
+def test_percentiles_are_values_that_were_measured():
+    assert percentile([], 95) is None
+    assert percentile([7], 99) == 7
+    hundred = list(range(1, 101))
+    assert [percentile(hundred, each) for each in (50, 95, 99)] == [50, 95, 99]
+    assert [percentile([1, 2, 3], each) for each in (50, 95, 99)] == [2, 3, 3]
+
+
+@given(st.lists(st.integers(0, 10_000), min_size=1), st.sampled_from([50, 95, 99]))
+def test_so_many_of_all_are_below_a_percentile(values, percent):
+    ordered = sorted(values)
+    found = percentile(ordered, percent)
+    assert found in values
+    assert sum(each <= found for each in values) >= len(values) * percent / 100
+
+
+def test_rows_are_counted_in_the_step_they_began_in():
+    rows = [
+        row(1, 1000, 100),
+        row(2, 1059, 300),
+        row(3, 1060, 200, outcome="error"),
+        row(4, 1190, outcome=""),
+    ]
+    told = charted(rows, Span(1000, 1200, 60), "model")
+    assert told["times"] == [960, 1020, 1080, 1140]
+    assert told["series"]["requests"] == [1, 2, 0, 1]
+    assert told["series"]["errors"] == [0, 1, 0, 0]
+    assert told["series"]["latency_p50"] == [100, 200, None, None]
+    assert told["series"]["first_p95"] == [50, 150, None, None]
+    total = told["total"]
+    assert (total["requests"], total["errors"], total["open"]) == (4, 1, 1)
+    assert total["latency_ms"] == {"p50": 200, "p95": 300, "p99": 300}
+    assert (total["input_tokens"], total["output_tokens"], total["cost"]) == (30, 15, 0.0045)
+
+
+def test_groups_are_those_asked_for_the_largest_first():
+    rows = [row(number, 1000, provider="big" if number % 3 else "small") for number in range(9)]
+    told = charted(rows, Span(1000, 1010, 1), "provider")
+    assert [(group["name"], group["total"]["requests"]) for group in told["groups"]] == [
+        ("big", 6),
+        ("small", 3),
+    ]
+    many = [row(number, 1000, upstream_model=f"m{number}") for number in range(40)]
+    told = charted(many, Span(1000, 1010, 1), "model")
+    assert (len(told["groups"]), told["more_groups"]) == (30, 10)
+
+
+def test_losses_are_counted_by_feature_and_by_grade():
+    rows = [row(1, 1000, losses=("top_k", "seed")), row(2, 1000, losses=("top_k",)), row(3, 1000)]
+    told = charted(rows, Span(1000, 1010, 1), "model")
+    assert told["losses"] == [{"feature": "top_k", "requests": 2}, {"feature": "seed", "requests": 1}]
+    seen = [Row(id="1", at=1.0, losses=LossCounts(serious=1, harmless=2)), Row(id="2", at=1.0)]
+    assert graded(seen) == {"serious": 1, "degraded": 0, "harmless": 2}
+
+
+@given(st.integers(0, 2_000_000_000), st.integers(1, 400 * 86_400))
+def test_a_usual_step_makes_a_chart_that_can_be_read(since, seconds):
+    step = usual_step(since, since + seconds)
+    assert len(Span(since, since + seconds, step).times) <= 501
+
+
+def test_no_name_is_a_formula_in_a_spreadsheet():
+    for name in ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "  =cmd|' /C calc'!A0", "%0a=1", "|x"):
+        assert plain(name).startswith("'"), name
+    assert plain("kimi-k3") == "kimi-k3"
+    told = charted([row(1, 1000, upstream_model='=HYPERLINK("http://x")')], Span(1000, 1001, 1), "model")
+    lines = list(csv.reader(io.StringIO(as_csv({**told, "by": "model"}).decode())))
+    assert lines[0][:3] == ["time", "model", "requests"]
+    assert lines[2][:3] == ["1970-01-01T00:16:40Z", '\'=HYPERLINK("http://x")', "1"]
+
+
+@given(st.text(max_size=40))
+def test_whatever_a_model_is_called_a_cell_is_one_cell_and_no_formula(name):
+    told = charted([row(1, 1000, upstream_model=name)], Span(1000, 1001, 1), "model")
+    lines = list(csv.reader(io.StringIO(as_csv({**told, "by": "model"}).decode("utf-8", "replace"))))
+    assert {len(line) for line in lines} == {len(lines[0])}
+    assert not lines[2][1].startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
+
+
+def test_what_was_asked_is_on_the_dashboard():
+    with LiveGateway() as gateway:
+        visitor = Visitor(gateway).browse()
+        visitor.look()
+        for number in range(3):
+            assert visitor.post("/inspector/api/ask", {"text": f"number {number}"}).json()["status"] == 200
+        told = visitor.get(f"{DASHBOARD}?from=1h&by=provider").json()
+        assert told["total"]["requests"] == 3
+        assert told["total"]["latency_ms"]["p99"] is not None
+        assert sum(told["series"]["requests"]) == 3
+        assert [group["name"] for group in told["groups"]] == ["demo"]
+        assert told["health"]["providers"][0]["name"] == "demo"
+        assert (told["health"]["queue"], told["health"]["store_down"]) == (0, False)
+        assert visitor.get(f"{DASHBOARD}?provider=nobody").json()["total"]["requests"] == 0
+        table = visitor.get(f"{DASHBOARD}?format=csv")
+        assert table.headers["content-type"] == "text/csv; charset=utf-8"
+        assert table.headers["content-disposition"].startswith("attachment")
+
+
+def test_breakers_cool_downs_and_losses_are_told():
+    with ScriptedUpstream() as upstream, LiveGateway.before(upstream, "openai-chat") as gateway:
+        health = gateway.process.gateway.health
+
+        async def cool() -> None:
+            now = asyncio.get_running_loop().time()
+            health.cool("mine", "account-1", "m", now + 60)
+            health.reject("mine", "account-2", now)
+
+        gateway.call(cool())
+        visitor = Visitor(gateway)
+        body = {"model": "m", "max_tokens": 5, "top_k": 4, "messages": [{"role": "user", "content": "x"}]}
+        assert visitor.post("/v1/messages", body, x_wireglot_csrf=None).status == 200
+        told = visitor.get(DASHBOARD).json()
+        (mine,) = told["health"]["providers"]
+        assert [(rest["model"], rest["account"]) for rest in mine["cooling"]] == [("m", "account-1")]
+        assert [rest["account"] for rest in mine["rejected"]] == ["account-2"]
+        assert told["losses"][0]["requests"] == 1
+        assert told["health"]["losses"][0].keys() == {"feature", "grade", "requests"}
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("from=yesterday", "from"), ("to=never", "to"), ("from=1h&to=2h", "to"), ("step=0", "step"), ("step=x", "step"),
+        ("from=7d&step=1", "step"), ("by=colour", "by"), ("format=xml", "format"), ("from=99999999999999", "from"),
+        ("from=-1", "from"), ("step=99999999999999999999", "step"),
+    ],
+)  # fmt: skip
+def test_a_bad_question_names_its_field(open_visitor, query, field):
+    answer = open_visitor.get(f"{DASHBOARD}?{query}")
+    assert (answer.status, answer.json()["error"]["param"]) == (400, field)
+
+
+@pytest.fixture(scope="module")
+def open_visitor():
+    with configured(f'admin_secret = "{ADMIN}"') as gateway:
+        yield Visitor(gateway)
+
+
+def test_an_empty_dashboard_is_one_too(open_visitor):
+    told = open_visitor.get(f"{DASHBOARD}?from=7d").json()
+    assert told["total"]["latency_ms"] == {"p50": None, "p95": None, "p99": None}
+    assert set(told["series"]["requests"]) == {0}

@@ -1,0 +1,163 @@
+"""The page of a fresh start, the question to the demo model, and keys with their budgets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+import pytest
+
+from tests.gateway.inspector.inspector_kit import ADMIN, KEY, Visitor, configured, keys_table
+from wireglot.gateway.inspector.client_settings import CLIENTS
+from wireglot.testing.live_gateway import LiveGateway
+
+SETUP = "/inspector/api/setup"
+ASK = "/inspector/api/ask"
+KEYS = "/inspector/api/keys"
+PROVIDER_KEY = "sk-provider-key-0123456789"
+
+
+@pytest.fixture(scope="module")
+def fresh():
+    with LiveGateway() as gateway:
+        visitor = Visitor(gateway).browse()
+        visitor.look()
+        yield visitor
+
+
+@pytest.fixture
+def admin():
+    with configured(f'admin_secret = "{ADMIN}"', keys_table(filed=KEY)) as gateway:
+        visitor = Visitor(gateway).browse()
+        visitor.sign_in(ADMIN)
+        yield visitor
+
+
+def test_a_fresh_start_says_what_is_on_and_why_the_rest_is_not(fresh):
+    told = fresh.get(SETUP).json()
+    assert told["base_url"] == fresh.origin
+    assert (told["demo"], told["needs_key"], told["models"][0]) == (True, False, "demo")
+    on = {each["name"] for each in told["providers"] if each["on"]}
+    assert on == {"demo"}
+    off = {each["name"]: each for each in told["providers"] if not each["on"]}
+    assert "MOONSHOT_API_KEY" in off["kimi"]["why"]
+    assert all(each["why"] for each in told["providers"])
+
+
+def test_what_is_copied_leads_here(fresh):
+    told = fresh.get(SETUP).json()
+    assert {each["name"] for each in told["clients"]} == {each.name for each in CLIENTS}
+    for client in told["clients"]:
+        assert fresh.origin in client["text"], client
+        assert not re.search(r"\{(url|key|model)\}", client["text"])
+
+
+def test_a_host_that_would_do_something_in_a_shell_is_not_copied(fresh):
+    port = fresh.origin.rpartition(":")[2]
+    for host in (f"127.0.0.1:{port};id", "127.0.0.1:$(id)", "127.0.0.1:80 x", "localhost:999999"):
+        answer = fresh.get(SETUP, host=host)
+        assert answer.status in (400, 403) or "http://127.0.0.1:0" in answer.json()["base_url"], answer.body
+
+
+def test_no_secret_is_told():
+    toml = f'[providers.kimi]\napi_key = "{PROVIDER_KEY}"\n[server]\nadmin_secret = "{ADMIN}"\n'
+    with LiveGateway(toml) as gateway:
+        visitor = Visitor(gateway)
+        visitor.look()
+        for path in (SETUP, "/inspector/api/dashboard", "/inspector/api/session"):
+            body = visitor.get(path).body.decode()
+            assert PROVIDER_KEY not in body
+            assert ADMIN not in body
+        kimi = next(each for each in visitor.get(SETUP).json()["providers"] if each["name"] == "kimi")
+        assert (kimi["on"], kimi["why"]) == (True, "key from config")
+
+
+def test_the_demo_model_answers(fresh):
+    told = fresh.post(ASK, {}).json()
+    assert (told["status"], told["model"]) == (200, "demo/demo")
+    assert told["id"].startswith("req_")
+    other = fresh.post(ASK, {"model": "demo/demo-gemini", "text": "Hello", "stream": False}).json()
+    assert other["status"] == 200
+
+
+def test_a_question_that_fails_is_told_with_its_id(fresh):
+    told = fresh.post(ASK, {"model": "nothing-like-it", "text": "x"}).json()
+    assert told["status"] == 404
+    assert "nothing-like-it" in told["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("document", "field"),
+    [
+        ({"model": 5}, "model"), ({"text": []}, "text"), ({"text": "x" * 100_001}, "text"), ({"stream": "yes"}, "stream"),
+        ({"temperature": 1}, "temperature"),
+    ],
+)  # fmt: skip
+def test_a_bad_question_names_its_field(fresh, document, field):
+    answer = fresh.post(ASK, document)
+    assert (answer.status, answer.json()["error"]["param"]) == (400, field)
+
+
+def test_without_the_demo_a_model_must_be_named():
+    with LiveGateway("[providers]\ndiscover = false\n") as gateway:
+        visitor = Visitor(gateway)
+        visitor.look()
+        assert visitor.post(ASK, {}).status == 400
+        assert visitor.get(SETUP).json()["demo"] is False
+
+
+def test_a_key_asks_as_itself_and_no_more():
+    toml = f'[keys.narrow]\nhash = "sha256:{hashlib.sha256(KEY.encode()).hexdigest()}"\n'
+    with configured("", toml + 'models = ["demo/demo-gemini"]\n') as gateway:
+        visitor = Visitor(gateway)
+        visitor.sign_in(KEY)
+        assert visitor.post(ASK, {"model": "demo/demo"}).json()["status"] == 403
+        assert visitor.post(ASK, {"model": "demo/demo-gemini"}).json()["status"] == 200
+        assert visitor.get(SETUP).json()["models"] == ["demo/demo-gemini"]
+        assert gateway.wait_log(2)[-1]["key"] == "narrow"
+
+
+# Keys.
+
+
+def test_keys_are_made_changed_and_revoked(admin):
+    made = admin.post(KEYS, {"name": "team", "tokens_per_day": 1000, "cost_per_month": 2.5})
+    assert made.status == 201
+    assert made.headers["cache-control"] == "no-store"
+    secret = made.json()["key"]
+    listed = {key["name"]: key for key in admin.get(KEYS).json()["data"]}
+    assert secret not in json.dumps(listed), "told once"
+    assert (listed["team"]["tokens_per_day"], listed["team"]["cost_per_month"]) == (1000, 2.5)
+    assert (listed["team"]["stored"], listed["filed"]["stored"]) == (True, False)
+    changed = admin.ask("PATCH", f"{KEYS}/team", {"tokens_per_day": None, "requests_per_minute": 5}).json()
+    assert (changed["tokens_per_day"], changed["requests_per_minute"]) == (None, 5)
+    rotated = admin.post(f"{KEYS}/team/rotate", {}).json()
+    assert rotated["key"] != secret
+    assert admin.ask("DELETE", f"{KEYS}/team").json()["state"] == "revoked"
+    assert admin.post(f"{KEYS}/team/delete", {}).status == 200
+    assert admin.get(f"{KEYS}/team").status == 404
+
+
+def test_what_a_key_used_stands_beside_its_budget(admin):
+    secret = admin.post(KEYS, {"name": "team", "tokens_per_day": 100_000}).json()["key"]
+    program = Visitor(admin._gateway)
+    body = {"model": "demo", "messages": [{"role": "user", "content": "hello"}]}
+    assert program.post("/v1/chat/completions", body, authorization=f"Bearer {secret}").status == 200
+    admin.get("/inspector/api/dashboard")  # has the ledger written
+    team = next(key for key in admin.get(KEYS).json()["data"] if key["name"] == "team")
+    assert team["used"]["tokens_per_day"] == team["used"]["tokens_per_month"] > 0
+
+
+@pytest.mark.parametrize(
+    ("document", "status"),
+    [({}, 400), ({"name": 5}, 400), ({"name": "admin"}, 400), ({"name": "filed"}, 409), ({"name": "x", "colour": 1}, 400),
+     ({"name": "x", "tokens_per_day": -1}, 400), ({"name": "<script>"}, 400), ({"name": "x", "expires": "2001-01-01"}, 400)],
+)  # fmt: skip
+def test_a_bad_key_is_refused(admin, document, status):
+    assert admin.post(KEYS, document).status == status
+
+
+def test_where_everybody_may_look_keys_still_need_the_admin(fresh):
+    for method, path in (("GET", KEYS), ("POST", KEYS), ("PATCH", f"{KEYS}/x"), ("DELETE", f"{KEYS}/x")):
+        assert fresh.ask(method, path, None if method == "GET" else {"name": "x"}).status == 403
