@@ -97,6 +97,12 @@ CODES: Final[dict[str, tuple[str, str, str]]] = {
     ),
     "host_not_allowed": ("403", "a Host that is none of the gateway's", "name it in `server.hosts`"),
     "origin_not_allowed": ("403", "a web page of another origin", "name it in `server.origins`"),
+    "csrf_token_wrong": (
+        "403",
+        "a change by the inspector's page without the token of its session",
+        "reload the page; programs send the admin secret or a client key in a header",
+    ),
+    "admin_needed": ("403", "the inspector's keys, without the admin secret", "sign in with it"),
     # What is not there
     "model_not_found": (
         "404",

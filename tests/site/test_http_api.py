@@ -10,12 +10,23 @@ import jsonschema
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from tools.http_api.document import ANSWER_HEADERS, ERROR_HEADERS, REQUEST_HEADERS, SERVER, Untold, document
+from tools.http_api.document import (
+    ANSWER_HEADERS,
+    ERROR_HEADERS,
+    INSPECTOR_HEADERS,
+    REQUEST_HEADERS,
+    SERVER,
+    Untold,
+    document,
+)
 from tools.http_api.operations import OPERATIONS
 from tools.http_api.routes import served
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, names, surfaces
 from wireglot.gateway.entry import routes
+from wireglot.gateway.entry.inspector_paths import INSPECTOR
+from wireglot.gateway.entry.inspector_paths import ROOT as ROOT_OF_INSPECTOR
+from wireglot.gateway.entry.own_route import OwnRoute
 from wireglot.gateway.entry.routes import Routes
 from wireglot.gateway.errors import _CLASSES
 from wireglot.http.application import Head
@@ -85,7 +96,7 @@ def test_operations_have_names_of_their_own():
 
 def test_headers_of_ours_are_those_of_the_source():
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
-    told = {*REQUEST_HEADERS, *ANSWER_HEADERS, *ERROR_HEADERS}
+    told = {*REQUEST_HEADERS, *ANSWER_HEADERS, *ERROR_HEADERS, *INSPECTOR_HEADERS}
     assert all(f'"{name}"' in sources for name in told - {"traceparent"})
     assert {name for name in told if name.startswith("x-wireglot-")} == set(
         re.findall(r"x-wireglot-[a-z-]+", sources)
@@ -114,7 +125,8 @@ def test_every_route_is_in_the_file():
     for own in routes.OWN:
         for root in ("", routes.SECOND_ROOT):
             assert (own.method, root + own.path.replace("*", "some-id")) in asked
-    assert {("GET", path) for path in (*routes.GET, "/")} <= asked
+    assert {("GET", path) for path in (*routes.GET, "/", ROOT_OF_INSPECTOR)} <= asked
+    assert {(own.method, own.path.replace("*", "some-id")) for own in INSPECTOR} <= asked
 
 
 def test_what_a_path_is_said_to_be_is_what_the_gateway_takes_it_for():
@@ -128,7 +140,7 @@ def test_what_a_path_is_said_to_be_is_what_the_gateway_takes_it_for():
 
 
 def test_a_route_that_nobody_tells_of_is_told(monkeypatch):
-    new = routes.OwnRoute("GET", "/v1/sessions/*/turns", "sessions.turns")
+    new = OwnRoute("GET", "/v1/sessions/*/turns", "sessions.turns")
     monkeypatch.setattr(routes, "OWN", (*routes.OWN, new))
     with pytest.raises(Untold, match=r"state sessions\.turns: served, told nowhere"):
         document()
@@ -269,6 +281,25 @@ def test_what_was_used_and_lost_is_told_as_the_file_says(client, admin):
     answered(client.delete(f"/v1/sessions/{session['id']}"), "delete", "/v1/sessions/{session_id}")
     answered(admin.get("/v1/admin/store"), "get", "/v1/admin/store")
     answered(admin.delete("/v1/admin/callers/local/data"), "delete", "/v1/admin/callers/{name}/data")
+
+
+def test_the_inspector_answers_as_the_file_says(client):
+    session = answered(client.get("/inspector/api/session"), "get", "/inspector/api/session")
+    token = {"x-wireglot-csrf": session["csrf"]}
+    chat = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "seed": 7}
+    document = {"dialect": "openai-chat", "kind": "request", "text": json.dumps(chat)}
+    strictly("ToTranslate").validate(document)
+    path = "/inspector/api/translate"
+    told = answered(client.post(path, json=document, headers=token), "post", path)
+    assert any(there["losses"] for there in told["dialects"].values())
+    document["text"] = "{"
+    assert answered(client.post(path, json=document, headers=token), "post", path)["problem"]
+    path = "/inspector/api/ask"
+    assert answered(client.post(path, json={"text": "Hi"}, headers=token), "post", path)["status"] == 200
+    answered(client.post(path, json={"model": "nothing"}, headers=token), "post", path)
+    path = "/inspector/api/session"
+    signed_in = answered(client.post(path, json={"secret": ADMIN}), "post", path)
+    answered(client.delete(path, headers={"x-wireglot-csrf": signed_in["csrf"]}), "delete", path)
 
 
 @pytest.mark.parametrize("path", ["/", "/health", "/healthz", "/readyz"])

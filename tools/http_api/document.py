@@ -10,13 +10,15 @@ import msgspec
 
 from tools.http_api.operations import OPERATIONS, TAGS, Told
 from tools.http_api.routes import Served, served
-from tools.http_api.schemas import LOSS_POLICIES, listed, ref, schemas, text
+from tools.http_api.schemas import LOSS_POLICIES, schemas
+from tools.http_api.shapes import listed, ref, text
 from wireglot import __version__
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import COMMON, dialect, surface, surfaces
 from wireglot.dialects.surface import Surface
 from wireglot.gateway.entry.callers import ADMIN_HEADER
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.inspector.access import CSRF
 from wireglot.gateway.observe.metrics import CONTENT_TYPE
 from wireglot.gateway.request.estimated_usage import ESTIMATE
 from wireglot.gateway.request.told_losses import DETAILS, LOSSES
@@ -49,6 +51,9 @@ REQUEST_HEADERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
     ADMIN_HEADER: (text(), "the admin secret, beside the caller's key: errors tell where to look, too"),
     IDEMPOTENCY: (text(minLength=1, maxLength=255), "one answer for all requests that bring the same"),
     "traceparent": (text(), "the parent of the gateway's span (W3C Trace Context)"),
+}
+INSPECTOR_HEADERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
+    CSRF: (text(), "the token that `GET /inspector/api/session` tells, with every change"),
 }
 ANSWER_HEADERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "x-wireglot-request-id": (text(), "the `id` of the log line; also as `x-request-id`"),
@@ -94,7 +99,7 @@ def document() -> dict[str, Any]:
         "paths": paths,
         "components": {
             "securitySchemes": _schemes(),
-            "parameters": {name: _header_parameter(name) for name in REQUEST_HEADERS},
+            "parameters": {name: _header_parameter(name) for name in REQUEST_HEADERS | INSPECTOR_HEADERS},
             "headers": {
                 name: {"description": about, "schema": schema}
                 for name, (schema, about) in (ANSWER_HEADERS | ERROR_HEADERS).items()
@@ -170,7 +175,8 @@ def _request_body(route: Served, told: Told) -> dict[str, Any] | None:
     if route.operation in ("generate", "count", "compact"):
         schema = ref(_request_name(route.dialect))
         return {"required": True, "content": {_JSON: {"schema": schema}}}
-    if route.operation in ("assist", "state", "stub") and route.verb not in ("responses.cancel",):
+    takes_one = route.operation in ("assist", "state", "stub", "inspector")
+    if takes_one and route.verb not in ("responses.cancel",):
         return {"content": {_JSON: {"schema": {"type": "object", "additionalProperties": True}}}}
     return None
 
@@ -210,11 +216,13 @@ def _request_schema(spoken: Surface) -> dict[str, Any]:
 
 
 def _header_parameter(name: str) -> dict[str, Any]:
-    schema, about = REQUEST_HEADERS[name]
+    schema, about = (REQUEST_HEADERS | INSPECTOR_HEADERS)[name]
     return {"name": name, "in": "header", "description": about, "schema": schema}
 
 
 def _header_references(route: Served) -> list[dict[str, Any]]:
+    if route.operation == "inspector" and route.method != "GET" and route.verb != "session.begin":
+        return [{"$ref": f"#/components/parameters/{CSRF}"}]
     if route.operation not in ("generate", "count", "compact"):
         return []
     return [{"$ref": f"#/components/parameters/{name}"} for name in REQUEST_HEADERS]
@@ -249,9 +257,17 @@ def _contents(route: Served, told: Told) -> Iterator[tuple[str, dict[str, Any]]]
     if route.operation == "metrics":
         yield CONTENT_TYPE.partition(";")[0], {"schema": text()}
         return
+    if route.verb == "page":
+        yield "text/html", {"schema": text()}
+        return
+    if route.verb == "asset":
+        yield "*/*", {"schema": text()}
+        return
     if told.answer:
         yield _JSON, {"schema": ref(told.answer)}
         return
+    if route.verb == "dashboard":
+        yield "text/csv", {"schema": text()}
     in_array = route.operation == "generate" and route.verb == "streamGenerateContent"
     yield _JSON, {"schema": listed(anything) if in_array else anything}
     if (route.operation == "generate" or told.id == "getResponse") and route.verb != "generateContent":
@@ -259,7 +275,7 @@ def _contents(route: Served, told: Told) -> Iterator[tuple[str, dict[str, Any]]]
 
 
 def _answer_headers(route: Served) -> tuple[str, ...]:
-    if route.operation in ("health", "ready", "metrics", "stub"):
+    if route.operation in ("health", "ready", "metrics", "stub") or route.verb in ("page", "asset"):
         return ()
     if route.operation in ("generate", "compact"):
         return tuple(ANSWER_HEADERS)
@@ -271,7 +287,7 @@ def _answer_headers(route: Served) -> tuple[str, ...]:
 def _error_name(route: Served) -> str:
     if route.dialect:
         return _ERRORS[route.dialect]
-    return _ERRORS[COMMON] if route.operation in ("admin", "metrics") else "CallersError"
+    return _ERRORS[COMMON] if route.operation in ("admin", "metrics", "inspector") else "CallersError"
 
 
 def _error_responses() -> dict[str, Any]:
@@ -327,6 +343,12 @@ def _schemes() -> dict[str, Any]:
         "scheme": "bearer",
         "description": "`server.metrics_key`, or the admin secret",
     }
+    schemes["inspector-session"] = {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "wireglot-inspector-8484",
+        "description": "a session of the inspector; the port is the one that the page is asked at",
+    }
     return schemes
 
 
@@ -350,6 +372,10 @@ def _security(route: Served) -> list[dict[str, list[str]]] | None:
         return [{"admin-secret": []}]
     if route.operation == "metrics":
         return [{}, {"metrics-key": []}]
+    if route.operation == "inspector":
+        if route.verb.startswith("keys."):
+            return [{"inspector-session": []}, {"admin-secret": []}]
+        return [] if route.verb in ("page", "asset") else [*_client_security(), {"inspector-session": []}]
     if route.operation in ("health", "ready", "stub"):
         return []
     query = surface(route.dialect).client.key_query if route.dialect else ""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tools.http_api.schemas import listed, text, whole
+from tools.http_api.shapes import listed, text, whole
 from wireglot.gateway.state.ledger.report import DEFAULT_GROUPS, DEFAULT_START, GROUPS
 
 MESSAGES: Final = "Anthropic Messages"
@@ -19,6 +19,7 @@ ASSIST: Final = "Code Assist"
 MODELS: Final = "Models"
 OWN: Final = "Sessions, usage, losses"
 ADMIN: Final = "Administration"
+INSPECTOR: Final = "Inspector"
 CONDITION: Final = "Operations"
 PROBES: Final = "What clients probe"
 
@@ -33,6 +34,7 @@ TAGS: Final = {
     MODELS: "What can be asked for, in the shape of the dialect that asks.",
     OWN: "What the gateway knows of a caller's own requests.",
     ADMIN: "Client keys and the store, behind the admin secret.",
+    INSPECTOR: "The page at `/inspector`, and what it asks for. Changes bring the token of the session.",
     CONDITION: "For balancers and Prometheus.",
     PROBES: "Small answers to what clients ask beside the API.",
 }
@@ -304,6 +306,89 @@ OPERATIONS: Final[dict[tuple[str, str, str], Told]] = {
         "Remove all that a caller stored",
         "Its usage stays, without the names of its sessions.",
         answer="Wiped",
+    ),
+    ("", "inspector", "page"): Told(
+        "getInspector", INSPECTOR, "The page; its views are paths below this one"
+    ),
+    ("", "inspector", "asset"): Told("getInspectorFile", INSPECTOR, "A file of the page"),
+    ("", "inspector", "session.get"): Told(
+        "getInspectorSession", INSPECTOR, "Who may look, and the token for changes", answer="InspectorSession"
+    ),
+    ("", "inspector", "session.begin"): Told(
+        "beginInspectorSession",
+        INSPECTOR,
+        "Sign in with the admin secret or a client key",
+        "Sets a cookie. It needs no token.",
+        body="SignIn",
+        answer="InspectorSession",
+    ),
+    ("", "inspector", "session.end"): Told(
+        "endInspectorSession", INSPECTOR, "Sign out", answer="InspectorSignedOut"
+    ),
+    ("", "inspector", "translate"): Told(
+        "translateDocument",
+        INSPECTOR,
+        "A document in all other dialects",
+        "Nothing is sent to anybody.",
+        body="ToTranslate",
+        answer="Translations",
+    ),
+    ("", "inspector", "setup"): Told(
+        "getSetup", INSPECTOR, "What is on and what is not, and what to copy into clients"
+    ),
+    ("", "inspector", "ask"): Told(
+        "askModel",
+        INSPECTOR,
+        "Ask the demo model, or another",
+        "As the client key that signed in, if it was one.",
+        body="ToAsk",
+        answer="AskedExchange",
+    ),
+    ("", "inspector", "dashboard"): Told(
+        "getDashboard",
+        INSPECTOR,
+        "Requests, errors, times, tokens, cost and losses in steps of time",
+        "A client key sees its own.",
+        query=(
+            _parameter("from", text(default="1h"), "unix seconds, YYYY-MM-DD (UTC), or a time ago: 90m, 12h"),
+            _parameter("to", text(), "the same"),
+            _parameter("step", whole(minimum=1), "seconds of a step"),
+            _parameter("by", text(enum=["model", "provider", "key"], default="model"), "what is told apart"),
+            _parameter("model", text(), "only this one"),
+            _parameter("provider", text(), "only this one"),
+            _parameter("key", text(), "only this client key"),
+            _parameter("format", text(enum=["json", "csv"], default="json"), "`csv`: a table to keep"),
+        ),
+    ),
+    ("", "inspector", "keys.list"): Told(
+        "listInspectorKeys", INSPECTOR, "Client keys with what they have used of their budgets"
+    ),
+    ("", "inspector", "keys.create"): Told(
+        "createInspectorKey",
+        INSPECTOR,
+        "Make a client key",
+        "The key itself is told this once.",
+        "KeyToMake",
+        "NewKey",
+        201,
+    ),
+    ("", "inspector", "keys.get"): Told("getInspectorKey", INSPECTOR, "One client key", answer="Key"),
+    ("", "inspector", "keys.update"): Told(
+        "updateInspectorKey", INSPECTOR, "Change a client key", body="KeyChange", answer="Key"
+    ),
+    ("", "inspector", "keys.revoke"): Told(
+        "revokeInspectorKey", INSPECTOR, "Revoke a client key", answer="Key"
+    ),
+    ("", "inspector", "keys.rotate"): Told(
+        "rotateInspectorKey",
+        INSPECTOR,
+        "A new key for the same caller",
+        "It is told this once.",
+        "KeyRotation",
+        "NewKey",
+    ),
+    ("", "inspector", "keys.delete"): Told(
+        "deleteInspectorKey", INSPECTOR, "Delete a client key, with all that its caller stored", answer="Key"
     ),
     ("", "health", "/healthz"): Told("getHealth", CONDITION, "Whether the process answers", answer="Health"),
     ("", "health", "/health"): Told("getHealthToo", CONDITION, "The same", answer="Health"),

@@ -15,6 +15,7 @@ _METHODS: Final = ("get", "head", "post", "patch", "put", "delete")
 _SHOWN: Final = {
     "Administration": ("KeyToMake", "Key", "KeyRotation", "Wiped", "Store"),
     "Sessions, usage, losses": ("Session", "Usage", "UsageRow", "Losses", "Loss"),
+    "Inspector": ("InspectorSession", "ToTranslate", "Translations", "Translation", "ToAsk", "AskedExchange"),
     "Operations": ("Readiness", "Root"),
     "Gemini, simplified": ("SimpleRequest",),
 }
@@ -94,6 +95,10 @@ def _keys(document: dict[str, Any]) -> Iterator[str]:
             rows.append(("`authorization: Bearer SECRET`", f"{scheme['description']}: for `/v1/admin/...`"))
         elif name == "metrics-key":
             rows.append(("`authorization: Bearer KEY`", f"{scheme['description']}: for `/metrics`"))
+        elif name == "inspector-session":
+            rows.append(
+                (f"the cookie `{scheme['name']}`", f"{scheme['description']}: for `/inspector/api/...`")
+            )
         elif scheme["type"] == "http":
             rows.append(("`authorization: Bearer KEY`", "a client key"))
         elif scheme["in"] == "header":

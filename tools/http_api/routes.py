@@ -11,7 +11,7 @@ from wireglot.dialects.gemini import assist
 from wireglot.dialects.gemini import surface as gemini
 from wireglot.dialects.registry import surfaces
 from wireglot.dialects.surface import Surface
-from wireglot.gateway.entry import routes
+from wireglot.gateway.entry import inspector_paths, routes
 
 _IDS: Final = {
     "responses": "response_id",
@@ -21,6 +21,7 @@ _IDS: Final = {
     "requests": "request_id",
     "keys": "name",
     "callers": "name",
+    "exchanges": "request_id",
 }
 """What an id is called, by the piece of the path before it."""
 
@@ -104,6 +105,10 @@ def _own() -> Iterator[Served]:
             yield Served(own.method, root + named(own.path), "", operation, own.verb)
     for path, asked in routes.GET.items():
         yield Served("GET", path, "", asked.operation, path)
+    yield Served("GET", inspector_paths.ROOT, "", "inspector", "page")
+    yield Served("GET", f"{inspector_paths.ASSETS}{{file}}", "", "inspector", "asset")
+    for own in inspector_paths.INSPECTOR:
+        yield Served(own.method, named(own.path), "", "inspector", own.verb)
     for method in ("GET", "HEAD"):
         yield Served(method, "/", "", "stub", "/")
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 import msgspec
 
+from tools.http_api.inspector_schemas import inspector_schemas
+from tools.http_api.shapes import Schema, fields, flag, listed, nullable, ref, text, whole
 from wireglot.gateway.config.declared import declared
 from wireglot.gateway.config.keys import MONEY, RESERVED
 from wireglot.gateway.settings import ClientKey
@@ -16,49 +18,13 @@ from wireglot.ir.loss import Action, Document
 from wireglot.ir.usage import KINDS
 from wireglot.stores.records import KeyQuotas, Outcome, Stats
 
-Schema = dict[str, Any]
-
 LOSS_POLICIES: Final = ("strict", "warn", "silent", "as-is")
-
-
-def ref(name: str) -> Schema:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def text(about: str = "", **more: Any) -> Schema:
-    return {"type": "string", **({"description": about} if about else {}), **more}
-
-
-def whole(about: str = "", **more: Any) -> Schema:
-    return {"type": "integer", **({"description": about} if about else {}), **more}
-
-
-def flag(about: str = "") -> Schema:
-    return {"type": "boolean", **({"description": about} if about else {})}
-
-
-def listed(of: Schema, about: str = "") -> Schema:
-    return {"type": "array", "items": of, **({"description": about} if about else {})}
-
-
-def nullable(schema: Schema) -> Schema:
-    return {**schema, "type": [schema["type"], "null"]}
-
-
-def fields(properties: dict[str, Schema], *, optional: tuple[str, ...] = (), about: str = "") -> Schema:
-    """An object that has all of its properties but for those that are optional."""
-    required = [name for name in properties if name not in optional]
-    return {
-        "type": "object",
-        **({"description": about} if about else {}),
-        "properties": properties,
-        **({"required": required} if required else {}),
-    }
 
 
 def schemas() -> dict[str, Schema]:
     parts = (_errors, _keys, _usage, _losses, _sessions, _store, _condition, _simple)
-    return {name: schema for part in parts for name, schema in part().items()}
+    own = {name: schema for part in parts for name, schema in part().items()}
+    return {**own, **inspector_schemas()}
 
 
 def _errors() -> dict[str, Schema]:

@@ -111,6 +111,7 @@ class Gateway:
         self._model_pages = ModelPages(UpstreamLists(transports, sign_ins=self.sign_ins))
         self._state_pages = StatePages(state)
         self._inspector = Inspector(
+            self._routes.match,
             self._gatekeeper,
             lambda: self.settings,
             observer.note,

@@ -13,7 +13,7 @@ from tests.waiting import wait_until
 from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector.access import Access
-from wireglot.gateway.inspector.sessions import Sessions
+from wireglot.gateway.inspector.sessions import InspectorSessions
 from wireglot.gateway.settings import ClientKey, Secret, ServerSettings
 from wireglot.testing.live_gateway import LiveGateway
 
@@ -154,7 +154,7 @@ def test_the_token_of_one_session_is_no_other_ones(locked_gateway):
     assert one.post("/inspector/api/keys", {"name": "x"}, x_wireglot_csrf=other.csrf).status == 403
 
 
-# Sessions.
+# InspectorSessions.
 
 
 def test_with_keys_nobody_may_look_without_one(locked_gateway):
@@ -338,7 +338,7 @@ def test_looking_is_no_traffic(open_gateway):
 def viewed(visit, now=None, keys=(), **server):
     now = now or settings(server=ServerSettings(secret=Secret("s" * 32), **server), keys=keys)
     gatekeeper = Gatekeeper(lambda: 0.0)
-    return Access(gatekeeper, Sessions(), lambda: now).seen(visit, now).viewer
+    return Access(gatekeeper, InspectorSessions(), lambda: now).seen(visit, now).viewer
 
 
 @pytest.mark.parametrize("peer", ["192.0.2.7", "10.0.0.1", "2001:db8::1", "::ffff:192.0.2.7"])
@@ -358,7 +358,7 @@ def test_a_session_ends_with_its_time_and_with_its_key():
     key = ClientKey("a", hashlib.sha256(KEY.encode()).hexdigest())
     now = settings(server=ServerSettings(secret=Secret("s" * 32), admin_secret=Secret(ADMIN)), keys=(key,))
     clock = [1000.0]
-    sessions = Sessions(lambda: clock[0])
+    sessions = InspectorSessions(lambda: clock[0])
     gatekeeper = Gatekeeper(lambda: 0.0)
     current = [now]
     access = Access(gatekeeper, sessions, lambda: current[0])
@@ -384,7 +384,7 @@ def test_a_token_of_another_gateway_opens_nothing():
             server=ServerSettings(secret=Secret("t" * 32), admin_secret=Secret(ADMIN), inspector="secret")
         ),
     )
-    gatekeeper, sessions = Gatekeeper(lambda: 0.0), Sessions()
+    gatekeeper, sessions = Gatekeeper(lambda: 0.0), InspectorSessions()
     who = gatekeeper.known("peer", [ADMIN], ours)
     for minted_by, opens in ((ours, True), (theirs, False)):
         _, token = sessions.begin(who, minted_by)
@@ -396,7 +396,7 @@ def test_a_token_of_another_gateway_opens_nothing():
 def test_every_worker_opens_the_sessions_of_the_others():
     now = settings(server=ServerSettings(secret=Secret("s" * 32), admin_secret=Secret(ADMIN)))
     gatekeeper = Gatekeeper(lambda: 0.0)
-    one, other = Sessions(), Sessions()
+    one, other = InspectorSessions(), InspectorSessions()
     session, token = one.begin(gatekeeper.known("peer", [ADMIN], now), now)
     read = other.read(f"wireglot-inspector-8484={token}", "localhost:8484", now)
     assert read == session

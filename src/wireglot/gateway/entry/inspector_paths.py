@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import unquote
 
 from wireglot.dialects.paths import ids_in
-from wireglot.dialects.registry import COMMON
-from wireglot.gateway.entry.routes import Asked, NoRoute, OwnRoute
-from wireglot.http.application import Head
+from wireglot.gateway.entry.own_route import OwnRoute
 
 ROOT: Final = "/inspector"
 ASSETS: Final = "/inspector/assets/"
@@ -37,21 +34,22 @@ def is_inspector(path: str) -> bool:
     return path.startswith(ROOT) and (len(path) == len(ROOT) or path[len(ROOT)] == "/")
 
 
-def match_inspector(head: Head) -> Asked:
-    """Every path that is neither a file nor a question is a view of the one page."""
-    method, path = "GET" if head.method == "HEAD" else head.method, head.path
+def matched(method: str, path: str) -> tuple[str, tuple[str, ...]] | None:
+    """What is asked, and the ids in it. Every path that is neither a file nor a question is a view of the one
+    page."""
     if path.startswith(API):
-        found = [(route, ids) for route, pieces in _PIECES if (ids := ids_in(path, pieces)) is not None]
-        for route, ids in found:
-            if route.method == method:
-                return _asked(route.verb, tuple(unquote(each) for each in ids))
-        raise NoRoute(COMMON, tuple(route.method for route, _ in found))
+        for route, pieces in _PIECES:
+            ids = ids_in(path, pieces) if route.method == method else None
+            if ids is not None:
+                return route.verb, ids
+        return None
     if method != "GET":
-        raise NoRoute(COMMON, ("GET",))
-    if path.startswith(ASSETS):
-        return _asked("asset", (path[len(ASSETS) :],))
-    return _asked("page")
+        return None
+    return ("asset", (path[len(ASSETS) :],)) if path.startswith(ASSETS) else ("page", ())
 
 
-def _asked(verb: str, ids: tuple[str, ...] = ()) -> Asked:
-    return Asked(COMMON, "inspector", verb=verb, ids=ids, open=True)
+def allowed(path: str) -> tuple[str, ...]:
+    """The methods of a path; none where there is no such path."""
+    if not path.startswith(API):
+        return ("GET",)
+    return tuple(route.method for route, pieces in _PIECES if ids_in(path, pieces) is not None)

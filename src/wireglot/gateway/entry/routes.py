@@ -13,6 +13,8 @@ from wireglot.dialects.base import Operation as DialectOperation
 from wireglot.dialects.base import Probe, RouteMatch, Surface
 from wireglot.dialects.paths import Paths, ids_in
 from wireglot.dialects.registry import COMMON
+from wireglot.gateway.entry import inspector_paths
+from wireglot.gateway.entry.own_route import OwnRoute
 from wireglot.gateway.entry.probes import root_page
 from wireglot.gateway.errors import RequestError
 from wireglot.http.application import Head
@@ -51,19 +53,6 @@ GET: Final[dict[str, Asked]] = {
     "/readyz": Asked(COMMON, "ready", open=True),
     "/metrics": Asked(COMMON, "metrics"),
 }
-
-
-class OwnRoute(msgspec.Struct, frozen=True):
-    """A page of the gateway itself; `*` stands for an id. Those of its admin are told in the common dialect,
-    the others in that of whoever asks."""
-
-    method: str
-    path: str
-    verb: str
-
-    @property
-    def is_admin(self) -> bool:
-        return self.path.startswith("/v1/admin/")
 
 
 OWN: Final = (
@@ -113,6 +102,8 @@ class Routes:
         if _ENCODED_SLASH.search(path) and not self._may_hold_a_slash(path):
             raise RequestError("bad", "the path holds an encoded slash", code="invalid_target")
         method = "GET" if head.method == "HEAD" else head.method
+        if inspector_paths.is_inspector(path):
+            return _of_inspector(method, path)
         if method == "GET":
             asked = GET.get(path) or self._listed(head)
             if asked is not None:
@@ -220,6 +211,14 @@ class Routes:
         # A colon begins a verb, and the verbs that we know are known by now.
         listed = ":" not in path and self._paths.listed(path) is not None
         return ("GET",) if path in GET or listed else ()
+
+
+def _of_inspector(method: str, path: str) -> Asked:
+    found = inspector_paths.matched(method, path)
+    if found is None:
+        raise NoRoute(COMMON, inspector_paths.allowed(path))
+    verb, ids = found
+    return Asked(COMMON, "inspector", verb=verb, open=True, ids=tuple(map(unquote, ids)))
 
 
 def _asked(dialect: str, found: RouteMatch) -> Asked:

@@ -12,7 +12,7 @@ from wireglot.gateway.entry.callers import ADMIN, LOCAL, Caller, Gatekeeper
 from wireglot.gateway.entry.guard import check_body_form, host_name, is_loopback
 from wireglot.gateway.entry.inspector_paths import API
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.inspector.sessions import Session, Sessions
+from wireglot.gateway.inspector.sessions import InspectorSession, InspectorSessions
 from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.settings import ClientKey, Settings
 from wireglot.http.application import Head
@@ -27,39 +27,41 @@ _FORWARDED: Final = (
 _READING: Final = frozenset({"GET", "HEAD"})
 
 
-class Seen(msgspec.Struct, frozen=True):
+class SeenVisitor(msgspec.Struct, frozen=True):
     """Who asks, and how that is known."""
 
     viewer: Viewer | None
     caller: Caller = LOCAL
-    session: Session | None = None
+    session: InspectorSession | None = None
     by_header: bool = False
     """By a secret in a header, which no browser sends by itself."""
 
 
 class Access:
-    def __init__(self, gatekeeper: Gatekeeper, sessions: Sessions, settings: Callable[[], Settings]) -> None:
+    def __init__(
+        self, gatekeeper: Gatekeeper, sessions: InspectorSessions, settings: Callable[[], Settings]
+    ) -> None:
         """`settings`: those that hold now, for whoever has been looking for a while."""
         self._gatekeeper = gatekeeper
         self._sessions = sessions
         self._settings = settings
 
-    def seen(self, head: Head, settings: Settings) -> Seen:
+    def seen(self, head: Head, settings: Settings) -> SeenVisitor:
         """Raises RequestError where a secret is brought, and is wrong."""
         secrets = self._gatekeeper.secrets_in(head)
         if secrets and self.takes_secrets(settings):
             who = self._gatekeeper.known(head.peer, secrets, settings)
-            return Seen(self._viewer(who), who, by_header=True)
+            return SeenVisitor(self._viewer(who), who, by_header=True)
         session = self._sessions.read(head.headers.get("cookie", ""), _host(head), settings)
         if session is not None:
             seen = self.of(session, settings)
             if seen.viewer is not None:
                 return seen
         if self._is_open(head, settings):
-            return Seen(Viewer("open", holds=lambda: self._is_open(head, self._settings())))
-        return Seen(None)
+            return SeenVisitor(Viewer("open", holds=lambda: self._is_open(head, self._settings())))
+        return SeenVisitor(None)
 
-    def of(self, session: Session, settings: Settings) -> Seen:
+    def of(self, session: InspectorSession, settings: Settings) -> SeenVisitor:
         """Whose session it is, where its key still opens anything."""
 
         def holds() -> bool:
@@ -68,20 +70,20 @@ class Access:
 
         key = self._gatekeeper.key_of(session.mark, settings) if session.by == "key" else None
         if session.by == "admin":
-            return Seen(Viewer("admin", until=session.ends, holds=holds), ADMIN, session)
+            return SeenVisitor(Viewer("admin", until=session.ends, holds=holds), ADMIN, session)
         if key is None:
-            return Seen(None)
+            return SeenVisitor(None)
         viewer = Viewer("key", key.name, key.created, session.ends, holds)
-        return Seen(viewer, Caller(key.name, key), session)
+        return SeenVisitor(viewer, Caller(key.name, key), session)
 
-    def check(self, head: Head, seen: Seen, settings: Settings) -> Viewer:
+    def check(self, head: Head, seen: SeenVisitor, settings: Settings) -> Viewer:
         """The viewer, where this question may be asked at all: from a page of ours, or by no page."""
         if seen.viewer is None:
-            raise RequestError("auth", self.why_closed(settings), code="session_needed")
+            raise RequestError("auth", self.why_closed(settings))
         self.check_token(head, seen, settings)
         return seen.viewer
 
-    def check_token(self, head: Head, seen: Seen, settings: Settings) -> None:
+    def check_token(self, head: Head, seen: SeenVisitor, settings: Settings) -> None:
         if head.method in _READING or seen.by_header:
             return
         given = head.headers.get(CSRF, "")

@@ -62,7 +62,7 @@ def _incoming(page: PageRequest) -> Incoming:
     route = next(each for each in surface(COMMON).client.routes if each.operation == "generate")
     host = page.head.headers.get("host", "")
     headers = {"host": host, "user-agent": AGENT, "content-type": "application/json"}
-    head = Head("POST", route.path, route.path, "", headers, page.head.peer)
+    head = Head("POST", target=route.path, path=route.path, query="", headers=headers, peer=page.head.peer)
     return Incoming(page.settings, head, Asked(COMMON, route.operation), page.caller)
 
 

@@ -8,12 +8,11 @@ from typing import Final
 from wireglot.dialects.registry import COMMON
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
 from wireglot.gateway.entry.guard import check_body_form
-from wireglot.gateway.entry.inspector_paths import match_inspector
-from wireglot.gateway.entry.routes import NoRoute
+from wireglot.gateway.entry.routes import Asked, NoRoute
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.inspector.access import Access, Seen, check_form, check_site
-from wireglot.gateway.inspector.session_pages import SessionPages
-from wireglot.gateway.inspector.sessions import Sessions
+from wireglot.gateway.inspector.access import Access, SeenVisitor, check_form, check_site
+from wireglot.gateway.inspector.sessions import InspectorSessions
+from wireglot.gateway.inspector.sign_in_pages import SignInPages
 from wireglot.gateway.inspector.site import Site
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.process_limits import MIB
@@ -32,21 +31,23 @@ _OPEN: Final = frozenset({"page", "asset", "session.get", "session.begin", "sess
 class Inspector:
     def __init__(
         self,
+        match: Callable[[Head], Asked],
         gatekeeper: Gatekeeper,
         settings: Callable[[], Settings],
         note: Note,
         *handlers: Mapping[str, InspectorHandler],
     ) -> None:
         """`handlers`: verb -> who answers it."""
-        sessions = Sessions()
+        self._match = match
+        sessions = InspectorSessions()
         self._access = Access(gatekeeper, sessions, settings)
         site = Site()
         self._files: Final[dict[str, Callable[[PageRequest], Awaitable[None]]]] = {
             "page": site.page,
             "asset": site.asset,
         }
-        pages = SessionPages(self._access, sessions, gatekeeper, note)
-        self._signing: Final[dict[str, Callable[[PageRequest, Seen], Awaitable[None]]]] = {
+        pages = SignInPages(self._access, sessions, gatekeeper, note)
+        self._signing: Final[dict[str, Callable[[PageRequest, SeenVisitor], Awaitable[None]]]] = {
             "session.get": pages.get,
             "session.begin": pages.begin,
             "session.end": pages.end,
@@ -58,7 +59,7 @@ class Inspector:
         if settings.server.inspector == "off":
             raise NoRoute(COMMON)
         check_site(head)
-        asked = match_inspector(head)
+        asked = self._match(head)
         check_form(head)
         if asked.verb in _OPEN:
             return Incoming(settings, head, asked, LOCAL)

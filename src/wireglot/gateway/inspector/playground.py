@@ -21,7 +21,7 @@ _LOSSES_MOST: Final = 500
 _END_OF_STREAM: Final = "[DONE]"
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ToTranslate(msgspec.Struct, frozen=True):
     dialect: DialectName
     kind: Kind
     text: str
@@ -39,7 +39,7 @@ class BadQuestion(ValueError):
         self.field = field
 
 
-def asked_of(document: dict[str, Any], letters_most: int) -> Asked:
+def asked_of(document: dict[str, Any], letters_most: int) -> ToTranslate:
     known = {"dialect", "kind", "text", "request", "model"}
     for name in document:
         if name not in known:
@@ -57,12 +57,12 @@ def asked_of(document: dict[str, Any], letters_most: int) -> Asked:
     kind = next((each for each in KINDS if each == document.get("kind")), None)
     if kind is None:
         raise BadQuestion("kind", f"one of {', '.join(KINDS)}")
-    return Asked(
+    return ToTranslate(
         spoken, kind, document.get("text", ""), document.get("request", ""), document.get("model", "")
     )
 
 
-def translated(asked: Asked) -> dict[str, Any]:
+def translated(asked: ToTranslate) -> dict[str, Any]:
     """`problem` is what is wrong with the document itself: then there is nothing in `dialects`."""
     told: dict[str, Any] = {"dialect": asked.dialect, "kind": asked.kind, "problem": None, "dialects": {}}
     problem = _problem_of(asked)
@@ -72,7 +72,7 @@ def translated(asked: Asked) -> dict[str, Any]:
     return told | {"dialects": {name: _in(name, asked) for name in others}}
 
 
-def _problem_of(asked: Asked) -> dict[str, Any] | None:
+def _problem_of(asked: ToTranslate) -> dict[str, Any] | None:
     if asked.kind == "stream":
         return _problem_of_stream(asked)
     try:
@@ -92,7 +92,7 @@ def _problem_of(asked: Asked) -> dict[str, Any] | None:
     return None
 
 
-def _problem_of_stream(asked: Asked) -> dict[str, Any] | None:
+def _problem_of_stream(asked: ToTranslate) -> dict[str, Any] | None:
     for number, line in enumerate(asked.text.split("\n")):
         name, colon, data = line.partition(":")
         data = data.strip()
@@ -118,7 +118,7 @@ def _problem_of_stream(asked: Asked) -> dict[str, Any] | None:
     return None
 
 
-def _in(name: DialectName, asked: Asked) -> dict[str, Any]:
+def _in(name: DialectName, asked: ToTranslate) -> dict[str, Any]:
     try:
         if asked.kind == "stream":
             return _stream_in(name, asked)
@@ -135,7 +135,7 @@ def _in(name: DialectName, asked: Asked) -> dict[str, Any]:
     return {"text": text.decode("utf-8", "replace"), **_told_losses(rendered.losses)}
 
 
-def _stream_in(name: DialectName, asked: Asked) -> dict[str, Any]:
+def _stream_in(name: DialectName, asked: ToTranslate) -> dict[str, Any]:
     translator = StreamTranslator(
         source=asked.dialect,
         target=name,

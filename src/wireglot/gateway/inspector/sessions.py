@@ -36,7 +36,7 @@ _PASSING: Final = secrets.token_bytes(32)
 """Where settings were made without a secret, as no configuration makes them."""
 
 
-class Session(msgspec.Struct, frozen=True, array_like=True):
+class InspectorSession(msgspec.Struct, frozen=True, array_like=True):
     """`mark` is what must still be there for it to hold: a print of the admin secret, or a key's digest."""
 
     by: Literal["admin", "key"]
@@ -45,23 +45,23 @@ class Session(msgspec.Struct, frozen=True, array_like=True):
     nonce: str
 
 
-class Sessions:
+class InspectorSessions:
     def __init__(self, wall: Callable[[], float] = time.time) -> None:
         self._wall = wall
         self._sealers: dict[bytes, Sealer] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
         """Nonces of those that were ended here before their time."""
 
-    def begin(self, who: Caller, settings: Settings) -> tuple[Session, str]:
+    def begin(self, who: Caller, settings: Settings) -> tuple[InspectorSession, str]:
         """A new one, and its token."""
         ends = int(self._wall()) + SESSION_SECONDS
         by: Literal["admin", "key"] = "admin" if who.key is None else "key"
         mark = _admin_mark(settings) if who.key is None else who.key.digest
-        session = Session(by, mark, ends, secrets.token_hex(16))
+        session = InspectorSession(by, mark, ends, secrets.token_hex(16))
         sealed = self._sealer(settings).seal(_SEALED_FOR, _KIND, "", msgspec.json.encode(session))
         return session, base64.urlsafe_b64encode(sealed).decode().rstrip("=")
 
-    def read(self, cookies: str, host: str, settings: Settings) -> Session | None:
+    def read(self, cookies: str, host: str, settings: Settings) -> InspectorSession | None:
         """The session among the cookies of a request, as far as the token itself can tell."""
         name = cookie_name(host)
         tried = [value for each, value in _pairs(cookies) if each == name][:_COOKIES_TRIED_MOST]
@@ -71,30 +71,30 @@ class Sessions:
                 return session
         return None
 
-    def holds(self, session: Session, settings: Settings) -> bool:
+    def holds(self, session: InspectorSession, settings: Settings) -> bool:
         """Whether its time is not over. Whether its key still opens anything is for others to say."""
         if session.ends <= self._wall() or session.nonce in self._ended:
             return False
         return session.by != "admin" or _is_same(session.mark, _admin_mark(settings))
 
-    def end(self, session: Session) -> None:
+    def end(self, session: InspectorSession) -> None:
         self._ended[session.nonce] = None
         if len(self._ended) > _ENDED_MOST:
             self._ended.popitem(last=False)
 
-    def csrf(self, session: Session | None, settings: Settings) -> str:
+    def csrf(self, session: InspectorSession | None, settings: Settings) -> str:
         """What a page of ours sends with every change, and no other page can know. Without a session it is
         that of whoever may look without one."""
         bound = session.nonce if session is not None else _OPEN
         return _print(settings, f"csrf {bound}")
 
-    def _opened(self, token: str, settings: Settings) -> Session | None:
+    def _opened(self, token: str, settings: Settings) -> InspectorSession | None:
         if len(token) > _TOKEN_LETTERS_MOST or not token.isascii():
             return None
         try:
             sealed = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
             value = self._sealer(settings).open(_SEALED_FOR, _KIND, "", sealed)
-            return msgspec.json.decode(value, type=Session)
+            return msgspec.json.decode(value, type=InspectorSession)
         except (ValueError, Unreadable, msgspec.MsgspecError):
             return None
 

@@ -59,8 +59,8 @@ class Site:
         index = self._found(INDEX)
         if index is None:
             headers = [("content-type", _TYPES["txt"]), ("cache-control", "no-store")]
-            page.record.answered(503)
-            page.reply.send(503, headers, _NOT_BUILT)
+            page.record.answered(404)
+            page.reply.send(404, headers, _NOT_BUILT)
             return
         _send(page, index)
 

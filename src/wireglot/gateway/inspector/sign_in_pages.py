@@ -7,25 +7,27 @@ from typing import Any, Final
 from wireglot import __version__
 from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.inspector.access import Access, Seen, is_behind_tls
-from wireglot.gateway.inspector.sessions import Sessions, set_cookie
+from wireglot.gateway.inspector.access import Access, SeenVisitor, is_behind_tls
+from wireglot.gateway.inspector.sessions import InspectorSessions, set_cookie
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.request.page_request import PageRequest
 
 _SECRET_LETTERS_MOST: Final = 4096
 
 
-class SessionPages:
-    def __init__(self, access: Access, sessions: Sessions, gatekeeper: Gatekeeper, note: Note) -> None:
+class SignInPages:
+    def __init__(
+        self, access: Access, sessions: InspectorSessions, gatekeeper: Gatekeeper, note: Note
+    ) -> None:
         self._access = access
         self._sessions = sessions
         self._gatekeeper = gatekeeper
         self._note = note
 
-    async def get(self, page: PageRequest, seen: Seen) -> None:
+    async def get(self, page: PageRequest, seen: SeenVisitor) -> None:
         page.send(self._told(page, seen))
 
-    async def begin(self, page: PageRequest, seen: Seen) -> None:
+    async def begin(self, page: PageRequest, seen: SeenVisitor) -> None:
         """Whoever has no session yet has no token to send: the secret itself is what no other page knows."""
         secret = page.document().get("secret")
         if type(secret) is not str or not secret.strip() or len(secret) > _SECRET_LETTERS_MOST:
@@ -49,7 +51,7 @@ class SessionPages:
         cookie = set_cookie(host, token, secure=is_behind_tls(page.head))
         page.send(self._told(page, now), more=[cookie])
 
-    async def end(self, page: PageRequest, seen: Seen) -> None:
+    async def end(self, page: PageRequest, seen: SeenVisitor) -> None:
         if seen.viewer is not None:
             self._access.check_token(page.head, seen, page.settings)
         if seen.session is not None:
@@ -58,7 +60,7 @@ class SessionPages:
         gone = set_cookie(host, "", secure=is_behind_tls(page.head), seconds=0)
         page.send({"access": "none"}, more=[gone])
 
-    def _told(self, page: PageRequest, seen: Seen) -> dict[str, Any]:
+    def _told(self, page: PageRequest, seen: SeenVisitor) -> dict[str, Any]:
         viewer = seen.viewer
         told: dict[str, Any] = {
             "access": viewer.access if viewer is not None else "none",

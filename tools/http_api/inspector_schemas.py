@@ -1,0 +1,101 @@
+"""The shapes of what the inspector's page asks for."""
+
+from __future__ import annotations
+
+from tools.http_api.shapes import Schema, fields, flag, listed, nullable, ref, text, whole
+from wireglot.gateway.inspector.playground import KINDS
+from wireglot.ir.grades import GRADE_MEANINGS
+
+
+def inspector_schemas() -> dict[str, Schema]:
+    problem = {
+        "message": text(),
+        "path": text("as losses tell it: `$.messages[0].content`"),
+        "pointer": text("the same as a JSON pointer; what it names may be missing"),
+        "line": whole("from 1; where the text cannot be read"),
+        "column": whole("from 1"),
+        "offset": nullable(whole("letters before it")),
+    }
+    loss = {
+        "path": text("in the document that the client sent, or gets"),
+        "feature": text(),
+        "action": text(),
+        "detail": text(),
+        "grade": text(enum=list(GRADE_MEANINGS)),
+        "document": text(enum=["request", "response"]),
+        "pointer": text("the path as a JSON pointer"),
+        "reason": text("why it has this grade"),
+    }
+    return {
+        "InspectorSession": fields(
+            {
+                "access": text(
+                    "`open`: this machine, while nobody needs a key", enum=["open", "admin", "key", "none"]
+                ),
+                "key": text("the name of the client key"),
+                "csrf": text("the token for changes"),
+                "until": nullable(whole("when the session ends, in unix seconds")),
+                "version": text("of the gateway"),
+                "workers": whole(),
+                "admin": flag("whether an admin secret is set"),
+                "sign_in": flag("whether there is anything to sign in with"),
+                "why": text("why one may not look"),
+            },
+            optional=("why",),
+        ),
+        "SignIn": fields({"secret": text("the admin secret or a client key")}),
+        "InspectorSignedOut": fields({"access": {"const": "none"}}),
+        "ToTranslate": fields(
+            {
+                "dialect": text("of the text"),
+                "kind": text(enum=list(KINDS)),
+                "text": text("JSON, or the events of a stream; at most 1 MiB"),
+                "request": text("what an answer or a stream answers: it brings back names of tools"),
+                "model": text("where the text names none"),
+            },
+            optional=("request", "model"),
+        ),
+        "Problem": fields(problem, optional=("line", "column", "offset")),
+        "Translation": fields(
+            {
+                "text": text(),
+                "losses": listed(fields(loss), "the worst first"),
+                "more_losses": whole("so many more"),
+                "error": ref("Problem"),
+                "broken": flag("the stream ends in an error"),
+            },
+            optional=("more_losses", "error", "broken"),
+        ),
+        "Translations": fields(
+            {
+                "dialect": text(),
+                "kind": text(enum=list(KINDS)),
+                "problem": {
+                    "description": "what is wrong with the text; then `dialects` is empty",
+                    "oneOf": [ref("Problem"), {"type": "null"}],
+                },
+                "dialects": {
+                    "type": "object",
+                    "description": "by the names of all other dialects",
+                    "additionalProperties": ref("Translation"),
+                },
+            }
+        ),
+        "ToAsk": fields(
+            {
+                "model": text("the demo model where none is named"),
+                "text": text("what to ask"),
+                "stream": flag("whether the answer is a stream; it is where nothing is said"),
+            },
+            optional=("model", "text", "stream"),
+        ),
+        "AskedExchange": fields(
+            {
+                "id": text("of the exchange"),
+                "model": text(),
+                "status": whole("of the answer"),
+                "error": fields({"message": text()}),
+            },
+            optional=("error",),
+        ),
+    }
