@@ -14,7 +14,7 @@ JOBS ?= 2
 CORPUS ?= ../shared/corpus/dev
 
 .DEFAULT_GOAL := help
-.PHONY: .nginx .valgrind help setup demo test full newest pins servers promtool test-fleet lock prices recording container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
+.PHONY: .nginx .valgrind help setup demo test full newest pins servers promtool chromium page page-check page-test test-fleet lock prices recording container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers bench-core capacity guard guard-update leaks lab soak corpus mutants rolling clients clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -52,8 +52,8 @@ coverage: $(VENV)/.dev ## Run all tests and tell which lines they run: the figur
 	$(BIN)/python -m coverage report --skip-covered --sort=cover
 
 # Hours of a machine and real clients: run before a larger change is called done.
-full: servers promtool lint types contracts docs-check ## Everything: all checks, all tests, every client, kills and foreign values
-	WIREGLOT_FLEET=1 WIREGLOT_WHOLE=1 $(MAKE) test
+full: servers promtool chromium page-check lint types contracts docs-check ## Everything: all checks, all tests, every client, kills and foreign values
+	WIREGLOT_FLEET=1 WIREGLOT_BROWSER=1 WIREGLOT_WHOLE=1 $(MAKE) test
 	$(MAKE) site demo packages sbom container lab clients docs-blocks
 
 newest: ## Run all tests with the newest versions of everything, in .venv-newest
@@ -128,6 +128,25 @@ servers: ## Install PostgreSQL, Redis and PgBouncer where they are missing (on D
 promtool: ## Install Prometheus where it is missing (on Debian, as root), for the tests of the dashboard and the alerts
 	@command -v promtool >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
 		|| { apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq --no-install-recommends prometheus >/dev/null; } || true
+
+# The page is built with Node 20 or newer and npm, by whoever changes it; what is built is committed, and shipped.
+page/node_modules: page/package-lock.json
+	cd page && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+page: page/node_modules ## Build the inspector's page into src/wireglot/gateway/inspector/assets (needs Node with npm)
+	cd page && npm run --silent types && npm run --silent build
+
+page-check: page/node_modules ## Fail if the page that is shipped is not the one that is built
+	cd page && npm run --silent types && npm run --silent check
+
+# Where it is there, the tests look at the page with it.
+chromium: ## Install Chromium where it is missing (on Debian, as root), for the tests of the inspector's page
+	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
+		|| { apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || true
+
+page-test: $(VENV)/.dev chromium ## Try all of the inspector's page in a real browser
+	WIREGLOT_BROWSER=1 WIREGLOT_WHOLE=1 $(BIN)/python -m pytest -q tests/page
 
 test-fleet: $(VENV)/.dev servers ## Run the tests that need real PostgreSQL, Redis and PgBouncer servers (installs them on Debian as root)
 	WIREGLOT_FLEET=1 $(BIN)/python -m pytest -q -n $(JOBS) $(wildcard tests/stores tests/fleet tests/upgrade)
@@ -223,5 +242,5 @@ clients: $(VENV)/.package ## Run Claude Code, Codex, Gemini CLI and others throu
 	$(BIN)/python -m clients.launched $(ARGS)
 
 clean: ## Remove the environment, caches and build output
-	rm -rf .coverage .coverage-page $(VENV) .venv-newest .venv-pins .venv-sbom .venv-prices build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .coverage .coverage-page $(VENV) .venv-newest .venv-pins .venv-sbom .venv-prices build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis page/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,80 @@
+// Numbers and times as people read them.
+import type { LossCounts, Row, Tokens } from "./types";
+
+export function duration(ms: number | null | undefined): string {
+  if (ms === null || ms === undefined) return "";
+  if (ms <= 0) return "0 ms";
+  if (ms < 1) return "<1 ms";
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 10_000) return `${(ms / 1000).toFixed(2)} s`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  return `${minutes} min ${Math.round((ms % 60_000) / 1000)} s`;
+}
+
+export function count(value: number | null | undefined): string {
+  if (value === null || value === undefined) return "";
+  if (value < 1000) return String(Math.round(value));
+  if (value < 10_000) return `${(value / 1000).toFixed(1)}k`;
+  if (value < 1_000_000) return `${Math.round(value / 1000)}k`;
+  return `${(value / 1_000_000).toFixed(1)}M`;
+}
+
+export function whole(value: number | null | undefined): string {
+  return value === null || value === undefined ? "" : value.toLocaleString("en");
+}
+
+/** Millionths of the currency, as the price lists have it. */
+export function money(millionths: number | null | undefined): string {
+  if (millionths === null || millionths === undefined) return "";
+  const value = millionths / 1_000_000;
+  if (value === 0) return "$0";
+  if (value < 0.0001) return "<$0.0001";
+  if (value < 0.01) return `$${value.toFixed(4)}`;
+  if (value < 1) return `$${value.toFixed(3)}`;
+  return `$${value.toFixed(2)}`;
+}
+
+export function size(bytes: number | null | undefined): string {
+  if (bytes === null || bytes === undefined) return "";
+  if (bytes < 1024) return `${bytes} B`;
+  if (bytes < 1024 * 1024) return `${(bytes / 1024).toFixed(1)} KB`;
+  return `${(bytes / 1024 / 1024).toFixed(1)} MB`;
+}
+
+const two = (value: number) => String(value).padStart(2, "0");
+
+export function clock(at: number): string {
+  const date = new Date(at * 1000);
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}
+
+export function day(at: number): string {
+  const date = new Date(at * 1000);
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+}
+
+export function moment(at: number): string {
+  return `${day(at)} ${clock(at)}`;
+}
+
+export function tokensOf(tokens: Tokens | null | undefined): number | null {
+  return tokens ? (tokens.input ?? 0) + (tokens.output ?? 0) : null;
+}
+
+export function lossesOf(losses: LossCounts | null | undefined): number {
+  return losses ? (losses.serious ?? 0) + (losses.degraded ?? 0) + (losses.harmless ?? 0) : 0;
+}
+
+export function worstGrade(losses: LossCounts | null | undefined): string {
+  if (!losses) return "";
+  return losses.serious ? "serious" : losses.degraded ? "degraded" : losses.harmless ? "harmless" : "";
+}
+
+export function target(row: Row): string {
+  return row.provider ? `${row.provider}/${row.model ?? ""}` : (row.model ?? "");
+}
+
+export function plural(number: number, one: string, many = one + "s"): string {
+  return `${whole(number)} ${number === 1 ? one : many}`;
+}

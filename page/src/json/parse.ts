@@ -1,0 +1,101 @@
+// JSON text to values: small ones at once, large ones in a worker.
+import { useEffect, useState } from "preact/hooks";
+
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+
+export type Parsed = { value: Json; problem?: undefined } | { value?: undefined; problem: string };
+
+const SMALL = 100_000;
+const WORKER = "/inspector/assets/worker.js";
+
+export function parse(text: string): Parsed {
+  try {
+    return { value: JSON.parse(text) as Json };
+  } catch (problem) {
+    return { problem: problem instanceof Error ? problem.message : String(problem) };
+  }
+}
+
+let worker: Worker | null | undefined;
+let count = 0;
+const open = new Map<number, { text: string; tell: (parsed: Parsed) => void }>();
+
+interface PolicyFactory {
+  createPolicy(name: string, rules: { createScriptURL: (url: string) => string }): { createScriptURL(url: string): unknown };
+}
+
+function start(): Worker | null {
+  if (worker !== undefined) return worker;
+  try {
+    // The one policy of the page, for the one address of its worker.
+    const factory = (window as { trustedTypes?: PolicyFactory }).trustedTypes;
+    const policy = factory?.createPolicy("wireglot", {
+      createScriptURL: (url) => {
+        if (url !== WORKER) throw new TypeError("only the page's own worker");
+        return url;
+      },
+    });
+    const made = new Worker((policy ? policy.createScriptURL(WORKER) : WORKER) as string, { type: "module" });
+    made.onmessage = (event: MessageEvent<{ id: number } & Parsed>) => {
+      const waiting = open.get(event.data.id);
+      open.delete(event.data.id);
+      waiting?.tell(event.data);
+    };
+    made.onerror = () => {
+      worker = null;
+      for (const waiting of open.values()) waiting.tell(parse(waiting.text));
+      open.clear();
+    };
+    worker = made;
+  } catch {
+    worker = null;
+  }
+  return worker;
+}
+
+export function parseAside(text: string): Promise<Parsed> {
+  const aside = text.length > SMALL ? start() : null;
+  if (!aside) return Promise.resolve(parse(text));
+  const id = ++count;
+  return new Promise((tell) => {
+    open.set(id, { text, tell });
+    aside.postMessage({ id, text });
+  });
+}
+
+/** The value of a text, or null while it is parsed. */
+export function useParsed(text: string | undefined): Parsed | null {
+  const [result, setResult] = useState<{ text: string; parsed: Parsed } | null>(() =>
+    text !== undefined && text.length <= SMALL ? { text, parsed: parse(text) } : null,
+  );
+  useEffect(() => {
+    if (text === undefined) return;
+    let on = true;
+    void parseAside(text).then((parsed) => on && setResult({ text, parsed }));
+    return () => {
+      on = false;
+    };
+  }, [text]);
+  if (text === undefined) return null;
+  if (result && result.text === text) return result.parsed;
+  return text.length <= SMALL ? parse(text) : null;
+}
+
+export function escapeToken(token: string): string {
+  return token.replaceAll("~", "~0").replaceAll("/", "~1");
+}
+
+export function at(value: Json | undefined, pointer: string): Json | undefined {
+  let found: Json | undefined = value;
+  for (const token of pointer.split("/").slice(1)) {
+    const name = token.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (Array.isArray(found)) found = found[Number(name)];
+    else if (found !== null && typeof found === "object") found = Object.hasOwn(found, name) ? found[name] : undefined;
+    else return undefined;
+  }
+  return found;
+}
+
+export function within(pointer: string, whole: string): boolean {
+  return pointer === whole || pointer.startsWith(whole + "/");
+}

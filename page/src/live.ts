@@ -1,0 +1,204 @@
+// The list of exchanges: pages of what was, and a stream of what happens, in one order, newest first.
+import { signal } from "@preact/signals";
+import { address, get, message, session } from "./api";
+import { lossesOf, target } from "./format";
+import type { Row } from "./types";
+
+export const FILTERS = ["client", "dialect", "model", "provider", "status", "loss", "key", "session", "q"] as const;
+export type Filter = (typeof FILTERS)[number];
+export type Filters = Partial<Record<Filter, string>>;
+
+const MOST_ROWS = 20_000;
+
+export const rows = signal<Row[]>([]);
+export const loading = signal(false);
+export const failed = signal("");
+export const next = signal<string | null>(null);
+export const waiting = signal(0); // rows that came while the list is paused
+export const paused = signal(false);
+export const connection = signal<"connecting" | "open" | "lost">("connecting");
+export const dropped = signal(0);
+/** What was seen of each filter's values, for the menus. */
+export const seen = signal<Partial<Record<Filter, string[]>>>({});
+
+const byId = new Map<string, Row>();
+const held = new Map<string, Row>();
+let filters: Filters = {};
+let generation = 0;
+let drawing = 0;
+
+const before = (a: Row, b: Row) => b.at - a.at || (a.id < b.id ? 1 : -1);
+
+function matches(row: Row): boolean {
+  const f = filters;
+  if (f.client && row.client !== f.client) return false;
+  if (f.dialect && row.dialect !== f.dialect) return false;
+  if (f.model && row.asked !== f.model && row.model !== f.model) return false;
+  if (f.provider && row.provider !== f.provider) return false;
+  if (f.key && row.key !== f.key) return false;
+  if (f.session && row.session !== f.session) return false;
+  if (f.loss) {
+    const grades = row.losses as Record<string, number> | null | undefined;
+    if (!(grades?.[f.loss] || (row.features ?? []).includes(f.loss) || (f.loss === "any" && lossesOf(row.losses)))) return false;
+  }
+  if (f.status) {
+    const status = String(row.status ?? 0);
+    const sameClass = /^\dxx$/.test(f.status) && status.length === 3 && status[0] === f.status[0];
+    if (f.status !== status && !sameClass && f.status !== (row.state ?? "running")) return false;
+  }
+  if (f.q) {
+    const words = f.q.toLowerCase();
+    const text = [row.id, row.client, row.agent, row.asked, target(row), row.key, row.session, row.path, row.error, row.stop, ...(row.features ?? [])]
+      .join("\n")
+      .toLowerCase();
+    // A row that the gateway found in a body stays, though its own words do not have it.
+    if (!text.includes(words) && !byId.has(row.id)) return false;
+  }
+  return true;
+}
+
+function publish(): void {
+  if (drawing) return;
+  drawing = requestAnimationFrame(() => {
+    drawing = 0;
+    const all = [...byId.values()].sort(before);
+    if (all.length > MOST_ROWS) {
+      for (const row of all.splice(MOST_ROWS)) byId.delete(row.id);
+    }
+    rows.value = all;
+    remember(all);
+  });
+}
+
+function remember(all: Row[]): void {
+  const found: Partial<Record<Filter, Set<string>>> = {};
+  const add = (name: Filter, value: string | undefined) => {
+    if (value) (found[name] ??= new Set(seen.value[name] ?? [])).add(value);
+  };
+  for (const row of all) {
+    add("client", row.client);
+    add("dialect", row.dialect);
+    add("model", row.asked);
+    add("provider", row.provider);
+    add("key", row.key);
+    for (const feature of row.features ?? []) add("loss", feature);
+  }
+  const result: Partial<Record<Filter, string[]>> = { ...seen.value };
+  let changed = false;
+  for (const [name, values] of Object.entries(found) as [Filter, Set<string>][]) {
+    if (values.size !== (seen.value[name] ?? []).length) changed = true;
+    result[name] = [...values].sort();
+  }
+  if (changed) seen.value = result;
+}
+
+function take(row: Row): void {
+  if (!matches(row)) {
+    if (byId.delete(row.id)) publish();
+    return;
+  }
+  byId.set(row.id, row);
+  publish();
+}
+
+export async function show(wanted: Filters): Promise<void> {
+  const mine = ++generation;
+  filters = wanted;
+  loading.value = true;
+  failed.value = "";
+  held.clear();
+  waiting.value = 0;
+  try {
+    const page = await get<{ rows: Row[]; next: string | null }>("/exchanges", { limit: 100, ...wanted });
+    if (mine !== generation) return;
+    byId.clear();
+    for (const row of page.rows) byId.set(row.id, row);
+    next.value = page.next ?? null;
+    rows.value = [...byId.values()].sort(before);
+    remember(rows.value);
+  } catch (problem) {
+    if (mine === generation) failed.value = message(problem);
+  } finally {
+    if (mine === generation) loading.value = false;
+  }
+}
+
+export async function more(): Promise<void> {
+  if (loading.value || !next.value) return;
+  const mine = generation;
+  loading.value = true;
+  try {
+    const page = await get<{ rows: Row[]; next: string | null }>("/exchanges", { limit: 100, before: next.value, ...filters });
+    if (mine !== generation) return;
+    for (const row of page.rows) if (!byId.has(row.id)) byId.set(row.id, row);
+    next.value = page.next ?? null;
+    publish();
+  } catch (problem) {
+    if (mine === generation) failed.value = message(problem);
+  } finally {
+    if (mine === generation) loading.value = false;
+  }
+}
+
+export function setPaused(value: boolean): void {
+  paused.value = value;
+  if (!value) {
+    for (const row of held.values()) take(row);
+    held.clear();
+    waiting.value = 0;
+  }
+}
+
+let source: EventSource | null = null;
+const listeners = new Set<(row: Row) => void>();
+
+/** Calls for every row that is told, whatever the list's filters are. */
+export function onRow(listener: (row: Row) => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+let retry = 0;
+
+export function connect(): void {
+  if (source) return;
+  connection.value = "connecting";
+  const opened = new EventSource(address("/live"));
+  source = opened;
+  let wasOpen = false;
+  opened.onopen = () => {
+    wasOpen = true;
+    if (connection.value === "lost") void show(filters);
+    connection.value = "open";
+  };
+  opened.onerror = () => {
+    connection.value = "lost";
+    // The browser tries again by itself after a cut; after a refusal it does not.
+    if (opened.readyState === EventSource.CLOSED) {
+      source = null;
+      clearTimeout(retry);
+      if (session.value && session.value.access !== "none") retry = window.setTimeout(connect, wasOpen ? 1000 : 5000);
+    }
+  };
+  opened.addEventListener("row", (event) => {
+    const row = JSON.parse((event as MessageEvent<string>).data) as Row;
+    for (const listener of listeners) listener(row);
+    if (paused.value && !byId.has(row.id)) {
+      if (!matches(row)) return;
+      held.set(row.id, row);
+      waiting.value = held.size;
+      return;
+    }
+    take(row);
+  });
+  opened.addEventListener("dropped", (event) => {
+    const { count } = JSON.parse((event as MessageEvent<string>).data) as { count?: number };
+    dropped.value += count ?? 0;
+  });
+}
+
+export function disconnect(): void {
+  clearTimeout(retry);
+  source?.close();
+  source = null;
+}

@@ -1,0 +1,35 @@
+// An editor where it is wanted, fetched when it is.
+import { useEffect, useRef } from "preact/hooks";
+import type { Editor, Problem } from "../lazy/editor";
+
+interface Props {
+  label: string;
+  text: string;
+  json: boolean;
+  problem?: Problem | null;
+  changed: (text: string) => void;
+}
+
+export function EditorBox({ label, text, json, problem = null, changed }: Props) {
+  const host = useRef<HTMLDivElement>(null);
+  const editor = useRef<Editor | null>(null);
+  const last = useRef({ text, changed, json, problem });
+  last.current = { text, changed, json, problem };
+  useEffect(() => {
+    let on = true;
+    void import("../lazy/editor").then(({ createEditor }) => {
+      if (!on || !host.current) return;
+      editor.current = createEditor(host.current, label, last.current.json, last.current.text, (next) => last.current.changed(next));
+      editor.current.setProblem(last.current.problem);
+    });
+    return () => {
+      on = false;
+      editor.current?.destroy();
+      editor.current = null;
+    };
+  }, [label]);
+  useEffect(() => editor.current?.setText(text), [text]);
+  useEffect(() => editor.current?.setJson(json), [json]);
+  useEffect(() => editor.current?.setProblem(problem), [problem]);
+  return <div class="editor" ref={host} />;
+}

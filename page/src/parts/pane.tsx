@@ -1,0 +1,318 @@
+// One of the four sides of an exchange: as people read it, as JSON or events, or as it was.
+import type { ComponentChildren } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { duration, plural, size } from "../format";
+import { above } from "../json/lines";
+import { useParsed, within } from "../json/parse";
+import { JsonTree } from "../json/tree";
+import { type Part, readAnswer, readRequest, settingsOf } from "../reading";
+import { type StreamEvent, foldEvents, settled, wordsOf } from "../stream";
+import type { Message, TracedLoss } from "../types";
+import { LossMark, PartCard } from "./partcard";
+import { Choice, Copy } from "./small";
+import { Virtual } from "./virtual";
+
+interface Props {
+  name: string;
+  about: ComponentChildren;
+  message: Message | null | undefined;
+  what: "request" | "answer";
+  events: StreamEvent[];
+  at: number | null;
+  losses: TracedLoss[];
+  placeOf: (loss: TracedLoss) => string | undefined;
+  linked: ReadonlySet<string>;
+  lit: readonly string[];
+  chosenHere: boolean;
+  reveal: number;
+  choose: (pointer: string) => void;
+  picture: (pointer: string) => string;
+  mode: string;
+  setMode: (mode: string) => void;
+  growing?: boolean;
+  missing: string;
+}
+
+/** Scrolls the pane, and not the page around it. */
+function bringIntoSight(card: HTMLElement | null | undefined): void {
+  const box = card?.closest<HTMLElement>(".reading");
+  if (!card || !box) return;
+  const top = card.getBoundingClientRect().top - box.getBoundingClientRect().top;
+  if (top < 0 || top + Math.min(card.offsetHeight, 120) > box.clientHeight) box.scrollTop += top - box.clientHeight / 3;
+}
+
+const RAW_AT_FIRST = 200_000;
+
+export function Pane(props: Props) {
+  const { message, events, at, what, lit, linked } = props;
+  const [search, setSearch] = useState("");
+  const [finding, setFinding] = useState(false);
+  const [allRaw, setAllRaw] = useState(false);
+  const streamed = events.length > 0;
+  const document = streamed ? message?.folded || undefined : message?.body || undefined;
+  const parsed = useParsed(message?.base64 ? undefined : document);
+  const body = useRef<HTMLDivElement>(null);
+  const shownOnce = useRef(false);
+  const visible = useMemo(() => {
+    if (at === null) return events.length;
+    let last = events.length;
+    while (last > 0 && (events[last - 1]?.ms ?? 0) > at) last--;
+    return last;
+  }, [events, at]);
+  // Once a stream is whole it is the document that it amounts to: that one has links and losses.
+  const settledDown = streamed && visible === events.length && parsed?.value !== undefined;
+  const mode = streamed && props.mode === "json" ? "events" : props.mode === "whole" && !(streamed && parsed) ? "json" : props.mode;
+  const parts: Part[] = useMemo(() => {
+    if (streamed && !settledDown) return foldEvents(events, visible).map(settled);
+    if (!parsed || parsed.value === undefined) return [];
+    return what === "request" ? readRequest(parsed.value) : readAnswer(parsed.value);
+  }, [parsed, streamed, settledDown, events, visible, what]);
+  const placed = useMemo(() => {
+    const map = new Map<string, TracedLoss[]>();
+    for (const loss of props.losses) {
+      const pointer = props.placeOf(loss);
+      if (pointer) map.set(pointer, [...(map.get(pointer) ?? []), loss]);
+    }
+    return map;
+  }, [props.losses]);
+
+  useEffect(() => {
+    if (mode !== "read" || !lit.length) return;
+    const first = !shownOnce.current;
+    shownOnce.current = parts.length > 0;
+    // Who clicks a part sees it already; who comes by a link does not.
+    if (props.chosenHere && !first) return;
+    const cards = body.current?.querySelectorAll<HTMLElement>("[data-pointer]") ?? [];
+    for (const card of cards) {
+      const pointer = card.dataset["pointer"] ?? "";
+      if (lit.some((each) => within(pointer, each) || within(each, pointer))) {
+        bringIntoSight(card);
+        break;
+      }
+    }
+  }, [props.reveal, lit.join("\n"), parts.length > 0]);
+
+  const jump = (part: Part) => {
+    if (!part.id || (part.kind !== "call" && part.kind !== "result")) return undefined;
+    const partner = parts.find((each) => each.id === part.id && each.kind === (part.kind === "call" ? "result" : "call"));
+    if (!partner) return undefined;
+    return () => {
+      props.choose(partner.pointer);
+      bringIntoSight(body.current?.querySelector<HTMLElement>(`[data-pointer="${CSS.escape(partner.pointer)}"]`));
+    };
+  };
+
+  const [cards, beside] = useMemo(() => {
+    // A loss or a link of a whole message stands at its first part; of a setting, at none.
+    const owner = (pointer: string) =>
+      parts.find((part) => within(pointer, part.pointer)) ?? (pointer.split("/").length > 2 ? parts.find((part) => within(part.pointer, pointer)) : undefined);
+    const lost = new Map<Part, TracedLoss[]>();
+    const rest: TracedLoss[] = [];
+    for (const [pointer, losses] of placed) {
+      const part = owner(pointer);
+      if (part) lost.set(part, [...(lost.get(part) ?? []), ...losses]);
+      else rest.push(...losses);
+    }
+    const joined = new Set<Part>();
+    for (const pointer of linked) {
+      const part = owner(pointer);
+      if (part) joined.add(part);
+    }
+    return [{ lost, joined }, rest] as const;
+  }, [placed, parts, linked]);
+
+  const modes: [string, string][] = streamed
+    ? [["read", "Read"], ["events", "Events"], ...(parsed ? [["whole", "JSON"] as [string, string]] : []), ["raw", "Raw"]]
+    : [["read", "Read"], ["json", "JSON"], ["raw", "Raw"]];
+  const asTree = mode === "json" || mode === "whole";
+  const raw = () => (streamed ? events.slice(0, visible).map((event) => event.raw).join("\n\n") : (message?.body ?? ""));
+  const isEmpty = !message || (!streamed && !message.body);
+  const settings = parsed?.value !== undefined && !streamed ? settingsOf(parsed.value) : [];
+  const isLit = (part: Part) => lit.some((each) => within(part.pointer, each) || (each !== "" && above(each).includes(part.pointer)) || each === part.pointer);
+
+  return (
+    <section class={`pane pane-${what}`} aria-label={props.name}>
+      <header class="pane-head">
+        <h2>{props.name}</h2>
+        <span class="faint clip">{props.about}</span>
+        <span class="pane-tools">
+          {message?.truncated ? <span class="grade grade-degraded" title="only the beginning was kept">≈ cut, was {size(message.bytes)}</span> : null}
+          {!isEmpty ? (
+            <>
+              {asTree ? (
+                <button type="button" class="quiet" aria-pressed={finding} aria-label={`Find in ${props.name}`} title="Find" onClick={() => setFinding(!finding)}>
+                  ⌕
+                </button>
+              ) : null}
+              <Choice label={`How to show the ${props.name}`} options={modes} value={mode} choose={props.setMode} />
+              <Copy text={raw} />
+            </>
+          ) : null}
+        </span>
+      </header>
+      {finding && asTree ? (
+        <div class="find">
+          <input type="search" aria-label={`Find in ${props.name}`} placeholder="Find names and values" value={search} onInput={(event) => setSearch(event.currentTarget.value)} autoFocus />
+        </div>
+      ) : null}
+      <div class="pane-body" ref={body}>
+        {isEmpty ? (
+          <p class="faint nothing">{props.missing}</p>
+        ) : mode === "raw" ? (
+          <RawText text={raw()} all={allRaw} showAll={() => setAllRaw(true)} name={props.name} />
+        ) : mode === "events" ? (
+          <Events events={events} visible={visible} name={props.name} />
+        ) : !streamed && parsed === null ? (
+          <p class="waiting">{message.base64 ? "No text: it is shown as Raw, in base64." : "Parsing …"}</p>
+        ) : !streamed && parsed?.problem ? (
+          <>
+            <p class="note">This is no JSON ({parsed.problem}).</p>
+            <RawText text={raw()} all={allRaw} showAll={() => setAllRaw(true)} name={props.name} />
+          </>
+        ) : asTree && parsed?.value !== undefined ? (
+          <JsonTree
+            value={parsed.value}
+            label={props.name}
+            losses={placed}
+            linked={linked}
+            lit={lit}
+            reveal={props.chosenHere ? 0 : props.reveal}
+            choose={props.choose}
+            search={finding ? search : ""}
+          />
+        ) : (
+          <div class="reading" tabIndex={0} role="group" aria-label={`${props.name}, part by part`}>
+            {settings.length && what === "request" ? (
+              <dl class="settings">
+                {settings.slice(0, 24).map(([name, value]) => {
+                  const pointer = "/" + name.replaceAll("~", "~0").replaceAll("/", "~1");
+                  const lost = [...placed].filter(([each]) => within(each, pointer)).flatMap(([, losses]) => losses);
+                  return (
+                    <div key={name} class={`${lit.some((each) => within(each, pointer)) ? "lit " : ""}${linked.has(pointer) ? "linked " : ""}${lost.length || value.length > 30 ? "wide" : ""}`} onClick={() => props.choose(pointer)}>
+                      <dt>{name}</dt>
+                      <dd>
+                        {value.length > 160 ? value.slice(0, 160) + "…" : value}
+                        {lost.map((loss, index) => (
+                          <LossMark key={index} loss={loss} />
+                        ))}
+                      </dd>
+                    </div>
+                  );
+                })}
+              </dl>
+            ) : null}
+            {beside.filter((loss) => !settings.some(([name]) => within(props.placeOf(loss) ?? "", "/" + name))).map((loss, index) => (
+              <LossMark key={index} loss={loss} />
+            ))}
+            <Parts
+              parts={parts}
+              render={(part, index) => (
+                <PartCard
+                  key={part.pointer + index}
+                  part={part}
+                  lit={isLit(part)}
+                  linked={cards.joined.has(part)}
+                  losses={cards.lost.get(part) ?? []}
+                  choose={props.choose}
+                  picture={props.picture}
+                  jump={jump(part)}
+                  growing={at !== null && visible < events.length && index === parts.length - 1}
+                />
+              )}
+            />
+            {streamed && !parts.length ? <p class="faint nothing">{visible ? "No words yet." : "Nothing yet."}</p> : null}
+            {!streamed && !parts.length && parsed ? <p class="faint nothing">No messages in it: see JSON.</p> : null}
+          </div>
+        )}
+      </div>
+      {streamed ? (
+        <footer class="pane-foot faint">
+          {visible === events.length ? plural(events.length, "event") : `${visible} of ${plural(events.length, "event")}`}
+          {visible ? `, last at ${duration(events[visible - 1]?.ms)}` : ""}
+        </footer>
+      ) : null}
+    </section>
+  );
+}
+
+const PARTS_AT_FIRST = 40;
+
+function Parts({ parts, render }: { parts: Part[]; render: (part: Part, index: number) => ComponentChildren }) {
+  const [all, setAll] = useState(false);
+  const [tools, setTools] = useState(false);
+  const declared = parts.filter((part) => part.kind === "tool");
+  const spoken = parts.filter((part) => part.kind !== "tool");
+  const hidden = all ? 0 : Math.max(0, spoken.length - PARTS_AT_FIRST);
+  return (
+    <>
+      {declared.length ? (
+        <details class="declared" open={tools} onToggle={(event) => setTools(event.currentTarget.open)}>
+          <summary>
+            {plural(declared.length, "tool")}: {declared.slice(0, 6).map((part) => part.name).join(", ")}
+            {declared.length > 6 ? ", …" : ""}
+          </summary>
+          {tools ? declared.map(render) : null}
+        </details>
+      ) : null}
+      {hidden ? (
+        <button type="button" class="quiet more" onClick={() => setAll(true)}>
+          Show {hidden} earlier parts
+        </button>
+      ) : null}
+      {spoken.slice(hidden).map((part, index) => render(part, index + hidden))}
+    </>
+  );
+}
+
+function RawText({ text, all, showAll, name }: { text: string; all: boolean; showAll: () => void; name: string }) {
+  const long = text.length > RAW_AT_FIRST && !all;
+  return (
+    <>
+      <pre class="raw" tabIndex={0} aria-label={`${name}, raw`}>
+        {long ? text.slice(0, RAW_AT_FIRST) : text}
+      </pre>
+      {long ? (
+        <button type="button" class="quiet more" onClick={showAll}>
+          Show all {size(text.length)}
+        </button>
+      ) : null}
+    </>
+  );
+}
+
+function Events({ events, visible, name }: { events: StreamEvent[]; visible: number; name: string }) {
+  const [opened, setOpened] = useState(-1);
+  const event = events[opened];
+  return (
+    <>
+      <Virtual
+        class="events"
+        role="list"
+        label={`${name}, event by event`}
+        total={visible}
+        height={24}
+        active={visible < events.length ? visible - 1 : -1}
+        render={(index) => {
+          const each = events[index];
+          if (!each) return null;
+          const wait = index ? each.ms - (events[index - 1]?.ms ?? 0) : each.ms;
+          return (
+            <div key={index} role="listitem" class={`event${index === opened ? " active" : ""}`}>
+              <button type="button" aria-expanded={index === opened} onClick={() => setOpened(index === opened ? -1 : index)}>
+                <span class="event-time">{duration(each.ms)}</span>
+                <span class={`event-wait${wait >= 400 ? " long" : ""}`}>{index ? `+${duration(wait)}` : ""}</span>
+                <span class="event-name">{each.name}</span>
+                <span class="event-words">{wordsOf(each)}</span>
+              </button>
+            </div>
+          );
+        }}
+      />
+      {event ? (
+        <div class="event-open">
+          {event.value !== undefined ? <JsonTree value={event.value} label={`${name}, event ${opened + 1}`} /> : <pre class="raw" tabIndex={0}>{event.raw}</pre>}
+        </div>
+      ) : null}
+    </>
+  );
+}

@@ -1,0 +1,154 @@
+// A message's part as people read it: words, a folded thought, a tool's call and its result, a picture after a click.
+import { useState } from "preact/hooks";
+import type { Part } from "../reading";
+import type { TracedLoss } from "../types";
+import { GRADE_SIGN } from "./small";
+
+const CLIP = 1200;
+
+export function Words({ text, mono = false }: { text: string; mono?: boolean }) {
+  const [all, setAll] = useState(false);
+  const long = text.length > CLIP * 1.2;
+  return (
+    <>
+      <div class={mono ? "words mono" : "words"}>{long && !all ? text.slice(0, CLIP) + "…" : text}</div>
+      {long ? (
+        <button
+          type="button"
+          class="quiet more"
+          onClick={(event) => {
+            event.stopPropagation();
+            setAll(!all);
+          }}
+        >
+          {all ? "Show less" : `Show all ${text.length.toLocaleString("en")} characters`}
+        </button>
+      ) : null}
+    </>
+  );
+}
+
+export function LossMark({ loss }: { loss: TracedLoss }) {
+  return (
+    <p class={`loss-mark grade grade-${loss.grade}`}>
+      <span aria-hidden="true">{GRADE_SIGN[loss.grade] ?? "·"}</span> <strong>{loss.feature}</strong> {loss.action} ({loss.grade})
+      {loss.detail ? <>: {loss.detail}</> : null}
+    </p>
+  );
+}
+
+interface Props {
+  part: Part;
+  lit?: boolean;
+  linked?: boolean;
+  losses?: TracedLoss[];
+  choose?: (pointer: string) => void;
+  /** Where a picture of this part is, on this gateway. */
+  picture?: ((pointer: string) => string) | undefined;
+  /** The partner of a call or a result, if it is in the same pane. */
+  jump?: (() => void) | undefined;
+  growing?: boolean;
+}
+
+const NAMES: Record<string, string> = {
+  system: "system",
+  text: "",
+  reasoning: "reasoning",
+  call: "calls",
+  result: "result of",
+  image: "picture",
+  file: "file",
+  tool: "tool",
+  refusal: "refusal",
+  error: "error",
+  other: "",
+};
+
+export function PartCard({ part, lit, linked, losses = [], choose, picture, jump, growing }: Props) {
+  const [shown, setShown] = useState<"" | "yes" | "failed">("");
+  const classes = ["part", `part-${part.kind}`, `by-${part.role || "none"}`];
+  if (lit) classes.push("lit");
+  if (linked) classes.push("linked");
+  if (part.failed) classes.push("part-failed");
+  if (growing) classes.push("growing");
+  return (
+    <div
+      class={classes.join(" ")}
+      data-pointer={part.pointer}
+      onClick={choose ? () => choose(part.pointer) : undefined}
+    >
+      <div class="part-head">
+        <span class="role">{part.role === "tools" ? "tool" : part.kind === "result" ? "tool" : part.role || "part"}</span>
+        {part.kind !== "text" && part.kind !== "tool" && NAMES[part.kind] && NAMES[part.kind] !== part.role ? <span class="faint">{NAMES[part.kind]}</span> : null}
+        {part.name ? <span class="part-name">{part.name}</span> : null}
+        {part.id && part.id !== part.name ? <code class="part-id">{part.id}</code> : null}
+        {part.failed ? <span class="grade grade-serious">✕ failed</span> : null}
+        {jump ? (
+          <button
+            type="button"
+            class="quiet"
+            onClick={(event) => {
+              event.stopPropagation();
+              jump();
+            }}
+          >
+            {part.kind === "call" ? "its result ↓" : "its call ↑"}
+          </button>
+        ) : null}
+        {linked && choose ? (
+          <button
+            type="button"
+            class="quiet link-sign"
+            aria-label="Show its counterpart on the other side"
+            title="Show its counterpart on the other side"
+            onClick={(event) => {
+              event.stopPropagation();
+              choose(part.pointer);
+            }}
+          >
+            ⇄
+          </button>
+        ) : null}
+      </div>
+      {part.kind === "reasoning" ? (
+        part.text ? (
+          <details open={growing ?? false} onClick={(event) => event.stopPropagation()}>
+            <summary>
+              Reasoning, {part.text.length.toLocaleString("en")} characters
+            </summary>
+            <Words text={part.text} />
+          </details>
+        ) : null
+      ) : part.kind === "image" ? (
+        part.data && picture ? (
+          shown === "yes" ? (
+            <img class="picture" src={picture(part.data)} alt={`A picture of the exchange, ${part.name ?? ""}`} onError={() => setShown("failed")} />
+          ) : shown === "failed" ? (
+            <p class="faint">The gateway has no picture of a kind that is shown here (PNG, JPEG, GIF, WebP).</p>
+          ) : (
+            <button
+              type="button"
+              onClick={(event) => {
+                event.stopPropagation();
+                setShown("yes");
+              }}
+            >
+              Show the picture
+            </button>
+          )
+        ) : part.text ? (
+          <p class="faint">
+            At an address, which is not loaded: <code>{part.text}</code>
+          </p>
+        ) : null
+      ) : part.text ? (
+        <Words text={part.text} mono={part.kind === "call" || part.kind === "result" || part.kind === "other"} />
+      ) : part.kind === "text" ? (
+        <span class="faint">empty</span>
+      ) : null}
+      {losses.map((loss, index) => (
+        <LossMark key={index} loss={loss} />
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,53 @@
+// Bodies are recorded for some minutes, by a click: what is not recorded has a row, and no panes.
+import { useEffect, useState } from "preact/hooks";
+import { get, message, send, session } from "../api";
+import { clock, size } from "../format";
+import type { Recording } from "../types";
+
+export function RecordingButton() {
+  const [state, setState] = useState<Recording | null>(null);
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    let on = true;
+    const load = () => get<Recording>("/recording").then((found) => on && setState(found)).catch(() => undefined);
+    void load();
+    const timer = setInterval(load, 15_000);
+    return () => {
+      on = false;
+      clearInterval(timer);
+    };
+  }, []);
+  if (!state) return null;
+  const recording = state.until !== null && state.until * 1000 > Date.now();
+  const always = state.mode === "all" && !recording;
+  const may = session.value?.access !== "key";
+  const set = async (minutes: number) => {
+    try {
+      setProblem("");
+      setState(await send<Recording>("POST", "/recording", { minutes }));
+    } catch (caught) {
+      setProblem(message(caught));
+    }
+  };
+  const title = `Bodies kept: ${size(state.kept_bytes ?? 0)}${state.dropped ? `; not recorded because the queue was full: ${state.dropped}` : ""}`;
+  if (always)
+    return (
+      <span class="recording on" title={title}>
+        <span class="dot" aria-hidden="true" /> Records all bodies
+      </span>
+    );
+  return (
+    <>
+      {recording ? (
+        <button type="button" class="recording on" title={title} disabled={!may} onClick={() => void set(0)}>
+          <span class="dot" aria-hidden="true" /> Recording until {clock(state.until ?? 0).slice(0, 5)} · stop
+        </button>
+      ) : may ? (
+        <button type="button" class="recording" title={`Record the bodies of all exchanges for 15 minutes. ${title}`} onClick={() => void set(15)}>
+          <span class="dot" aria-hidden="true" /> Record bodies
+        </button>
+      ) : null}
+      {problem ? <span class="problem" role="alert">{problem}</span> : null}
+    </>
+  );
+}

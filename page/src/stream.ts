@@ -1,0 +1,197 @@
+// A recorded stream: its pieces cut into events, each with the time of its last byte, and what they add up to so far.
+import { type Json, parse } from "./json/parse";
+import { type Part, pretty, readAnswer } from "./reading";
+import type { Frame } from "./types";
+
+export interface StreamEvent {
+  ms: number;
+  name: string;
+  data: string;
+  raw: string;
+  value: Json | undefined;
+}
+
+type Obj = { [name: string]: Json };
+const isObj = (value: Json | undefined): value is Obj => value !== null && typeof value === "object" && !Array.isArray(value);
+const str = (value: Json | undefined): string => (typeof value === "string" ? value : "");
+const list = (value: Json | undefined): Json[] => (Array.isArray(value) ? value : []);
+
+/** Server-sent events of the pieces; what is none (a JSON array, lines, bytes) is one event a piece. */
+export function eventsOf(frames: Frame[]): StreamEvent[] {
+  const events: StreamEvent[] = [];
+  const sse = frames.some((frame) => /^(data|event|id|retry):|^:/m.test(frame.data));
+  if (!sse) {
+    for (const frame of frames) {
+      const parsed = parse(frame.data.replace(/^[\s,[]+/, "").replace(/[\s,\]]+$/, ""));
+      events.push({ ms: frame.ms, name: "", data: frame.data, raw: frame.data, value: parsed.value });
+    }
+    return events;
+  }
+  let rest = "";
+  const take = (raw: string, ms: number) => {
+    if (!raw.trim()) return;
+    let name = "";
+    const data: string[] = [];
+    for (const line of raw.split(/\r?\n|\r/)) {
+      if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
+      else if (line.startsWith("event:")) name = line.slice(6).trim();
+    }
+    const text = data.join("\n");
+    const value = text && text !== "[DONE]" ? parse(text).value : undefined;
+    if (!name && isObj(value)) name = str(value["type"]);
+    events.push({ ms, name: name || (raw.startsWith(":") ? "comment" : text === "[DONE]" ? "done" : "data"), data: text, raw, value });
+  };
+  for (const frame of frames) {
+    rest += frame.data;
+    const pieces = rest.split(/\r?\n\r?\n|\r\r/);
+    rest = pieces.pop() ?? "";
+    for (const piece of pieces) take(piece, frame.ms);
+  }
+  take(rest, frames.at(-1)?.ms ?? 0);
+  return events;
+}
+
+/** A text of server-sent events, as the playground has it. */
+export function eventsOfText(text: string): StreamEvent[] {
+  return eventsOf([{ ms: 0, data: text + "\n\n" }]);
+}
+
+/** Which of the answer's parts an event is about, for the words beside it. */
+export function wordsOf(event: StreamEvent): string {
+  const value = event.value;
+  if (!isObj(value)) return event.data;
+  const delta = value["delta"];
+  if (typeof delta === "string") return delta;
+  if (isObj(delta)) {
+    for (const name of ["text", "thinking", "partial_json", "stop_reason", "signature"]) if (typeof delta[name] === "string") return delta[name];
+  }
+  const block = value["content_block"];
+  if (isObj(block)) return [str(block["type"]), str(block["name"])].filter(Boolean).join(" ");
+  const choice = list(value["choices"])[0];
+  if (isObj(choice)) {
+    const inner = isObj(choice["delta"]) ? choice["delta"] : {};
+    for (const name of ["content", "reasoning_content", "reasoning", "refusal"]) if (typeof inner[name] === "string" && inner[name]) return inner[name];
+    const call = list(inner["tool_calls"])[0];
+    if (isObj(call) && isObj(call["function"])) return str(call["function"]["name"]) + " " + str(call["function"]["arguments"]);
+    return str(choice["finish_reason"]);
+  }
+  const body = isObj(value["response"]) && value["response"]["candidates"] ? value["response"] : value;
+  const candidate = list(body["candidates"])[0];
+  if (isObj(candidate)) {
+    const parts = readAnswer(body);
+    return parts.map((part) => part.name ? `${part.name} ${part.text}` : part.text).join(" ") || str(candidate["finishReason"]);
+  }
+  const item = value["item"] ?? value["part"];
+  if (isObj(item)) return [str(item["type"]), str(item["name"])].filter(Boolean).join(" ");
+  if (isObj(value["error"])) return str(value["error"]["message"]);
+  return "";
+}
+
+/** What the events add up to: the answer as its reader has it after so many of them. */
+export function foldEvents(events: readonly StreamEvent[], upTo = events.length): Part[] {
+  const parts = new Map<string, Part>();
+  const grow = (key: string, kind: Part["kind"], text: string, more: Partial<Part> = {}) => {
+    const found = parts.get(key);
+    if (found) {
+      found.text += text;
+      Object.assign(found, more);
+    } else parts.set(key, { pointer: key, role: "assistant", kind, text, ...more });
+  };
+  let lastKind = "";
+  let run = 0;
+  for (let index = 0; index < upTo; index++) {
+    const value = events[index]?.value;
+    if (!isObj(value)) continue;
+    const type = str(value["type"]);
+    const delta = value["delta"];
+    if (type === "content_block_start" && isObj(value["content_block"])) {
+      const block = value["content_block"];
+      const key = `block-${String(value["index"])}`;
+      const kind = { text: "text", thinking: "reasoning", redacted_thinking: "reasoning", tool_use: "call", server_tool_use: "call" }[str(block["type"])] ?? "other";
+      grow(key, kind as Part["kind"], str(block["text"]) || str(block["thinking"]), { name: str(block["name"]) || undefined, id: str(block["id"]) || undefined });
+    } else if (type === "content_block_delta" && isObj(delta)) {
+      const key = `block-${String(value["index"])}`;
+      const kind = delta["type"] === "thinking_delta" ? "reasoning" : delta["type"] === "input_json_delta" ? "call" : "text";
+      const text = str(delta["text"]) || str(delta["thinking"]) || str(delta["partial_json"]);
+      if (text) grow(key, kind, text);
+    } else if (type === "response.output_item.added" && isObj(value["item"])) {
+      const item = value["item"];
+      const kind = str(item["type"]);
+      if (/call$/.test(kind)) grow(`item-${String(value["output_index"])}`, "call", "", { name: str(item["name"]) || kind, id: str(item["call_id"]) });
+      else if (kind === "reasoning") grow(`item-${String(value["output_index"])}`, "reasoning", "");
+    } else if (/^response\.(output_text|refusal|reasoning_text|reasoning_summary_text|function_call_arguments|custom_tool_call_input)\.delta$/.test(type)) {
+      const key = `item-${String(value["output_index"])}` + (type.includes("output_text") ? `-${String(value["content_index"] ?? 0)}` : "");
+      const kind = type.includes("reasoning") ? "reasoning" : type.includes("call") ? "call" : type.includes("refusal") ? "refusal" : "text";
+      grow(key, kind, str(delta));
+    } else if (Array.isArray(value["choices"])) {
+      for (const choice of value["choices"]) {
+        if (!isObj(choice) || !isObj(choice["delta"])) continue;
+        const inner = choice["delta"];
+        const at = String(choice["index"] ?? 0);
+        const reasoning = str(inner["reasoning_content"]) || str(inner["reasoning"]);
+        if (reasoning) grow(`reasoning-${at}`, "reasoning", reasoning);
+        if (str(inner["content"])) grow(`text-${at}`, "text", str(inner["content"]));
+        if (str(inner["refusal"])) grow(`refusal-${at}`, "refusal", str(inner["refusal"]));
+        list(inner["tool_calls"]).forEach((call, order) => {
+          if (!isObj(call)) return;
+          const made = isObj(call["function"]) ? call["function"] : {};
+          const more: Partial<Part> = {};
+          if (str(made["name"])) more.name = str(made["name"]);
+          if (str(call["id"])) more.id = str(call["id"]);
+          grow(`call-${at}-${String(call["index"] ?? order)}`, "call", str(made["arguments"]), more);
+        });
+      }
+    } else if (type === "error" || isObj(value["error"])) {
+      for (const part of readAnswer(value)) parts.set("error", part);
+    } else {
+      const body = isObj(value["response"]) && value["response"]["candidates"] ? value["response"] : value;
+      if (!Array.isArray(body["candidates"])) continue;
+      for (const part of readAnswer(body)) {
+        if (part.kind === "text" || part.kind === "reasoning") {
+          if (part.kind !== lastKind) run++;
+          lastKind = part.kind;
+          grow(`run-${run}`, part.kind, part.text);
+        } else {
+          run++;
+          lastKind = part.kind;
+          parts.set(`run-${run}`, { ...part, pointer: `run-${run}` });
+        }
+      }
+    }
+  }
+  return [...parts.values()].filter((part) => part.text || part.name || part.kind === "call");
+}
+
+/** Arguments as they read, where they are whole by now. */
+export function settled(part: Part): Part {
+  if (part.kind !== "call" || !part.text) return part;
+  const parsed = parse(part.text);
+  return parsed.value === undefined ? part : { ...part, text: pretty(parsed.value) };
+}
+
+export interface Gap {
+  from: number;
+  to: number;
+}
+
+/** Stretches in which nothing came, long for this stream. */
+export function gapsOf(events: readonly StreamEvent[]): Gap[] {
+  const waits: number[] = [];
+  for (let index = 1; index < events.length; index++) waits.push((events[index]?.ms ?? 0) - (events[index - 1]?.ms ?? 0));
+  const usual = [...waits].sort((a, b) => a - b)[Math.floor(waits.length * 0.75)] ?? 0;
+  const long = Math.max(400, usual * 6);
+  const gaps: Gap[] = [];
+  waits.forEach((wait, index) => {
+    if (wait >= long) gaps.push({ from: events[index]?.ms ?? 0, to: events[index + 1]?.ms ?? 0 });
+  });
+  return gaps.sort((a, b) => b.to - b.from - (a.to - a.from)).slice(0, 5);
+}
+
+/** When the first word of an answer was there. */
+export function firstWord(events: readonly StreamEvent[]): number | null {
+  for (let index = 0; index < events.length; index++) {
+    const event = events[index];
+    if (event && foldEvents([event]).some((part) => part.text || part.kind === "call")) return event.ms;
+  }
+  return null;
+}

@@ -1,0 +1,154 @@
+// What the gateway tells, as src/wireglot/traces/trace.py says it. A field that has its default is left out there.
+
+export type State = "running" | "done" | "failed" | "left";
+
+export interface Tokens {
+  input?: number;
+  output?: number;
+  cached?: number;
+  cache_written?: number;
+  reasoning?: number;
+  source?: string;
+}
+
+export interface LossCounts {
+  serious?: number;
+  degraded?: number;
+  harmless?: number;
+}
+
+export interface Row {
+  id: string;
+  at: number;
+  state?: State;
+  worker?: string;
+  client?: string;
+  agent?: string;
+  dialect?: string;
+  operation?: string;
+  path?: string;
+  key?: string;
+  session?: string;
+  asked?: string;
+  provider?: string;
+  model?: string;
+  upstream_dialect?: string;
+  stream?: boolean;
+  passthrough?: boolean;
+  status?: number;
+  stop?: string;
+  error?: string;
+  attempts?: number;
+  first_ms?: number | null;
+  total_ms?: number | null;
+  tokens?: Tokens | null;
+  cost?: number | null;
+  losses?: LossCounts | null;
+  features?: string[];
+  recorded?: boolean;
+}
+
+export interface Frame {
+  ms: number;
+  data: string;
+}
+
+export interface Message {
+  method?: string;
+  url?: string;
+  status?: number;
+  headers?: [string, string][];
+  body?: string;
+  frames?: Frame[];
+  bytes?: number;
+  truncated?: boolean;
+  base64?: boolean;
+  /** What a stream amounts to, as a whole answer of its dialect. */
+  folded?: string;
+}
+
+export interface Link {
+  client: string;
+  upstream: string;
+}
+
+export interface TracedLoss {
+  feature: string;
+  action: string;
+  grade: string;
+  document: string;
+  path: string;
+  pointer?: string;
+  upstream?: string;
+  detail?: string;
+}
+
+export interface Step {
+  name: string;
+  began_ms: number;
+  ended_ms: number;
+}
+
+export interface Counted {
+  what: string;
+  client: number;
+  upstream: number;
+}
+
+export interface Attempt {
+  provider: string;
+  model: string;
+  dialect: string;
+  began_ms?: number;
+  passthrough?: boolean;
+  request?: Message | null;
+  answer?: Message | null;
+  error?: string;
+  limits?: Record<string, unknown>;
+  losses?: TracedLoss[];
+  links?: Link[];
+  answer_links?: Link[];
+  summary?: Counted[];
+}
+
+export interface Trace {
+  format?: string;
+  version?: string;
+  row: Row;
+  request?: Message;
+  answer?: Message;
+  attempts?: Attempt[];
+  losses?: TracedLoss[];
+  steps?: Step[];
+  notes?: string[];
+}
+
+export interface Session {
+  access: "open" | "admin" | "key" | "none";
+  key?: string;
+  csrf?: string;
+  version?: string;
+  workers?: number;
+  until?: number | null;
+  admin?: boolean;
+  sign_in?: boolean;
+  why?: string;
+}
+
+export interface Recording {
+  mode: "off" | "errors" | "all";
+  until: number | null;
+  dropped: number;
+  kept_bytes: number;
+}
+
+export interface Conversation {
+  session: string;
+  client?: string;
+  turns: number;
+  first_at: number;
+  last_at: number;
+  tokens?: number | Tokens | null;
+  cost?: number | null;
+  losses?: number | LossCounts | null;
+}

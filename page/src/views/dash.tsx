@@ -1,0 +1,270 @@
+// What happened over time: requests, errors, latency, tokens, cost, losses, and how the providers are.
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { address, get, message } from "../api";
+import { count, duration, plural, whole } from "../format";
+import type { Series } from "../lazy/chart";
+import { Chart } from "../parts/chart";
+import { Choice, Grade, Problem, Waiting, useTitle } from "../parts/small";
+import { A, param, setQuery, to } from "../route";
+
+type Values = (number | null)[];
+type Percentiles = { p50: number | null; p95: number | null; p99: number | null };
+
+interface Total {
+  requests: number;
+  errors: number;
+  left?: number;
+  open?: number;
+  latency_ms?: Percentiles;
+  first_ms?: Percentiles;
+  input_tokens?: number;
+  output_tokens?: number;
+  cached_tokens?: number;
+  cost?: number | null;
+  unpriced?: number;
+  lossy?: number;
+}
+
+interface Dashboard {
+  from: number;
+  to: number;
+  step: number;
+  by: string;
+  currency?: string;
+  cut_before?: number | null;
+  times: number[];
+  total: Total;
+  series: Record<string, Values>;
+  groups: { name: string; total: Total; series: Record<string, Values> }[];
+  more_groups?: number;
+  losses?: { feature: string; requests: number }[];
+  grades?: Record<string, number>;
+  health?: {
+    providers: {
+      name: string;
+      breakers?: string[];
+      cooling?: { model?: string; account?: string; seconds: number }[];
+      rejected?: { account?: string; seconds: number }[];
+      errors?: Record<string, number>;
+    }[];
+    queue?: number;
+    in_flight?: number;
+    store_down?: boolean;
+    losses?: { feature: string; grade: string; requests: number }[];
+  };
+}
+
+const RANGES: [string, string][] = [["15m", "15 min"], ["1h", "1 h"], ["6h", "6 h"], ["24h", "1 d"], ["7d", "7 d"], ["30d", "30 d"]];
+const MOST_LINES = 5;
+
+export function Dashboards() {
+  useTitle("Dashboards");
+  const range = param("range") || "1h";
+  const by = param("by") || "model";
+  const from = param("from");
+  const until = param("to");
+  const [found, setFound] = useState<Dashboard | null>(null);
+  const [problem, setProblem] = useState("");
+  const query = from ? { from, to: until, by } : { from: range, by };
+  useEffect(() => {
+    const stop = new AbortController();
+    const load = () =>
+      get<Dashboard>("/dashboard", query, stop.signal)
+        .then((page) => {
+          setFound(page);
+          setProblem("");
+        })
+        .catch((caught: unknown) => !stop.signal.aborted && setProblem(message(caught)));
+    void load();
+    const timer = setInterval(load, 30_000);
+    return () => {
+      clearInterval(timer);
+      stop.abort();
+    };
+  }, [range, by, from, until]);
+  return (
+    <section class="dash">
+      <header class="bar">
+        <h1>Dashboards</h1>
+        <Choice label="Time range" options={RANGES} value={from ? "" : range} choose={(each) => setQuery({ range: each === "1h" ? "" : each, from: "", to: "" })} />
+        <label class="when">
+          from <input type="date" value={from} onChange={(event) => setQuery({ from: event.currentTarget.value })} />
+        </label>
+        <label class="when">
+          to <input type="date" value={until} onChange={(event) => setQuery({ to: event.currentTarget.value })} />
+        </label>
+        <Choice label="Grouped by" options={[["model", "Model"], ["provider", "Provider"], ["key", "Key"]]} value={by} choose={(each) => setQuery({ by: each === "model" ? "" : each })} />
+        <div class="actions">
+          <a class="button" href={address("/dashboard", { ...query, format: "csv" })} download>
+            CSV
+          </a>
+        </div>
+      </header>
+      {problem ? <Problem>{problem}</Problem> : null}
+      {!found && !problem ? <Waiting /> : null}
+      {found ? <Charts page={found} /> : null}
+    </section>
+  );
+}
+
+function Charts({ page }: { page: Dashboard }) {
+  const price = (value: number) => (value >= 1 || value === 0 ? `$${value.toFixed(2)}` : `$${value.toPrecision(2)}`);
+  const total = page.total;
+  const grouped = useMemo(
+    () => (name: string): Series[] => {
+      if (!page.groups.length) return [{ name: "all", values: page.series[name] ?? [] }];
+      return page.groups.slice(0, MOST_LINES).map((group) => ({ name: group.name || "none", values: group.series[name] ?? [] }));
+    },
+    [page],
+  );
+  const sets = useMemo(
+    () => ({
+      requests: grouped("requests"),
+      errors: grouped("errors"),
+      latency: ["p50", "p95", "p99"].map((each) => ({ name: each, values: page.series[`latency_${each}`] ?? [] })),
+      first: ["p50", "p95", "p99"].map((each) => ({ name: each, values: page.series[`first_${each}`] ?? [] })),
+      tokens: [{ name: "input", values: page.series["input_tokens"] ?? [] }, { name: "output", values: page.series["output_tokens"] ?? [] }, { name: "from a cache", values: page.series["cached_tokens"] ?? [] }],
+      cost: grouped("cost"),
+      lossy: grouped("lossy"),
+    }),
+    [page],
+  );
+  const cost = total.cost;
+  return (
+    <>
+      {page.cut_before ? <p class="note">There are more exchanges than are counted here: those before {new Date(page.cut_before * 1000).toLocaleString()} are left out.</p> : null}
+      <dl class="figures">
+        <Figure name="Requests" value={whole(total.requests)} about={total.open ? `${total.open} running` : ""} />
+        <Figure name="Failed" value={whole(total.errors)} about={total.requests ? `${((total.errors / total.requests) * 100).toFixed(1)} %` : ""} bad={total.errors > 0} />
+        <Figure name="Total, median" value={duration(total.latency_ms?.p50) || "–"} about={total.latency_ms?.p95 ? `p95 ${duration(total.latency_ms.p95)}` : ""} />
+        <Figure name="First token, median" value={duration(total.first_ms?.p50) || "–"} about={total.first_ms?.p95 ? `p95 ${duration(total.first_ms.p95)}` : ""} />
+        <Figure name="Tokens" value={count((total.input_tokens ?? 0) + (total.output_tokens ?? 0))} about={`${count(total.input_tokens ?? 0)} in, ${count(total.output_tokens ?? 0)} out`} />
+        <Figure name="Cost" value={cost === null || cost === undefined ? "not known" : price(cost)} about={total.unpriced ? `${total.unpriced} without a price` : ""} />
+      </dl>
+      <div class="charts">
+        <Chart title="Requests" times={page.times} series={sets.requests} show={sets.requests.length === 1 ? "bars" : "lines"} format={count} whole />
+        <Chart title="Failed" times={page.times} series={sets.errors} show={sets.errors.length === 1 ? "bars" : "lines"} format={count} whole />
+        <Chart title="Time to the last byte" times={page.times} series={sets.latency} format={duration} />
+        <Chart title="Time to the first token" times={page.times} series={sets.first} format={duration} />
+        <Chart title="Tokens" times={page.times} series={sets.tokens} format={count} whole />
+        <Chart title="Cost" times={page.times} series={sets.cost} format={price} />
+      </div>
+      <div class="tables">
+        <section class="card">
+          <h2>By {page.by}</h2>
+          <div class="scroll-x" tabIndex={0} role="group" aria-label={`By ${page.by}`}>
+            <table>
+              <thead>
+                <tr>
+                  <th>{page.by}</th>
+                  <th class="num">Requests</th>
+                  <th class="num">Failed</th>
+                  <th class="num">p50</th>
+                  <th class="num">p95</th>
+                  <th class="num">First p50</th>
+                  <th class="num">Tokens</th>
+                  <th class="num">Cost</th>
+                </tr>
+              </thead>
+              <tbody>
+                {page.groups.map((group) => (
+                  <tr key={group.name}>
+                    <td>
+                      <A href={to([], { [page.by]: group.name })}>{group.name || "none"}</A>
+                    </td>
+                    <td class="num">{whole(group.total.requests)}</td>
+                    <td class="num">{group.total.errors ? <span class="status status-bad">✕ {whole(group.total.errors)}</span> : "0"}</td>
+                    <td class="num">{duration(group.total.latency_ms?.p50)}</td>
+                    <td class="num">{duration(group.total.latency_ms?.p95)}</td>
+                    <td class="num">{duration(group.total.first_ms?.p50)}</td>
+                    <td class="num">{count((group.total.input_tokens ?? 0) + (group.total.output_tokens ?? 0))}</td>
+                    <td class="num">{group.total.cost === null || group.total.cost === undefined ? "" : price(group.total.cost)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+          {page.more_groups ? <p class="faint">and {page.more_groups} more: the CSV has all of them.</p> : null}
+        </section>
+        <LossTable page={page} />
+        {page.health ? <Health health={page.health} /> : null}
+      </div>
+    </>
+  );
+}
+
+function Figure({ name, value, about, bad = false }: { name: string; value: string; about?: string; bad?: boolean }) {
+  return (
+    <div class={`figure card${bad ? " bad" : ""}`}>
+      <dt>{name}</dt>
+      <dd>
+        {value} {about ? <small>{about}</small> : null}
+      </dd>
+    </div>
+  );
+}
+
+function LossTable({ page }: { page: Dashboard }) {
+  const losses = page.losses ?? [];
+  const grades = new Map((page.health?.losses ?? []).map((each) => [each.feature, each.grade]));
+  const most = Math.max(1, ...losses.map((each) => each.requests));
+  return (
+    <section class="card">
+      <h2>Losses</h2>
+      {Object.keys(page.grades ?? {}).length ? (
+        <p class="grades">
+          {["serious", "degraded", "harmless"].map((grade) => (
+            <Grade key={grade} grade={grade}>
+              {page.grades?.[grade] ?? 0} {grade}
+            </Grade>
+          ))}
+        </p>
+      ) : null}
+      {losses.length ? (
+        <ul class="bars">
+          {losses.slice(0, 14).map((each) => (
+            <li key={each.feature}>
+              <A href={to([], { loss: each.feature })}>{each.feature}</A>
+              <svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+                <rect class={`fill-${grades.get(each.feature) ?? "harmless"}`} width={(each.requests / most) * 100} height="8" rx="1" />
+              </svg>
+              <span class="num">{plural(each.requests, "request")}</span>
+            </li>
+          ))}
+        </ul>
+      ) : (
+        <p class="grade grade-kept">✓ nothing was lost in this time</p>
+      )}
+    </section>
+  );
+}
+
+function Health({ health }: { health: NonNullable<Dashboard["health"]> }) {
+  return (
+    <section class="card">
+      <h2>Health, now</h2>
+      <p>
+        {plural(health.in_flight ?? 0, "request")} in flight, {health.queue ?? 0} waiting.{" "}
+        {health.store_down ? <span class="status status-bad">✕ the store does not answer</span> : <span class="status status-good">✓ the store answers</span>}
+      </p>
+      <ul class="providers">
+        {health.providers.map((each) => {
+          const cooling = each.cooling ?? [];
+          const broken = each.breakers ?? [];
+          const rejected = each.rejected ?? [];
+          const fine = !cooling.length && !broken.length && !rejected.length;
+          return (
+            <li key={each.name}>
+              <span class={fine ? "grade grade-kept" : broken.length ? "grade grade-serious" : "grade grade-degraded"}>{fine ? "✓ well" : broken.length ? "✕ breaker open" : rejected.length ? "✕ key refused" : "≈ cools down"}</span>
+              <strong>{each.name}</strong>
+              <span class="why">
+                {[...broken.map((route) => `breaker of ${route} is open`), ...cooling.map((one) => `${one.model ?? one.account ?? ""} for ${duration(one.seconds * 1000)}`), ...rejected.map((one) => `key ${one.account ?? ""} was refused, next try in ${duration(one.seconds * 1000)}`),
+                  ...Object.entries(each.errors ?? {}).map(([kind, number]) => `${number} × ${kind}`)].join("; ")}
+              </span>
+            </li>
+          );
+        })}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,168 @@
+// The playground: a document in any dialect, and in all others at once, with what was lost. Nothing is sent to a provider.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { message, send } from "../api";
+import { plural } from "../format";
+import { EditorBox } from "../parts/editorbox";
+import { LossMark } from "../parts/partcard";
+import { Choice, Copy, GRADE_SIGN, Problem, Tabs, useTitle } from "../parts/small";
+import { param, setQuery } from "../route";
+import type { TracedLoss } from "../types";
+import { EXAMPLES } from "./examples";
+
+export const DIALECTS = ["anthropic", "openai-chat", "openai-responses", "gemini"];
+const TITLES: Record<string, string> = {
+  anthropic: "Anthropic Messages",
+  "openai-chat": "OpenAI Chat",
+  "openai-responses": "OpenAI Responses",
+  gemini: "Gemini",
+  "code-assist": "Gemini Code Assist",
+  "gemini-simple": "Gemini, simple",
+};
+
+interface Fault {
+  message: string;
+  path?: string;
+  pointer?: string;
+  line?: number;
+  column?: number;
+  offset?: number | null;
+}
+
+interface Translated {
+  problem: Fault | null;
+  dialects: Record<string, { text: string; losses: (TracedLoss & { reason?: string })[]; more_losses?: number; error?: Fault; broken?: boolean }>;
+}
+
+const rank = (name: string) => (DIALECTS.includes(name) ? DIALECTS.indexOf(name) : 99);
+
+const last = new Map<string, string>();
+const kept = new Map<string, { dialect: string; text: string }>();
+
+function start(kind: string): { dialect: string; text: string } {
+  const hash = location.hash.slice(1);
+  if (hash) {
+    const given = new URLSearchParams(hash);
+    const text = given.get("text");
+    if (text !== null) return { dialect: param("dialect") || "anthropic", text };
+  }
+  return kept.get(kind) ?? { dialect: "anthropic", text: EXAMPLES[kind] ?? "" };
+}
+
+export function Playground() {
+  useTitle("Playground");
+  const kind = param("kind") || "request";
+  const [{ dialect, text }, setSource] = useState(() => start(kind));
+  const [result, setResult] = useState<Translated | null>(null);
+  const [problem, setProblem] = useState("");
+  const shownKind = useRef(kind);
+  const shown = param("show") || dialect;
+  const everything = param("all") === "1" || !DIALECTS.includes(dialect);
+  const names = everything ? [...DIALECTS, ...new Set([...Object.keys(result?.dialects ?? {}), dialect].filter((each) => !DIALECTS.includes(each)))].sort((a, b) => rank(a) - rank(b)) : DIALECTS;
+
+  useEffect(() => {
+    if (shownKind.current === kind) return;
+    shownKind.current = kind;
+    setResult(null);
+    setSource(kept.get(kind) ?? { dialect: "anthropic", text: EXAMPLES[kind] ?? "" });
+  }, [kind]);
+
+  useEffect(() => {
+    kept.set(kind, { dialect, text });
+    const stop = new AbortController();
+    const timer = setTimeout(() => {
+      if (!text.trim()) {
+        setResult({ problem: null, dialects: {} });
+        return;
+      }
+      send<Translated>("POST", "/translate", { dialect, kind, text }, stop.signal)
+        .then((found) => {
+          setResult(found);
+          setProblem("");
+          // While the text is broken, the others keep what they had.
+          for (const [name, side] of Object.entries(found.dialects)) last.set(`${kind}-${name}`, side.text);
+        })
+        .catch((caught: unknown) => {
+          if (!stop.signal.aborted) setProblem(message(caught));
+        });
+    }, 150);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [dialect, text, kind]);
+
+  const format = () => {
+    try {
+      setSource({ dialect, text: JSON.stringify(JSON.parse(text), null, 2) });
+    } catch {
+      // Its problem is told beside it.
+    }
+  };
+  const link = () => {
+    const url = new URL(location.href);
+    url.searchParams.set("dialect", dialect);
+    url.hash = new URLSearchParams({ text }).toString();
+    return url.toString();
+  };
+
+  return (
+    <section class="play">
+      <header class="bar">
+        <h1>Playground</h1>
+        <Choice label="What is translated" options={[["request", "Request"], ["answer", "Answer"], ["stream", "Stream"]]} value={kind} choose={(each) => setQuery({ kind: each === "request" ? "" : each })} />
+        <p class="faint wide-only">Type in any column, the others follow. Nothing is sent.</p>
+        <div class="actions">
+          <button type="button" aria-pressed={everything} onClick={() => setQuery({ all: everything ? "" : "1" })}>All dialects</button>
+          {kind !== "stream" ? <button type="button" onClick={format}>Format</button> : null}
+          <button type="button" onClick={() => setSource({ dialect: "anthropic", text: EXAMPLES[kind] ?? "" })}>Example</button>
+          <Copy label="Copy link" text={link} />
+        </div>
+      </header>
+      {problem ? <Problem>{problem}</Problem> : null}
+      <div class="play-choice">
+        <Tabs label="Dialects" panel="columns" chosen={shown} choose={(each) => setQuery({ show: each }, true)} tabs={names.map((each) => ({ id: each, name: TITLES[each] ?? each }))} />
+      </div>
+      <div class={`columns of-${names.length}`} id="columns">
+        {names.map((name) => {
+          const isSource = name === dialect;
+          const side = result?.dialects[name];
+          const fault = isSource ? result?.problem : side?.error;
+          return (
+            <section key={name} class={`column${isSource ? " source" : ""}${name === shown ? " shown" : ""}`} aria-label={TITLES[name] ?? name}>
+              <header>
+                <h2>{TITLES[name] ?? name}</h2>
+                {isSource ? <span class="tag accent">source</span> : side && !side.error ? (
+                  <span class={side.losses.length ? `grade grade-${side.losses[0]?.grade ?? "harmless"}` : "grade grade-kept"}>
+                    {side.losses.length ? `${GRADE_SIGN[side.losses[0]?.grade ?? ""] ?? "·"} ${plural(side.losses.length + (side.more_losses ?? 0), "loss", "losses")}` : "✓ nothing lost"}
+                  </span>
+                ) : null}
+                <Copy text={() => (isSource ? text : (side?.text ?? ""))} />
+              </header>
+              <EditorBox
+                label={`${TITLES[name] ?? name}, ${kind}`}
+                json={kind !== "stream"}
+                text={isSource ? text : result?.problem ? (last.get(`${kind}-${name}`) ?? "") : (side?.text ?? "")}
+                problem={isSource && fault ? fault : null}
+                changed={(next) => setSource({ dialect: name, text: next })}
+              />
+              <footer tabIndex={0} role="group" aria-label={`What ${TITLES[name] ?? name} could not carry`}>
+                {fault ? (
+                  <Problem>
+                    {fault.message}
+                    {fault.line ? ` (line ${fault.line}, column ${fault.column ?? 1})` : fault.path && fault.path !== "$" ? ` (${fault.path})` : ""}
+                  </Problem>
+                ) : null}
+                {side?.broken ? <Problem>The stream breaks off.</Problem> : null}
+                {isSource && !fault && result ? <p class="grade grade-kept">✓ understood</p> : null}
+                {(side?.losses ?? []).map((loss, index) => (
+                  <LossMark key={index} loss={{ ...loss, detail: [loss.path, loss.reason ?? loss.detail].filter(Boolean).join(" · ") }} />
+                ))}
+                {side?.more_losses ? <p class="faint">and {side.more_losses} more</p> : null}
+              </footer>
+            </section>
+          );
+        })}
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,156 @@
+// The same request to another provider, model or dialect, changed before it goes if one likes; it says who pays.
+import { useEffect, useState } from "preact/hooks";
+import { get, message, send } from "../api";
+import { count, money, target } from "../format";
+import { EditorBox } from "../parts/editorbox";
+import { Problem, Waiting, useTitle } from "../parts/small";
+import { A, go, param, setQuery, to } from "../route";
+import type { Trace } from "../types";
+import type { SetupPage } from "./setup";
+
+interface Dry {
+  model?: string;
+  provider?: string;
+  pays?: string;
+  dialect?: string;
+  estimate?: { input?: number | null; output_most?: number | null; cost?: number | null } | null;
+}
+
+export function Replay({ id }: { id: string }) {
+  useTitle("Replay");
+  const [trace, setTrace] = useState<Trace | null>(null);
+  const [setup, setSetup] = useState<SetupPage | null>(null);
+  const [body, setBody] = useState<string | null>(null);
+  const [dry, setDry] = useState<Dry | null>(null);
+  const [problem, setProblem] = useState("");
+  const [busy, setBusy] = useState(false);
+  const wanted = param("to");
+
+  useEffect(() => {
+    get<Trace>(`/exchanges/${encodeURIComponent(id)}`)
+      .then((found) => {
+        setTrace(found);
+        if (!param("to")) setQuery({ to: target(found.row) || found.row.asked || "" }, true);
+      })
+      .catch((caught: unknown) => setProblem(message(caught)));
+    get<SetupPage>("/setup").then(setSetup).catch(() => undefined);
+  }, [id]);
+
+  const original = trace?.request?.body ?? "";
+  const pretty = (() => {
+    try {
+      return JSON.stringify(JSON.parse(original), null, 2);
+    } catch {
+      return original;
+    }
+  })();
+  const changed = body !== null && body !== pretty;
+  let broken = "";
+  if (changed) {
+    try {
+      JSON.parse(body);
+    } catch (caught) {
+      broken = message(caught);
+    }
+  }
+  const question = () => ({ id, to: wanted, ...(changed ? { body: JSON.parse(body) as unknown } : {}) });
+
+  useEffect(() => {
+    if (!trace || !wanted || broken) return;
+    const stop = new AbortController();
+    const timer = setTimeout(() => {
+      send<Dry>("POST", "/replay", { ...question(), dry: true }, stop.signal)
+        .then((found) => {
+          setDry(found);
+          setProblem("");
+        })
+        .catch((caught: unknown) => {
+          if (stop.signal.aborted) return;
+          setDry(null);
+          setProblem(message(caught));
+        });
+    }, 300);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [trace, wanted, body]);
+
+  if (!trace) return problem ? <section class="prose"><Problem>{problem}</Problem></section> : <Waiting />;
+  if (!trace.request)
+    return (
+      <section class="prose">
+        <h1>Replay</h1>
+        <Problem>The body of this exchange was not recorded, so it cannot be sent again.</Problem>
+        <p><A href={to(["x", id])}>Back to the exchange</A></p>
+      </section>
+    );
+  const names = [...new Set([...(setup?.models ?? []), target(trace.row)].filter(Boolean))];
+  const estimate = dry?.estimate;
+  return (
+    <section class="replay">
+      <header class="bar">
+        <h1>Replay</h1>
+        <p class="faint">
+          The request of <A href={to(["x", id])}>{trace.row.client || "a client"}, {trace.row.asked}</A>, sent again. You can change it first.
+        </p>
+      </header>
+      <div class="replay-form card">
+        <label>
+          Send it to
+          <input type="text" list="models" value={wanted} placeholder="provider/model" spellcheck={false} onChange={(event) => setQuery({ to: event.currentTarget.value }, true)} />
+          <datalist id="models">
+            {names.map((name) => (
+              <option key={name} value={name} />
+            ))}
+          </datalist>
+        </label>
+        <div class="pays" role="status">
+          {dry ? (
+            <>
+              <p>
+                Goes to <strong>{[dry.provider, dry.model].filter(Boolean).join("/")}</strong>. It is paid with <strong>{dry.pays || "no key: it is free"}</strong>.
+              </p>
+              <p class="faint">
+                {estimate?.input ? `About ${count(estimate.input)} tokens in` : "How many tokens go in is not known"}
+                {estimate?.output_most ? `, at most ${count(estimate.output_most)} out` : ""}
+                {estimate?.cost !== null && estimate?.cost !== undefined ? <>: it may cost up to <strong>{money(estimate.cost)}</strong>.</> : "; its price is not known."}
+              </p>
+            </>
+          ) : wanted && !problem ? (
+            <Waiting what="Asking what it may cost" />
+          ) : null}
+        </div>
+        <button
+          type="button"
+          class="main"
+          disabled={busy || !dry || Boolean(broken)}
+          onClick={async () => {
+            setBusy(true);
+            setProblem("");
+            try {
+              const { id: made } = await send<{ id: string }>("POST", "/replay", { ...question(), dry: false });
+              go(to(["compare", id, made]));
+            } catch (caught) {
+              setProblem(message(caught));
+            } finally {
+              setBusy(false);
+            }
+          }}
+        >
+          {busy ? "Sending …" : "Send it and compare"}
+        </button>
+      </div>
+      {problem ? <Problem>{problem}</Problem> : null}
+      {broken ? <Problem>The changed body is no JSON: {broken}</Problem> : null}
+      <section class="card replay-body" aria-label="The body">
+        <header>
+          <h2>Body <span class="tag">{trace.row.dialect}</span></h2>
+          {changed ? <span class="grade grade-degraded">≈ changed</span> : <span class="faint">as it was</span>}
+          {changed ? <button type="button" class="quiet" onClick={() => setBody(pretty)}>As it was</button> : null}
+        </header>
+        <EditorBox label="The body that is sent" json text={body ?? pretty} changed={setBody} />
+      </section>
+    </section>
+  );
+}

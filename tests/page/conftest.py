@@ -1,0 +1,102 @@
+"""A real browser for the tests of the page: Debian's Chromium, headless."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.page.stand_in import StandIn, standing_in
+
+REQUIRED = bool(os.environ.get("WIREGLOT_BROWSER"))
+AXE = Path(__file__).parents[2] / "page/node_modules/axe-core/axe.min.js"
+
+
+def missing(what: str) -> None:
+    """Skips, or fails where the browser's tests were asked for."""
+    if REQUIRED:
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        missing("no chromium here: `make chromium` installs it")
+    with sync_playwright() as playwright:
+        # Its own sandbox wants namespaces that containers and root do not have; only pages of ours are opened.
+        found = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def axe() -> str:
+    if not AXE.is_file():
+        missing("no axe-core here: `npm ci` in page/ installs it")
+    return AXE.read_text(encoding="utf-8")
+
+
+Opened = Callable[..., Page]
+
+
+@pytest.fixture
+def opened(browser: Browser) -> Iterator[Opened]:
+    """Opens an address. What a page must never do fails the test that opened it: an error of its script, something that
+    its policy forbids, a dialog, a request to anybody else."""
+    faults: list[str] = []
+    contexts = []
+
+    def open_page(address: str, *, width: int = 1280, height: int = 800, scheme: str = "light") -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if scheme == "dark" else "light",
+            reduced_motion="reduce",
+        )
+        contexts.append(context)
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        origin = address.split("/inspector")[0]
+
+        def dialog(found):
+            faults.append(f"a dialog: {found.message}")
+            found.dismiss()
+
+        def console(message):
+            told = message.text
+            # What the browser says of a refusal that a test asks for, and of a gateway that ends while it looks.
+            if message.type == "error" and not told.startswith("Failed to load resource:"):
+                faults.append(f"on the console: {told}")
+
+        def request(asked):
+            if not asked.url.startswith((origin, "blob:", "data:")):
+                faults.append(f"a request to {asked.url}")
+
+        page.on("dialog", dialog)
+        page.on("console", console)
+        page.on("request", request)
+        page.on("pageerror", lambda error: faults.append(f"an error: {error}"))
+        page.add_init_script(
+            "addEventListener('securitypolicyviolation', e => console.error('policy: ' + e.violatedDirective + ' ' + e.blockedURI))"
+        )
+        page.goto(address)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert faults == []
+
+
+@pytest.fixture
+def stand_in() -> Iterator[StandIn]:
+    with standing_in() as found:
+        yield found

@@ -1,0 +1,119 @@
+"""The live list: ten thousand rows, filters that are addresses, keys, and what happens while one looks."""
+
+from __future__ import annotations
+
+import time
+
+from playwright.sync_api import expect
+
+from tests.page.given import documents, row, trace
+
+
+def test_ten_thousand_rows_are_a_list_of_which_few_are_drawn(stand_in, opened):
+    at = time.time()
+    stand_in.rows = [row(0, at)]
+    page = opened(stand_in.origin + "/inspector")
+    expect(page.get_by_role("status").filter(has_text="Live")).to_be_visible()
+    for number in range(1, 10_000):
+        stand_in.tell("row", row(number, at - number))
+    expect(page.get_by_text("10,000 exchanges")).to_be_visible()
+    assert page.get_by_role("row").count() < 100
+    page.keyboard.press("j")
+    page.keyboard.press("End")
+    expect(page.locator("[role=row][aria-selected=true]")).to_have_id("row-req-009999")
+    page.locator(".rows").evaluate("each => { each.scrollTop = each.scrollHeight / 2 }")
+    expect(page.get_by_role("row").nth(20)).to_be_visible()
+    assert page.get_by_role("row").count() < 100
+
+
+def test_pages_are_fetched_as_one_scrolls(stand_in, opened):
+    at = time.time()
+    stand_in.rows = [row(number, at - number) for number in range(450)]
+    page = opened(stand_in.origin + "/inspector")
+    expect(page.get_by_text("100 exchanges, more as you scroll")).to_be_visible()
+    page.wait_for_function(
+        """() => {
+            const rows = document.querySelector('.rows')
+            rows.scrollTop = rows.scrollHeight
+            return document.querySelector('.foot').textContent.startsWith('450 exchanges')
+        }"""
+    )
+    assert [method for method, path, _ in stand_in.asked if path == "/exchanges"] == ["GET"] * 5
+
+
+def test_a_filter_is_an_address_and_the_back_button_takes_it_away(stand_in, opened):
+    at = time.time()
+    stand_in.rows = [row(number, at - number) for number in range(40)]
+    page = opened(stand_in.origin + "/inspector")
+    expect(page.get_by_text("40 exchanges")).to_be_visible()
+    page.get_by_role("combobox", name="Client").select_option("codex")
+    expect(page.get_by_text("8 exchanges")).to_be_visible()
+    assert page.url.endswith("?client=codex")
+    page.go_back()
+    expect(page.get_by_text("40 exchanges")).to_be_visible()
+    page.goto(stand_in.origin + "/inspector?client=codex&q=req-000001")
+    expect(page.get_by_text("1 exchange", exact=True)).to_be_visible()
+    expect(page.get_by_label("Search exchanges")).to_have_value("req-000001")
+
+
+def test_keys_move_open_search_explain_and_go_back(stand_in, opened):
+    at = time.time()
+    stand_in.rows = [row(number, at - number) for number in range(40)]
+    stand_in.traces["req-000001"] = {**trace(at), "row": row(1, at)}
+    page = opened(stand_in.origin + "/inspector")
+    expect(page.get_by_text("40 exchanges")).to_be_visible()
+    for key in ("j", "j", "ArrowDown", "k"):
+        page.keyboard.press(key)
+    expect(page.locator("[aria-selected=true]")).to_have_id("row-req-000001")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="Client request")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("[aria-selected=true]")).to_have_id("row-req-000001")
+    page.keyboard.press("/")
+    expect(page.get_by_label("Search exchanges")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("next exchange")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_a_row_changes_while_one_looks_and_a_pause_holds_new_ones_back(stand_in, opened):
+    at = time.time()
+    stand_in.rows = [row(1, at - 5)]
+    page = opened(stand_in.origin + "/inspector")
+    running = {**row(2, at), "state": "running", "status": 0, "total_ms": None}
+    expect(page.get_by_role("status").filter(has_text="Live")).to_be_visible()
+    stand_in.tell("row", {**running, "first_ms": None})
+    expect(page.locator("#row-req-000002")).to_contain_text("waiting")
+    stand_in.tell("row", running)
+    expect(page.locator("#row-req-000002")).to_contain_text("streaming")
+    page.get_by_role("button", name="Pause").click()
+    stand_in.tell("row", row(2, at))
+    expect(page.locator("#row-req-000002")).to_contain_text("200")
+    stand_in.tell("row", row(5, at + 1))
+    expect(page.get_by_text("Paused, 1 new")).to_be_visible()
+    expect(page.locator("#row-req-000005")).to_have_count(0)
+    page.get_by_role("button", name="Go on").click()
+    expect(page.locator("#row-req-000005")).to_be_visible()
+
+
+def test_rows_are_exported_as_a_table_that_no_spreadsheet_runs(stand_in, opened):
+    stand_in.rows = [row(1, time.time(), client='=HYPERLINK("x")')]
+    page = opened(stand_in.origin + "/inspector")
+    expect(page.get_by_text("1 exchange", exact=True)).to_be_visible()
+    with page.expect_download() as started:
+        page.get_by_role("button", name="Export").click()
+    text = started.value.path().read_text(encoding="utf-8")
+    assert text.startswith("id,at,state,client")
+    assert "\"'=HYPERLINK(" in text
+
+
+def test_an_empty_list_says_how_to_begin(stand_in, opened):
+    stand_in.documents |= documents(time.time()) | {("POST", "/ask"): {"id": "req-trace"}}
+    stand_in.traces["req-trace"] = trace(time.time())
+    page = opened(stand_in.origin + "/inspector")
+    expect(page.get_by_role("heading", name="Nothing has come in yet")).to_be_visible()
+    expect(page.get_by_text("export ANTHROPIC_BASE_URL=")).to_be_visible()
+    page.get_by_role("button", name="Ask the demo model").click()
+    expect(page.get_by_role("region", name="Upstream request")).to_be_visible()
