@@ -8,6 +8,8 @@ CONSTRAINTS := constraints.txt
 # the two does depends on pip's age.
 PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) \
 	$(BIN)/python -m pip install -q --disable-pip-version-check --root-user-action=ignore
+# On Debian as root: starts no server, and waits for whoever else installs something.
+INSTALL := RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300
 # Worker processes of pytest; two is what a small CI machine has.
 JOBS ?= 2
 # Recorded traffic: gzipped JSON lines, one exchange each.
@@ -22,7 +24,7 @@ help: ## Show this list
 # Debian ships python3 without ensurepip; only then is a system package needed.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Wireglot needs Python 3.11 or newer")'
-	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && $(INSTALL) python3-venv; }
 	$(PYTHON) -m venv $(VENV)
 
 # The package alone, for `make demo`.
@@ -98,7 +100,7 @@ recording: $(VENV)/.dev ## Record the README's terminal anew: docs/pictures/reco
 # The lines of the Dockerfile and the files of deploy/, by docker or podman where one answers.
 container: $(VENV)/.dev .nginx ## Build the container and try it; without an engine in a root directory of its own (as root)
 	@[ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || command -v ip >/dev/null \
-		|| { apt-get update -qq && apt-get install -y -qq --no-install-recommends iproute2 >/dev/null; }
+		|| { apt-get update -qq && $(INSTALL) iproute2 >/dev/null; }
 	$(BIN)/python -m tools.container $(ARGS)
 
 wheel: $(VENV)/.dev ## Build wheel and sdist twice and compare: dist/
@@ -127,10 +129,12 @@ servers: ## Install PostgreSQL, Redis and PgBouncer where they are missing (on D
 # Where it is there, the tests ask it about the dashboard and the alerts, and run its server beside a gateway.
 promtool: ## Install Prometheus where it is missing (on Debian, as root), for the tests of the dashboard and the alerts
 	@command -v promtool >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
-		|| { apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq --no-install-recommends prometheus >/dev/null; } || true
+		|| { apt-get update -qq && $(INSTALL) prometheus >/dev/null; } || true
 
 # The page is built with Node 20 or newer and npm, by whoever changes it; what is built is committed, and shipped.
 page/node_modules: page/package-lock.json
+	@command -v npm >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
+		|| { apt-get update -qq && $(INSTALL) nodejs npm >/dev/null; } || true
 	cd page && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
@@ -143,7 +147,7 @@ page-check: page/node_modules ## Fail if the page that is shipped is not the one
 # Where it is there, the tests look at the page with it.
 chromium: ## Install Chromium where it is missing (on Debian, as root), for the tests of the inspector's page
 	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
-		|| { apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || true
+		|| { apt-get update -qq && $(INSTALL) chromium >/dev/null; } || true
 
 page-test: $(VENV)/.dev chromium ## Try all of the inspector's page in a real browser
 	WIREGLOT_BROWSER=1 WIREGLOT_WHOLE=1 $(BIN)/python -m pytest -q tests/page
@@ -190,7 +194,7 @@ site: $(VENV)/.site ## Build the documentation as a static site with search: sit
 # nginx is the yardstick. Where it cannot be installed the figures come without ratios.
 .nginx:
 	@command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
-		|| { apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq nginx-light >/dev/null; } || true
+		|| { apt-get update -qq && $(INSTALL) nginx-light >/dev/null; } || true
 
 bench: $(VENV)/.dev .nginx ## Measure the gateway beside nginx (ARGS=--quick, --only A,DP, --write docs/performance.md)
 	$(BIN)/python -m tools.bench.gateway $(ARGS)
@@ -207,7 +211,7 @@ bench-core: $(VENV)/.dev ## Measure translation against a plain msgspec round tr
 # Callgrind counts instructions: the same number on a busy machine as on an idle one.
 .valgrind:
 	@command -v valgrind >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
-		|| { apt-get update -qq && apt-get install -y -qq --no-install-recommends valgrind >/dev/null; } || true
+		|| { apt-get update -qq && $(INSTALL) valgrind >/dev/null; } || true
 
 guard: $(VENV)/.dev .valgrind ## Fail where a hot path of the core takes more instructions than recorded (ARGS="--only 'text event'")
 	$(BIN)/python -m tools.guard $(ARGS)
