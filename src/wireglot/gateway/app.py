@@ -19,7 +19,7 @@ from wireglot.gateway.entry.request_id import new_request_id
 from wireglot.gateway.entry.routes import Asked, NoRoute, Routes
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector.handlers import inspector_handlers
-from wireglot.gateway.inspector.inspector import BODY_BYTES_MOST, Inspector
+from wireglot.gateway.inspector.inspector import Inspector, body_bytes_most
 from wireglot.gateway.inspector.secured_reply import SecuredReply, secured
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
@@ -204,7 +204,7 @@ class Gateway:
     def body_limit(self, head: Head) -> int:
         asked = head.admission.incoming.asked
         limit = self.settings.limits.body_of(asked.dialect)
-        return min(limit, BODY_BYTES_MOST) if asked.operation == "inspector" else limit
+        return min(limit, body_bytes_most(asked)) if asked.operation == "inspector" else limit
 
     def too_large(self, head: Head, limit: int) -> Refusal:
         error = RequestError("too_large", f"the body is larger than {limit} bytes")

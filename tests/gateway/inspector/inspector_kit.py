@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
-from typing import Any
+from typing import Any, Protocol
 
 from wireglot.testing.live_gateway import LiveGateway
 
@@ -42,10 +42,15 @@ class Answer:
         return str(self.json()["error"]["code"])
 
 
+class Listening(Protocol):
+    @property
+    def port(self) -> int: ...
+
+
 class Visitor:
     """Asks as a program does; as a browser does once `browse` was said. Keeps its cookie and its token."""
 
-    def __init__(self, gateway: LiveGateway) -> None:
+    def __init__(self, gateway: Listening) -> None:
         self._gateway = gateway
         self.cookie = ""
         self.csrf = ""

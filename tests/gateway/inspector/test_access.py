@@ -279,6 +279,12 @@ def test_a_secret_that_is_none_is_told(locked_gateway, secret):
     assert "secret" in answer.message
 
 
+def test_a_stranger_can_send_no_more_than_a_secret(locked_gateway):
+    visitor = Visitor(locked_gateway)
+    assert visitor.post(SESSION, b"", content_length="20000").status == 413
+    assert visitor.post("/inspector/api/translate", b"", content_length="20000").status == 401
+
+
 def test_a_new_admin_secret_ends_sessions():
     toml = '[server]\nadmin_secret = "{}"\ninspector = "secret"\n[providers.demo]\n'
     gateway = LiveGateway(toml.format(ADMIN))

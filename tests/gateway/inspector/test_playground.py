@@ -134,6 +134,8 @@ BAD = [
     ({"dialect": "anthropic", "kind": "request", "text": "{}", "extra": 1}, "extra"),
     ({"dialect": "anthropic", "kind": "request", "text": "x" * (1024 * 1024 + 1)}, "text"),
     ({"dialect": "anthropic", "kind": "answer", "text": "{}", "model": 7}, "model"),
+    ({"dialect": "anthropic", "kind": "answer", "text": "{}", "request": "{"}, "request"),
+    ({"dialect": "anthropic", "kind": "answer", "text": "{}", "request": "[]"}, "request"),
 ]
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from wireglot.gateway.entry.gates import Gate
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector.dashboard import BY, STEPS_MOST, By, Span, charted, graded, usual_step
 from wireglot.gateway.inspector.dashboard_csv import as_csv
@@ -33,6 +34,8 @@ _AT_ONCE_ROWS: Final = 500
 _SAMPLE: Final = re.compile(r"wireglot_([a-z_]+?)(?:\{(.*)\})? ([0-9.e+-]+)")
 _LABEL: Final = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
 _FLUSH_SECONDS: Final = 0.5
+_WAITING_MOST: Final = 16
+_WAITING_SECONDS: Final = 30.0
 
 
 class Rows(Protocol):
@@ -56,6 +59,7 @@ class DashboardPage:
         self._health = health
         self._scrape = scrape
         self._rows = rows
+        self._gate = Gate(1, _WAITING_MOST, _WAITING_SECONDS)
 
     async def dashboard(self, page: PageRequest, viewer: Viewer) -> None:
         span, by = _span(page), _by(page)
@@ -63,19 +67,11 @@ class DashboardPage:
         if form not in ("", "json", "csv"):
             raise RequestError("bad", "format: expected json or csv", code="invalid_value", param="format")
         await self._usage.flush(_FLUSH_SECONDS)
-        found = await self._ledger.rows(_query(page, span, viewer), limit=ROWS_MOST + 1)
-        is_cut = len(found) > ROWS_MOST
-        rows = found[:ROWS_MOST]
-        work = partial(charted, rows, span, by)
-        told: dict[str, Any] = {
-            "from": span.since,
-            "to": span.until,
-            "step": span.step,
-            "by": by,
-            "currency": page.settings.currency,
-            "cut_before": rows[-1].started // 1000 if is_cut else None,
-            **(await aside(work) if len(rows) > _AT_ONCE_ROWS else work()),
-        }
+        await self._gate.enter()
+        try:
+            told = await self._told(page, viewer, span, by)
+        finally:
+            self._gate.leave()
         if form == "csv":
             body = await aside(partial(as_csv, told))
             headers = [
@@ -89,6 +85,21 @@ class DashboardPage:
         if viewer.sees_all:
             told["health"] = await self._condition(page.settings)
         page.send(told)
+
+    async def _told(self, page: PageRequest, viewer: Viewer, span: Span, by: By) -> dict[str, Any]:
+        found = await self._ledger.rows(_query(page, span, viewer), limit=ROWS_MOST + 1)
+        is_cut = len(found) > ROWS_MOST
+        rows = found[:ROWS_MOST]
+        work = partial(charted, rows, span, by)
+        return {
+            "from": span.since,
+            "to": span.until,
+            "step": span.step,
+            "by": by,
+            "currency": page.settings.currency,
+            "cut_before": rows[-1].started // 1000 if is_cut else None,
+            **(await aside(work) if len(rows) > _AT_ONCE_ROWS else work()),
+        }
 
     async def _grades(self, span: Span, viewer: Viewer) -> dict[str, int]:
         if self._rows is None:

@@ -15,7 +15,7 @@ from wireglot.gateway.inspector.sessions import InspectorSessions
 from wireglot.gateway.inspector.sign_in_pages import SignInPages
 from wireglot.gateway.inspector.site import Site
 from wireglot.gateway.observe.log import Note
-from wireglot.gateway.process_limits import MIB
+from wireglot.gateway.process_limits import KIB, MIB
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.request.page_request import PageRequest, unavailable
 from wireglot.gateway.request.viewer import InspectorHandler
@@ -23,9 +23,15 @@ from wireglot.gateway.settings import Settings
 from wireglot.http.application import Head
 from wireglot.stores import StoreDown
 
-BODY_BYTES_MOST: Final = 4 * MIB
+_BODY_BYTES_MOST: Final = 4 * MIB
+_STRANGERS_BODY_BYTES_MOST: Final = 16 * KIB
+"""Of whoever may not look yet: a secret is short."""
 _OPEN: Final = frozenset({"page", "asset", "session.get", "session.begin", "session.end"})
 """What is answered to whoever may not look yet."""
+
+
+def body_bytes_most(asked: Asked) -> int:
+    return _STRANGERS_BODY_BYTES_MOST if asked.verb in _OPEN else _BODY_BYTES_MOST
 
 
 class Inspector:

@@ -57,6 +57,11 @@ def asked_of(document: dict[str, Any], letters_most: int) -> ToTranslate:
     kind = next((each for each in KINDS if each == document.get("kind")), None)
     if kind is None:
         raise BadQuestion("kind", f"one of {', '.join(KINDS)}")
+    try:
+        if document.get("request") and type(decode(document["request"])) is not dict:
+            raise BadQuestion("request", "a JSON object")
+    except BadJson as bad:
+        raise BadQuestion("request", f"a JSON object: {bad}") from None
     return ToTranslate(
         spoken, kind, document.get("text", ""), document.get("request", ""), document.get("model", "")
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Any, Final
+from typing import Final
+
+import msgspec
 
 from wireglot.gateway.entry.gates import Gate
 from wireglot.gateway.errors import RequestError
@@ -13,6 +15,7 @@ from wireglot.gateway.process_limits import KIB, MIB
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer
+from wireglot.wire.json import encode
 
 LETTERS_MOST: Final = MIB
 _AT_ONCE_LETTERS: Final = 8 * KIB
@@ -35,12 +38,12 @@ class TranslatePage:
             page.send(work())
             return
         await self._gate.enter()
-        task = asyncio.ensure_future(aside(work))
+        task = asyncio.ensure_future(aside(lambda: msgspec.Raw(encode(work()))))
         task.add_done_callback(self._done)
         # Whoever leaves meanwhile does not end the work: the next one waits for it all the same.
         page.send(await asyncio.shield(task))
 
-    def _done(self, task: asyncio.Task[dict[str, Any]]) -> None:
+    def _done(self, task: asyncio.Task[msgspec.Raw]) -> None:
         self._gate.leave()
         if not task.cancelled():
             task.exception()  # told to whoever still waits, and to nobody else
