@@ -18,7 +18,7 @@ from wireglot.demo.conversation import (
     tool_tokens,
     user_texts,
 )
-from wireglot.demo.directives import Directives, parse_directives
+from wireglot.demo.directives import CALLS_MAX, Directives, parse_directives
 from wireglot.demo.fill import Hints, filled
 from wireglot.demo.signing import (
     SIGNERS,
@@ -34,6 +34,7 @@ from wireglot.demo.tools import (
     callable_tools,
     closing_tools,
     hints_of,
+    places_in,
     reading_tools,
     suitable_tools,
     weather_tools,
@@ -50,6 +51,7 @@ Ending = Literal["complete", "fail", "cut", "hang", "silent"]
 
 _MARKER: Final = re.compile(r"\[\[marker-file:([^\]\s\"\\]+)\]\]")
 _NONCE: Final = re.compile(r"NONCE-[0-9a-f]{6,64}")
+_EXACTLY: Final = re.compile(r"^Reply with exactly this and nothing else: (.+)\Z", re.DOTALL)
 _READ_TRIES = 3
 
 _REFUSAL: Final = "I am sorry, but the demo model was told to refuse this."
@@ -154,6 +156,8 @@ class _Author:
             return words.prose(told.words)
         if told.echo:
             return self.turn.prompt
+        if (asked := _EXACTLY.search(self.turn.prompt)) and not self.turn.results:
+            return asked[1]
         if self.nonce:
             return f"FINAL-OK {self.nonce}"
         if self.turn.results:
@@ -223,8 +227,18 @@ class _Author:
         hints = self._hints()
         number = max(1, self.told.calls) if self.request.parallel_tools is not False else 1
         made = [chosen[n % len(chosen)] for n in range(number)]
+        if number == 1 and (places := self._places(made[0])):
+            each = [msgspec.structs.replace(hints, place=place) for place in places]
+            return [self._call(made[0], n, arguments_for(made[0], hint)) for n, hint in enumerate(each)]
         given = self.told.arguments if made[0].name == self.told.tool else ""
         return [self._call(tool, n, given or arguments_for(tool, hints)) for n, tool in enumerate(made)]
+
+    def _places(self, tool: Tool) -> list[str]:
+        """Several that a question for the weather names: each is asked for in a call of its own."""
+        if self.request.parallel_tools is False or self.told.tool or self.told.calls:
+            return []
+        places = places_in(self.turn.prompt)[:CALLS_MAX]
+        return places if len(places) > 1 and weather_tools([tool], self.turn.prompt) else []
 
     def _hints(self) -> Hints:
         return hints_of(self.turn.prompt, self.marker, f"FINAL-OK {self.nonce}" if self.nonce else "")

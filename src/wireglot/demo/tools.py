@@ -114,11 +114,15 @@ def hints_of(prompt: str, marker: str = "", answer: str = "") -> Hints:
     """Paths and places that a prompt names; the answer, where there is one, for texts. Never a command: a
     prompt that quotes one asks about it, and somebody's shell would run it."""
     path = _PATH.search(prompt)
-    place = _PLACE.search(prompt)
+    places = places_in(prompt)
     found = marker or (path[0] if path else "")
     command = f"cat {found}" if marker else ""
     text = answer or " ".join(prompt.split())[:200]
-    return Hints(found, command, text, place[1] if place else "")
+    return Hints(found, command, text, places[0] if places else "")
+
+
+def places_in(prompt: str) -> list[str]:
+    return list(dict.fromkeys(found[1] for found in _PLACE.finditer(prompt)))
 
 
 def arguments_for(tool: Tool, hints: Hints) -> str:

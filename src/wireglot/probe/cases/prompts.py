@@ -1,0 +1,64 @@
+"""What the cases ask about: questions that any model can answer, and that the demo model understands."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wireglot.probe.question import Called, Offer, Question, Result, Results, Said, User, ask
+from wireglot.probe.reply import Reply
+from wireglot.probe.talk import Talk
+from wireglot.probe.verdict import Broken, Inconclusive
+
+HELLO: Final = "Say hello in one short sentence."
+WORDS: Final = "red orange yellow green blue"
+EXACT: Final = f"Reply with exactly this and nothing else: {WORDS}"
+LONG: Final = (
+    "Write two hundred words about rivers: where they begin, what they carry, who lives beside them, what "
+    "they are called in three languages, and how they end in the sea."
+)
+ONE_CITY: Final = "What is the weather in Paris? Call the tool get_weather to find out."
+TWO_CITIES: Final = (
+    "What is the weather in Paris and in Rome? Call the tool get_weather once for each city, both in one turn."
+)
+CITY_SCHEMA: Final = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "description": "The name of the city"}},
+    "required": ["city"],
+}
+WEATHER: Final = Offer("get_weather", "Tells the weather in a city.", CITY_SCHEMA)
+CLOCK: Final = Offer("get_time", "Tells the time. It takes no arguments.")
+SYSTEM: Final = "You are a patient assistant of a small harbour office, who answers briefly and politely."
+
+WEATHER_ASKED: Final = ask(ONE_CITY, tools=(WEATHER,))
+WEATHER_FORCED: Final = ask(ONE_CITY, tools=(WEATHER,), choice="required")
+
+
+def called(talk: Talk, question: Question = WEATHER_FORCED) -> Reply:
+    """An answer with at least one call. An endpoint that refuses to be told so is asked without."""
+    from wireglot.probe.talk import Refused
+
+    try:
+        reply = talk.stream(question) if question.stream else talk.ask(question)
+    except Refused:
+        reply = talk.ask(WEATHER_ASKED)
+    if not reply.calls:
+        raise Inconclusive("the model did not call the tool")
+    return reply
+
+
+def with_results(question: Question, reply: Reply, *results: Result) -> Question:
+    """The question again, the model's turn as it came, and what its tools said. Nobody is told to call once
+    more: the model would never come to speak."""
+    from msgspec.structs import replace
+
+    turns = (*question.turns, Said(tuple(reply.items)), Results(results))
+    return replace(question, turns=turns, choice="", named="", stream=False)
+
+
+def after(text: str, made_up: Called, results: Results) -> Question:
+    return Question(turns=(User((text,)), made_up, results), tools=(WEATHER,))
+
+
+def must_speak(reply: Reply) -> None:
+    if not reply.text.strip() and not reply.calls:
+        raise Broken("the answer has neither text nor calls")

@@ -1,0 +1,156 @@
+"""Schemas: for the answer, and for tools."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from wireglot.probe.case import Theme
+from wireglot.probe.cases.tools import arguments_of, forced
+from wireglot.probe.fits import misfit
+from wireglot.probe.question import Offer, ask
+from wireglot.probe.talk import Talk
+from wireglot.probe.verdict import Broken
+from wireglot.wire.json import BadJson, decode
+
+THEME: Final = Theme("schemas", "Schemas")
+_PLAN: Final = "Plan a day in Paris. Answer with the plan as JSON."
+_ENTER: Final = "Enter a plan for a day in Paris with the tool save_plan."
+
+
+def _closed(properties: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+        **more,
+    }
+
+
+FLAT: Final = _closed({"city": {"type": "string"}, "hours": {"type": "integer"}, "indoors": {"type": "boolean"}})
+NESTED: Final = _closed(
+    {
+        "city": {"type": "string"},
+        "stops": {
+            "type": "array",
+            "items": _closed({"name": {"type": "string"}, "place": _closed({"street": {"type": "string"}})}),
+        },
+    }
+)
+ENUMS: Final = _closed(
+    {
+        "mood": {"type": "string", "enum": ["calm", "busy"]},
+        "status": {"type": "string", "enum": ["draft", "final"]},
+    }
+)
+REFS: Final = _closed(
+    {"first": {"$ref": "#/$defs/stop"}, "last": {"$ref": "#/$defs/stop"}},
+    **{"$defs": {"stop": _closed({"name": {"type": "string"}, "hour": {"type": "integer"}})}},
+)
+UNIONS: Final = _closed(
+    {
+        "budget": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        "guide": {"anyOf": [_closed({"name": {"type": "string"}}), {"type": "string"}]},
+    }
+)
+
+
+def _answer(talk: Talk, schema: dict[str, Any], *, stream: bool = False) -> None:
+    reply = talk.optional(ask(_PLAN, schema=schema, stream=stream), "output_formats", "schema")
+    if stream:
+        reply.require()
+    try:
+        found = decode(reply.text.encode())
+    except BadJson as bad:
+        raise Broken(f"the answer is no JSON: {bad}: {reply.text[:120]!r}") from None
+    if wrong := misfit(found, schema):
+        raise Broken(f"the answer does not fit the schema: {wrong}")
+
+
+def _tool(talk: Talk, schema: dict[str, Any]) -> None:
+    reply = forced(talk, ask(_ENTER, tools=(Offer("save_plan", "Saves a plan.", schema),)))
+    if wrong := misfit(arguments_of(reply), schema):
+        raise Broken(f"the arguments do not fit the schema: {wrong}")
+
+
+def _declare(name: str, what: str, schema: dict[str, Any], why: str) -> None:
+    @THEME.case(
+        f"output-{name}",
+        f"An answer fits a schema with {what}",
+        sends=f"a question with a schema: {what}",
+        expects="JSON that fits, or a refusal in good order",
+        why=why,
+    )
+    def output(talk: Talk) -> None:
+        _answer(talk, schema)
+
+    @THEME.case(
+        f"tool-{name}",
+        f"Arguments fit a schema with {what}",
+        sends=f"a tool that must be called, with {what}",
+        expects="arguments that fit",
+        why=why,
+    )
+    def tool(talk: Talk) -> None:
+        _tool(talk, schema)
+
+
+_declare("flat", "texts, numbers and booleans", FLAT, "numbers that become texts break typed clients")
+_declare("nested", "objects within lists within objects", NESTED, "what is flattened is lost (R-A-13)")
+_declare("enums", "enums", ENUMS, "values outside of an enum are refused by typed clients (R-A-14)")
+_declare("refs", "$defs and $ref", REFS, "pydantic and zod write every schema so")
+_declare("unions", "anyOf with null and objects", UNIONS, "every optional field of pydantic is one")
+
+
+@THEME.case(
+    "output-stream",
+    "A streamed answer fits its schema",
+    sends="a question with a schema, streamed",
+    expects="pieces that make JSON that fits",
+    why="as above",
+)
+def output_stream(talk: Talk) -> None:
+    _answer(talk, FLAT, stream=True)
+
+
+@THEME.case(
+    "json",
+    "JSON may be asked for without a schema",
+    sends="a question with json_object | responseMimeType",
+    expects="a JSON object, or a refusal in good order",
+    why="older clients ask so",
+    dialects=("openai-chat", "openai-responses", "gemini"),
+)
+def json(talk: Talk) -> None:
+    reply = talk.optional(ask(_PLAN, json=True), "output_formats", "json")
+    try:
+        found = decode(reply.text.encode())
+    except BadJson as bad:
+        raise Broken(f"the answer is no JSON: {bad}: {reply.text[:120]!r}") from None
+    if not isinstance(found, dict | list):
+        raise Broken(f"expected an object, found {reply.text[:120]!r}")
+
+
+@THEME.case(
+    "unknown-keywords",
+    "Keywords that a provider does not know do not fail a request",
+    sends="a tool whose schema has $schema, title, default, examples and a format",
+    expects="a call",
+    why="generators write them; Gemini's older form refuses them",
+)
+def unknown_keywords(talk: Talk) -> None:
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Plan",
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "title": "City", "default": "Paris", "examples": ["Rome"]},
+            "day": {"type": "string", "format": "date"},
+        },
+        "required": ["city"],
+    }
+    reply = forced(talk, ask(_ENTER, tools=(Offer("save_plan", "Saves a plan.", schema),)))
+    if "city" not in arguments_of(reply):
+        raise Broken(f"the arguments have no city: {reply.calls[0].arguments[:120]!r}")
+
+

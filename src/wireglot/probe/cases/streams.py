@@ -1,0 +1,226 @@
+"""The grammar of streams, a rule a case."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from wireglot.probe.case import Theme
+from wireglot.probe.cases.prompts import EXACT, HELLO, LONG, ONE_CITY, TWO_CITIES, WEATHER, WEATHER_FORCED, WORDS, called
+from wireglot.probe.question import ask
+from wireglot.probe.talk import Talk
+from wireglot.probe.verdict import Broken, Inconclusive
+
+THEME: Final = Theme("streams", "Streams")
+_SENDS: Final = "a short question, streamed"
+_STREAMED: Final = replace(WEATHER_FORCED, stream=True)
+
+
+@THEME.case(
+    "content-type",
+    "A stream is server-sent events and says so",
+    sends=_SENDS,
+    expects="status 200, content-type: text/event-stream, at least one frame",
+    why="SDKs and browsers read no stream otherwise",
+)
+def content_type(talk: Talk) -> None:
+    talk.stream(ask(HELLO))
+    kind = talk.exchanges[-1].kind
+    if not kind.lower().startswith("text/event-stream"):
+        raise Broken(f"content-type: expected text/event-stream, found {kind or 'none'}")
+
+
+@THEME.case(
+    "frames",
+    "Each frame is named and framed as the dialect's SDK reads it",
+    sends=_SENDS,
+    expects="JSON in every frame; Anthropic and Responses: `event:` equal to the type; Chat: no names; "
+    "Gemini: nothing but `data: `",
+    why="Anthropic's SDK drops frames without a name, Google's raises at comments and names",
+)
+def frames(talk: Talk) -> None:
+    talk.stream(ask(HELLO)).require("frames")
+
+
+@THEME.case(
+    "opening",
+    "A stream begins as the dialect says",
+    sends=_SENDS,
+    expects="message_start | a chunk with the role | response.created | a chunk with responseId, each whole",
+    why="accumulators are built from the first event",
+)
+def opening(talk: Talk) -> None:
+    talk.stream(ask(HELLO)).require("opening")
+
+
+@THEME.case(
+    "order",
+    "Blocks, items and parts begin, grow and end in that order",
+    sends=_SENDS,
+    expects="no delta before its start or behind its end; every start has its end; `done` texts equal their deltas",
+    why="an SDK raises at a delta for something that is not open",
+)
+def order(talk: Talk) -> None:
+    talk.stream(ask(HELLO)).require("order")
+
+
+@THEME.case(
+    "indexes",
+    "Indexes and sequence numbers count from 0 without gaps",
+    sends="a question that makes the model call a tool, streamed",
+    expects="index, output_index, tool_calls[].index and sequence_number without gaps or repeats",
+    why="SDKs look blocks up by index: a gap is an IndexError",
+)
+def indexes(talk: Talk) -> None:
+    called(talk, _STREAMED).require("indexes")
+
+
+@THEME.case(
+    "identity",
+    "Ids stay the same over a whole stream",
+    sends="a question that makes the model call a tool, streamed",
+    expects="one id, one model, one creation time in all chunks; items keep id and call_id to the end",
+    why="the Responses SDK raises `identity changed`; others mix two answers up",
+)
+def identity(talk: Talk) -> None:
+    called(talk, _STREAMED).require("identity")
+
+
+@THEME.case(
+    "ending",
+    "A stream ends once, and says why",
+    sends=_SENDS,
+    expects="one stop reason; message_stop | [DONE] | response.completed | finishReason last and once; nothing behind",
+    why="clients take a stream without its end for a broken one and ask again",
+)
+def ending(talk: Talk) -> None:
+    talk.stream(ask(HELLO)).require("ending")
+
+
+@THEME.case(
+    "text",
+    "The deltas make the whole text",
+    sends="`Reply with exactly this and nothing else: …`, streamed",
+    expects="that text, once",
+    why="deltas that are repeated, lost or out of order show here",
+)
+def text(talk: Talk) -> None:
+    said = talk.stream(ask(EXACT)).text
+    if WORDS not in " ".join(said.split()):
+        raise Inconclusive(f"the model said {said[:80]!r}")
+    if said.count(WORDS) > 1:
+        raise Broken(f"the words came {said.count(WORDS)} times")
+
+
+@THEME.case(
+    "pieces",
+    "A long text comes in several pieces",
+    sends="a question for a long text, streamed",
+    expects="more than one delta",
+    why="a stream in one piece is a whole answer that took as long",
+    level="should",
+    cost="medium",
+)
+def pieces(talk: Talk) -> None:
+    reply = talk.stream(ask(LONG, most=300))
+    if len(reply.text) < 100:
+        raise Inconclusive(f"the model said only {reply.text!r}")
+    if reply.pieces < 2:
+        raise Broken(f"{len(reply.text)} characters came in {reply.pieces} piece")
+
+
+@THEME.case(
+    "call",
+    "A streamed call has its id and name once, and pieces that make a JSON object",
+    sends="a question that makes the model call a tool, streamed",
+    expects="id and name in the first piece only; arguments that join to one JSON object; never both in the start "
+    "and in deltas",
+    why="SDKs join repeated ids; clients that join start and deltas get invalid JSON (R-AJ-01 to R-AJ-09)",
+)
+def call(talk: Talk) -> None:
+    reply = called(talk, _STREAMED)
+    reply.require("calls")
+    if '"city"' not in reply.calls[0].arguments:
+        raise Broken(f"the arguments have no city: {reply.calls[0].arguments[:120]!r}")
+
+
+@THEME.case(
+    "call-grammar",
+    "A stream with a call keeps to the grammar as one with text does",
+    sends="a question that makes the model call a tool, streamed",
+    expects="no fault of any rule, and a stop reason that tells of the call",
+    why="many gateways translate texts well and calls badly",
+)
+def call_grammar(talk: Talk) -> None:
+    reply = called(talk, _STREAMED)
+    reply.require()
+    if reply.stop != "tool":
+        raise Broken(f"the stop reason is {reply.stop_word!r} (R-AJ-11)")
+
+
+@THEME.case(
+    "parallel",
+    "Several calls in one stream are kept apart",
+    sends="a question for the weather of two cities, streamed",
+    expects="two calls with two ids and each its own arguments",
+    why="pieces of parallel calls that are mixed up call the wrong tool",
+)
+def parallel(talk: Talk) -> None:
+    reply = talk.stream(ask(TWO_CITIES, tools=(WEATHER,)))
+    if len(reply.calls) < 2:
+        raise Inconclusive(f"the model made {len(reply.calls)} calls")
+    reply.require()
+    names = [found.id for found in reply.calls if found.id]
+    if len(set(names)) < len(names):
+        raise Broken(f"two calls have one id: {names}")
+    if reply.calls[0].arguments == reply.calls[1].arguments:
+        raise Broken(f"both calls have the arguments {reply.calls[0].arguments!r}")
+
+
+@THEME.case(
+    "usage",
+    "A stream tells its usage where it is asked to",
+    sends="a short question, streamed; on Chat with include_usage",
+    expects="usage at the dialect's place, behind the answer",
+    why="without it nobody can account for the request",
+)
+def usage(talk: Talk) -> None:
+    reply = talk.stream(ask(HELLO))
+    reply.require("usage")
+    if reply.usage is None:
+        raise Broken("no usage was told")
+
+
+@THEME.case(
+    "usage-unasked",
+    "Chat tells usage only where it is asked to",
+    sends="a short question, streamed, without stream_options",
+    expects="no chunk with usage",
+    why="clients that index `choices[0]` break on the usage chunk, which has no choices",
+    level="should",
+    dialects=("openai-chat",),
+)
+def usage_unasked(talk: Talk) -> None:
+    talk.stream(ask(HELLO, usage=False)).require("usage")
+
+
+@THEME.case(
+    "refusal",
+    "What is wrong with a request for a stream is told before the stream",
+    sends="a request for a stream without messages",
+    expects="status 400 or 422 and an error document, not a stream with status 200",
+    why="SDKs raise by the status: an error inside a stream is found late or never",
+    cost="free",
+)
+def refusal(talk: Talk) -> None:
+    from wireglot.wire.json import encode
+
+    field = {"openai-responses": "input", "gemini": "contents"}.get(talk.wire.name, "messages")
+    body = talk.wire.body(talk.model, ask(ONE_CITY, stream=True))
+    del body[field]
+    found = talk.refusal(talk.post(encode(body), talk.path("stream")))
+    if found.status not in (400, 422):
+        raise Broken(f"expected status 400 or 422, found {found}")
+
+

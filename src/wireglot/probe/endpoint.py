@@ -1,0 +1,140 @@
+"""Who is asked, over HTTP. A key goes into one header and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Final, Protocol
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from wireglot.http.client.client import HttpTransport
+from wireglot.http.transport import Outbound, Timeouts, TransportFault
+
+_BODY_MOST: Final = 16 * 2**20
+_TIMES: Final = Timeouts(connect=10.0, tls=10.0, first_byte=120.0, idle=120.0, total=300.0)
+_ROOTS: Final = {"openai-chat": "/v1", "openai-responses": "/v1", "gemini": "/v1beta"}
+"""What stands before a dialect's paths where a base URL has no path of its own."""
+
+
+class _Limits(msgspec.Struct, frozen=True):
+    """One request after another needs no more."""
+
+    pool: int = 2
+    queue: int = 2
+    queue_time: float = 10.0
+    pool_idle: float = 20.0
+    write_pending: int = _BODY_MOST
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """One request, without its key."""
+
+    method: str
+    path: str
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    key: str | None = None
+    """Another key than the endpoint's own; "": none."""
+
+
+class Got(msgspec.Struct, frozen=True):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class NoReply(Exception):
+    """Nothing came back, and why."""
+
+
+class Endpoint(Protocol):
+    def ask(self, ask: Ask) -> Got:
+        """Raises NoReply."""
+        ...
+
+
+class UnusableUrl(Exception):
+    """In words for people."""
+
+
+def root_of(base_url: str, dialect: str) -> str:
+    """The base URL as the catalog would have it: `http://HOST` alone gets the dialect's usual path."""
+    try:
+        parts = urlsplit(base_url)
+        port = parts.port
+    except ValueError:
+        raise UnusableUrl("BASE_URL: expected http://HOST:PORT or https://HOST/PATH") from None
+    host = parts.hostname or ""
+    plain = host.replace(".", "").replace("-", "").replace(":", "").replace("_", "")
+    if parts.scheme not in ("http", "https") or not plain.isalnum() or not plain.isascii():
+        raise UnusableUrl("BASE_URL: expected http://HOST:PORT or https://HOST/PATH")
+    if parts.query or parts.fragment or parts.username or parts.password:
+        raise UnusableUrl("BASE_URL: expected no name, password or query in it; a key goes into --key-env")
+    path = quote(parts.path.rstrip("/"), safe="/%:@!$&'()*+,;=~-._")
+    if dialect == "anthropic":
+        path = path.removesuffix("/v1")
+    name = f"[{host}]" if ":" in host else host
+    place = f"{parts.scheme}://{name}" + (f":{port}" if port else "")
+    return place + (path or _ROOTS.get(dialect, ""))
+
+
+class HttpEndpoint:
+    """Asks one after another, on connections that are kept."""
+
+    def __init__(
+        self, root: str, key_header: tuple[str, str], key: str = "", *, timeouts: Timeouts = _TIMES
+    ) -> None:
+        self._root = root
+        self._key_header = key_header
+        self._key = key
+        self._timeouts = timeouts
+        self._runner = asyncio.Runner()
+        limits = _Limits()
+        self._transport = HttpTransport(lambda: limits)
+
+    def __enter__(self) -> HttpEndpoint:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._runner.run(self._transport.close())
+        self._runner.close()
+
+    def ask(self, ask: Ask) -> Got:
+        key = self._key if ask.key is None else ask.key
+        headers = list(ask.headers)
+        if key:
+            name, before = self._key_header
+            headers.append((name, before + key))
+        try:
+            return self._runner.run(self._ask(Outbound(ask.method, self._root + ask.path, headers, ask.body)))
+        except TransportFault as fault:
+            raise NoReply(_words(fault)) from None
+
+    async def _ask(self, outbound: Outbound) -> Got:
+        answer = await self._transport.send(outbound, self._timeouts)
+        try:
+            body = await answer.read(_BODY_MOST)
+        except BaseException:
+            answer.abort()
+            raise
+        return Got(answer.status, dict(answer.headers), body)
+
+
+def _words(fault: TransportFault) -> str:
+    match fault.problem:
+        case "dns":
+            return "there is no host of that name"
+        case "connect":
+            return "nothing listens there"
+        case "tls":
+            return f"no TLS connection comes about: {fault.message}"
+        case "first_byte_timeout" | "idle_timeout" | "total_timeout":
+            return "no answer in time"
+        case "broken":
+            return "the connection ended too early"
+        case _:
+            return fault.message

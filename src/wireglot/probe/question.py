@@ -1,0 +1,105 @@
+"""What the probe asks, before a wire puts it into its dialect's words."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+PICTURE: Final = (
+    "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAAFklEQVR4nGP4z8BAEiJN9X+GUQ1DSgMA2Rz/AXiv7TEAAAAASUVORK5CYII="
+)
+"""A red square, PNG, base64."""
+
+PICTURE_TYPE: Final = "image/png"
+TOKENS: Final = 1024
+"""Enough for a model that thinks before it answers."""
+
+Choice = Literal["", "auto", "none", "required"]
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """A tool. `schema` None: it takes no arguments, and says so as the dialect does."""
+
+    name: str
+    description: str = ""
+    schema: dict[str, Any] | None = None
+    strict: bool = False
+
+
+class Call(msgspec.Struct, frozen=True):
+    """`arguments`: the JSON text, as it was told."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class User(msgspec.Struct, frozen=True):
+    """`parts`: as a list of text parts, even if there is one."""
+
+    texts: tuple[str, ...]
+    parts: bool = False
+    picture: bool = False
+
+
+class Said(msgspec.Struct, frozen=True):
+    """The model's own turn: its items of the wire as they came."""
+
+    items: tuple[dict[str, Any], ...]
+
+
+class Called(msgspec.Struct, frozen=True):
+    """A turn of the model that the probe made up: a text, or calls with ids from elsewhere."""
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+
+
+class Result(msgspec.Struct, frozen=True):
+    call: Call
+    text: str
+    error: bool = False
+    picture: bool = False
+    parts: bool = False
+
+
+class Results(msgspec.Struct, frozen=True):
+    results: tuple[Result, ...]
+
+
+class Midway(msgspec.Struct, frozen=True):
+    """A word of the system in the middle of the conversation."""
+
+    text: str
+    role: str = "system"
+
+
+Turn = User | Said | Called | Results | Midway
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    turns: tuple[Turn, ...]
+    system: tuple[str, ...] = ()
+    system_parts: bool = False
+    tools: tuple[Offer, ...] = ()
+    choice: Choice = ""
+    named: str = ""
+    """The tool that must be called."""
+    parallel: bool | None = None
+    most: int = TOKENS
+    """Of tokens in the answer."""
+    stop: tuple[str, ...] = ()
+    schema: dict[str, Any] | None = None
+    json: bool = False
+    thinking: int | None = None
+    """Which of the wire's ways to ask for thinking; None: it is not asked for."""
+    stream: bool = False
+    usage: bool = True
+    """Whether a stream is asked to tell usage, where it tells it only then."""
+    extra: dict[str, Any] = {}
+    """Fields of the body, as they are."""
+
+
+def ask(text: str, **more: Any) -> Question:
+    return Question(turns=(User((text,)),), **more)

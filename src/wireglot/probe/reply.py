@@ -1,0 +1,113 @@
+"""What came back, read strictly: the answer in neutral words, and each rule that does not hold."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from wireglot.probe.question import Call
+from wireglot.probe.verdict import Broken
+
+Stop = Literal["end", "length", "sequence", "tool", "other", ""]
+
+Rule = Literal["frames", "opening", "order", "indexes", "identity", "ending", "calls", "thoughts", "usage"]
+"""Of a stream. frames: each is framed and named as the dialect wants it. opening: how it begins. order: what
+may follow what. indexes: counted from 0 without gaps. identity: ids stay the same. ending: how it ends.
+calls, thoughts: their pieces. usage: where it is told."""
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """Tokens, as they were told. `input` and `output` hold everything; None: not told."""
+
+    input: int
+    output: int
+    cached: int | None = None
+    reasoning: int | None = None
+    total: int | None = None
+
+
+class Thought(msgspec.Struct, frozen=True):
+    text: str
+    state: str = ""
+    """A signature, or encrypted content."""
+
+
+class Reply(msgspec.Struct, kw_only=True):
+    text: str = ""
+    calls: list[Call] = []
+    thoughts: list[Thought] = []
+    stop: Stop = ""
+    stop_word: str = ""
+    """As the dialect says it."""
+    sequence: str | None = None
+    usage: Counted | None = None
+    id: str = ""
+    model: str = ""
+    items: list[dict[str, Any]] = []
+    """To be sent back as the model's turn."""
+    pieces: int = 0
+    """Of text, in a stream."""
+    faults: list[tuple[Rule, str]] = []
+    state: str = ""
+    """What must come back with the answer: all signatures together."""
+
+    def require(self, *rules: Rule) -> None:
+        """Raises Broken for the first fault that is one of these; without any named, for any."""
+        for rule, text in self.faults:
+            if not rules or rule in rules:
+                raise Broken(text)
+
+
+class At:
+    """A value of a document with its place, which every complaint names."""
+
+    __slots__ = ("path", "value")
+
+    def __init__(self, value: Any, path: str = "$") -> None:
+        self.value = value
+        self.path = path
+
+    def broken(self, expected: str) -> Broken:
+        shown = msgspec.json.encode(self.value).decode()
+        return Broken(f"{self.path}: expected {expected}, found {shown[:120]}")
+
+    def object(self) -> dict[str, Any]:
+        if not isinstance(self.value, dict):
+            raise self.broken("an object")
+        return self.value
+
+    def has(self, name: str) -> bool:
+        return isinstance(self.value, dict) and self.value.get(name) is not None
+
+    def get(self, name: str) -> At:
+        """A field that must be there, be it null."""
+        if name not in self.object():
+            raise Broken(f"{self.path}: there is no field {name}")
+        return At(self.value[name], f"{self.path}.{name}")
+
+    def each(self) -> list[At]:
+        if not isinstance(self.value, list):
+            raise self.broken("a list")
+        return [At(value, f"{self.path}[{number}]") for number, value in enumerate(self.value)]
+
+    def text(self, name: str = "", *, filled: bool = False) -> str:
+        at = self.get(name) if name else self
+        if not isinstance(at.value, str) or (filled and not at.value):
+            raise at.broken("a text" + (" that is not empty" if filled else ""))
+        return at.value
+
+    def number(self, name: str = "") -> int:
+        at = self.get(name) if name else self
+        if type(at.value) is not int or at.value < 0:
+            raise at.broken("a whole number")
+        return at.value
+
+    def maybe_number(self, name: str) -> int | None:
+        return self.number(name) if self.has(name) else None
+
+    def is_(self, name: str, *words: str | None) -> Any:
+        at = self.get(name)
+        if at.value not in words:
+            raise at.broken(" or ".join("null" if word is None else repr(word) for word in words))
+        return at.value

@@ -1,0 +1,225 @@
+"""What a case has in hand: it asks, is given answers read strictly, and everything said is kept as evidence."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.dialects.registry import surface
+from wireglot.probe.endpoint import Ask, Endpoint, Got, NoReply
+from wireglot.probe.frames import frames_of
+from wireglot.probe.question import Question
+from wireglot.probe.reply import Reply
+from wireglot.probe.verdict import Broken, Inconclusive, NotApplicable
+from wireglot.probe.wires.wire import Wire
+from wireglot.wire.json import BadJson, decode, encode
+
+_OK: Final = 200
+_BUSY: Final = frozenset({408, 429, 503, 529})
+_REFUSALS: Final = frozenset({400, 404, 422, 501})
+_AGENT: Final = ("user-agent", "wireglot-probe")
+SIZE_OF_EVIDENCE: Final = 4000
+
+
+class Refused(Broken):
+    """A status from 400 to 499 with an error of the dialect."""
+
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        super().__init__(f"status {status} ({kind}): {message[:300]}")
+        self.status = status
+        self.message = message
+
+
+class Exchange(msgspec.Struct, frozen=True):
+    """`status` 0: nothing came back, and `answer` says why."""
+
+    method: str
+    path: str
+    request: str
+    status: int
+    kind: str
+    answer: str
+    shared: bool = False
+    """Whether an earlier case asked the same, whose answer was looked at again."""
+
+
+class Ledger:
+    """What a run has asked and spent, and what it has learned of the endpoint, over all cases."""
+
+    def __init__(self) -> None:
+        self.known: dict[Ask, Got] = {}
+        self.requests = 0
+        self.input = 0
+        self.output = 0
+        self.most_output = 0
+        """Had every answer been as long as it might."""
+        self.bytes_sent = 0
+        self.facts: dict[str, dict[str, tuple[bool, str]]] = {}
+        """What -> value -> whether it is taken, and how that is known."""
+        self.way_to_think: int | None = None
+
+
+class Talk:
+    """Of one case. What was asked before in the same words is not asked again, unless `fresh`."""
+
+    def __init__(
+        self, endpoint: Endpoint, wire: Wire, model: str, ledger: Ledger, *, case: str = "", fresh: bool = False
+    ) -> None:
+        self.wire = wire
+        self.model = model
+        self.exchanges: list[Exchange] = []
+        self._endpoint = endpoint
+        self._ledger = ledger
+        self._case = case
+        self._fresh = fresh
+
+    # What is asked
+
+    def ask(self, question: Question) -> Reply:
+        """A whole answer. Raises Broken (of which Refused is one) and Inconclusive."""
+        got = self.send(question)
+        document = self._answered(got)
+        reply = self.wire.read(document)
+        self._spent(reply)
+        return reply
+
+    def stream(self, question: Question) -> Reply:
+        """A stream, read to its end; `require` of what comes back tells what is wrong with it."""
+        got = self.send(msgspec.structs.replace(question, stream=True))
+        if got.status != _OK:
+            self._answered(got)
+        reply = self.wire.read_stream(frames_of(got.body), question)
+        self._spent(reply)
+        return reply
+
+    def optional(self, question: Question, what: str, value: str = "") -> Reply:
+        """The same for what an endpoint need not have: refused in good order, the case does not apply."""
+        try:
+            reply = self.stream(question) if question.stream else self.ask(question)
+        except Refused as refused:
+            if refused.status not in _REFUSALS:
+                raise
+            self.learn(what, value, False, str(refused))
+            raise NotApplicable(f"it is refused in good order: {refused}") from None
+        self.learn(what, value, True, "it was answered")
+        return reply
+
+    def think(self, question: Question) -> Reply:
+        """With thinking asked for, in the first of the dialect's ways that is taken."""
+        ways = range(self.wire.thinking_ways)
+        known = self._ledger.way_to_think
+        refused: Refused | None = None
+        for way in ways if known is None else (known,):
+            try:
+                asked = msgspec.structs.replace(question, thinking=way)
+                reply = self.stream(asked) if question.stream else self.ask(asked)
+            except Refused as found:
+                if found.status not in _REFUSALS:
+                    raise
+                refused = found
+                continue
+            self._ledger.way_to_think = way
+            self.learn("thinking", str(way), True, "it was answered")
+            return reply
+        self.learn("thinking", "", False, str(refused))
+        raise NotApplicable(f"thinking is refused in good order: {refused}")
+
+    def send(self, question: Question) -> Got:
+        operation = "stream" if question.stream else "generate"
+        return self.post(encode(self.wire.body(self.model, question)), self.path(operation))
+
+    def post(self, body: bytes, path: str, *, key: str | None = None, method: str = "POST") -> Got:
+        """Bytes as they are. Raises Inconclusive where nothing comes back."""
+        about = surface(self.wire.name).upstream
+        assert about is not None
+        headers = (("content-type", "application/json"), *about.fixed_headers, _AGENT)
+        ask = Ask(method, path, headers, body, key)
+        found = self._ledger.known.get(ask)
+        if found is not None and not self._fresh:
+            self._keep(ask, found, shared=True)
+            return found
+        self._ledger.requests += 1
+        self._ledger.bytes_sent += len(body)
+        self._ledger.most_output += _most(body)
+        try:
+            got = self._endpoint.ask(ask)
+        except NoReply as fault:
+            shown = _shown(ask.body)
+            self.exchanges.append(Exchange(method, path, shown, 0, "", str(fault)))
+            raise Inconclusive(f"no answer: {fault}") from None
+        if got.status not in _BUSY:
+            self._ledger.known[ask] = got
+        self._keep(ask, got)
+        return got
+
+    def get(self, path: str, *, key: str | None = None) -> Got:
+        return self.post(b"", path, key=key, method="GET")
+
+    def path(self, operation: str, model: str | None = None) -> str:
+        from urllib.parse import quote
+
+        about = surface(self.wire.name).upstream
+        assert about is not None
+        for name, path in about.paths.items():
+            if name == operation:
+                return path.replace("{model}", quote(self.model if model is None else model, safe="/-._~@"))
+        raise NotApplicable("the dialect has no such path")
+
+    # What is made of it
+
+    def document(self, got: Got) -> Any:
+        try:
+            return decode(got.body)
+        except BadJson as bad:
+            raise Broken(f"status {got.status}, and the body is no JSON: {bad}: {got.body[:80]!r}") from None
+
+    def refusal(self, got: Got) -> Refused:
+        """The error that an answer is. Raises Broken where it is none, or none of the dialect."""
+        if got.status == _OK:
+            raise Broken("status 200: it was answered as if nothing were wrong")
+        if got.status in _BUSY:
+            raise Inconclusive(f"status {got.status}: it is busy")
+        kind, message = self.wire.error(self.document(got), got.status)
+        return Refused(got.status, kind, message)
+
+    def learn(self, what: str, value: str, taken: bool, how: str) -> None:
+        if what:
+            self._ledger.facts.setdefault(what, {})[value] = (taken, f"{self._case}: {how[:200]}")
+
+    def _answered(self, got: Got) -> Any:
+        if got.status == _OK:
+            return self.document(got)
+        refusal = self.refusal(got)
+        if got.status >= 500:
+            raise Broken(str(refusal))
+        raise refusal
+
+    def _spent(self, reply: Reply) -> None:
+        if reply.usage is not None and not self.exchanges[-1].shared:
+            self._ledger.input += reply.usage.input
+            self._ledger.output += reply.usage.output
+
+    def _keep(self, ask: Ask, got: Got, *, shared: bool = False) -> None:
+        kind = got.headers.get("content-type", "")
+        self.exchanges.append(
+            Exchange(ask.method, ask.path, _shown(ask.body), got.status, kind, _shown(got.body), shared)
+        )
+
+
+def _most(body: bytes) -> int:
+    """The most tokens that an answer may have."""
+    try:
+        document = decode(body)
+    except BadJson:
+        return 0
+    settings = document.get("generationConfig", document)
+    for name in ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"):
+        if type(settings.get(name)) is int:
+            return min(int(settings[name]), 100_000)
+    return 0
+
+
+def _shown(data: bytes) -> str:
+    text = data[:SIZE_OF_EVIDENCE].decode("utf-8", "replace")
+    return text if len(data) <= SIZE_OF_EVIDENCE else f"{text}… ({len(data):,} bytes)"

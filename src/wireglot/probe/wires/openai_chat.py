@@ -1,0 +1,355 @@
+"""OpenAI Chat Completions as the probe writes and reads it, with the grammar of its streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
+
+from wireglot.probe.frames import Frame
+from wireglot.probe.question import (
+    PICTURE,
+    PICTURE_TYPE,
+    Call,
+    Called,
+    Midway,
+    Offer,
+    Question,
+    Results,
+    Said,
+    Turn,
+    User,
+)
+from wireglot.probe.reply import At, Counted, Reply, Stop, Thought
+from wireglot.probe.verdict import Broken
+from wireglot.probe.wires.openai_values import openai_error, openai_models
+from wireglot.probe.wires.wire import Faults
+from wireglot.wire.json import BadJson, decode
+
+_STOPS: Final[dict[str, Stop]] = {
+    "stop": "end",
+    "length": "length",
+    "tool_calls": "tool",
+    "content_filter": "other",
+    "function_call": "other",
+}
+_EFFORTS: Final = ("low", "high")
+_THOUGHTS: Final = ("reasoning_content", "reasoning")
+_PICTURE: Final = {"type": "image_url", "image_url": {"url": f"data:{PICTURE_TYPE};base64,{PICTURE}"}}
+
+
+class ChatWire:
+    name: ClassVar[str] = "openai-chat"
+    key_header: ClassVar[tuple[str, str]] = ("authorization", "Bearer ")
+    thinking_ways: ClassVar[int] = len(_EFFORTS)
+    state_is_signed: ClassVar[bool] = False
+    image_results: ClassVar[bool] = False
+    json_mode: ClassVar[bool] = True
+
+    def body(self, model: str, question: Question) -> dict[str, Any]:
+        made: dict[str, Any] = {"model": model, "messages": self._messages(question)}
+        made["max_completion_tokens"] = question.most
+        if question.tools:
+            made["tools"] = [_tool(offer) for offer in question.tools]
+        if question.named:
+            made["tool_choice"] = {"type": "function", "function": {"name": question.named}}
+        elif question.choice:
+            made["tool_choice"] = question.choice
+        if question.parallel is not None:
+            made["parallel_tool_calls"] = question.parallel
+        if question.stop:
+            made["stop"] = list(question.stop)
+        if question.schema is not None:
+            named = {"name": "answer", "schema": question.schema, "strict": True}
+            made["response_format"] = {"type": "json_schema", "json_schema": named}
+        elif question.json:
+            made["response_format"] = {"type": "json_object"}
+        if question.thinking is not None:
+            made["reasoning_effort"] = _EFFORTS[question.thinking]
+        if question.stream:
+            made["stream"] = True
+            if question.usage:
+                made["stream_options"] = {"include_usage": True}
+        return made | question.extra
+
+    def count_body(self, model: str, question: Question) -> dict[str, Any] | None:
+        return None
+
+    def count(self, document: Any) -> int:
+        raise NotImplementedError("Chat does not count")
+
+    def models(self, document: Any) -> list[str]:
+        return openai_models(document)
+
+    def error(self, document: Any, status: int) -> tuple[str, str]:
+        return openai_error(document)
+
+    def read(self, document: Any) -> Reply:
+        at = At(document)
+        at.is_("object", "chat.completion")
+        reply = Reply(id=at.text("id", filled=True), model=at.text("model", filled=True))
+        at.number("created")
+        choices = at.get("choices").each()
+        if len(choices) != 1:
+            raise at.get("choices").broken("one choice")
+        choice = choices[0]
+        if choice.number("index") != 0:
+            raise choice.get("index").broken("0")
+        reply.stop_word = choice.is_("finish_reason", *_STOPS)
+        reply.stop = _STOPS[reply.stop_word]
+        message = choice.get("message")
+        message.is_("role", "assistant")
+        content = message.get("content")
+        reply.text = content.text() if content.value is not None else ""
+        reply.calls = [_call(call) for call in message.get("tool_calls").each()] if message.has("tool_calls") else []
+        for field in _THOUGHTS:
+            if message.has(field):
+                reply.thoughts = [Thought(message.text(field))]
+                break
+        reply.items = [message.object()]
+        reply.usage = counted(at.get("usage"))
+        return reply
+
+    def read_stream(self, frames: Sequence[Frame], question: Question) -> Reply:
+        reader = _Reader(asked_usage=question.usage)
+        for number, frame in enumerate(frames):
+            reader.frame(frame, number)
+        return reader.end()
+
+    def _messages(self, question: Question) -> list[dict[str, Any]]:
+        made: list[dict[str, Any]] = []
+        if question.system_parts:
+            made.append({"role": "system", "content": [{"type": "text", "text": t} for t in question.system]})
+        else:
+            made += [{"role": "system", "content": text} for text in question.system]
+        for turn in question.turns:
+            made += _turn(turn)
+        return made
+
+
+def counted(usage: At) -> Counted:
+    prompt = usage.get("prompt_tokens_details") if usage.has("prompt_tokens_details") else At({})
+    answer = usage.get("completion_tokens_details") if usage.has("completion_tokens_details") else At({})
+    return Counted(
+        input=usage.number("prompt_tokens"),
+        output=usage.number("completion_tokens"),
+        cached=prompt.maybe_number("cached_tokens"),
+        reasoning=answer.maybe_number("reasoning_tokens"),
+        total=usage.number("total_tokens"),
+    )
+
+
+def _turn(turn: Turn) -> list[dict[str, Any]]:
+    match turn:
+        case User():
+            if len(turn.texts) == 1 and not turn.parts and not turn.picture:
+                return [{"role": "user", "content": turn.texts[0]}]
+            texts: list[dict[str, Any]] = [{"type": "text", "text": text} for text in turn.texts]
+            return [{"role": "user", "content": [*texts, *([_PICTURE] if turn.picture else [])]}]
+        case Said():
+            return list(turn.items)
+        case Called():
+            message: dict[str, Any] = {"role": "assistant", "content": turn.text or None}
+            if turn.calls:
+                message["tool_calls"] = [
+                    {
+                        "id": call.id,
+                        "type": "function",
+                        "function": {"name": call.name, "arguments": call.arguments},
+                    }
+                    for call in turn.calls
+                ]
+            return [message]
+        case Results():
+            return [
+                {
+                    "role": "tool",
+                    "tool_call_id": result.call.id,
+                    "content": [{"type": "text", "text": result.text}] if result.parts else result.text,
+                }
+                for result in turn.results
+            ]
+        case Midway():
+            return [{"role": turn.role, "content": turn.text}]
+
+
+def _tool(offer: Offer) -> dict[str, Any]:
+    made: dict[str, Any] = {"name": offer.name}
+    if offer.description:
+        made["description"] = offer.description
+    if offer.schema is not None:
+        made["parameters"] = offer.schema
+    if offer.strict:
+        made["strict"] = True
+    return {"type": "function", "function": made}
+
+
+def _call(call: At) -> Call:
+    call.is_("type", "function")
+    function = call.get("function")
+    arguments = function.get("arguments").text()
+    _object(arguments, function.path)
+    return Call(call.text("id", filled=True), function.text("name", filled=True), arguments)
+
+
+def _object(arguments: str, place: str) -> None:
+    try:
+        found = decode(arguments.encode()) if arguments else {}
+    except BadJson as bad:
+        raise Broken(f"{place}.arguments: no JSON ({bad}): {arguments[:120]!r}") from None
+    if not isinstance(found, dict):
+        raise Broken(f"{place}.arguments: expected an object in the text, found {arguments[:120]!r}")
+
+
+class _Reader:
+    def __init__(self, *, asked_usage: bool) -> None:
+        self.asked_usage = asked_usage
+        self.faults = Faults()
+        self.reply = Reply()
+        self.calls: list[dict[str, str]] = []
+        self.chunks = 0
+        self.done = 0
+        self.finished = 0
+        self.roles = 0
+        self.usages = 0
+        self.created: int | None = None
+        self.thought = ""
+
+    def frame(self, frame: Frame, number: int) -> None:
+        if not frame.data and frame.lines:
+            return  # a comment
+        if self.done:
+            self.faults.add("ending", f"frame {number}: something behind [DONE]")
+        if frame.data == "[DONE]":
+            self.done += 1
+            return
+        if frame.event:
+            self.faults.add("frames", f"frame {number}: `event: {frame.event}`: Chat's frames have no names")
+        document = frame.document()
+        if not isinstance(document, dict):
+            self.faults.add("frames", f"frame {number}: its data is no JSON object: {frame.data[:80]!r}")
+            return
+        at = At(document, f"frame {number}")
+        try:
+            self._chunk(at)
+        except Broken as broken:
+            self.faults.add("order" if self.chunks else "opening", str(broken))
+        self.chunks += 1
+
+    def _chunk(self, at: At) -> None:
+        if at.has("error"):
+            self.faults.add("ending", f"{at.path}: an error: {at.value['error']}")
+            return
+        self._identity(at)
+        at.is_("object", "chat.completion.chunk")
+        if at.has("usage"):
+            self.usages += 1
+            if not self.asked_usage:
+                self.faults.add("usage", f"{at.path}: usage, which was not asked for")
+            self.reply.usage = counted(at.get("usage"))
+            if self.finished == 0:
+                self.faults.add("usage", f"{at.path}: usage before the answer is finished")
+        for choice in at.get("choices").each():
+            self._choice(choice)
+
+    def _identity(self, at: At) -> None:
+        name, model, created = at.text("id", filled=True), at.text("model", filled=True), at.number("created")
+        if not self.chunks:
+            self.reply.id, self.reply.model, self.created = name, model, created
+        for field, was, found in (
+            ("id", self.reply.id, name),
+            ("model", self.reply.model, model),
+            ("created", self.created, created),
+        ):
+            if was != found:
+                self.faults.add("identity", f"{at.path}: {field} was {was!r} and now is {found!r}")
+
+    def _choice(self, choice: At) -> None:
+        if choice.number("index") != 0:
+            self.faults.add("indexes", f"{choice.path}: index {choice.value['index']} of one choice")
+        delta = choice.get("delta")
+        if delta.has("role"):
+            delta.is_("role", "assistant")
+            self.roles += 1
+        elif self.roles == 0 and delta.object():
+            self.faults.add("opening", f"{choice.path}: the first delta does not say the role")
+            self.roles += 1
+        told = delta.has("content") or delta.has("tool_calls")
+        if told and self.finished and (delta.value.get("content") or delta.has("tool_calls")):
+            self.faults.add("ending", f"{choice.path}: content behind the finish_reason")
+        if delta.has("content"):
+            text = delta.text("content")
+            self.reply.text += text
+            self.reply.pieces += bool(text)
+        for field in _THOUGHTS:
+            if delta.has(field):
+                self.thought += delta.text(field)
+                break
+        if delta.has("tool_calls"):
+            for call in delta.get("tool_calls").each():
+                self._call(call)
+        word = choice.get("finish_reason") if "finish_reason" in choice.object() else At(None)
+        if word.value is not None:
+            self.finished += 1
+            self.reply.stop_word = choice.is_("finish_reason", *_STOPS)
+            self.reply.stop = _STOPS[self.reply.stop_word]
+
+    def _call(self, call: At) -> None:
+        try:
+            index = call.number("index")
+        except Broken as broken:
+            self.faults.add("indexes", f"{broken}: the SDK puts the pieces together by it")
+            return
+        if index > len(self.calls):
+            self.faults.add("indexes", f"{call.path}: index {index}, expected {len(self.calls)}: no gaps")
+            index = len(self.calls)
+        function = call.get("function") if call.has("function") else At({}, call.path)
+        if index == len(self.calls):
+            begun = {"id": "", "name": "", "arguments": ""}
+            self.calls.append(begun)
+            try:
+                begun["id"] = call.text("id", filled=True)
+                begun["name"] = function.text("name", filled=True)
+                call.is_("type", "function")
+            except Broken as broken:
+                self.faults.add("calls", f"{broken}: in the first piece of a call")
+        else:
+            for at, name in ((call, "id"), (call, "type"), (function, "name")):
+                if at.has(name) and at.value[name]:
+                    self.faults.add(
+                        "calls", f"{at.path}.{name}: told again in a later piece: the SDK joins such texts"
+                    )
+        if function.has("arguments"):
+            self.calls[index]["arguments"] += function.text("arguments")
+
+    def end(self) -> Reply:
+        reply, faults = self.reply, self.faults
+        faults.unless(self.done == 1, "ending", f"`data: [DONE]` came {self.done} times, expected once")
+        faults.unless(self.finished == 1, "ending", f"finish_reason was told {self.finished} times, expected once")
+        if self.asked_usage:
+            faults.unless(self.usages > 0, "usage", "usage was asked for (include_usage) and never told")
+        for number, call in enumerate(self.calls):
+            try:
+                _object(call["arguments"], f"call {number}")
+            except Broken as broken:
+                faults.add("calls", str(broken))
+            reply.calls = [*reply.calls, Call(call["id"], call["name"], call["arguments"])]
+        if self.thought:
+            reply.thoughts = [Thought(self.thought)]
+        reply.items = [self._message()]
+        reply.faults = faults.found
+        return reply
+
+    def _message(self) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": "assistant", "content": self.reply.text or None}
+        if self.thought:
+            message["reasoning_content"] = self.thought
+        if self.calls:
+            message["tool_calls"] = [
+                {
+                    "id": call["id"],
+                    "type": "function",
+                    "function": {"name": call["name"], "arguments": call["arguments"]},
+                }
+                for call in self.calls
+            ]
+        return message
