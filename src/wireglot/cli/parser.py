@@ -22,6 +22,7 @@ from wireglot.cli.keys import command as keys
 from wireglot.cli.models import command as models
 from wireglot.cli.options import Commands
 from wireglot.cli.pairs import command as pairs
+from wireglot.cli.probe import command as probe
 from wireglot.cli.run import command as run
 from wireglot.cli.serve import command as serve
 from wireglot.cli.smoke import command as smoke
@@ -41,6 +42,7 @@ _COMMANDS: Final[tuple[Callable[[Commands], None], ...]] = (
     demo.add_command,
     pairs.add_command,
     smoke.add_command,
+    probe.add_command,
     usage.add_command,
     store.add_command,
     keys.add_command,

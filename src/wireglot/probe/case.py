@@ -31,6 +31,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     level: Level = "must"
     cost: Cost = "small"
     dialects: tuple[str, ...] = DIALECTS
+    excuses: tuple[str, ...] = ()
+    """What an answer may say it left out: then the case does not apply, as if it had been refused."""
 
     @property
     def theme(self) -> str:
@@ -60,6 +62,7 @@ class Theme:
         level: Level = "must",
         cost: Cost = "small",
         dialects: tuple[str, ...] = DIALECTS,
+        excuses: tuple[str, ...] = (),
     ) -> Callable[[Callable[[Talk], None]], Callable[[Talk], None]]:
         def declare(check: Callable[[Talk], None]) -> Callable[[Talk], None]:
             self.cases.append(
@@ -73,6 +76,7 @@ class Theme:
                     level=level,
                     cost=cost,
                     dialects=dialects,
+                    excuses=excuses,
                 )
             )
             return check

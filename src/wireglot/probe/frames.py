@@ -27,7 +27,7 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 def frames_of(body: bytes) -> list[Frame]:
-    """What stands behind the last blank line is a frame too: that it is not ended is for the ending's rule."""
+    """What stands behind the last blank line is a frame too."""
     text = body.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
     return [_frame(block) for block in text.split("\n\n") if block.strip("\n")]
 

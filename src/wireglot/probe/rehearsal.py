@@ -1,4 +1,4 @@
-"""A run played with the embedded demo model: what would be sent, and how much at most, without asking anybody."""
+"""A run played with the embedded demo model: what would be sent, and how much at most. Nobody is asked."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class DemoEndpoint:
         self._dialect = dialect
 
     def ask(self, ask: Ask) -> Got:
-        path, _, query = (root_of("http://demo", self._dialect).removeprefix("http://demo") + ask.path).partition(
-            "?"
-        )
+        path, _, query = (
+            root_of("http://demo", self._dialect).removeprefix("http://demo") + ask.path
+        ).partition("?")
         target = target_of(path, query, dict(ask.headers))
         if target is None:
             served = refused(self._dialect, ApiError("not_found", f"nothing at {path}", 404))
@@ -64,7 +64,8 @@ class Rehearsal(msgspec.Struct, frozen=True):
 
 def rehearse(cases: Iterable[Case], wire: Wire, model: str) -> Rehearsal:
     ledger = Ledger()
-    findings, parts = [], []
+    findings: list[Finding] = []
+    parts: list[Part] = []
     for case in cases:
         before = ledger.requests, ledger.bytes_sent, ledger.most_output
         findings += run_cases((case,), DemoEndpoint(wire.name), wire, model, ledger, wait=lambda _: None)

@@ -1,4 +1,4 @@
-"""What a case has in hand: it asks, is given answers read strictly, and everything said is kept as evidence."""
+"""What a case has in hand: it asks, is given answers read strictly, and all that is said is kept."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ _OK: Final = 200
 _BUSY: Final = frozenset({408, 429, 503, 529})
 _REFUSALS: Final = frozenset({400, 404, 422, 501})
 _AGENT: Final = ("user-agent", "wireglot-probe")
+_LEFT_OUT: Final = "x-wireglot-losses"
+"""The only header known by which a gateway tells what it could not carry."""
 SIZE_OF_EVIDENCE: Final = 4000
 
 
@@ -40,6 +42,8 @@ class Exchange(msgspec.Struct, frozen=True):
     status: int
     kind: str
     answer: str
+    left_out: tuple[str, ...] = ()
+    """What the answer itself says was left out of the request."""
     shared: bool = False
     """Whether an earlier case asked the same, whose answer was looked at again."""
 
@@ -64,7 +68,14 @@ class Talk:
     """Of one case. What was asked before in the same words is not asked again, unless `fresh`."""
 
     def __init__(
-        self, endpoint: Endpoint, wire: Wire, model: str, ledger: Ledger, *, case: str = "", fresh: bool = False
+        self,
+        endpoint: Endpoint,
+        wire: Wire,
+        model: str,
+        ledger: Ledger,
+        *,
+        case: str = "",
+        fresh: bool = False,
     ) -> None:
         self.wire = wire
         self.model = model
@@ -107,10 +118,10 @@ class Talk:
 
     def think(self, question: Question) -> Reply:
         """With thinking asked for, in the first of the dialect's ways that is taken."""
-        ways = range(self.wire.thinking_ways)
         known = self._ledger.way_to_think
         refused: Refused | None = None
-        for way in ways if known is None else (known,):
+        reply: Reply | None = None
+        for way in range(self.wire.thinking_ways) if known is None else (known,):
             try:
                 asked = msgspec.structs.replace(question, thinking=way)
                 reply = self.stream(asked) if question.stream else self.ask(asked)
@@ -119,8 +130,11 @@ class Talk:
                     raise
                 refused = found
                 continue
-            self._ledger.way_to_think = way
-            self.learn("thinking", str(way), True, "it was answered")
+            if reply.thoughts or reply.state:
+                self._ledger.way_to_think = way
+                self.learn("thinking", str(way), True, "thoughts came")
+                return reply
+        if reply is not None:
             return reply
         self.learn("thinking", "", False, str(refused))
         raise NotApplicable(f"thinking is refused in good order: {refused}")
@@ -187,6 +201,13 @@ class Talk:
         if what:
             self._ledger.facts.setdefault(what, {})[value] = (taken, f"{self._case}: {how[:200]}")
 
+    def unlearn(self, how: str) -> None:
+        """What was taken and had no effect, or a wrong one, was not taken."""
+        for told in self._ledger.facts.values():
+            for value, (taken, evidence) in told.items():
+                if taken and evidence.startswith(f"{self._case}: "):
+                    told[value] = (False, f"{self._case}: {how[:200]}")
+
     def _answered(self, got: Got) -> Any:
         if got.status == _OK:
             return self.document(got)
@@ -202,8 +223,9 @@ class Talk:
 
     def _keep(self, ask: Ask, got: Got, *, shared: bool = False) -> None:
         kind = got.headers.get("content-type", "")
+        told = tuple(filter(None, got.headers.get(_LEFT_OUT, "").split(",")))
         self.exchanges.append(
-            Exchange(ask.method, ask.path, _shown(ask.body), got.status, kind, _shown(got.body), shared)
+            Exchange(ask.method, ask.path, _shown(ask.body), got.status, kind, _shown(got.body), told, shared)
         )
 
 

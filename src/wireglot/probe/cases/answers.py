@@ -88,7 +88,7 @@ def end(talk: Talk) -> None:
     "request-id",
     "An answer tells under which id it is in the server's log",
     sends="a short question",
-    expects="one of the headers request-id, x-request-id, x-goog-request-id or another that ends in -request-id",
+    expects="a header request-id, x-request-id or another that ends so",
     why="support asks for it; the SDKs offer it as `_request_id`",
     level="should",
     dialects=("anthropic", "openai-chat", "openai-responses"),

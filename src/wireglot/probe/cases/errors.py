@@ -44,7 +44,8 @@ def _without_key(talk: Talk, key: str) -> None:
     "missing-key",
     "A request without a key is refused as such",
     sends="a short question without a key",
-    expects="status 401 (or 403; Gemini: 400) and an error of the dialect; does not apply where no key is needed",
+    expects="status 401 (or 403; Gemini: 400) and an error of the dialect; does not apply where no key is "
+    "needed",
     why="SDKs raise AuthenticationError by the status",
     cost="free",
 )

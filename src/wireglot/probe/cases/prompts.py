@@ -18,7 +18,7 @@ LONG: Final = (
 )
 ONE_CITY: Final = "What is the weather in Paris? Call the tool get_weather to find out."
 TWO_CITIES: Final = (
-    "What is the weather in Paris and in Rome? Call the tool get_weather once for each city, both in one turn."
+    "What is the weather in Paris and in Rome? Call the tool get_weather once for each city, both at once."
 )
 CITY_SCHEMA: Final = {
     "type": "object",

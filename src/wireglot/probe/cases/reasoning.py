@@ -81,7 +81,9 @@ def state(talk: Talk) -> None:
     for streamed in (False, True):
         reply = _thoughtful_call(talk, stream=streamed)
         if not reply.state:
-            raise Broken(f"{'streamed' if streamed else 'whole'}: thoughts without signature or encrypted content")
+            raise Broken(
+                f"{'streamed' if streamed else 'whole'}: thoughts without signature or encrypted content"
+            )
 
 
 @THEME.case(

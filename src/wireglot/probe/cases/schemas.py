@@ -27,7 +27,9 @@ def _closed(properties: dict[str, Any], **more: Any) -> dict[str, Any]:
     }
 
 
-FLAT: Final = _closed({"city": {"type": "string"}, "hours": {"type": "integer"}, "indoors": {"type": "boolean"}})
+FLAT: Final = _closed(
+    {"city": {"type": "string"}, "hours": {"type": "integer"}, "indoors": {"type": "boolean"}}
+)
 NESTED: Final = _closed(
     {
         "city": {"type": "string"},
@@ -120,6 +122,7 @@ def output_stream(talk: Talk) -> None:
     expects="a JSON object, or a refusal in good order",
     why="older clients ask so",
     dialects=("openai-chat", "openai-responses", "gemini"),
+    excuses=("output_format",),
 )
 def json(talk: Talk) -> None:
     reply = talk.optional(ask(_PLAN, json=True), "output_formats", "json")
@@ -152,5 +155,3 @@ def unknown_keywords(talk: Talk) -> None:
     reply = forced(talk, ask(_ENTER, tools=(Offer("save_plan", "Saves a plan.", schema),)))
     if "city" not in arguments_of(reply):
         raise Broken(f"the arguments have no city: {reply.calls[0].arguments[:120]!r}")
-
-

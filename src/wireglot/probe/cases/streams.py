@@ -7,7 +7,17 @@ from typing import Final
 from msgspec.structs import replace
 
 from wireglot.probe.case import Theme
-from wireglot.probe.cases.prompts import EXACT, HELLO, LONG, ONE_CITY, TWO_CITIES, WEATHER, WEATHER_FORCED, WORDS, called
+from wireglot.probe.cases.prompts import (
+    EXACT,
+    HELLO,
+    LONG,
+    ONE_CITY,
+    TWO_CITIES,
+    WEATHER,
+    WEATHER_FORCED,
+    WORDS,
+    called,
+)
 from wireglot.probe.question import ask
 from wireglot.probe.talk import Talk
 from wireglot.probe.verdict import Broken, Inconclusive
@@ -58,7 +68,8 @@ def opening(talk: Talk) -> None:
     "order",
     "Blocks, items and parts begin, grow and end in that order",
     sends=_SENDS,
-    expects="no delta before its start or behind its end; every start has its end; `done` texts equal their deltas",
+    expects="no delta before its start or behind its end; every start has its end; `done` texts equal "
+    "their deltas",
     why="an SDK raises at a delta for something that is not open",
 )
 def order(talk: Talk) -> None:
@@ -91,7 +102,8 @@ def identity(talk: Talk) -> None:
     "ending",
     "A stream ends once, and says why",
     sends=_SENDS,
-    expects="one stop reason; message_stop | [DONE] | response.completed | finishReason last and once; nothing behind",
+    expects="one stop reason; message_stop | [DONE] | response.completed | finishReason last and once; "
+    "nothing behind it",
     why="clients take a stream without its end for a broken one and ask again",
 )
 def ending(talk: Talk) -> None:
@@ -134,8 +146,8 @@ def pieces(talk: Talk) -> None:
     "call",
     "A streamed call has its id and name once, and pieces that make a JSON object",
     sends="a question that makes the model call a tool, streamed",
-    expects="id and name in the first piece only; arguments that join to one JSON object; never both in the start "
-    "and in deltas",
+    expects="id and name in the first piece only; arguments that join to one JSON object; never both in "
+    "the start and in deltas",
     why="SDKs join repeated ids; clients that join start and deltas get invalid JSON (R-AJ-01 to R-AJ-09)",
 )
 def call(talk: Talk) -> None:
@@ -222,5 +234,3 @@ def refusal(talk: Talk) -> None:
     found = talk.refusal(talk.post(encode(body), talk.path("stream")))
     if found.status not in (400, 422):
         raise Broken(f"expected status 400 or 422, found {found}")
-
-

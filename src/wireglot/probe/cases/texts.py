@@ -12,7 +12,7 @@ from wireglot.probe.talk import Talk
 from wireglot.probe.verdict import Broken, Inconclusive
 
 THEME: Final = Theme("texts", "Texts and systems")
-_LETTERS: Final = "Grüße, naïve café — 東京 Ελλάδα עברית 🙂 a\\b \"c\" <d> & e"
+_LETTERS: Final = 'Grüße, naïve café — 東京 Ελλάδα עברית 🙂 a\\b "c" <d> & e'
 _SAY_LETTERS: Final = f"Reply with exactly this and nothing else: {_LETTERS}"
 
 

@@ -7,7 +7,16 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from wireglot.probe.case import Theme
-from wireglot.probe.cases.prompts import CITY_SCHEMA, CLOCK, HELLO, ONE_CITY, TWO_CITIES, WEATHER, WEATHER_ASKED, called
+from wireglot.probe.cases.prompts import (
+    CITY_SCHEMA,
+    CLOCK,
+    HELLO,
+    ONE_CITY,
+    TWO_CITIES,
+    WEATHER,
+    WEATHER_ASKED,
+    called,
+)
 from wireglot.probe.question import Offer, Question, ask
 from wireglot.probe.reply import Reply
 from wireglot.probe.talk import Talk
@@ -39,7 +48,8 @@ def forced(talk: Talk, question: Question) -> Reply:
     "call",
     "A model that is offered a tool calls it",
     sends="a question for the weather with the tool get_weather",
-    expects="a call with id, name and arguments that are a JSON object with the city; a stop reason that tells of it",
+    expects="a call with id, name and arguments that are a JSON object with the city; a stop reason that "
+    "tells of it",
     why="agents go on only if the stop reason is tool_use, tool_calls or a function_call item",
 )
 def call(talk: Talk) -> None:
@@ -173,6 +183,7 @@ def parallel(talk: Talk) -> None:
     expects="at most one call",
     why="tools that change something are run one after another",
     dialects=("anthropic", "openai-chat", "openai-responses"),
+    excuses=("parallel_tools",),
 )
 def parallel_off(talk: Talk) -> None:
     reply = talk.optional(ask(TWO_CITIES, tools=(WEATHER,), parallel=False), "parallel_switch")

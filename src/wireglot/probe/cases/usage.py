@@ -128,7 +128,10 @@ def output_follows(talk: Talk) -> None:
     level="should",
 )
 def tools(talk: Talk) -> None:
-    bare, offered = counted(talk.ask(ask(HELLO))), counted(talk.ask(ask(HELLO, tools=(WEATHER,), choice="auto")))
+    bare, offered = (
+        counted(talk.ask(ask(HELLO))),
+        counted(talk.ask(ask(HELLO, tools=(WEATHER,), choice="auto"))),
+    )
     if offered.input <= bare.input:
         raise Broken(f"{bare.input} without, {offered.input} with")
 
@@ -149,5 +152,3 @@ def reasoning(talk: Talk) -> None:
         raise Broken(f"{usage.reasoning} of reasoning in {usage.output} of output")
     if usage.total is not None and usage.total != usage.input + usage.output:
         raise Broken(f"input {usage.input} + output {usage.output}, but total {usage.total}")
-
-

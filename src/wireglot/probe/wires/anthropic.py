@@ -36,9 +36,10 @@ _KINDS: Final[dict[int, tuple[str, ...]]] = {
     529: ("overloaded_error",),
 }
 _THINKING: Final[tuple[dict[str, Any], ...]] = (
-    {"type": "adaptive"},
-    {"type": "enabled", "budget_tokens": 1024},
+    {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "low"}},
+    {"thinking": {"type": "enabled", "budget_tokens": 1024}},
 )
+"""As models from 4.6 on want it, and as older ones and most clones do."""
 _PICTURE: Final = {
     "type": "image",
     "source": {"type": "base64", "media_type": PICTURE_TYPE, "data": PICTURE},
@@ -61,7 +62,7 @@ class AnthropicWire:
         if question.schema is not None:
             made["output_config"] = {"format": {"type": "json_schema", "schema": question.schema}}
         if question.thinking is not None:
-            made["thinking"] = _THINKING[question.thinking]
+            made |= _THINKING[question.thinking]
             made["max_tokens"] = question.most + 1024
         if question.stream:
             made["stream"] = True
@@ -134,7 +135,9 @@ def read_block(reply: Reply, block: At) -> None:
             reply.text += block.text("text")
         case "tool_use":
             arguments = block.get("input").object()
-            call = Call(block.text("id", filled=True), block.text("name", filled=True), encode_text(arguments))
+            call = Call(
+                block.text("id", filled=True), block.text("name", filled=True), encode_text(arguments)
+            )
             reply.calls = [*reply.calls, call]
         case "thinking":
             thought = Thought(block.text("thinking"), block.text("signature"))
@@ -157,7 +160,12 @@ def _message(turn: Turn) -> dict[str, Any]:
         case Called():
             said: list[dict[str, Any]] = [{"type": "text", "text": turn.text}] if turn.text else []
             calls = [
-                {"type": "tool_use", "id": call.id, "name": call.name, "input": decode(call.arguments.encode())}
+                {
+                    "type": "tool_use",
+                    "id": call.id,
+                    "name": call.name,
+                    "input": decode(call.arguments.encode()),
+                }
                 for call in turn.calls
             ]
             return {"role": "assistant", "content": [*said, *calls]}

@@ -143,7 +143,9 @@ class _Reader:
         match field:
             case "signature":
                 self.faults.unless(
-                    not block.get("signature"), "thoughts", f"{at.path}: a second signature_delta for one block"
+                    not block.get("signature"),
+                    "thoughts",
+                    f"{at.path}: a second signature_delta for one block",
                 )
                 block["signature"] = text
             case "thinking" if block.get("signature"):

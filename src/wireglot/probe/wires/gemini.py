@@ -224,7 +224,9 @@ class _Reader:
         faults = self.faults
         if frame.event or frame.lines:
             line = f"event: {frame.event}" if frame.event else frame.lines[0]
-            faults.add("frames", f"frame {number}: the line {line[:60]!r}: Google's SDK raises at anything but data")
+            faults.add(
+                "frames", f"frame {number}: the line {line[:60]!r}: Google's SDK raises at anything but data"
+            )
         if frame.data == "[DONE]":
             faults.add("ending", f"frame {number}: [DONE], at which Google's SDK raises")
             return

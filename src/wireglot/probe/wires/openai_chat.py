@@ -100,7 +100,9 @@ class ChatWire:
         message.is_("role", "assistant")
         content = message.get("content")
         reply.text = content.text() if content.value is not None else ""
-        reply.calls = [_call(call) for call in message.get("tool_calls").each()] if message.has("tool_calls") else []
+        reply.calls = (
+            [_call(call) for call in message.get("tool_calls").each()] if message.has("tool_calls") else []
+        )
         for field in _THOUGHTS:
             if message.has(field):
                 reply.thoughts = [Thought(message.text(field))]
@@ -324,7 +326,9 @@ class _Reader:
     def end(self) -> Reply:
         reply, faults = self.reply, self.faults
         faults.unless(self.done == 1, "ending", f"`data: [DONE]` came {self.done} times, expected once")
-        faults.unless(self.finished == 1, "ending", f"finish_reason was told {self.finished} times, expected once")
+        faults.unless(
+            self.finished == 1, "ending", f"finish_reason was told {self.finished} times, expected once"
+        )
         if self.asked_usage:
             faults.unless(self.usages > 0, "usage", "usage was asked for (include_usage) and never told")
         for number, call in enumerate(self.calls):

@@ -134,7 +134,9 @@ class _Reader:
             raise Broken(f"{at.path}: for the item {index}, which is done")
         name = at.text("item_id", filled=True)
         if name != found.id:
-            self.faults.add("identity", f"{at.path}: item_id {name!r} of an item that was added as {found.id!r}")
+            self.faults.add(
+                "identity", f"{at.path}: item_id {name!r} of an item that was added as {found.id!r}"
+            )
         return found
 
     def _text(self, kind: str, at: At) -> None:

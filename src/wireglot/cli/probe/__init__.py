@@ -1,0 +1,1 @@
+"""`wireglot probe`: an endpoint put to the test."""

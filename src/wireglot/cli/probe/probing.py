@@ -1,0 +1,211 @@
+"""`wireglot probe` from its options to its exit status."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from wireglot import __version__
+from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
+from wireglot.cli.paint import one_line
+from wireglot.cli.probe.budget import Purse, UnusableBudget, bound, budget_of, price_at
+from wireglot.cli.probe.printed import Bar, print_list, print_report, print_sent
+from wireglot.cli.probe.selection import NoSuchCase, selected
+from wireglot.cli.remote_gateway import UnusableKey, usable_key
+from wireglot.cli.telling import complain, say
+from wireglot.probe.case import Case
+from wireglot.probe.endpoint import HttpEndpoint, UnusableUrl, root_of
+from wireglot.probe.html_report import page
+from wireglot.probe.question import ask
+from wireglot.probe.rehearsal import rehearse
+from wireglot.probe.report import Report, rows_of, score_of, tally
+from wireglot.probe.run import Finding, run_cases
+from wireglot.probe.suggestion import catalog_entry
+from wireglot.probe.talk import Ledger, Talk
+from wireglot.probe.verdict import Broken, Inconclusive, NotApplicable
+from wireglot.probe.wires.known import WIRES
+
+_UNNAMED = "MODEL"
+
+
+class _Unusable(Exception):
+    """In words for people: nothing was asked."""
+
+
+class _Failed(Exception):
+    """In words for people: it was asked, and does not answer as it should."""
+
+
+def probe(arguments: argparse.Namespace) -> int:
+    try:
+        return _probe(arguments)
+    except (_Unusable, NoSuchCase, UnusableUrl, UnusableKey, UnusableBudget) as problem:
+        complain(problem)
+        return UNUSABLE
+    except _Failed as problem:
+        complain(problem)
+        return FAILED
+
+
+def _probe(arguments: argparse.Namespace) -> int:
+    cases = selected(arguments.dialect or "", arguments.only, large=arguments.large)
+    if arguments.list:
+        print_list(cases)
+        return OK
+    if not arguments.base_url:
+        raise _Unusable(
+            "say which BASE_URL to probe, as in `wireglot probe http://127.0.0.1:8484 --dialect anthropic`"
+        )
+    if arguments.dialect is None:
+        raise _Unusable(f"--dialect: say which one it claims to speak: {', '.join(WIRES)}")
+    root = root_of(arguments.base_url, arguments.dialect)
+    wire = WIRES[arguments.dialect]
+    if arguments.dry_run:
+        rehearsal = rehearse(cases, wire, arguments.model or _UNNAMED)
+        print_sent(root, cases, rehearsal)
+        print(f"\n{bound(rehearsal, price_at(root, arguments.model or ''))}")
+        return OK
+    key = _key(arguments)
+    budget = budget_of(arguments.budget) if arguments.budget else None
+    files = [Path(name) for name in (arguments.json, arguments.html, arguments.catalog) if name]
+    _writable(files)
+    must_agree = not arguments.yes and not _is_near(root)
+    if must_agree and not sys.stdin.isatty():
+        raise _Unusable(
+            "this may cost money: add --yes where nobody can be asked (--dry-run shows what is sent)"
+        )
+    ledger = Ledger()
+    with HttpEndpoint(root, wire.key_header, key) as endpoint:
+        talk = Talk(endpoint, wire, arguments.model or "", ledger)
+        model = arguments.model or _first_model(talk, root)
+        rehearsal = rehearse(cases, wire, model)
+        price = price_at(root, model)
+        purse = Purse(budget, price, rehearsal.parts, ledger)
+        say(f"{root}, {wire.name}, model {one_line(model)}: {len(cases)} cases, {bound(rehearsal, price)}")
+        if must_agree:
+            _agree()
+        _answers(Talk(endpoint, wire, model, ledger), root)
+        bar = Bar(len(cases))
+        findings: list[Finding] = []
+        complete = False
+        try:
+            for finding in run_cases(cases, endpoint, wire, model, ledger, affordable=purse.affordable):
+                findings.append(finding)
+                bar.step(finding.id)
+            complete = True
+        finally:  # interrupted, it ends with what is known
+            bar.end()
+            report = _report(root, wire.name, model, cases, findings, ledger, key, complete=complete)
+            print_report(report, everything=arguments.all)
+            _write(arguments, report)
+    return FAILED if report.failed else OK
+
+
+def _key(arguments: argparse.Namespace) -> str:
+    if arguments.key and arguments.key_env:
+        raise _Unusable("--key and --key-env: give one of them")
+    if arguments.key_env:
+        found = os.environ.get(arguments.key_env, "")
+        if not found:
+            raise _Unusable(f"--key-env: the variable {one_line(arguments.key_env)} is not set")
+        return usable_key(found, f"${one_line(arguments.key_env)}")
+    return usable_key(arguments.key or "", "--key")
+
+
+def _is_near(root: str) -> bool:
+    from urllib.parse import urlsplit
+
+    host = urlsplit(root).hostname or ""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _agree() -> None:
+    """It may cost somebody's money: a person says yes, or --yes does."""
+    say("This asks a host elsewhere, and may cost money. Go on? [y/N]")
+    if input().strip().lower() not in ("y", "yes"):
+        raise _Unusable("nothing was sent")
+
+
+def _first_model(talk: Talk, root: str) -> str:
+    try:
+        got = talk.get(talk.path("models"))
+        if got.status != 200:
+            raise _Failed(f"{root}: it lists no models (status {got.status}): name one with --model")
+        names = talk.wire.models(talk.document(got))
+    except Inconclusive as fault:
+        raise _Failed(f"{root}: {fault}") from None
+    except (Broken, NotApplicable) as fault:
+        raise _Failed(
+            f"{root}: its list of models cannot be read ({one_line(str(fault))}): name one with --model"
+        ) from None
+    if not names:
+        raise _Failed(f"{root}: it lists no models: name one with --model")
+    return names[0]
+
+
+def _answers(talk: Talk, root: str) -> None:
+    """One question before all others: where it is refused, a hundred more would be."""
+    try:
+        got = talk.send(ask("Say hello in one short sentence."))
+    except Inconclusive as fault:
+        raise _Failed(f"{root}: {fault}") from None
+    if got.status in (401, 403, 404):
+        try:
+            words = str(talk.refusal(got))
+        except (Broken, Inconclusive):
+            words = f"status {got.status}"
+        raise _Failed(f"{root}: {one_line(words)}: are address, key and model right?")
+
+
+def _report(
+    root: str,
+    dialect: str,
+    model: str,
+    cases: Sequence[Case],
+    findings: Sequence[Finding],
+    ledger: Ledger,
+    key: str,
+    *,
+    complete: bool,
+) -> Report:
+    from wireglot.http.redaction import Redactor
+
+    date = time.strftime("%Y-%m-%d", time.gmtime())
+    entry = catalog_entry(root, dialect, model, ledger, date=date, version=f"wireglot {__version__}")
+    return Report(
+        wireglot=__version__,
+        endpoint=root,
+        dialect=dialect,
+        model=model,
+        date=date,
+        complete=complete,
+        score=score_of(cases, findings),
+        verdicts=tally(findings),
+        requests=ledger.requests,
+        input_tokens=ledger.input,
+        output_tokens=ledger.output,
+        catalog=Redactor([key] if key else [], []).text(entry),
+        cases=rows_of(cases, findings, key),
+    )
+
+
+def _writable(files: Sequence[Path]) -> None:
+    """Before anything is spent. Raises OSError."""
+    for path in files:
+        path.open("a", encoding="utf-8").close()
+
+
+def _write(arguments: argparse.Namespace, report: Report) -> None:
+    if arguments.json:
+        data = msgspec.json.format(msgspec.json.encode(report), indent=2)
+        Path(arguments.json).write_bytes(data + b"\n")
+    if arguments.html:
+        Path(arguments.html).write_text(page(report), encoding="utf-8")
+    if arguments.catalog:
+        Path(arguments.catalog).write_text(report.catalog, encoding="utf-8")

@@ -1,0 +1,85 @@
+"""A report as one static page: no scripts, nothing loaded, everything escaped."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Final
+
+from wireglot.probe.cases.listed import THEMES
+from wireglot.probe.report import Report, Row
+from wireglot.probe.talk import Exchange
+
+_STYLE: Final = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: .3rem .6rem; border-bottom: 1px solid #8884; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #8881; padding: .6rem; }
+pre { max-height: 24rem; overflow: auto; }
+.v { white-space: nowrap; font-weight: 600; }
+.pass { color: #17803d; } .fail { color: #c0392b; } .warn { color: #a86500; }
+.other { color: #777; }
+"""
+_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+_SIGNS: Final = {"pass": "✓", "fail": "✗", "warn": "!", "not applicable": "–", "inconclusive": "?"}
+
+
+def page(report: Report) -> str:
+    score = report.score
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{escape(report.dialect)} at {escape(report.endpoint)}</title>",
+        f"<style>{_STYLE}</style></head><body>",
+        f"<h1>{escape(report.dialect)} at {escape(report.endpoint)}</h1>",
+        f"<p>Model {escape(report.model)}, {escape(report.date)}, wireglot {escape(report.wireglot)}"
+        + ("" if report.complete else ", <strong>interrupted: cases are missing</strong>")
+        + ".</p>",
+        f"<p><strong>{score.passed} of {score.applicable} cases that apply passed: ",
+        f"{score.percent:g} %</strong> ({report.requests:,} requests, {report.input_tokens:,} tokens in, ",
+        f"{report.output_tokens:,} out).</p>",
+        _summary(report),
+    ]
+    for theme in THEMES:
+        rows = [row for row in report.cases if row.theme == theme.name]
+        if rows:
+            parts.append(f'<h2 id="{escape(theme.name)}">{escape(theme.title)}</h2><table>')
+            parts += [_row(row) for row in rows]
+            parts.append("</table>")
+    parts.append(f"<h2>Suggested catalog entry</h2><pre>{escape(report.catalog)}</pre></body></html>")
+    return "\n".join(parts) + "\n"
+
+
+def _summary(report: Report) -> str:
+    cells = "".join(
+        f'<td class="v {_class(verdict)}">{_SIGNS[verdict]} {count} {escape(verdict)}</td>'
+        for verdict, count in report.verdicts.items()
+    )
+    return f"<table><tr>{cells}</tr></table>"
+
+
+def _row(row: Row) -> str:
+    words = f"<p>{escape(row.words)}</p>" if row.words else ""
+    evidence = "".join(map(_exchange, row.exchanges))
+    return (
+        f'<tr id="{escape(row.id)}"><td class="v {_class(row.verdict)}">{_SIGNS[row.verdict]} '
+        f"{escape(row.verdict)}</td>"
+        f"<td><strong>{escape(row.title)}</strong> <code>{escape(row.id)}</code> ({row.level}){words}"
+        f"<details><summary>what was sent and came back</summary><p>Sends: {escape(row.sends)}. "
+        f"Expects: {escape(row.expects)}. Why: {escape(row.why)}.</p>{evidence}</details></td></tr>"
+    )
+
+
+def _exchange(exchange: Exchange) -> str:
+    told = f"status {exchange.status} {exchange.kind}" if exchange.status else "no answer"
+    return (
+        f"<p><code>{escape(exchange.method)} {escape(exchange.path)}</code></p>"
+        f"<pre>{escape(exchange.request)}</pre>"
+        f"<p>{escape(told)}</p><pre>{escape(exchange.answer)}</pre>"
+    )
+
+
+def _class(verdict: str) -> str:
+    return verdict if verdict in ("pass", "fail", "warn") else "other"
