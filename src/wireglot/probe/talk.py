@@ -126,8 +126,8 @@ class Talk:
                 asked = msgspec.structs.replace(question, thinking=way)
                 reply = self.stream(asked) if question.stream else self.ask(asked)
             except Refused as found:
-                if found.status not in _REFUSALS:
-                    raise
+                if known is not None or found.status not in _REFUSALS:
+                    raise  # thinking is taken: it is something else that is refused
                 refused = found
                 continue
             if reply.thoughts or reply.state:

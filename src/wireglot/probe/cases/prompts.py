@@ -42,6 +42,7 @@ def called(talk: Talk, question: Question = WEATHER_FORCED) -> Reply:
     except Refused:
         reply = talk.ask(WEATHER_ASKED)
     if not reply.calls:
+        reply.require()
         raise Inconclusive("the model did not call the tool")
     return reply
 

@@ -62,8 +62,9 @@ def whole(talk: Talk) -> None:
     cost="medium",
 )
 def stream(talk: Talk) -> None:
-    reply = _thought(talk.think(ask(HELLO, stream=True)))
+    reply = talk.think(ask(HELLO, stream=True))
     reply.require()
+    _thought(reply)
     if not reply.text.strip():
         raise Broken("there are thoughts and no answer")
 
@@ -155,6 +156,7 @@ def changed(talk: Talk) -> None:
 )
 def absent(talk: Talk) -> None:
     turns = (User(("Hello!",)), Called("Hello, how can I help?"), User((HELLO,)))
+    _thought(talk.think(ask(HELLO)))
     must_speak(talk.think(Question(turns=turns)))
 
 

@@ -32,6 +32,8 @@ def _told(reply: Reply, *signs: str) -> None:
     """Numbers are repeated by any model that has seen them."""
     must_speak(reply)
     missing = [sign for sign in signs if sign.split()[0] not in reply.text]
+    if 0 < len(missing) < len(signs):
+        raise Broken(f"the answer speaks of one result and not of {missing[0]!r}: {reply.text[:120]!r}")
     if missing and not reply.calls:
         raise Inconclusive(f"the answer does not speak of {missing[0]!r}: {reply.text[:120]!r}")
 

@@ -58,7 +58,7 @@ def system(talk: Talk) -> None:
 )
 def system_parts(talk: Talk) -> None:
     question = ask(HELLO, system=(SYSTEM, "Speak English."), system_parts=True)
-    _costs_more(talk, question, 9, "text_parts", "system")
+    _costs_more(talk, question, 16, "text_parts", "system")
 
 
 @THEME.case(

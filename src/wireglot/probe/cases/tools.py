@@ -15,12 +15,13 @@ from wireglot.probe.cases.prompts import (
     TWO_CITIES,
     WEATHER,
     WEATHER_ASKED,
+    WEATHER_FORCED,
     called,
 )
 from wireglot.probe.question import Offer, Question, ask
 from wireglot.probe.reply import Reply
 from wireglot.probe.talk import Talk
-from wireglot.probe.verdict import Broken, Inconclusive
+from wireglot.probe.verdict import Broken, Inconclusive, NotApplicable
 from wireglot.wire.json import decode
 
 THEME: Final = Theme("tools", "Tool calls")
@@ -37,9 +38,16 @@ def arguments_of(reply: Reply) -> dict[str, Any]:
 
 
 def forced(talk: Talk, question: Question) -> Reply:
-    """With a tool that must be called, where the endpoint takes that."""
-    reply = talk.optional(replace(question, choice="required"), "tool_choices", "required")
+    """With a tool that must be called, where the endpoint takes that of a plain one. What else is refused
+    then is refused for the tool's sake."""
+    try:
+        talk.optional(WEATHER_FORCED, "tool_choices", "required")
+        question = replace(question, choice="required")
+    except NotApplicable:
+        pass
+    reply = talk.stream(question) if question.stream else talk.ask(question)
     if not reply.calls:
+        reply.require()
         raise Inconclusive("the model did not call the tool")
     return reply
 

@@ -1,0 +1,448 @@
+"""How each case is broken, dialect by dialect: a table that has to name every case there is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from tests.probe.broken_server import Breakage, Change, Served
+from wireglot.probe.cases.prompts import LONG, SYSTEM, WORDS
+from wireglot.wire.json import BadJson, decode, encode
+
+A, C, R, G = "anthropic", "openai-chat", "openai-responses", "gemini"
+_RIVERS: Final = "Rivers begin in the hills and end in the sea. "
+
+# Changes of answers
+
+
+def swap(*pairs: tuple[str, str], only: str = "") -> Change:
+    """Other words in the body. `only`: "stream" or "whole"."""
+
+    def change(served: Served) -> Served:
+        if served.status != 200 or (only and served.streams != (only == "stream")):
+            return served
+        text = served.body.decode()
+        for old, new in pairs:
+            text = re.sub(old, new, text)
+        return replace(served, body=text.encode())
+
+    return change
+
+
+def header(name: str, value: str | None, *, streams: bool) -> Change:
+    def change(served: Served) -> Served:
+        if served.streams != streams:
+            return served
+        kept = {key: each for key, each in served.headers.items() if not key.endswith(name)}
+        return replace(served, headers=kept if value is None else kept | {name: value})
+
+    return change
+
+
+def frames(change: Callable[[list[str]], list[str]]) -> Change:
+    def changed(served: Served) -> Served:
+        return served.with_frames(change(served.frames)) if served.streams else served
+
+    return changed
+
+
+def without(*marks: str) -> Change:
+    """The first frame that holds all of these is lost."""
+
+    def lose(found: list[str]) -> list[str]:
+        at = next((n for n, frame in enumerate(found) if all(mark in frame for mark in marks)), None)
+        return found if at is None else [*found[:at], *found[at + 1 :]]
+
+    return frames(lose)
+
+
+def refuse(status: int, *marks: str, message: str = "The double was told to refuse this.") -> Change:
+    """Requests that hold all of these texts."""
+
+    def change(served: Served) -> Served:
+        asked = served.asked.decode("utf-8", "replace")
+        return served.error(status, message) if all(mark in asked for mark in marks) else served
+
+    return change
+
+
+def every_error(status: int) -> Change:
+    def change(served: Served) -> Served:
+        return replace(served, status=status) if served.status >= 400 else served
+
+    return change
+
+
+def mumbled(served: Served) -> Served:
+    """The error, and not a word of what is wrong."""
+    return served.error(served.status, "Bad request.") if served.status >= 400 else served
+
+
+def one_piece(served: Served) -> Served:
+    """All the text in the first delta."""
+    if not served.streams:
+        return served
+    pattern = {
+        A: r'("text_delta","text":")((?:[^"\\]|\\.)*)(")',
+        C: r'("content":")((?:[^"\\]|\\.)+)(")',
+        R: r'("delta":")((?:[^"\\]|\\.)*)(")',
+        G: r'("text":")((?:[^"\\]|\\.)+)(")',
+    }[served.dialect]
+    found = served.frames
+    holding = [n for n, frame in enumerate(found) if re.search(pattern, frame)]
+    text = "".join(m[2] for n in holding if (m := re.search(pattern, found[n])))
+    if not holding:
+        return served
+    found[holding[0]] = re.sub(pattern, lambda m: m[1] + text + m[3], found[holding[0]], count=1)
+    return served.with_frames([frame for n, frame in enumerate(found) if n not in holding[1:]])
+
+
+# Changes of requests
+
+
+def asked(change: Callable[[dict[str, Any]], object], *, only_stream: bool = False) -> Breakage:
+    """What the model never sees, or sees otherwise."""
+
+    def request(body: bytes) -> bytes:
+        try:
+            document = decode(body)
+        except BadJson:
+            return body
+        if isinstance(document, dict) and (not only_stream or document.get("stream")):
+            change(document)
+            return encode(document)
+        return body
+
+    return Breakage(request=request)
+
+
+def forgets(*names: str) -> Breakage:
+    def forget(document: dict[str, Any]) -> None:
+        for place in (document, document.get("generationConfig", {})):
+            for name in names:
+                place.pop(name, None)
+
+    return asked(forget)
+
+
+def unheard(*texts: str, only_stream: bool = False) -> Breakage:
+    """Texts of the request that do not reach the model."""
+
+    def request(body: bytes) -> bytes:
+        if only_stream and b'"stream":true' not in body:
+            return body
+        for text in texts:
+            body = body.replace(encode(text)[1:-1], b"x")
+        return body
+
+    return Breakage(request=request)
+
+
+def sent(change: Change) -> Breakage:
+    return Breakage(answer=change)
+
+
+def per(**by: Breakage) -> dict[str, Breakage]:
+    names = {"a": A, "c": C, "r": R, "g": G}
+    return {names[letter]: breakage for letter, breakage in by.items()}
+
+
+def all_of(breakage: Breakage) -> dict[str, Breakage]:
+    return dict.fromkeys((A, C, R, G), breakage)
+
+
+def plain_schema(document: dict[str, Any]) -> None:
+    """The tool is offered, and what its arguments are is not said."""
+    bare = {"type": "object", "properties": {}}
+    for tool in document.get("tools", ()):
+        for declared in tool.get("functionDeclarations", (tool.get("function", tool),)):
+            for name in ("input_schema", "parameters", "parametersJsonSchema"):
+                if name in declared:
+                    declared[name] = bare
+
+
+def any_tool(document: dict[str, Any]) -> None:
+    """A choice that names a tool becomes one that names none."""
+    if "toolConfig" in document:
+        document["toolConfig"]["functionCallingConfig"].pop("allowedFunctionNames", None)
+    elif "tool_choice" in document:
+        document["tool_choice"] = {"type": "any"} if "max_tokens" in document else "required"
+
+
+def no_choice(document: dict[str, Any]) -> None:
+    document.pop("tool_choice", None)
+    document.pop("toolConfig", None)
+
+
+_NO_USAGE: Final = swap((r'"usage', '"us_age'))
+_ONE_ID: Final = swap((r'"(id|responseId)":"((?:msg_|chatcmpl-|resp_)?demo)[0-9a-f]*"', r'"\1":"\2"'))
+_TWICE: Final = swap((WORDS, f"{WORDS} {WORDS}"))
+_STOPS: Final = swap(
+    ('"stop_reason":"[a-z_]+"', '"stop_reason":"refusal"'),
+    ('"finish_reason":"[a-z_]+"', '"finish_reason":"content_filter"'),
+    ('"status":"(completed|incomplete)"', '"status":"failed"'),
+    ('"finishReason":"[A-Z_]+"', '"finishReason":"OTHER"'),
+)
+_ENDLESS: Final = swap(
+    ('"stop_reason":"[a-z_]+"', '"stop_reason":"end_turn"'),
+    ('"finish_reason":"[a-z_]+"', '"finish_reason":"stop"'),
+    ('"incomplete_details":\\{[^}]*\\}', '"incomplete_details":null'),
+    ('"status":"incomplete"', '"status":"completed"'),
+    ("response.incomplete", "response.completed"),
+    ('"finishReason":"[A-Z_]+"', '"finishReason":"STOP"'),
+)
+_SILENT: Final = swap(
+    (r'("text":")(?:[^"\\]|\\.)*"', r'\1"'),
+    (r'("content":")(?:[^"\\]|\\.)*"', r'\1"'),
+    (r'("delta":")(?:[^"\\]|\\.)*"', r'\1"'),
+)
+_TOWN: Final = swap((r'city(\\?")', r"town\1"))
+_ONE_CALL_ID: Final = swap((r'"(toolu_demo|call_demo)[0-9a-f]+"', r'"\1"'))
+_ONE_CITY: Final = swap(("Rome", "Paris"))
+_MOJIBAKE: Final = swap(("ü", "Ã¼"), ("é", "Ã©"), ("東", "�"))
+_NO_STATE: Final = swap(
+    (r'"signature":"[^"]+"', '"signature":""'),
+    (r'"encrypted_content":"[^"]+"', '"encrypted_content":null'),
+    (r'"thoughtSignature":"[^"]+",?', ""),
+    (r",\}", "}"),
+)
+_COUNTS: Final = r"(input_tokens|prompt_tokens|promptTokenCount)"
+_OUTPUTS: Final = r"(output_tokens|completion_tokens|candidatesTokenCount)"
+_TOTALS: Final = r"(total_tokens|totalTokenCount)"
+
+
+def numbers(which: str, value: int, *, only: str = "") -> Change:
+    return swap((rf'"{which}":\d+', rf'"\1":{value}'), only=only)
+
+
+def _much_cached(served: Served) -> Served:
+    """Of a conversation that has results in it."""
+    if b"17 degrees" not in served.asked:
+        return served
+    return numbers("(cache_read_input_tokens|cached_tokens|cachedContentTokenCount)", 99_999)(served)
+
+
+_LAST: Final = frames(lambda found: found[:-1])
+_REFUSED_RESULTS: Final = per(
+    a=sent(refuse(400, '"tool_result"')),
+    c=sent(refuse(400, '"role":"tool"')),
+    r=sent(refuse(400, '"function_call_output"')),
+    g=sent(refuse(400, '"functionResponse"')),
+)
+_REFUSED_STATE: Final = per(
+    a=sent(refuse(400, '"signature"')),
+    c=sent(refuse(400, '"reasoning_content"')),
+    r=sent(refuse(400, '"encrypted_content"', '"function_call_output"')),
+    g=sent(refuse(400, '"thoughtSignature"')),
+)
+_NO_SCHEMA: Final = per(
+    a=forgets("output_config"),
+    c=forgets("response_format"),
+    r=forgets("text"),
+    g=forgets("responseJsonSchema", "responseMimeType"),
+)
+_NO_STOP: Final = per(a=forgets("stop_sequences"), c=forgets("stop"), g=forgets("stopSequences"))
+_PLAIN: Final = all_of(asked(plain_schema))
+_BROKEN_WITH: Final = "x_wireglot_probe"
+
+BREAKAGES: Final[dict[str, dict[str, Breakage]]] = {
+    # Whole answers
+    "answers.shape": all_of(sent(_NO_USAGE)),
+    "answers.content-type": all_of(sent(header("content-type", "text/plain", streams=False))),
+    "answers.ids-differ": all_of(sent(_ONE_ID)),
+    "answers.obeys": all_of(sent(_TWICE)),
+    "answers.end": all_of(sent(_STOPS)),
+    "answers.request-id": all_of(sent(header("request-id", None, streams=False))),
+    # Streams
+    "streams.content-type": all_of(sent(header("content-type", "application/json", streams=True))),
+    "streams.frames": per(
+        a=sent(frames(lambda found: [frame.partition("\n")[2] for frame in found])),
+        c=sent(frames(lambda found: [f"event: chunk\n{frame}" for frame in found])),
+        r=sent(frames(lambda found: [frame.partition("\n")[2] for frame in found])),
+        g=sent(frames(lambda found: [": ping", *found])),
+    ),
+    "streams.opening": per(
+        a=sent(frames(lambda found: found[1:])),
+        c=sent(frames(lambda found: found[1:])),
+        r=sent(frames(lambda found: found[1:])),
+        g=sent(swap((r'"responseId":"[^"]*",?', ""), (r",\}", "}"), only="stream")),
+    ),
+    "streams.order": per(
+        a=sent(without("content_block_stop")),
+        c=sent(frames(lambda found: [found[0], *(f.replace('"delta"', '"dleta"') for f in found[1:])])),
+        r=sent(without("output_item.done")),
+        g=sent(frames(lambda found: [found[0], *(f.replace('"model"', '"assistant"') for f in found[1:])])),
+    ),
+    "streams.indexes": per(
+        a=sent(swap(('"index":0', '"index":4'), only="stream")),
+        c=sent(swap(('"index":0,"(id|function)"', r'"index":4,"\1"'), only="stream")),
+        r=sent(swap(('"sequence_number":4\\b', '"sequence_number":40'), only="stream")),
+        g=sent(swap(('"index":0', '"index":1'), only="stream")),
+    ),
+    "streams.identity": per(
+        c=sent(frames(lambda found: [found[0], *(f.replace("chatcmpl-", "chatcmpl-x") for f in found[1:])])),
+        r=sent(frames(lambda found: [*found[:-1], found[-1].replace('"fc_', '"fc_x')])),
+        g=sent(frames(lambda found: [found[0], *(f.replace('"responseId":"', '"responseId":"x') for f in found[1:])])),
+    ),
+    "streams.ending": all_of(sent(_LAST)),
+    "streams.text": all_of(sent(without("orange"))),
+    "streams.pieces": all_of(sent(one_piece)),
+    "streams.call": per(
+        a=sent(swap(('"input":\\{\\}', '"input":{"city":"Paris"}'), only="stream")),
+        c=sent(frames(lambda found: [f for f in found if 'Par' not in f])),
+        r=sent(without("function_call_arguments.delta")),
+        g=sent(swap((r'"args":\{[^}]*\}', '"args":"Paris"'), only="stream")),
+    ),
+    "streams.call-grammar": per(a=sent(_ENDLESS), c=sent(_ENDLESS), r=sent(without("output_item.done")), g=sent(_STOPS)),
+    "streams.parallel": per(a=sent(_ONE_CALL_ID), c=sent(_ONE_CALL_ID), r=sent(_ONE_CALL_ID), g=sent(_ONE_CITY)),
+    "streams.usage": per(
+        a=sent(swap(('"usage"', '"us_age"'), only="stream")),
+        c=sent(swap(('"usage"', '"us_age"'), only="stream")),
+        r=sent(swap(('"usage"', '"us_age"'), only="stream")),
+        g=sent(swap(('"usageMetadata"', '"us_age"'), only="stream")),
+    ),
+    "streams.usage-unasked": per(
+        c=asked(lambda document: document.update(stream_options={"include_usage": True}), only_stream=True)
+    ),
+    "streams.refusal": all_of(sent(every_error(200))),
+    # Tool calls
+    "tools.call": all_of(sent(_TOWN)),
+    "tools.id": all_of(sent(swap((r'"(?:toolu_demo|call_demo)[0-9a-f]+"', '"a call / 1"')))),
+    "tools.required": all_of(asked(no_choice)),
+    "tools.named": all_of(asked(any_tool)),
+    "tools.none": all_of(asked(no_choice)),
+    "tools.auto": all_of(sent(_SILENT)),
+    "tools.no-arguments": per(
+        a=sent(swap(('"input":\\{\\}', '"input":null'), only="whole")),
+        c=sent(swap((r'"arguments":"\{\}"', '"arguments":"null"'), only="whole")),
+        r=sent(swap((r'"arguments":"\{\}"', '"arguments":"null"'), only="whole")),
+        g=sent(swap((r'"args":\{\}', '"args":[]'), (r'("name":"get_time")\}', r'\1,"args":[]}'), only="whole")),
+    ),
+    "tools.no-arguments-stream": per(
+        a=sent(swap((r'"partial_json":"\{\}"', '"partial_json":"null"'), ('"input":\\{\\}', '"input":null'), only="stream")),
+        c=sent(swap((r'"arguments":"\{\}"', '"arguments":"null"'), only="stream")),
+        r=sent(swap((r'"(arguments|delta)":"\{\}"', r'"\1":"null"'), only="stream")),
+        g=sent(swap((r'"args":\{\}', '"args":[]'), (r'("name":"get_time")\}', r'\1,"args":[]}'), only="stream")),
+    ),
+    "tools.parallel": per(a=sent(_ONE_CALL_ID), c=sent(_ONE_CALL_ID), r=sent(_ONE_CALL_ID), g=sent(_ONE_CITY)),
+    "tools.parallel-off": per(a=forgets("tool_choice"), c=forgets("parallel_tool_calls"), r=forgets("parallel_tool_calls")),
+    "tools.unicode": all_of(sent(_MOJIBAKE)),
+    "tools.names": all_of(sent(swap(("look_up-the_weather_of_a_city[a-z0-9_-]*", "look_up-the_weather_of_a_city")))),
+    "tools.no-description": all_of(
+        Breakage(
+            answer=lambda served: served.error(400)
+            if b"get_weather" in served.asked and b"Tells the weather" not in served.asked
+            else served
+        )
+    ),
+    "tools.strict": all_of(sent(_TOWN)),
+    # Results of tools
+    "results.result": _REFUSED_RESULTS,
+    "results.result-of-stream": _REFUSED_RESULTS,
+    "results.several": all_of(sent(swap(("24\\.8", "nothing")))),
+    "results.error": all_of(sent(refuse(400, "the service is down"))),
+    "results.empty": per(
+        a=sent(refuse(400, '"tool_result"', '"content":""')),
+        c=sent(refuse(400, '"role":"tool"', '"content":""')),
+        r=sent(refuse(400, '"output":""')),
+        g=sent(refuse(400, '"output":""')),
+    ),
+    "results.parts": per(
+        a=sent(refuse(500, '"tool_result"')), c=sent(refuse(500, '"role":"tool"')), r=sent(refuse(500, "function_call_output"))
+    ),
+    "results.picture": all_of(sent(refuse(500, "iVBORw0KGgo"))),
+    "results.foreign-ids": all_of(sent(refuse(400, "get_weather_0"))),
+    "results.text-and-call": all_of(sent(refuse(400, "Let me look."))),
+    "results.two-rounds": per(
+        a=sent(_ONE_CALL_ID), c=sent(_ONE_CALL_ID), r=sent(_ONE_CALL_ID), g=sent(refuse(400, "And what is the weather"))
+    ),
+    "results.orphan": all_of(sent(refuse(500, "call_nowhere"))) | {G: sent(refuse(500, "17.3 degrees"))},
+    # Stop reasons
+    "stops.length": all_of(sent(_ENDLESS)),
+    "stops.length-stream": all_of(sent(_ENDLESS)),
+    "stops.sequence": _NO_STOP,
+    "stops.sequence-stream": _NO_STOP,
+    "stops.several-sequences": _NO_STOP,
+    "stops.which-sequence": per(a=sent(swap(('"stop_sequence":"yellow"', '"stop_sequence":null')))),
+    # Usage
+    "usage.positive": all_of(sent(numbers(_OUTPUTS, 0))),
+    "usage.total": all_of(sent(numbers(_TOTALS, 3))),
+    "usage.stream-equals-whole": all_of(sent(numbers(_COUNTS, 1, only="stream"))),
+    "usage.grows": all_of(sent(numbers(_COUNTS[:-1] + "|cache_read_input_tokens)", 7))),
+    "usage.cached": all_of(sent(_much_cached)),
+    "usage.output-follows": all_of(sent(numbers(_OUTPUTS, 17))),
+    "usage.tools": all_of(forgets("tools", "tool_choice", "toolConfig")),
+    "usage.reasoning": per(
+        a=sent(numbers("(thinking_tokens)", 9999)),
+        c=sent(numbers("(reasoning_tokens)", 9999)),
+        r=sent(numbers("(reasoning_tokens)", 9999)),
+        g=sent(numbers(_TOTALS, 9999)),
+    ),
+    # Reasoning
+    "reasoning.whole": all_of(
+        Breakage(answer=lambda served: swap(("Hello! I am", "<think>Hello! I am"), only="whole")(served))
+    ),
+    "reasoning.stream": all_of(sent(_LAST)),
+    "reasoning.state": all_of(sent(_NO_STATE)),
+    "reasoning.returned": _REFUSED_STATE,
+    "reasoning.returned-from-stream": _REFUSED_STATE,
+    "reasoning.dropped": _REFUSED_STATE,
+    "reasoning.changed": all_of(sent(refuse(500, "Zm9yZ2VkIHN0YXRl"))),
+    "reasoning.absent": all_of(sent(refuse(400, "how can I help"))),
+    # Schemas
+    **{f"schemas.output-{name}": _NO_SCHEMA for name in ("flat", "nested", "enums", "refs", "unions", "stream")},
+    **{f"schemas.tool-{name}": _PLAIN for name in ("flat", "nested", "enums", "refs", "unions")},
+    "schemas.json": _NO_SCHEMA,
+    "schemas.unknown-keywords": all_of(sent(refuse(400, "$schema"))),
+    # Texts
+    "texts.parts": all_of(unheard(LONG)),
+    "texts.system": all_of(unheard(SYSTEM)),
+    "texts.system-parts": all_of(unheard(SYSTEM)),
+    "texts.system-stream": all_of(unheard(SYSTEM, only_stream=True)) | {G: sent(numbers(_COUNTS, 1, only="stream"))},
+    "texts.system-midway": all_of(sent(refuse(500, SYSTEM))),
+    "texts.developer": all_of(unheard(SYSTEM)),
+    "texts.history": all_of(unheard(LONG, _RIVERS)),
+    "texts.two-users": all_of(unheard(LONG)),
+    "texts.letters": all_of(sent(_MOJIBAKE)),
+    "texts.picture": all_of(sent(refuse(500, "iVBORw0KGgo"))),
+    # Fields
+    "fields.unknown": all_of(sent(refuse(400, _BROKEN_WITH))),
+    "fields.sampling": all_of(sent(refuse(500, '"temperature"'))),
+    "fields.metadata": per(
+        a=sent(refuse(500, '"metadata"')), c=sent(refuse(500, '"user":"probe"')), r=sent(refuse(500, '"metadata"'))
+    ),
+    "fields.older-limit": per(c=forgets("max_tokens")),
+    "fields.newer-limit": per(c=forgets("max_completion_tokens")),
+    "fields.cache-marks": per(a=sent(refuse(500, "cache_control"))),
+    "fields.snake-case": per(g=forgets("system_instruction")),
+    # Errors
+    "errors.missing-key": all_of(sent(every_error(500))),
+    "errors.wrong-key": all_of(sent(every_error(500))),
+    "errors.unknown-model": all_of(sent(mumbled)),
+    "errors.bad-json": all_of(sent(every_error(500))),
+    "errors.missing-field": all_of(sent(mumbled)),
+    "errors.missing-limit": per(
+        a=Breakage(answer=lambda served: served if b"max_tokens" in served.asked else served.error(500))
+    ),
+    "errors.wrong-type": all_of(sent(every_error(500))),
+    "errors.wrong-limit": all_of(sent(every_error(200))),
+    "errors.huge-limit": all_of(sent(refuse(500, "1000000000"))),
+    "errors.unknown-path": all_of(
+        Breakage(
+            answer=lambda served: replace(served, headers={"content-type": "text/html"}, body=b"<h1>404</h1>")
+            if served.status == 404
+            else served
+        )
+    ),
+    "errors.too-large": all_of(
+        Breakage(answer=lambda served: served.error(500) if len(served.asked) > 10_000_000 else served)
+    ),
+    # Models and counts
+    "lists.models": all_of(sent(swap(('"data":', '"list":'), ('"models":', '"list":')))),
+    "lists.listed": all_of(sent(swap(('"(id|name)":"(models/)?demo"', r'"\1":"\2other"')))),
+    "lists.count": all_of(sent(swap(('"(input_tokens|totalTokens)":', r'"\1_":')))),
+    "lists.count-grows": all_of(sent(swap((r'^\{"(input_tokens|totalTokens)":\d+', r'{"\1":5')))),
+    "lists.count-agrees": all_of(sent(swap((r'^\{"(input_tokens|totalTokens)":\d+', r'{"\1":5')))),
+}  # fmt: skip

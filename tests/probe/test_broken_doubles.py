@@ -1,0 +1,43 @@
+"""No case is one that cannot fail: each passes on a good server, and fails on one that breaks just its rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.probe.breakages import BREAKAGES
+from tests.probe.broken_server import KEY, MODEL, Breakage, server
+from wireglot.probe.case import Case
+from wireglot.probe.cases.listed import CASES
+from wireglot.probe.endpoint import HttpEndpoint, root_of
+from wireglot.probe.run import Finding, run_cases
+from wireglot.probe.talk import Ledger
+from wireglot.probe.wires.known import WIRES
+from wireglot.testing.scripted_upstream import ScriptedUpstream
+
+PAIRS = [(case, dialect) for case in CASES for dialect in case.dialects]
+
+
+def probed(case: Case, dialect: str, breakage: Breakage) -> Finding:
+    wire = WIRES[dialect]
+    with (
+        ScriptedUpstream(decide=server(dialect, breakage)) as upstream,
+        HttpEndpoint(root_of(upstream.url, dialect), wire.key_header, KEY) as endpoint,
+    ):
+        return next(run_cases([case], endpoint, wire, MODEL, Ledger(), wait=lambda _: None))
+
+
+def test_every_case_has_a_server_that_breaks_it() -> None:
+    assert {(case.id, dialect) for case, dialect in PAIRS} <= {
+        (name, dialect) for name, by in BREAKAGES.items() for dialect in by
+    }
+    assert BREAKAGES.keys() == {case.id for case in CASES}
+
+
+@pytest.mark.parametrize(("case", "dialect"), PAIRS, ids=[f"{case.id}-{dialect}" for case, dialect in PAIRS])
+def test_a_case_passes_on_a_good_server_and_fails_on_one_that_breaks_its_rule(
+    case: Case, dialect: str
+) -> None:
+    good = probed(case, dialect, Breakage())
+    assert good.verdict == "pass", good.words
+    broken = probed(case, dialect, BREAKAGES[case.id][dialect])
+    assert broken.verdict == ("fail" if case.level == "must" else "warn"), (broken.verdict, broken.words)
