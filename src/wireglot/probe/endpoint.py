@@ -100,8 +100,16 @@ class HttpEndpoint:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._runner.run(self._transport.close())
+        self._runner.run(self._close())
         self._runner.close()
+
+    async def _close(self) -> None:
+        """Ctrl-C leaves a request behind, which nobody waits for any more."""
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        await self._transport.close()
 
     def ask(self, ask: Ask) -> Got:
         key = self._key if ask.key is None else ask.key

@@ -475,6 +475,45 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("smoke --url {silent}", 130, "interrupted", how="process", while_asking=True),
         ),
     },
+    "probe": {
+        "typo": (
+            Case("prob", 2, "there is no command prob: did you mean probe? (see wireglot --help)"),
+            Case("probe {gateway} --dialect antropic", 2, "--dialect: expected one of anthropic, openai-chat, openai-responses, gemini, got antropic: did you mean anthropic? (see wireglot probe --help)"),
+            Case("probe {gateway}", 2, "--dialect: say which one it claims to speak: anthropic, openai-chat, openai-responses, gemini"),
+            Case("probe", 2, "say which BASE_URL to probe, as in `wireglot probe http://127.0.0.1:8484 --dialect anthropic`"),
+            Case("probe {gateway} --dialect gemini --only tool.call", 2, "--only: there is no case tool.call: did you mean tools.call?"),
+            Case("probe {gateway} --dialect gemini --budget much", 2, "--budget: expected a number of tokens (200000) or an amount of money (0.50USD)"),
+            Case("probe 127.0.0.1:8484 --dialect gemini", 2, "BASE_URL: expected http://HOST:PORT or https://HOST/PATH"),
+            Case("probe http://me:hush@127.0.0.1/?key=hush --dialect gemini", 2, "BASE_URL: expected no name, password or query in it; a key goes into --key-env"),
+            Case(f"probe {{gateway}} --dialect anthropic --key {KEY} --model clade-opus", 1, "{gateway}: status 404 (not_found_error): model: no provider here knows the model 'clade-opus'…: are address, key and model right?", out=None),
+        ),
+        "missing file": (
+            Case("probe {gateway} --dialect gemini --json nowhere/x.json", 2, "nowhere/x.json: No such file or directory"),
+            Case("probe {gateway} --dialect gemini --html folder", 2, "folder: Is a directory"),
+            Case("probe {gateway} --dialect gemini --catalog nowhere/x.toml", 2, "nowhere/x.toml: No such file or directory"),
+        ),
+        "wrong key": (
+            Case("probe {gateway} --dialect openai-chat --model demo", 1, "{gateway}/v1: status 401 …: are address, key and model right?", out=None),
+            Case(f"probe {{gateway}} --dialect openai-chat --model demo --key {WRONG}", 1, "{gateway}/v1: status 401 …: are address, key and model right?", out=None),
+            Case("probe {gateway} --dialect gemini --key 'hush hush'", 2, f"--key: {UNSENDABLE}"),
+            Case("probe {gateway} --dialect gemini --key-env NOBODY", 2, "--key-env: the variable NOBODY is not set"),
+            Case("probe {gateway} --dialect gemini --key-env NOBODY --key x", 2, "--key and --key-env: give one of them"),
+        ),
+        "dead host": (
+            Case("probe {refused} --dialect anthropic --model x", 1, "{refused}: no answer: nothing listens there", out=None),
+            Case("probe http://nobody..example --dialect anthropic --model x --yes", 1, "http://nobody..example: no answer: there is no host of that name", out=None),
+            Case("probe {tls_at_plain} --dialect anthropic --model x", 1, "{tls_at_plain}: no answer: no TLS connection comes about: …", out=None),
+            Case("probe {page} --dialect anthropic --model x", 1, "{page}: status 404: are address, key and model right?", out=None),
+            Case("probe https://llm.example.com/v1 --dialect openai-chat --model x", 2, "this may cost money: add --yes where nobody can be asked (--dry-run shows what is sent)"),
+        ),
+        "port in use": NO_PORTS,
+        "no terminal": (Case("probe --list", 0, out="Whole answers", how="process"),),
+        "broken pipe": reader_leaves("probe --list"),
+        "ctrl-c": (
+            *interrupted("probe --list", "wireglot.cli.probe.probing"),
+            Case("probe {silent} --dialect anthropic --model x", 130, "interrupted", out=None, how="process", while_asking=True),
+        ),
+    },
     "usage": {
         "typo": (
             Case("usag", 2, "there is no command usag: did you mean usage? (see wireglot --help)"),

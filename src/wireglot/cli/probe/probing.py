@@ -13,7 +13,7 @@ import msgspec
 
 from wireglot import __version__
 from wireglot.cli.exit_status import FAILED, OK, UNUSABLE
-from wireglot.cli.paint import one_line
+from wireglot.cli.paint import count, one_line
 from wireglot.cli.probe.budget import Purse, UnusableBudget, bound, budget_of, price_at
 from wireglot.cli.probe.printed import Bar, print_list, print_report, print_sent
 from wireglot.cli.probe.selection import NoSuchCase, selected
@@ -87,7 +87,8 @@ def _probe(arguments: argparse.Namespace) -> int:
         rehearsal = rehearse(cases, wire, model)
         price = price_at(root, model)
         purse = Purse(budget, price, rehearsal.parts, ledger)
-        say(f"{root}, {wire.name}, model {one_line(model)}: {len(cases)} cases, {bound(rehearsal, price)}")
+        what = f"{root}, {wire.name}, model {one_line(model)}: {count(len(cases), 'case')}"
+        print(f"{what}, {bound(rehearsal, price)}\n", flush=True)
         if must_agree:
             _agree()
         _answers(Talk(endpoint, wire, model, ledger), root)
