@@ -15,6 +15,7 @@ from tools import (
     fault_table,
     library_example,
     metric_table,
+    probe_page,
     provider_page,
     readme_figures,
     reliability_page,
@@ -126,6 +127,7 @@ def parts() -> dict[str, dict[str, str]]:
         "architecture.md": architecture.blocks(),
         "configuration.md": config_tables.blocks(),
         "library.md": {"example": library_example.example()},
+        "probe.md": probe_page.blocks(),
     }
 
 

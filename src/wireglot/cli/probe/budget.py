@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from wireglot.cli.paint import count
 from wireglot.ir.outcome import Usage
 from wireglot.probe.case import Case
 from wireglot.probe.rehearsal import Part, Rehearsal
@@ -57,7 +58,7 @@ def price_at(url: str, model: str) -> ListPrice | None:
 def bound(rehearsal: Rehearsal, price: ListPrice | None) -> str:
     """Requests, tokens and money at most, in words."""
     tokens = f"{rehearsal.input:,} tokens in and {rehearsal.output:,} out at most"
-    told = f"{rehearsal.requests:,} requests, {tokens}"
+    told = f"{count(rehearsal.requests, 'request')}, {tokens}"
     if price is None:
         return f"{told}; no price of the model is known here"
     most = cost(price.price, Usage(input=rehearsal.input, output=rehearsal.output))

@@ -54,7 +54,7 @@ def probe(arguments: argparse.Namespace) -> int:
 
 
 def _probe(arguments: argparse.Namespace) -> int:
-    cases = selected(arguments.dialect or "", arguments.only, large=arguments.large)
+    cases = selected(arguments.dialect or "", arguments.only, large=arguments.large or arguments.list)
     if arguments.list:
         print_list(cases)
         return OK
