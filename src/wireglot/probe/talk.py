@@ -33,7 +33,7 @@ class Refused(Broken):
         self.message = message
 
 
-class Exchange(msgspec.Struct, frozen=True):
+class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """`status` 0: nothing came back, and `answer` says why."""
 
     method: str
@@ -160,7 +160,9 @@ class Talk:
             got = self._endpoint.ask(ask)
         except NoReply as fault:
             shown = _shown(ask.body)
-            self.exchanges.append(Exchange(method, path, shown, 0, "", str(fault)))
+            self.exchanges.append(
+                Exchange(method=method, path=path, request=shown, status=0, kind="", answer=str(fault))
+            )
             raise Inconclusive(f"no answer: {fault}") from None
         if got.status not in _BUSY:
             self._ledger.known[ask] = got
@@ -225,7 +227,16 @@ class Talk:
         kind = got.headers.get("content-type", "")
         told = tuple(filter(None, got.headers.get(_LEFT_OUT, "").split(",")))
         self.exchanges.append(
-            Exchange(ask.method, ask.path, _shown(ask.body), got.status, kind, _shown(got.body), told, shared)
+            Exchange(
+                method=ask.method,
+                path=ask.path,
+                request=_shown(ask.body),
+                status=got.status,
+                kind=kind,
+                answer=_shown(got.body),
+                left_out=told,
+                shared=shared,
+            )
         )
 
 
