@@ -81,6 +81,7 @@ def test_groups_are_those_asked_for_the_largest_first():
     many = [row(number, 1000, upstream_model=f"m{number}") for number in range(40)]
     told = charted(many, Span(1000, 1010, 1), "model")
     assert (len(told["groups"]), told["more_groups"]) == (30, 10)
+    assert charted(many, Span(1000, 1010, 1), "model", 1000)["more_groups"] == 0
 
 
 def test_losses_are_counted_by_feature_and_by_grade():

@@ -17,7 +17,7 @@ BY: Final[tuple[By, ...]] = ("model", "provider", "key")
 _STEPS: Final = (1, 5, 10, 30, 60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86_400, 7 * 86_400)
 _STEPS_USUAL: Final = 60
 STEPS_MOST: Final = 500
-_GROUPS_MOST: Final = 30
+GROUPS_SHOWN: Final = 30
 _PERCENTILES: Final = (50, 95, 99)
 _FAILED: Final = frozenset({"error", "gateway_abort", "crash"})
 
@@ -58,8 +58,8 @@ def percentile(ordered: Sequence[float], percent: int) -> float | None:
     return ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)]
 
 
-def charted(rows: Iterable[UsageRow], span: Span, by: By) -> dict[str, Any]:
-    """The series of all rows together, and of each group those that people compare."""
+def charted(rows: Iterable[UsageRow], span: Span, by: By, groups_most: int = GROUPS_SHOWN) -> dict[str, Any]:
+    """The series of all rows together, and of the largest groups."""
     found = list(rows)
     count = len(span.times)
     groups: dict[str, list[UsageRow]] = {}
@@ -67,7 +67,7 @@ def charted(rows: Iterable[UsageRow], span: Span, by: By) -> dict[str, Any]:
     for row in found:
         groups.setdefault(name_of(row), []).append(row)
     largest = sorted(groups, key=lambda name: (-len(groups[name]), name))
-    shown = largest[:_GROUPS_MOST]
+    shown = largest[:groups_most]
     return {
         "times": span.times,
         "total": _summed(found),

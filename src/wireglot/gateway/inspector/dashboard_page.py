@@ -13,7 +13,16 @@ import msgspec
 
 from wireglot.gateway.entry.gates import Gate
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.inspector.dashboard import BY, STEPS_MOST, By, Span, charted, graded, usual_step
+from wireglot.gateway.inspector.dashboard import (
+    BY,
+    GROUPS_SHOWN,
+    STEPS_MOST,
+    By,
+    Span,
+    charted,
+    graded,
+    usual_step,
+)
 from wireglot.gateway.inspector.dashboard_csv import as_csv
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.headers import identity
@@ -29,6 +38,7 @@ from wireglot.traces.trace import Row
 
 ROWS_MOST: Final = 20_000
 """Newer ones first: percentiles need each value. What is left out is told."""
+_GROUPS_IN_CSV: Final = 1000
 _USUAL_FROM: Final = "1h"
 _AT_ONCE_ROWS: Final = 500
 _SAMPLE: Final = re.compile(r"wireglot_([a-z_]+?)(?:\{(.*)\})? ([0-9.e+-]+)")
@@ -69,7 +79,8 @@ class DashboardPage:
         await self._usage.flush(_FLUSH_SECONDS)
         await self._gate.enter()
         try:
-            told = await self._told(page, viewer, span, by)
+            most = _GROUPS_IN_CSV if form == "csv" else GROUPS_SHOWN
+            told = await self._told(page, viewer, span, by, most)
         finally:
             self._gate.leave()
         if form == "csv":
@@ -86,11 +97,13 @@ class DashboardPage:
             told["health"] = await self._condition(page.settings)
         page.send(told)
 
-    async def _told(self, page: PageRequest, viewer: Viewer, span: Span, by: By) -> dict[str, Any]:
+    async def _told(
+        self, page: PageRequest, viewer: Viewer, span: Span, by: By, groups_most: int
+    ) -> dict[str, Any]:
         found = await self._ledger.rows(_query(page, span, viewer), limit=ROWS_MOST + 1)
         is_cut = len(found) > ROWS_MOST
         rows = found[:ROWS_MOST]
-        work = partial(charted, rows, span, by)
+        work = partial(charted, rows, span, by, groups_most)
         return {
             "from": span.since,
             "to": span.until,

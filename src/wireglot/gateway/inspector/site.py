@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import re
-from functools import lru_cache
+from functools import partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.http.application import Headers
 
@@ -52,11 +53,11 @@ class _File(msgspec.Struct, frozen=True):
 class Site:
     def __init__(self, folder: Traversable | None = None) -> None:
         self._folder = folder if folder is not None else files("wireglot.gateway.inspector") / "assets"
-        self._found = lru_cache(256)(self._read)
+        self._files: dict[str, _File] = {}
 
     async def page(self, page: PageRequest) -> None:
         """Every view is the same page, which looks at its own address."""
-        index = self._found(INDEX)
+        index = await self._found(INDEX)
         if index is None:
             headers = [("content-type", _TYPES["txt"]), ("cache-control", "no-store")]
             page.record.answered(404)
@@ -66,10 +67,19 @@ class Site:
 
     async def asset(self, page: PageRequest) -> None:
         (name,) = page.asked.ids
-        found = self._found(name) if _NAME.fullmatch(name) and name != INDEX else None
+        found = await self._found(name) if _NAME.fullmatch(name) and name != INDEX else None
         if found is None:
             raise RequestError("not_found", "the page has no such file", code="unknown_url")
         _send(page, found)
+
+    async def _found(self, name: str) -> _File | None:
+        """Read and compressed beside the loop, once. What is not there is looked for each time."""
+        found = self._files.get(name)
+        if found is None:
+            found = await aside(partial(self._read, name))
+            if found is not None:
+                self._files[name] = found
+        return found
 
     def _read(self, name: str) -> _File | None:
         """Called with a name that is a name only: no path leads out of the folder."""
