@@ -11,7 +11,7 @@ export type Filters = Partial<Record<Filter, string>>;
 const MOST_ROWS = 20_000;
 
 export const rows = signal<Row[]>([]);
-export const loading = signal(false);
+export const loading = signal(true); // until it is known what there is
 export const failed = signal("");
 export const next = signal<string | null>(null);
 export const waiting = signal(0); // rows that came while the list is paused
@@ -25,6 +25,8 @@ const byId = new Map<string, Row>();
 const held = new Map<string, Row>();
 let filters: Filters = {};
 let generation = 0;
+/** What is told while a list is fetched: newer than what it will say. */
+let fresh: Map<string, Row> | null = null;
 let drawing = 0;
 
 const before = (a: Row, b: Row) => b.at - a.at || (a.id < b.id ? 1 : -1);
@@ -108,18 +110,24 @@ export async function show(wanted: Filters): Promise<void> {
   failed.value = "";
   held.clear();
   waiting.value = 0;
+  const meanwhile = new Map<string, Row>();
+  fresh = meanwhile;
   try {
     const page = await get<{ rows: Row[]; next: string | null }>("/exchanges", { limit: 100, ...wanted });
     if (mine !== generation) return;
     byId.clear();
     for (const row of page.rows) byId.set(row.id, row);
+    for (const row of meanwhile.values()) if (matches(row)) byId.set(row.id, row);
     next.value = page.next ?? null;
     rows.value = [...byId.values()].sort(before);
     remember(rows.value);
   } catch (problem) {
     if (mine === generation) failed.value = message(problem);
   } finally {
-    if (mine === generation) loading.value = false;
+    if (mine === generation) {
+      loading.value = false;
+      fresh = null;
+    }
   }
 }
 
@@ -183,6 +191,7 @@ export function connect(): void {
   opened.addEventListener("row", (event) => {
     const row = JSON.parse((event as MessageEvent<string>).data) as Row;
     for (const listener of listeners) listener(row);
+    fresh?.set(row.id, row);
     if (paused.value && !byId.has(row.id)) {
       if (!matches(row)) return;
       held.set(row.id, row);

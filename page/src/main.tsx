@@ -5,7 +5,7 @@ import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { loadSession, send, session, sessionError } from "./api";
 import { connect, disconnect } from "./live";
-import { A, go, place, to, view } from "./route";
+import { A, back, go, place, to, view } from "./route";
 import { Problem, Waiting } from "./parts/small";
 import { Compare } from "./views/compare";
 import { Conversations } from "./views/conversations";
@@ -132,7 +132,7 @@ function Page() {
         if (field) field.focus();
         else go(to([], { find: "1" }));
       } else if (event.key === "Escape" && !document.querySelector("dialog[open]") && view.value !== "") {
-        if (history.length > 1) history.back();
+        if (history.length > 1) back();
         else go(to([]));
       }
     };

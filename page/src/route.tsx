@@ -9,8 +9,8 @@ export interface Place {
   query: URLSearchParams;
 }
 
-function read(): Place {
-  const path = location.pathname.startsWith(BASE) ? location.pathname.slice(BASE.length) : "";
+function read(pathname = location.pathname, search = location.search): Place {
+  const path = pathname.startsWith(BASE) ? pathname.slice(BASE.length) : "";
   const parts = path.split("/").filter(Boolean).map((part) => {
     try {
       return decodeURIComponent(part);
@@ -18,15 +18,47 @@ function read(): Place {
       return part;
     }
   });
-  return { path: parts, query: new URLSearchParams(location.search) };
+  return { path: parts, query: new URLSearchParams(search) };
 }
 
 export const place = signal<Place>(read());
 export const view = computed(() => place.value.path[0] ?? "");
 
+// Browsers refuse an address that changes many times a second, as it does while a stream is played or a key is held:
+// the place changes at once, its address soon after.
+const SOON_MS = 150;
+let pending: string | null = null;
+let timer = 0;
+
+export function flush(): void {
+  clearTimeout(timer);
+  timer = 0;
+  if (pending !== null) history.replaceState(null, "", pending);
+  pending = null;
+}
+
+function put(url: string, replace: boolean): void {
+  if (replace) {
+    pending = url;
+    if (!timer) timer = window.setTimeout(flush, SOON_MS);
+  } else {
+    flush();
+    history.pushState(null, "", url);
+  }
+  const found = new URL(url, location.origin);
+  place.value = read(found.pathname, found.search);
+}
+
+export function back(): void {
+  flush();
+  history.back();
+}
+
 addEventListener("popstate", () => {
+  pending = null;
   place.value = read();
 });
+addEventListener("pagehide", flush);
 
 export function to(path: string[], query: Record<string, string> = {}): string {
   const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ""));
@@ -35,23 +67,18 @@ export function to(path: string[], query: Record<string, string> = {}): string {
 }
 
 export function go(url: string, replace = false): void {
-  if (replace) history.replaceState(null, "", url);
-  else history.pushState(null, "", url);
-  place.value = read();
+  put(url, replace);
   if (!replace) scrollTo(0, 0);
 }
 
 /** Sets names of the query in place: "" takes one away. A change of a filter is a step to go back to, a scrub is not. */
 export function setQuery(change: Record<string, string>, replace = false): void {
-  const query = new URLSearchParams(location.search);
+  const query = new URLSearchParams(place.value.query);
   for (const [name, value] of Object.entries(change))
     if (value === "") query.delete(name);
     else query.set(name, value);
   const text = query.toString();
-  const url = location.pathname + (text ? "?" + text : "");
-  if (replace) history.replaceState(null, "", url);
-  else history.pushState(null, "", url);
-  place.value = read();
+  put([BASE, ...place.value.path.map(encodeURIComponent)].join("/") + (text ? "?" + text : ""), replace);
 }
 
 export function param(name: string): string {

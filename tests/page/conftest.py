@@ -8,11 +8,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.page.stand_in import StandIn, standing_in
 
+# Only ends a test that fails: on a busy machine a browser takes its time.
+expect.set_options(timeout=30_000)
+
 REQUIRED = bool(os.environ.get("WIREGLOT_BROWSER"))
+WHOLE = bool(os.environ.get("WIREGLOT_WHOLE"))  # `make full`
 AXE = Path(__file__).parents[2] / "page/node_modules/axe-core/axe.min.js"
 
 
@@ -23,8 +27,9 @@ def missing(what: str) -> None:
     pytest.skip(what)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """No longer than a file: while it is open its loop runs in this thread, and no other test could run one."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         missing("no chromium here: `make chromium` installs it")
@@ -63,7 +68,7 @@ def opened(browser: Browser) -> Iterator[Opened]:
         contexts.append(context)
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(30_000)
         origin = address.split("/inspector")[0]
 
         def dialog(found):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 from playwright.sync_api import expect
@@ -117,3 +118,15 @@ def test_an_empty_list_says_how_to_begin(stand_in, opened):
     expect(page.get_by_text("export ANTHROPIC_BASE_URL=")).to_be_visible()
     page.get_by_role("button", name="Ask the demo model").click()
     expect(page.get_by_role("region", name="Upstream request")).to_be_visible()
+
+
+def test_a_key_that_is_held_moves_on_and_its_address_follows(stand_in, opened):
+    at = time.time()
+    stand_in.rows = [row(number, at - number) for number in range(90)]
+    page = opened(stand_in.origin + "/inspector")
+    expect(page.get_by_text("90 exchanges")).to_be_visible()
+    page.evaluate(
+        "for (let each = 0; each < 400; each++) dispatchEvent(new KeyboardEvent('keydown', {key: each < 320 ? (each % 2 ? 'k' : 'j') : 'j'}))"
+    )
+    expect(page.locator("[aria-selected=true]")).to_have_id("row-req-000080")
+    expect(page).to_have_url(re.compile("at=req-000080"))

@@ -6,12 +6,12 @@ import { GRADE_SIGN } from "./small";
 
 const CLIP = 1200;
 
-export function Words({ text, mono = false }: { text: string; mono?: boolean }) {
+export function Words({ text, mono = false, most = CLIP }: { text: string; mono?: boolean; most?: number }) {
   const [all, setAll] = useState(false);
-  const long = text.length > CLIP * 1.2;
+  const long = text.length > most * 1.2;
   return (
     <>
-      <div class={mono ? "words mono" : "words"}>{long && !all ? text.slice(0, CLIP) + "…" : text}</div>
+      <div class={mono ? "words mono" : "words"}>{long && !all ? text.slice(0, most) + "…" : text}</div>
       {long ? (
         <button
           type="button"
@@ -142,7 +142,7 @@ export function PartCard({ part, lit, linked, losses = [], choose, picture, jump
           </p>
         ) : null
       ) : part.text ? (
-        <Words text={part.text} mono={part.kind === "call" || part.kind === "result" || part.kind === "other"} />
+        <Words text={part.text} mono={part.kind === "call" || part.kind === "result" || part.kind === "other"} most={part.kind === "system" ? 400 : CLIP} />
       ) : part.kind === "text" ? (
         <span class="faint">empty</span>
       ) : null}

@@ -64,9 +64,10 @@ export function Status({ row }: { row: Row }) {
 export function Copy({ text, label = "Copy" }: { text: string | (() => string); label?: string }) {
   const [done, setDone] = useState("");
   return (
+    <>
     <button
       type="button"
-      class="quiet"
+      class="quiet copy"
       onClick={async () => {
         try {
           await navigator.clipboard.writeText(typeof text === "string" ? text : text());
@@ -77,8 +78,10 @@ export function Copy({ text, label = "Copy" }: { text: string | (() => string); 
         setTimeout(() => setDone(""), 1600);
       }}
     >
-      <span role="status">{done || label}</span>
+      {done || label}
     </button>
+    <span role="status" class="unseen">{done}</span>
+    </>
   );
 }
 

@@ -95,7 +95,7 @@ export function Dashboards() {
         </label>
         <Choice label="Grouped by" options={[["model", "Model"], ["provider", "Provider"], ["key", "Key"]]} value={by} choose={(each) => setQuery({ by: each === "model" ? "" : each })} />
         <div class="actions">
-          <a class="button" href={address("/dashboard", { ...query, format: "csv" })} download>
+          <a class="button" href={address("/dashboard", { ...query, format: "csv" })} download="">
             CSV
           </a>
         </div>

@@ -168,7 +168,7 @@ function Exchange({ trace, row }: { trace: Trace; row: Row }) {
           </h1>
           <div class="exchange-actions">
             {recorded ? <A class="button main" href={to(["replay", row.id])}>Replay …</A> : null}
-            {recorded ? <a class="button" href={exportAddress(row.id)} download>Export</a> : null}
+            {recorded ? <a class="button" href={exportAddress(row.id)} download="">Export</a> : null}
             {trace.request ? <Copy label="Copy as curl" text={() => curlOf(trace.request ?? {}, location.origin, row.path ?? "/")} /> : null}
           </div>
         </div>

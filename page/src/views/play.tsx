@@ -5,12 +5,12 @@ import { plural } from "../format";
 import { EditorBox } from "../parts/editorbox";
 import { LossMark } from "../parts/partcard";
 import { Choice, Copy, GRADE_SIGN, Problem, Tabs, useTitle } from "../parts/small";
-import { param, setQuery } from "../route";
+import { flush, param, setQuery } from "../route";
 import type { TracedLoss } from "../types";
 import { EXAMPLES } from "./examples";
 
 export const DIALECTS = ["anthropic", "openai-chat", "openai-responses", "gemini"];
-const TITLES: Record<string, string> = {
+export const TITLES: Record<string, string> = {
   anthropic: "Anthropic Messages",
   "openai-chat": "OpenAI Chat",
   "openai-responses": "OpenAI Responses",
@@ -99,6 +99,7 @@ export function Playground() {
     }
   };
   const link = () => {
+    flush();
     const url = new URL(location.href);
     url.searchParams.set("dialect", dialect);
     url.hash = new URLSearchParams({ text }).toString();

@@ -6,12 +6,14 @@ import { EditorBox } from "../parts/editorbox";
 import { Problem, Waiting, useTitle } from "../parts/small";
 import { A, go, param, setQuery, to } from "../route";
 import type { Trace } from "../types";
+import { DIALECTS, TITLES } from "./play";
 import type { SetupPage } from "./setup";
 
 interface Dry {
   model?: string;
   provider?: string;
   pays?: string;
+  key?: string;
   dialect?: string;
   estimate?: { input?: number | null; output_most?: number | null; cost?: number | null } | null;
 }
@@ -44,16 +46,19 @@ export function Replay({ id }: { id: string }) {
       return original;
     }
   })();
-  const changed = body !== null && body !== pretty;
+  const dialect = trace?.row.dialect ?? "";
+  const spoken = param("dialect") || dialect;
+  const translated = spoken !== dialect;
+  const changed = !translated && body !== null && body !== pretty;
   let broken = "";
   if (changed) {
     try {
-      JSON.parse(body);
+      JSON.parse(body ?? "");
     } catch (caught) {
       broken = message(caught);
     }
   }
-  const question = () => ({ id, to: wanted, ...(changed ? { body: JSON.parse(body) as unknown } : {}) });
+  const question = () => ({ id, to: wanted, ...(translated ? { dialect: spoken } : {}), ...(changed ? { body: JSON.parse(body ?? "") as unknown } : {}) });
 
   useEffect(() => {
     if (!trace || !wanted || broken) return;
@@ -74,7 +79,7 @@ export function Replay({ id }: { id: string }) {
       clearTimeout(timer);
       stop.abort();
     };
-  }, [trace, wanted, body]);
+  }, [trace, wanted, body, spoken]);
 
   if (!trace) return problem ? <section class="prose"><Problem>{problem}</Problem></section> : <Waiting />;
   if (!trace.request)
@@ -105,11 +110,21 @@ export function Replay({ id }: { id: string }) {
             ))}
           </datalist>
         </label>
+        <label>
+          Speaking
+          <select value={spoken} onChange={(event) => setQuery({ dialect: event.currentTarget.value === dialect ? "" : event.currentTarget.value }, true)}>
+            {[...new Set([dialect, ...DIALECTS])].map((name) => (
+              <option key={name} value={name}>
+                {TITLES[name] ?? name}{name === dialect ? ", as it was" : ""}
+              </option>
+            ))}
+          </select>
+        </label>
         <div class="pays" role="status">
           {dry ? (
             <>
               <p>
-                Goes to <strong>{[dry.provider, dry.model].filter(Boolean).join("/")}</strong>. It is paid with <strong>{dry.pays || "no key: it is free"}</strong>.
+                Goes to <strong>{[dry.provider, dry.model].filter(Boolean).join("/")}</strong>. {dry.pays ? <>It is paid with <strong>{dry.pays}</strong></> : "No key pays for it"}{dry.key ? <>, and counted for <strong>{dry.key}</strong></> : ""}.
               </p>
               <p class="faint">
                 {estimate?.input ? `About ${count(estimate.input)} tokens in` : "How many tokens go in is not known"}
@@ -149,7 +164,7 @@ export function Replay({ id }: { id: string }) {
           {changed ? <span class="grade grade-degraded">≈ changed</span> : <span class="faint">as it was</span>}
           {changed ? <button type="button" class="quiet" onClick={() => setBody(pretty)}>As it was</button> : null}
         </header>
-        <EditorBox label="The body that is sent" json text={body ?? pretty} changed={setBody} />
+        {translated ? <p class="nothing faint">It is translated to {TITLES[spoken] ?? spoken} before it is sent, as the playground shows it; to change it, send it as it was spoken.</p> : <EditorBox label="The body that is sent" json text={body ?? pretty} changed={setBody} />}
       </section>
     </section>
   );
