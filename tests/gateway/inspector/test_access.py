@@ -11,6 +11,7 @@ from tests.gateway.inspector.inspector_kit import ADMIN, KEY, Visitor, configure
 from tests.gateway.kit import head, settings
 from tests.waiting import wait_until
 from wireglot.gateway.entry.callers import Gatekeeper
+from wireglot.gateway.entry.inspector_paths import INSPECTOR
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector.access import Access
 from wireglot.gateway.inspector.sessions import InspectorSessions
@@ -154,7 +155,36 @@ def test_the_token_of_one_session_is_no_other_ones(locked_gateway):
     assert one.post("/inspector/api/keys", {"name": "x"}, x_wireglot_csrf=other.csrf).status == 403
 
 
-# InspectorSessions.
+# Every route there is, whoever has added it.
+
+ROUTES = [
+    pytest.param(route.method, route.path.replace("*", "some-id"), id=f"{route.method} {route.path}")
+    for route in INSPECTOR
+    if not route.verb.startswith("session.")
+]
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+def test_no_route_is_forgotten(locked_gateway, open_gateway, method, path):
+    document: dict | None = None if method == "GET" else {}
+    stranger = Visitor(locked_gateway).browse()
+    assert stranger.ask(method, path, document).status == 401
+    assert stranger.ask(method, path, document, cookie="wireglot-inspector=x").status == 401
+    assert stranger.ask(method, path, document, authorization="Bearer wrong-0123456789").status == 401
+    local = Visitor(open_gateway)
+    local.look()
+    for site in ("cross-site", "same-site"):
+        assert local.ask(method, path, document, sec_fetch_site=site).status == 403
+    for other in ("https://evil.example.com", "null"):
+        assert local.ask(method, path, document, origin=other).status == 403
+    assert local.ask(method, path, document, host="evil.example.com").status == 403
+    assert local.ask(method, path, document, x_forwarded_for="203.0.113.9").status == 401
+    if method != "GET":
+        assert local.ask(method, path, document, x_wireglot_csrf="0" * 64).status == 403
+        assert local.ask(method, path, b"{}", content_type="text/plain").status == 415
+
+
+# Sessions.
 
 
 def test_with_keys_nobody_may_look_without_one(locked_gateway):
