@@ -124,6 +124,21 @@ CODES: Final[dict[str, tuple[str, str, str]]] = {
     "conversation_not_found": ("404", "no such conversation, or somebody else's", "create one"),
     "session_not_found": ("404", "no such session, or somebody else's", "GET /v1/sessions"),
     "losses_not_found": ("404", "no such request, too old, or somebody else's", "they are kept for an hour"),
+    "exchange_not_found": (
+        "404",
+        "the inspector knows no such exchange, or it is somebody else's",
+        "the last 10,000 are remembered, and those that were recorded",
+    ),
+    "not_recorded": (
+        "404",
+        "the bodies of the exchange were not recorded, or are gone",
+        "`[trace]`, or `wireglot serve --trace`",
+    ),
+    "no_picture": (
+        "404",
+        "what is there is no picture that the inspector shows",
+        "PNG, JPEG, GIF and WebP are",
+    ),
     "item_not_found": ("404", "no such item", "list the items"),
     "key_not_found": ("404", "no such client key", "GET /v1/admin/keys"),
     # State

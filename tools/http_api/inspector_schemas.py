@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
+
 from tools.http_api.shapes import Schema, fields, flag, listed, nullable, ref, text, whole
 from wireglot.gateway.inspector.playground import KINDS
 from wireglot.ir.grades import GRADE_MEANINGS
+from wireglot.traces.trace import Row, Trace
 
 
 def inspector_schemas() -> dict[str, Schema]:
@@ -55,6 +60,7 @@ def inspector_schemas() -> dict[str, Schema]:
             },
             optional=("request", "model"),
         ),
+        **_trace_schemas(),
         "Problem": fields(problem, optional=("line", "column", "offset")),
         "Translation": fields(
             {
@@ -98,4 +104,56 @@ def inspector_schemas() -> dict[str, Schema]:
             },
             optional=("error",),
         ),
+    }
+
+
+def _trace_schemas() -> dict[str, Schema]:
+    """A row and a trace as they are declared, their parts under names of their own."""
+    _, parts = msgspec.json.schema_components((Row, Trace), ref_template="#/components/schemas/{name}")
+    named = {
+        name: name if name in ("Row", "Trace") else f"Trace{name.removeprefix('Traced')}" for name in parts
+    }
+    found = {named[name]: _renamed(schema, named) for name, schema in parts.items()}
+    losses = listed(ref(named["TracedLoss"]))
+    return {
+        **found,
+        "ExchangeList": fields(
+            {"rows": listed(ref("Row")), "next": nullable(text("to be asked for as `before`"))}
+        ),
+        "TraceOrRow": {"oneOf": [ref("Trace"), fields({"row": ref("Row"), "losses": losses})]},
+        "Recording": fields(
+            {
+                "mode": text(enum=["off", "errors", "all"]),
+                "until": nullable({"type": "number", "description": "all are, until then: unix seconds"}),
+                "dropped": whole("exchanges that were to be recorded, and were not"),
+                "kept_bytes": whole("of all recordings"),
+                "workers": whole("that answered"),
+            }
+        ),
+        "ToRecord": fields({"minutes": {"type": "number", "minimum": 0, "maximum": 1440}}),
+        "ToReplay": fields(
+            {
+                "id": text("of a recorded exchange"),
+                "to": text("`provider/model`, or any model's name; else as it was asked"),
+                "dialect": text("to ask in; else as it was asked"),
+                "body": {"description": "to ask in its place: an object, or its text"},
+                "dry": flag("only tell what it may cost"),
+            },
+            optional=("to", "dialect", "body", "dry"),
+        ),
+    }
+
+
+def _renamed(schema: Any, names: dict[str, str]) -> Any:
+    """References under the names that the parts have here."""
+    if isinstance(schema, list):
+        return [_renamed(each, names) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: f"#/components/schemas/{names[value.rpartition('/')[2]]}"
+        if key == "$ref"
+        else _renamed(value, names)
+        for key, value in schema.items()
+        if key != "title"
     }

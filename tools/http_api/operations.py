@@ -325,6 +325,71 @@ OPERATIONS: Final[dict[tuple[str, str, str], Told]] = {
     ("", "inspector", "session.end"): Told(
         "endInspectorSession", INSPECTOR, "Sign out", answer="InspectorSignedOut"
     ),
+    ("", "inspector", "exchanges.list"): Told(
+        "listExchanges",
+        INSPECTOR,
+        "Exchanges, the newest first",
+        "Of all workers of the machine, and those that were recorded before. A client key sees its own.",
+        answer="ExchangeList",
+        query=(
+            _parameter("limit", whole(minimum=1, maximum=1000, default=100), "how many"),
+            _parameter("before", text(), "the id that a page before told as `next`"),
+            _parameter("client", text(), "only this program: `claude-code`"),
+            _parameter("dialect", text(), "only clients of this dialect"),
+            _parameter("model", text(), "as asked for, as answered, or `provider/model`"),
+            _parameter("provider", text(), "only this one"),
+            _parameter("status", text(), "a number, `4xx`, or `running`, `done`, `failed`, `left`"),
+            _parameter("loss", text(), "a grade, a feature, or `any`"),
+            _parameter("key", text(), "only this client key"),
+            _parameter("session", text(), "only this conversation"),
+            _parameter("q", text(), "a text in the row, or in the bodies where they were recorded"),
+        ),
+    ),
+    ("", "inspector", "exchanges.get"): Told(
+        "getExchange",
+        INSPECTOR,
+        "One exchange: all of it where it was recorded, else its row and losses",
+        answer="TraceOrRow",
+    ),
+    ("", "inspector", "exchanges.export"): Told(
+        "exportExchange", INSPECTOR, "A recorded exchange as a file", "What `wireglot trace` reads."
+    ),
+    ("", "inspector", "exchanges.image"): Told(
+        "getExchangeImage",
+        INSPECTOR,
+        "A picture of a recorded exchange",
+        "PNG, JPEG, GIF or WebP, by its bytes.",
+        query=(
+            _parameter("part", text(enum=["client", "upstream"], default="client"), "whose document"),
+            _parameter("pointer", text(), "where its base64 is, as a JSON pointer"),
+        ),
+    ),
+    ("", "inspector", "live"): Told(
+        "followExchanges",
+        INSPECTOR,
+        "Exchanges as they come and end, as server-sent events",
+        "`hello`, then a `row` whenever one changes; `dropped` tells how many were missed.",
+    ),
+    ("", "inspector", "conversations.list"): Told(
+        "listInspectorConversations", INSPECTOR, "Exchanges by the session that their client names"
+    ),
+    ("", "inspector", "recording.get"): Told(
+        "getRecording", INSPECTOR, "Whether bodies are recorded", answer="Recording"
+    ),
+    ("", "inspector", "recording.set"): Told(
+        "setRecording",
+        INSPECTOR,
+        "Record all bodies for so many minutes; 0 stops it",
+        body="ToRecord",
+        answer="Recording",
+    ),
+    ("", "inspector", "replay"): Told(
+        "replayExchange",
+        INSPECTOR,
+        "Ask a recorded request again",
+        "With `dry`: whose key pays and what it may cost, and nothing is asked.",
+        body="ToReplay",
+    ),
     ("", "inspector", "translate"): Told(
         "translateDocument",
         INSPECTOR,

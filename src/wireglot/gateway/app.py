@@ -20,6 +20,7 @@ from wireglot.gateway.entry.routes import Asked, NoRoute, Routes
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector.handlers import inspector_handlers
 from wireglot.gateway.inspector.inspector import Inspector, body_bytes_most
+from wireglot.gateway.inspector.replay_page import ReplayPage
 from wireglot.gateway.inspector.secured_reply import SecuredReply, secured
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
@@ -46,6 +47,9 @@ from wireglot.gateway.state.state import State
 from wireglot.gateway.steps import Parts, around
 from wireglot.gateway.targets.health import Health
 from wireglot.gateway.targets.routing import Router
+from wireglot.gateway.trace.pages import TracePages
+from wireglot.gateway.trace.recording import RecordedReply, Recording
+from wireglot.gateway.trace.traces import Traces
 from wireglot.http.account import ByteAccount
 from wireglot.http.application import Head, Headers, Refusal, Reply
 from wireglot.http.failures import AttemptFailed
@@ -89,6 +93,7 @@ class Gateway:
         self._state = state
         self._routes = Routes(surfaces())
         self._gatekeeper = Gatekeeper(time.monotonic, state.keys)
+        self.traces = Traces(settings, observer, state.sealer)
         self._gates = Gates(settings.limits)
         self.account = ByteAccount(lambda: self.settings.limits.buffered)
         """Bytes held by all requests, in both directions."""
@@ -110,22 +115,29 @@ class Gateway:
         self._health_pages = HealthPages(self._condition, self._scrape, self._routes.probe)
         self._model_pages = ModelPages(UpstreamLists(transports, sign_ins=self.sign_ins))
         self._state_pages = StatePages(state)
+        self._state_pages.admin.forget_traces = self.traces.forget
         self._inspector = Inspector(
             self._routes.match,
             self._gatekeeper,
             lambda: self.settings,
             observer.note,
-            inspector_handlers(state, self._state_pages.admin, self.health, self._scrape, self._submit),
+            inspector_handlers(
+                state, self._state_pages.admin, self.health, self._scrape, self._submit, self.traces
+            ),
+            {"replay": ReplayPage(self._submit, self.traces).replay},
+            TracePages(self.traces, state.losses.find, lambda: self.draining).handlers(),
         )
         health.publish(observer, self._gates, self.health, lambda: self.relay.waiting)
         state.ledger.publish(observer.metrics)
         state.publish(observer.metrics)
+        self.traces.publish(observer.metrics)
 
     def adopt(self, settings: Settings) -> None:
         """Go over to new settings. Running requests keep theirs."""
         self.settings = settings
         self.observer.adopt(settings)
         self._state.adopt(settings)
+        self.traces.adopt(settings)
         self._router.adopt(settings)
         self._gates.adopt(settings.limits)
         self.memories.clear()
@@ -254,6 +266,11 @@ class Gateway:
         else:
             self.observer.begin(record)
         exchange: Exchange | None = None
+        recording: Recording | None = None
+        if self.traces.active:
+            recording = self.traces.begin(incoming, body, record)
+            if recording is not None:
+                reply = RecordedReply(reply, recording.answer)
         try:
             if is_looking:
                 await self._inspector.answer(_page(incoming, body, reply, record))
@@ -270,6 +287,7 @@ class Gateway:
                 reading = partial(read, incoming, body, id=record.id, now=now, memory=memory, grown=known)
                 job = await aside(reading) if large and known is None else reading()
                 exchange = Exchange(job, record, reply, self.observer.redactor, held=Held(self.account))
+                exchange.tap = recording
                 await self._answerer.answer(exchange)
         except asyncio.CancelledError:
             self._cancelled(exchange, record, reply)
@@ -279,8 +297,12 @@ class Gateway:
         finally:
             if exchange is not None:
                 exchange.close()
+            if recording is not None:
+                self.traces.over(recording)
             if not is_looking:
                 self.observer.finish(record)
+            if recording is not None:
+                self.traces.keep(recording)
 
     async def _submit(self, incoming: Incoming, body: bytes, reply: Reply) -> str:
         """A request of the inspector's own, answered as one from outside. Its id."""

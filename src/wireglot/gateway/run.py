@@ -64,9 +64,11 @@ class Process:
         pace: Pace | None = None,
         settle: float = SETTLE_SECONDS,
         watches: bool = True,
+        record_until: float = 0.0,
     ) -> None:
         """`settle`: seconds for which a configuration must stand still that is asked for by a signal.
-        `watches`: whether it takes up what is written into its files while it runs."""
+        `watches`: whether it takes up what is written into its files while it runs. `record_until`: a moment
+        (unix seconds) up to which all bodies are recorded."""
         self._path = path
         self._overrides = overrides
         self._environ = environ
@@ -75,6 +77,7 @@ class Process:
         self._pace = pace
         self._settle = settle
         self._watches = watches
+        self._record_until = record_until
         self._settings = (place is not None and place.inherited()) or settings
         self._stopping = asyncio.Event()
         self._drains: list[asyncio.Task[None]] = []
@@ -111,6 +114,8 @@ class Process:
                 self._place.directory, self._place.index, self.observer.metrics.render
             )
             await self.gateway.siblings.start()
+        place = self._place or Place()
+        await self.gateway.traces.start(place.directory, place.index, self._record_until)
         server = settings.server
         self.address = await self.server.listen(server.host, server.port, reuse_port=self._place is not None)
         self._watcher = Watcher(
@@ -196,6 +201,7 @@ class Process:
         if self._orphaned and self._place is not None:
             with contextlib.suppress(OSError):  # the last of the orphans finds it empty
                 os.rmdir(self._place.directory)
+        await self.gateway.traces.close()
         await self._http.close()
         await self.gateway.relay.delivery.drain(_LAST_WORDS)
         await self.state.close()

@@ -253,6 +253,8 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("serve --workers 0", 2, "argument --workers: expected a whole number from 1 up, got '0' (see wireglot serve --help)"),
             Case("serve --workers 100000", 2, "configuration: server.workers: expected a whole number from 1 to 256, found 100000", how="process"),
             Case("serve --log josn", 2, "--log: expected one of auto, json, pretty, off, got josn: did you mean json? (see wireglot serve --help)"),
+            Case("serve --trace long", 2, "argument --trace: expected minutes, 1440 at most, got 'long' (see wireglot serve --help)"),
+            Case("serve --trace 0", 2, "argument --trace: expected minutes, 1440 at most, got '0' (see wireglot serve --help)"),
             Case("serve --model claude", 2, "argument --model: expected NAME=PROVIDER/MODEL, got 'claude' (see wireglot serve --help)"),
             Case("serve --model fast=demoo/demo", 2, '--model: expected provider/model of a provider that is on (demo) (did you mean demo?), found "demoo/demo"', how="process"),
             Case("serve --config wrong.toml", 2, "wrong.toml: server.prot: expected a field that exists (did you mean port?), found an unknown one", how="process"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import time
 from typing import Any, Final
 
 from wireglot.cli.options import Commands, positive
@@ -14,6 +15,8 @@ _SERVER: Final = ("host", "port", "workers", "log")
 
 _MODELS: Final = "WIREGLOT_MODELS"
 _LAST_PORT: Final = 65535
+_TRACE_MINUTES: Final = 15.0
+_TRACE_MINUTES_MOST: Final = 24 * 60
 
 
 def add_command(commands: Commands) -> None:
@@ -40,6 +43,14 @@ def add_command(commands: Commands) -> None:
         metavar="NAME=PROVIDER/MODEL",
         help="send a model name or pattern to a provider's model, before what [models] says; can be repeated",
     )
+    parser.add_argument(
+        "--trace",
+        type=_minutes,
+        nargs="?",
+        const=_TRACE_MINUTES,
+        metavar="MINUTES",
+        help=f"record the bodies of all exchanges for so long (default: {_TRACE_MINUTES:g} minutes)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -55,7 +66,16 @@ def run(arguments: argparse.Namespace) -> int:
         os.environ[_MODELS] = ";".join(filter(None, rules))
     given = {name: getattr(arguments, name) for name in _SERVER}
     server: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return serve(arguments.config, {"server": server} if server else {}, options)
+    until = time.time() + arguments.trace * 60 if arguments.trace else 0.0
+    return serve(arguments.config, {"server": server} if server else {}, options, record_until=until)
+
+
+def _minutes(text: str) -> float:
+    if not re.fullmatch(r"[0-9]{1,5}(\.[0-9]{1,3})?", text) or not 0 < float(text) <= _TRACE_MINUTES_MOST:
+        raise argparse.ArgumentTypeError(
+            f"expected minutes, {_TRACE_MINUTES_MOST} at most, got {text[:40]!r}"
+        )
+    return float(text)
 
 
 def _port(text: str) -> int:

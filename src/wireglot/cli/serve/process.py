@@ -28,9 +28,16 @@ from wireglot.gateway.settings import Settings
 from wireglot.stores import StoreDown, StoreUnusable, open_counters, open_engine
 
 
-def serve(named: str | None, overrides: dict[str, Any], options: Mapping[str, str] = {}) -> int:
+def serve(
+    named: str | None,
+    overrides: dict[str, Any],
+    options: Mapping[str, str] = {},
+    *,
+    record_until: float = 0.0,
+) -> int:
     """With the configuration named, or the one that is found, and what the command line puts in its place.
-    `options`: those that were given, by the variables that carry them to the workers."""
+    `options`: those that were given, by the variables that carry them to the workers. `record_until`: a
+    moment (unix seconds) up to which all bodies are recorded."""
     path = Path(named) if named else config.find()
     try:
         settings = config.load(path, overrides=overrides)
@@ -42,8 +49,8 @@ def serve(named: str | None, overrides: dict[str, Any], options: Mapping[str, st
     raise_limit()
     Paths(surfaces())  # two dialects at one path stop the start here, and not each worker
     if settings.server.workers > 1:
-        return _supervised(settings, path, overrides)
-    return _serve(settings, path, overrides, None)
+        return _supervised(settings, path, overrides, record_until)
+    return _serve(settings, path, overrides, None, record_until)
 
 
 def _in_words_of(options: Mapping[str, str], error: config.ConfigError) -> config.ConfigError:
@@ -68,10 +75,13 @@ async def _try_store(settings: Settings) -> None:
                 await (found[0] if isinstance(found, tuple) else found).close()
 
 
-def _supervised(settings: Settings, path: Path | None, overrides: dict[str, Any]) -> int:
+def _supervised(settings: Settings, path: Path | None, overrides: dict[str, Any], record_until: float) -> int:
     from wireglot.gateway.supervisor import Supervisor
 
-    supervisor = Supervisor(settings, lambda shared, place: _serve(shared, path, overrides, place))
+    def work(shared: Settings, place: Place) -> int:
+        return _serve(shared, path, overrides, place, record_until)
+
+    supervisor = Supervisor(settings, work)
     try:
         asyncio.run(_try_store(settings))
         return supervisor.run()
@@ -81,9 +91,15 @@ def _supervised(settings: Settings, path: Path | None, overrides: dict[str, Any]
         return _cannot_listen(settings, fault)
 
 
-def _serve(settings: Settings, path: Path | None, overrides: dict[str, Any], place: Place | None) -> int:
+def _serve(
+    settings: Settings,
+    path: Path | None,
+    overrides: dict[str, Any],
+    place: Place | None,
+    record_until: float,
+) -> int:
     async def work() -> None:
-        process = Process(settings, path=path, overrides=overrides, place=place)
+        process = Process(settings, path=path, overrides=overrides, place=place, record_until=record_until)
         async with holes_given_back():
             await process.serve()
 

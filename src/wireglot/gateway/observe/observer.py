@@ -38,6 +38,14 @@ class Telemetry(Protocol):
     def close(self) -> None: ...
 
 
+class RowSink(Protocol):
+    """Who lists requests as they come and go; see `gateway/trace/rows.py`."""
+
+    def begin(self, record: Record) -> None: ...
+
+    def finish(self, record: Record) -> None: ...
+
+
 class Observer:
     """A sink that fails is counted and never felt by the request."""
 
@@ -55,6 +63,7 @@ class Observer:
         self._wall = wall
         self._telemetry = telemetry
         self._keep_losses: Callable[[Record], None] | None = None
+        self._rows: RowSink | None = None
         self._redacting = Lock()
         self._secrets: set[str] = set()
         self._passing: dict[str, tuple[str, ...]] = {}
@@ -100,10 +109,19 @@ class Observer:
         """Have the losses of every request that has any kept for whoever asks for them later."""
         self._keep_losses = keep
 
+    def list_with(self, rows: RowSink) -> None:
+        """Have every request listed, from its beginning."""
+        self._rows = rows
+
     def begin(self, record: Record) -> None:
         """Not for a request that is refused at once, which is only finished."""
         record.begun = True
         self.metrics.begin()
+        if self._rows is not None:
+            try:
+                self._rows.begin(record)
+            except Exception:  # no list may fail a request (fault 109)
+                self.metrics.sink_failures.add(("rows",))
 
     def finish(self, record: Record) -> None:
         """Called when the last byte of the answer is out, or the request failed; a second call is nothing."""
@@ -121,6 +139,11 @@ class Observer:
                 self._keep_losses(record)
             except Exception:  # nothing that is told about a request may fail it (fault 109)
                 self.metrics.sink_failures.add(("losses",))
+        if self._rows is not None:
+            try:
+                self._rows.finish(record)
+            except Exception:  # no list may fail a request (fault 109)
+                self.metrics.sink_failures.add(("rows",))
         if self._lines is not None:
             try:
                 self._sink.write(self._lines.request(record))

@@ -77,6 +77,8 @@ class Record(msgspec.Struct):
 
     first_byte: float | None = None
     """When the first byte of the answer went to the client."""
+    recorded: bool = False
+    """Its bodies are kept for whoever looks (`gateway/trace`)."""
     begun: bool = False
     """Set by `Observer.begin`: it counts among those in flight."""
     finished: float = 0.0

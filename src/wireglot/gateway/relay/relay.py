@@ -187,6 +187,8 @@ class Relay:
                     whole = await self._attempt(exchange, target, credential)
                 except AttemptFailed as failed:
                     self._count_error(provider.name, failed.error.kind)
+                    if exchange.tap is not None:
+                        exchange.tap.attempt_failed(failed.error.message)
                     exchange.record.attempt_failed()
                     unanswered += failed.blame == "answer"
                     if not exchange.stripped and refusals.goes_on_without_state(exchange, target, failed):
@@ -322,10 +324,14 @@ class Relay:
                 total=min(timeouts.total, job.timeout),
                 first_byte=min(timeouts.first_byte, job.timeout),
             )
-        recorded = exchange.ending.before_asking()
+        recorded, tap = exchange.ending.before_asking(), exchange.tap
         if recorded is not None:
             await recorded
+        if tap is not None:
+            tap.asking(target, prepared, prepared.request if exchange.differs else None)
         answer = await self._send(prepared, timeouts)
+        if tap is not None:
+            answer = tap.answering(answer)
         try:
             recorded = exchange.ending.before_answering()
             if recorded is not None:

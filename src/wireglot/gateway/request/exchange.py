@@ -23,6 +23,7 @@ from wireglot.gateway.request.estimator import Estimator
 from wireglot.gateway.request.held import Held
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.results import with_calls
+from wireglot.gateway.request.tap import Tap
 from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Headers, Reply
@@ -69,6 +70,7 @@ class Exchange:
         "reply",
         "rewritten",
         "stripped",
+        "tap",
         "targets",
         "tells_losses",
         "unstored",
@@ -91,6 +93,8 @@ class Exchange:
         self.ending: Final = ending if ending is not None else Ending()
         self.held: Final = held
         self.reply = reply
+        self.tap: Tap | None = None
+        """Who records it, where anybody does."""
         self.targets: tuple[Target, ...] = ()
         """Who may be asked, in this order; known once it is routed."""
         self.client: ClientStream | None = None
@@ -133,6 +137,11 @@ class Exchange:
                 if holds_rare(body, mark):
                     self._sealed = True
         return self.rewritten or self._sealed
+
+    @property
+    def differs(self) -> bool:
+        """Whether what is asked is more or less than the client's body says."""
+        return self.rewritten or self.stripped or bool(self.invented) or self.sealed
 
     def document(self) -> dict[str, Any]:
         """The body as JSON, decoded once."""

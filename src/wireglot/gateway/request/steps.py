@@ -90,12 +90,16 @@ class Gated:
 
     async def answer(self, exchange: Exchange) -> None:
         job = exchange.job
-        entered = []
+        entered, tap = [], exchange.tap
+        if tap is not None:
+            tap.passed("store")
         try:
             for gate in self._gates.of(job.caller, job.settings.limits):
                 if not gate.try_enter():
                     await gate.enter()
                 entered.append(gate)
+            if tap is not None:
+                tap.passed("queue")
             await self._inner.answer(exchange)
         finally:
             for gate in entered:

@@ -72,7 +72,7 @@ class State:
         self.note = note
         self.store_health = StoreHealth()
         server = settings.server
-        sealer = Sealer(
+        self.sealer = sealer = Sealer(
             server.secret.value.encode() or secrets.token_bytes(32),
             [old.value.encode() for old in server.old_secrets],
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -44,6 +44,8 @@ class AdminPages:
         self._note = note
         self._vault_apart = vault_apart
         self._losses = losses
+        self.forget_traces: Callable[[str], Awaitable[int]] | None = None
+        """Removes what was recorded of a caller's exchanges."""
 
     async def list_keys(self, page: PageRequest) -> None:
         now = time.time()
@@ -99,6 +101,8 @@ class AdminPages:
         removed = dict(await self._engine.wipe(caller))
         if unwritten:
             removed[LOSSES] = removed.get(LOSSES, 0) + unwritten
+        if self.forget_traces is not None and (recorded := await self.forget_traces(caller)):
+            removed["traces"] = recorded
         forget = getattr(self._vault_apart, "forget", None)
         if forget is not None:
             removed["vault"] = removed.get("vault", 0) + await forget(caller)

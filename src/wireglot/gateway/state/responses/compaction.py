@@ -87,6 +87,7 @@ class Compaction:
         own = Exchange(
             asking, exchange.record, summary, exchange.redactor, exchange.ending, held=exchange.held
         )
+        own.tap = exchange.tap
         await inner.answer(own)
         answer = decode(summary.body)
         text = "".join(form.texts(answer))

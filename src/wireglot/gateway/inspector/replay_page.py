@@ -1,0 +1,162 @@
+"""`POST /inspector/api/replay`: a recorded request again: elsewhere, changed, or in another dialect."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect, dialect_name, names, surface
+from wireglot.gateway.entry.routes import Asked
+from wireglot.gateway.errors import RequestError, told
+from wireglot.gateway.inspector.ask_page import AGENT, Submit
+from wireglot.gateway.inspector.collected_reply import CollectedReply
+from wireglot.gateway.process_limits import KIB
+from wireglot.gateway.request.job import Incoming
+from wireglot.gateway.request.page_request import PageRequest
+from wireglot.gateway.request.token_weight import TOKEN, token_weight
+from wireglot.gateway.request.viewer import Viewer
+from wireglot.gateway.state.known_price import known_price
+from wireglot.gateway.targets.routing import Target, Unroutable, route
+from wireglot.gateway.trace.traces import Traces
+from wireglot.http.application import Head
+from wireglot.ir.outcome import Usage
+from wireglot.ir.request import Request
+from wireglot.providers.prices import cost
+from wireglot.traces.trace import Trace
+from wireglot.translate import translate_request
+from wireglot.wire.json import BadJson, decode, encode
+
+_ERROR_BYTES_MOST: Final = 16 * KIB
+_NAME_LETTERS: Final = 256
+_OUTPUT_UNSAID: Final = 128 * 1024
+
+
+class ReplayPage:
+    def __init__(self, submit: Submit, traces: Traces) -> None:
+        self._submit = submit
+        self._traces = traces
+
+    async def replay(self, page: PageRequest, viewer: Viewer) -> None:
+        fields = page.document()
+        trace = await self._recorded(_text(fields, "id"), viewer)
+        model = _text(fields, "to") or trace.row.asked
+        spoken = _text(fields, "dialect") or trace.row.dialect
+        if spoken not in names():
+            raise _wrong("dialect", f"one of {', '.join(names())}")
+        document = _document(fields.get("body"), trace, spoken)
+        incoming = _incoming(page, spoken, model, document, stream=trace.row.stream)
+        if fields.get("dry"):
+            page.send(_estimate(page, viewer, spoken, model, document))
+            return
+        reply = CollectedReply(_ERROR_BYTES_MOST)
+        id = await self._submit(incoming, encode(document), reply)
+        page.send({"id": id, "status": reply.status, "model": model})
+
+    async def _recorded(self, id: str, viewer: Viewer) -> Trace:
+        row = await self._traces.find(id)
+        if row is None or not viewer.sees(row.key, row.at):
+            raise RequestError("not_found", f"no exchange {id}", code="exchange_not_found")
+        trace = await self._traces.trace(id)
+        if trace is None or trace.request.truncated:
+            told = f"the request of {id} was not recorded, or not to its end"
+            raise RequestError("not_found", told, code="not_recorded")
+        return trace
+
+
+def _document(body: Any, trace: Trace, spoken: str) -> dict[str, Any]:
+    """What is asked: what the caller has written in the place of what was recorded, or that, in a dialect."""
+    if body is None or body == "":
+        document = _decoded(trace.request.body)
+        if spoken != trace.row.dialect:
+            source, target = dialect_name(trace.row.dialect), dialect_name(spoken)
+            stream = trace.row.stream
+            return told(
+                lambda: translate_request(document, source=source, target=target, stream=stream)
+            ).value
+        return document
+    return _decoded(body) if isinstance(body, str) else _object(body)
+
+
+def _decoded(text: str) -> dict[str, Any]:
+    try:
+        return _object(decode(text))
+    except BadJson as problem:
+        raise RequestError(
+            "bad", f"body: is not JSON: {problem}", code="invalid_json", param="body"
+        ) from None
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _wrong("body", "a JSON object")
+    return value
+
+
+def _incoming(
+    page: PageRequest, spoken: str, model: str, document: dict[str, Any], *, stream: bool
+) -> Incoming:
+    """As a client of that dialect asks. What tells a conversation apart is left out: nothing goes on."""
+    known = surface(spoken)
+    if known.model_field:
+        document[known.model_field] = model
+    for field in ("previous_response_id", "conversation", "background"):
+        document.pop(field, None)
+    # Where the path names the model, the routes are patterns: `asked` tells what it would have told.
+    path = next((each.path for each in known.client.routes if each.operation == "generate"), f"/{spoken}")
+    query = known.sse_query if stream else ""
+    headers = {
+        "host": page.head.headers.get("host", ""),
+        "user-agent": AGENT,
+        "content-type": "application/json",
+    }
+    target = f"{path}?{query}" if query else path
+    head = Head("POST", target=target, path=path, query=query, headers=headers, peer=page.head.peer)
+    in_path = not known.model_field
+    asked = Asked(spoken, "generate", model if in_path else "", stream if in_path else None)
+    return Incoming(page.settings, head, asked, page.caller)
+
+
+def _estimate(
+    page: PageRequest, viewer: Viewer, spoken: str, model: str, document: dict[str, Any]
+) -> dict[str, Any]:
+    """What it may cost, and whose key pays."""
+    settings = page.settings
+    try:
+        target: Target = route(settings, model, spoken)[0]
+    except Unroutable as nowhere:
+        raise RequestError("not_found", f"to: {nowhere}", param="to") from None
+    request: Request = told(lambda: dialect(spoken).parse_request(document, Context()))
+    entries = target.provider.spec.models
+    most = next((entry.output for entry in entries if entry.covers(target.model)), 0)
+    output = min(request.max_tokens or most or _OUTPUT_UNSAID, most or _OUTPUT_UNSAID)
+    usage = Usage(input=token_weight(request) // TOKEN, output=output)
+    price = known_price(settings, target.provider.name, target.model, int(time.time() * 1000))
+    credential = target.provider.credentials[0] if target.provider.credentials else None
+    source = credential.secret.source if credential is not None else ""
+    return {
+        "model": target.model,
+        "provider": target.provider.name,
+        "dialect": target.dialect,
+        "pays": source if viewer.sees_all else target.provider.name,
+        "key": page.caller.name,
+        "estimate": {
+            "input": usage.input,
+            "output_most": usage.output,
+            "cost": cost(price, usage) if price is not None else None,
+            "currency": settings.currency,
+        },
+    }
+
+
+def _text(fields: dict[str, Any], name: str) -> str:
+    value = fields.get(name)
+    if value is None:
+        return ""
+    if type(value) is not str or len(value) > _NAME_LETTERS:
+        raise _wrong(name, f"text of at most {_NAME_LETTERS} letters")
+    return value
+
+
+def _wrong(name: str, expected: str) -> RequestError:
+    return RequestError("bad", f"{name}: expected {expected}", code="invalid_value", param=name)

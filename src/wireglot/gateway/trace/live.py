@@ -1,0 +1,93 @@
+"""Rows as they come, as server-sent events, for as long as somebody looks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.gateway.entry.gates import shed
+from wireglot.gateway.request.headers import identity
+from wireglot.gateway.request.page_request import PageRequest
+from wireglot.gateway.request.viewer import Viewer
+from wireglot.gateway.trace.rows import Listener
+from wireglot.gateway.trace.siblings import Told
+from wireglot.gateway.trace.traces import Traces
+from wireglot.http.application import Headers
+
+_LISTENERS_MOST: Final = 32
+_TURN_SECONDS: Final = 1.0
+"""After which it is looked whether the gateway ends, or the viewer may look no more."""
+_PING_SECONDS: Final = 15.0
+_GATHER_SECONDS: Final = 0.05
+"""Rows that come within it go out together."""
+_HEADERS: Final[Headers] = [
+    ("content-type", "text/event-stream; charset=utf-8"),
+    ("cache-control", "no-store"),
+    ("x-accel-buffering", "no"),
+]
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Live:
+    def __init__(self, traces: Traces, is_draining: Callable[[], bool]) -> None:
+        self._traces = traces
+        self._is_draining = is_draining
+        self._listeners = 0
+
+    async def tell(self, page: PageRequest, viewer: Viewer) -> None:
+        if self._listeners >= _LISTENERS_MOST:
+            raise shed("too many look at the list at once")
+        self._listeners += 1
+        listener, traces = self._traces.listen(), self._traces
+        others: asyncio.Task[None] | None = None
+        try:
+            if traces.siblings is not None:
+                others = asyncio.create_task(traces.siblings.listen(lambda told: _pass_on(told, listener)))
+            await self._tell(page, viewer, listener)
+        finally:
+            self._listeners -= 1
+            listener.close()
+            if others is not None:
+                others.cancel()
+
+    async def _tell(self, page: PageRequest, viewer: Viewer, listener: Listener) -> None:
+        reply, loop = page.reply, asyncio.get_running_loop()
+        flowing = asyncio.Event()
+        flowing.set()
+        hello = {"worker": self._traces.worker, "recording": await self._traces.status()}
+        page.record.answered(200)
+        reply.start(200, [*_HEADERS, *identity(page.record.id, page.asked.dialect)])
+        reply.on_pressure(flowing.clear, flowing.set)
+        reply.write(_event("hello", hello))
+        last, dropped = loop.time(), 0
+        while not self._is_draining() and viewer.holds():
+            if not flowing.is_set():  # what comes meanwhile waits in the listener, which is bounded
+                await asyncio.sleep(_GATHER_SECONDS)
+                continue
+            news = await listener.heard(_TURN_SECONDS)
+            pieces = [_event("row", self._traces.told(row)) for row in news if viewer.sees(row.key, row.at)]
+            if listener.dropped > dropped:
+                dropped = listener.dropped
+                pieces.append(_event("dropped", {"count": dropped}))
+            if not pieces and loop.time() - last >= _PING_SECONDS:
+                pieces = [b": ping\n\n"]
+            if pieces:
+                reply.write(b"".join(pieces))
+                last = loop.time()
+            if news:
+                await asyncio.sleep(_GATHER_SECONDS)
+        reply.end()
+
+
+def _pass_on(told: Told, listener: Listener) -> None:
+    for row in told.rows:
+        listener.tell(row)
+    listener.dropped += told.dropped
+
+
+def _event(name: str, document: Any) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), _encode(document))

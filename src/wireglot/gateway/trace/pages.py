@@ -1,0 +1,222 @@
+"""Exchanges as the inspector asks for them: the list, one of them, its file, its pictures, conversations."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.headers import identity
+from wireglot.gateway.request.page_request import PageRequest
+from wireglot.gateway.request.viewer import InspectorHandler, Viewer
+from wireglot.gateway.trace.live import Live
+from wireglot.gateway.trace.pictures import NoPicture, picture
+from wireglot.gateway.trace.traces import Traces
+from wireglot.gateway.trace.wanted import Wanted, holds
+from wireglot.traces.file import SUFFIX, write_trace
+from wireglot.traces.told import with_told
+from wireglot.traces.trace import Row, Trace
+from wireglot.wire.json import decode
+
+_PAGE_USUAL: Final = 100
+_PAGE_MOST: Final = 1000
+_ID_LETTERS: Final = 64
+_SEARCHED_ROWS: Final = 2000
+_SEARCHED_BODIES: Final = 500
+_SEARCH_SECONDS: Final = 3.0
+_CONVERSATIONS_MOST: Final = 200
+_MINUTES_MOST: Final = 24 * 60
+_FILTERS: Final = ("client", "dialect", "model", "provider", "status", "loss", "key", "session")
+_FILTER_LETTERS: Final = 256
+
+FindLosses = Callable[[str, str], Awaitable[bytes | None]]
+"""Of a caller's request, as their page tells them (JSON)."""
+
+
+class TracePages:
+    def __init__(self, traces: Traces, find_losses: FindLosses, is_draining: Callable[[], bool]) -> None:
+        self._traces = traces
+        self._find_losses = find_losses
+        self._live = Live(traces, is_draining)
+
+    def handlers(self) -> Mapping[str, InspectorHandler]:
+        return {
+            "exchanges.list": self._list,
+            "exchanges.get": self._get,
+            "exchanges.export": self._export,
+            "exchanges.image": self._image,
+            "conversations.list": self._conversations,
+            "recording.get": self._recording,
+            "recording.set": self._record,
+            "live": self._live.tell,
+        }
+
+    # Many.
+
+    async def _list(self, page: PageRequest, viewer: Viewer) -> None:
+        limit = page.number("limit", _PAGE_USUAL, 1, _PAGE_MOST)
+        given: dict[str, Any] = {name: page.query(name)[:_FILTER_LETTERS] for name in _FILTERS}
+        wanted = _seen_by(viewer, Wanted(**given, limit=limit + 1, before=await self._before(page)))
+        text = page.query("q")[:_FILTER_LETTERS].lower()
+        if text:
+            rows, more = await self._searched(wanted, text, limit)
+        else:
+            rows = await self._traces.listed(wanted)
+            more = len(rows) > limit
+        rows = rows[:limit]
+        _send(page, {"rows": rows, "next": rows[-1].id if more and rows else None})
+
+    async def _before(self, page: PageRequest) -> tuple[float, str] | None:
+        id = page.query("before")
+        if not id:
+            return None
+        row = await self._traces.find(id[:_ID_LETTERS])
+        if row is None:
+            raise RequestError("bad", "before: that exchange is not known any more", param="before")
+        return row.at, row.id
+
+    async def _searched(self, wanted: Wanted, text: str, limit: int) -> tuple[list[Row], bool]:
+        """Rows whose words hold the text, or whose bodies do; whether there may be more of them."""
+        rows = await self._traces.listed(msgspec.structs.replace(wanted, limit=_SEARCHED_ROWS))
+        return await asyncio.to_thread(self._search, rows, text, limit)
+
+    def _search(self, rows: list[Row], text: str, limit: int) -> tuple[list[Row], bool]:
+        found: list[Row] = []
+        until, looked = time.monotonic() + _SEARCH_SECONDS, 0
+        for row in rows:
+            if len(found) > limit:
+                return found, True
+            if holds(row, text):
+                found.append(row)
+            elif row.recorded and looked < _SEARCHED_BODIES and time.monotonic() < until:
+                looked += 1
+                trace = self._traces.read(row.id)
+                if trace is not None and _holds_text(trace, text):
+                    found.append(row)
+        return found, False
+
+    async def _conversations(self, page: PageRequest, viewer: Viewer) -> None:
+        rows = await self._traces.listed(_seen_by(viewer, Wanted()))
+        told: dict[tuple[str, str], dict[str, Any]] = {}
+        for row in rows:
+            if row.session and row.operation != "count":
+                _add(told.setdefault((row.key, row.session), {}), row)
+        newest = sorted(told.values(), key=lambda each: each["last_at"], reverse=True)
+        _send(page, {"conversations": newest[:_CONVERSATIONS_MOST]})
+
+    # One.
+
+    async def _found(self, page: PageRequest, viewer: Viewer) -> tuple[Row, Trace | None]:
+        """The same words for another key's: that there is one is nobody's business."""
+        (id,) = page.asked.ids
+        row = await self._traces.find(id) if len(id) <= _ID_LETTERS else None
+        if row is None or not viewer.sees(row.key, row.at):
+            told = f"no exchange {id[:_ID_LETTERS]}: it is long ago, or was never here"
+            raise RequestError("not_found", told, code="exchange_not_found")
+        trace = await self._traces.trace(id) if row.recorded else None
+        if trace is not None:
+            trace = await asyncio.to_thread(with_told, trace)
+        return row, trace
+
+    async def _recorded(self, page: PageRequest, viewer: Viewer) -> Trace:
+        row, trace = await self._found(page, viewer)
+        if trace is None:
+            told = f"the bodies of {row.id} were not recorded, or are gone"
+            raise RequestError("not_found", told, code="not_recorded")
+        return trace
+
+    async def _get(self, page: PageRequest, viewer: Viewer) -> None:
+        row, trace = await self._found(page, viewer)
+        if trace is not None:
+            _send(page, trace)
+            return
+        losses: list[Any] = []
+        if row.losses is not None and row.state != "running":
+            found = await self._find_losses(row.key, row.id)
+            losses = decode(found).get("losses", []) if found is not None else []
+        row = msgspec.structs.replace(row, recorded=False)
+        _send(page, {"row": row, "losses": losses})
+
+    async def _export(self, page: PageRequest, viewer: Viewer) -> None:
+        trace = await self._recorded(page, viewer)
+        body = await asyncio.to_thread(write_trace, trace)
+        name = f"{trace.row.id}{SUFFIX}"
+        headers = [
+            ("content-type", "application/octet-stream"),
+            ("content-disposition", f'attachment; filename="{name}"'),
+            ("x-content-type-options", "nosniff"),
+        ]
+        page.reply.send(200, [*headers, *identity(page.record.id, page.asked.dialect)], body)
+
+    async def _image(self, page: PageRequest, viewer: Viewer) -> None:
+        trace = await self._recorded(page, viewer)
+        try:
+            kind, data = await asyncio.to_thread(picture, trace, page.query("part"), page.query("pointer"))
+        except NoPicture as problem:
+            raise RequestError("not_found", str(problem), code="no_picture") from None
+        headers = [
+            ("content-type", kind),
+            ("x-content-type-options", "nosniff"),
+            ("content-disposition", "inline"),
+            ("cross-origin-resource-policy", "same-origin"),
+        ]
+        page.reply.send(200, [*headers, *identity(page.record.id, page.asked.dialect)], data)
+
+    # The recording itself.
+
+    async def _recording(self, page: PageRequest, viewer: Viewer) -> None:
+        _send(page, await self._traces.status())
+
+    async def _record(self, page: PageRequest, viewer: Viewer) -> None:
+        viewer.need_all("recording")
+        minutes: Any = page.document().get("minutes")
+        if type(minutes) not in (int, float) or not 0 <= minutes <= _MINUTES_MOST:
+            told = f"minutes: expected a number from 0 to {_MINUTES_MOST}"
+            raise RequestError("bad", told, code="invalid_value", param="minutes")
+        await self._traces.record_for(minutes * 60)
+        _send(page, await self._traces.status())
+
+
+def _seen_by(viewer: Viewer, wanted: Wanted) -> Wanted:
+    if viewer.sees_all:
+        return wanted
+    return msgspec.structs.replace(wanted, only_key=viewer.key, only_since=viewer.created / 1000)
+
+
+def _send(page: PageRequest, document: Any) -> None:
+    headers = [("content-type", "application/json"), *identity(page.record.id, page.asked.dialect)]
+    page.record.answered(200)
+    page.reply.send(200, headers, msgspec.json.encode(document))
+
+
+def _add(told: dict[str, Any], row: Row) -> None:
+    """One more turn of a conversation. Rows come the newest first."""
+    if not told:
+        told.update(session=row.session, key=row.key, client=row.client, model=row.asked, turns=0,
+                    first_at=row.at, last_at=row.at, tokens={"input": 0, "output": 0}, cost=None, losses=0,
+                    failed=0)  # fmt: skip
+    told["turns"] += 1
+    told["first_at"] = min(told["first_at"], row.at)
+    told["last_at"] = max(told["last_at"], row.at)
+    told["failed"] += row.state == "failed"
+    if row.tokens is not None:
+        told["tokens"]["input"] += row.tokens.input
+        told["tokens"]["output"] += row.tokens.output
+    if row.cost is not None:
+        told["cost"] = (told["cost"] or 0) + row.cost
+    if row.losses is not None:
+        told["losses"] += row.losses.serious + row.losses.degraded + row.losses.harmless
+
+
+def _holds_text(trace: Trace, text: str) -> bool:
+    messages = [trace.request, trace.answer]
+    for attempt in trace.attempts:
+        messages += [message for message in (attempt.request, attempt.answer) if message is not None]
+    for message in messages:
+        if text in message.body.lower() or text in "".join(f.data for f in message.frames).lower():
+            return True
+    return False

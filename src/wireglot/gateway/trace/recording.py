@@ -1,0 +1,237 @@
+"""One exchange while it is recorded: what goes by is held as it is, nothing is copied, read or waited for.
+
+All of it happens on the loop. What it comes to, once the answer is out, is made by the writer's thread
+(`made_trace.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.targets.prepared import Prepared
+from wireglot.gateway.targets.routing import Target
+from wireglot.http.application import Head, Headers, Reply
+from wireglot.http.transport import Answer
+from wireglot.ir.request import Request
+
+_PIECE_BYTES: Final = 100
+"""That a piece takes beside its data."""
+
+
+class Room:
+    """Bytes that all recordings of the process may hold, from the first of a request until it is written."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.held = 0
+
+    def take(self, size: int) -> bool:
+        if self.held + size > self.most:
+            return False
+        self.held += size
+        return True
+
+
+class Side:
+    """One message as it goes by. Of what is longer than it may be, the beginning is kept."""
+
+    __slots__ = (
+        "_recording",
+        "headers",
+        "method",
+        "pieces",
+        "size",
+        "status",
+        "streamed",
+        "truncated",
+        "url",
+    )
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self.method = ""
+        self.url = ""
+        self.status = 0
+        self.headers: list[tuple[str, str]] = []
+        self.pieces: list[tuple[float, bytes]] = []
+        """With the time of each."""
+        self.streamed = False
+        self.size = 0
+        self.truncated = False
+
+    def head(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
+        self.status, self.headers = status, list(headers)
+
+    def data(self, data: bytes) -> None:
+        if not data:
+            return
+        recording, before = self._recording, self.size
+        self.size = before + len(data)
+        if self.truncated:
+            return
+        if self.size > recording.body_bytes:
+            self.truncated = True
+            data = data[: recording.body_bytes - before]
+        if recording.hold(len(data) + _PIECE_BYTES):
+            self.pieces.append((time.monotonic(), data))
+
+
+class RecordedAttempt:
+    """One attempt."""
+
+    __slots__ = ("answer", "began", "differing", "error", "prepared", "request", "target")
+
+    def __init__(
+        self, recording: Recording, target: Target, prepared: Prepared, differing: Request | None
+    ) -> None:
+        self.began = time.monotonic()
+        self.target = target
+        self.prepared = prepared
+        self.differing = differing
+        self.error = ""
+        outbound = prepared.outbound
+        self.request = Side(recording)
+        self.request.method, self.request.url = outbound.method, outbound.url
+        self.request.head(0, outbound.headers)
+        self.request.data(outbound.body)
+        self.answer: Side | None = None
+
+
+class Recording:
+    """Implements `Tap`."""
+
+    def __init__(self, head: Head, body: bytes, record: Record, room: Room, body_bytes: int) -> None:
+        self.record: Final = record
+        self.body_bytes: Final = body_bytes
+        self.lost = False
+        """There was no room for it."""
+        self.held = 0
+        self._room = room
+        self.attempts: list[RecordedAttempt] = []
+        self.stretches: list[tuple[str, float]] = []
+        """Names, and when each ended."""
+        self.request = Side(self)
+        self.request.method, self.request.url = head.method, head.target
+        self.request.head(0, head.headers.items())
+        self.answer = Side(self)
+        self.request.data(body)
+
+    def hold(self, size: int) -> bool:
+        if self.lost:
+            return False
+        if not self._room.take(size):
+            self.let_go()
+            self.lost = True
+            return False
+        self.held += size
+        return True
+
+    def let_go(self) -> None:
+        """Nothing is held any more."""
+        for side in self._sides():
+            side.pieces = []
+        self._room.held -= self.held
+        self.held = 0
+
+    def _sides(self) -> list[Side]:
+        answers = [attempt.answer for attempt in self.attempts if attempt.answer is not None]
+        return [self.request, self.answer, *(attempt.request for attempt in self.attempts), *answers]
+
+    # What it is told, as `Tap` says.
+
+    def passed(self, stretch: str) -> None:
+        self.stretches.append((stretch, time.monotonic()))
+
+    def asking(self, target: Target, prepared: Prepared, asked: Request | None) -> None:
+        self.passed("store")
+        self.attempts.append(RecordedAttempt(self, target, prepared, asked))
+
+    def answering(self, answer: Answer) -> Answer:
+        self.passed("first byte")
+        side = self.attempts[-1].answer = Side(self)
+        side.head(answer.status, answer.headers.items())
+        return RecordedAnswer(answer, side)
+
+    def attempt_failed(self, message: str) -> None:
+        if self.attempts:
+            self.attempts[-1].error = self.attempts[-1].error or message
+
+
+class RecordedAnswer:
+    """Implements `Answer`: an upstream's, which tells what is read of it."""
+
+    __slots__ = ("_behind", "_side", "headers", "status")
+
+    def __init__(self, behind: Answer, side: Side) -> None:
+        self.status = behind.status
+        self.headers = behind.headers
+        self._behind = behind
+        self._side = side
+
+    async def read(self, limit: int, held: Callable[[int], None] | None = None) -> bytes:
+        body = await self._behind.read(limit, held)
+        self._side.data(body)
+        return body
+
+    async def pump(self, feed: Callable[[bytes], None]) -> None:
+        side = self._side
+        side.streamed = True
+
+        def told(data: bytes) -> None:
+            side.data(data)
+            feed(data)
+
+        await self._behind.pump(told)
+
+    def pause(self) -> None:
+        self._behind.pause()
+
+    def resume(self) -> None:
+        self._behind.resume()
+
+    def abort(self) -> None:
+        self._behind.abort()
+
+
+class RecordedReply:
+    """Implements `Reply`: a client's, which tells what goes out over it."""
+
+    __slots__ = ("_behind", "_side")
+
+    def __init__(self, behind: Reply, side: Side) -> None:
+        self._behind = behind
+        self._side = side
+
+    @property
+    def started(self) -> bool:
+        return self._behind.started
+
+    @started.setter
+    def started(self, value: bool) -> None:
+        self._behind.started = value
+
+    def send(self, status: int, headers: Headers, body: bytes) -> None:
+        self._side.head(status, headers)
+        self._side.data(body)
+        self._behind.send(status, headers, body)
+
+    def start(self, status: int, headers: Headers) -> None:
+        self._side.head(status, headers)
+        self._side.streamed = True
+        self._behind.start(status, headers)
+
+    def write(self, data: bytes) -> None:
+        self._side.data(data)
+        self._behind.write(data)
+
+    def end(self) -> None:
+        self._behind.end()
+
+    def abort(self) -> None:
+        self._behind.abort()
+
+    def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
+        self._behind.on_pressure(pause, resume)

@@ -1,0 +1,93 @@
+"""What is secret goes from a recording before it is written: by its value, and by the name that it has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import parse_qsl
+
+from wireglot.http.redaction import MASK, Redactor
+
+_SECRET_HEADER: Final = re.compile(
+    r"(?i)auth|secret|cookie|password|credential|x-wireglot-admin|(?:key|token|signature)$"
+)
+_NO_SECRET: Final = frozenset({"idempotency-key"})
+_SECRET_FIELD: Final = re.compile(r"(?i)(?:key|token|secret|password|auth|signature|credential|sig)$")
+_MASK: Final = MASK.decode()
+_WORDS: Final = re.compile(
+    rb'(?P<before>"(?P<name>text|content|delta|refusal|thinking|reasoning|reasoning_content|partial_json'
+    rb'|arguments|input|signature|data)"\s*:\s*")(?P<text>(?:[^"\\]|\\.)*)"'
+)
+"""What a model says, in the events of any dialect."""
+_SCHEME: Final = re.compile(r"(?i)(bearer|basic|digest|negotiate)\s+")
+
+
+class Scrubber:
+    """For one exchange: the secrets of the configuration, and the credentials that this request brought. A
+    client's key is known to nobody by its value, but for the request that brings it."""
+
+    def __init__(self, redactor: Redactor, headers: Iterable[tuple[str, str]], url: str) -> None:
+        brought = {_SCHEME.sub("", value) for name, value in headers if is_secret(name)}
+        brought |= {value for name, value in _fields(url) if _SECRET_FIELD.search(name)}
+        self._redactor = redactor
+        self._own = Redactor({value for value in brought if value})
+
+    def data(self, data: bytes) -> bytes:
+        """The same object where there is nothing to hide."""
+        return self._redactor.data(self._own.values(data))
+
+    def text(self, text: str) -> str:
+        data = text.encode("utf-8", "surrogatepass")
+        clean = self.data(data)
+        return text if clean is data else clean.decode("utf-8", "replace")
+
+    def spread(self, pieces: list[tuple[float, bytes]]) -> list[tuple[float, bytes]]:
+        """A model writes a secret that it was told in many small events: none of them holds it, all together
+        do. Where that is so, the first event has the whole of what they say, without it, and the others
+        nothing."""
+        said: dict[bytes, list[bytes]] = {}
+        for _, data in pieces:
+            for field in _WORDS.finditer(data):
+                said.setdefault(field["name"], []).append(field["text"])
+        hidden: dict[bytes, bytes] = {}
+        for name, texts in said.items():
+            whole = b"".join(texts)
+            if (clean := self.data(whole)) is not whole:
+                hidden[name] = clean
+        if not hidden:
+            return pieces
+
+        def instead(field: re.Match[bytes]) -> bytes:
+            name = field["name"]
+            if name not in hidden:
+                return field[0]
+            clean, hidden[name] = hidden[name], b""
+            return field["before"] + clean + b'"'
+
+        return [(at, _WORDS.sub(instead, data)) for at, data in pieces]
+
+    def headers(self, headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+        return [(name, _MASK if is_secret(name) else self.text(value)) for name, value in headers]
+
+    def url(self, url: str) -> str:
+        path, mark, query = url.partition("?")
+        if mark:
+            pairs = (pair.partition("=") for pair in query.split("&"))
+            query = "&".join(
+                f"{name}={_MASK}" if _SECRET_FIELD.search(name) else f"{name}{equals}{value}"
+                for name, equals, value in pairs
+            )
+        return self.text(f"{path}{mark}{query}")
+
+
+def is_secret(header: str) -> bool:
+    return _SECRET_HEADER.search(header) is not None and header not in _NO_SECRET
+
+
+def _fields(url: str) -> list[tuple[str, str]]:
+    query = url.partition("?")[2]
+    try:
+        return parse_qsl(query, keep_blank_values=True, max_num_fields=64)
+    except ValueError:  # more fields than that: the values by their patterns alone
+        return []

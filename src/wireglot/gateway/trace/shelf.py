@@ -1,0 +1,199 @@
+"""Recorded exchanges on the disk: a file each, sealed, for its owner alone, for a while.
+
+A file's name tells when it was, whose (as a hash) and which: `1767225600000-9f86d081884c7d65-req_....trace`.
+In it lie a mark, the length of the sealed row, the sealed row and the sealed trace. It is written beside its
+place and then renamed, so that whoever finds it finds it whole. All workers of a machine, and the gateways
+after them, read the same folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import struct
+import time
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+import msgspec
+
+from wireglot.gateway.observe.log import Note
+from wireglot.gateway.setting_tables.trace import TraceSettings
+from wireglot.stores.seal import Sealer, Unreadable
+from wireglot.traces.trace import Row, Trace
+
+FOLDER: Final = "traces"
+_MARK: Final = b"wgtrace1"
+_LENGTH: Final = struct.Struct(">I")
+_NAME: Final = re.compile(r"(\d{13})-([0-9a-f]{16})-([A-Za-z0-9_-]{1,64})\.trace")
+_ROW_KIND: Final = "trace-row"
+_TRACE_KIND: Final = "trace"
+_ROW_BYTES_MOST: Final = 64 * 1024
+_ROWS_KNOWN_MOST: Final = 5_000
+_TOLD_MOST: Final = 100
+_UNREADABLE: Final = (OSError, Unreadable, ValueError, zlib.error, msgspec.MsgspecError)
+_DRAFT_SECONDS: Final = 3600.0
+"""After which a file that was never finished is nobody's."""
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A file that is there."""
+
+    name: str
+    at: float
+    owner: str
+    id: str
+    size: int
+
+
+def owner_of(key: str) -> str:
+    """A hash: a key's name may be a person's, and the names of files lie in the open."""
+    return hashlib.sha256(f"caller {key}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+class TraceShelf:
+    """Called in threads: none of it belongs to the loop."""
+
+    def __init__(self, folder: Path, sealer: Sealer, note: Note) -> None:
+        self._folder = folder
+        self._sealer = sealer
+        self._note = note
+        self._rows: OrderedDict[str, Row] = OrderedDict()
+        self._lock = Lock()
+        self._told: set[str] = set()
+
+    def put(self, trace: Trace) -> int:
+        """How many bytes it takes. Raises OSError."""
+        row = trace.row
+        owner = owner_of(row.key)
+        sealed_row = self._sealer.seal(owner, _ROW_KIND, row.id, msgspec.json.encode(row))
+        sealed = self._sealer.seal(owner, _TRACE_KIND, row.id, msgspec.json.encode(trace))
+        data = b"".join((_MARK, _LENGTH.pack(len(sealed_row)), sealed_row, sealed))
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        name = f"{int(row.at * 1000):013d}-{owner}-{row.id}.trace"
+        draft = self._folder / f".{name}.new"
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(data)
+            draft.replace(self._folder / name)
+        except OSError:
+            with contextlib.suppress(OSError):
+                draft.unlink()
+            raise
+        self._know(name, row)
+        return len(data)
+
+    def listed(self) -> list[Kept]:
+        """The newest first."""
+        return sorted(self._files(), key=lambda kept: (kept.at, kept.id), reverse=True)
+
+    def row(self, kept: Kept) -> Row | None:
+        """None where it cannot be read: that is told once."""
+        with self._lock:
+            known = self._rows.get(kept.name)
+        if known is not None:
+            return known
+        try:
+            with (self._folder / kept.name).open("rb") as file:
+                length = _row_length(file.read(len(_MARK) + _LENGTH.size))
+                sealed = file.read(length)
+            row = msgspec.json.decode(self._sealer.open(kept.owner, _ROW_KIND, kept.id, sealed), type=Row)
+        except _UNREADABLE as fault:
+            self._tell(kept, fault)
+            return None
+        self._know(kept.name, row)
+        return row
+
+    def trace(self, kept: Kept) -> Trace | None:
+        try:
+            data = (self._folder / kept.name).read_bytes()
+            begin = len(_MARK) + _LENGTH.size
+            sealed = data[begin + _row_length(data[:begin]) :]
+            opened = self._sealer.open(kept.owner, _TRACE_KIND, kept.id, sealed)
+            return msgspec.json.decode(opened, type=Trace)
+        except _UNREADABLE as fault:
+            self._tell(kept, fault)
+            return None
+
+    def find(self, id: str) -> Kept | None:
+        return next((kept for kept in self._files() if kept.id == id), None)
+
+    def sweep(self, settings: TraceSettings, now: float | None = None) -> int:
+        """Remove what is past its time, and the oldest of what is too much. The bytes that are left."""
+        oldest = (time.time() if now is None else now) - settings.keep_hours * 3600
+        held = 0
+        for kept in self.listed():
+            if kept.at < oldest or held + kept.size > settings.keep_bytes:
+                self._remove(kept.name)
+            else:
+                held += kept.size
+        self._remove_drafts()
+        return held
+
+    def forget(self, key: str) -> int:
+        """Everything of one caller. How many there were."""
+        owner = owner_of(key)
+        theirs = [kept for kept in self._files() if kept.owner == owner]
+        for kept in theirs:
+            self._remove(kept.name)
+        return len(theirs)
+
+    @property
+    def bytes(self) -> int:
+        return sum(kept.size for kept in self._files())
+
+    def _files(self) -> Iterator[Kept]:
+        try:
+            entries = os.scandir(self._folder)
+        except OSError:  # nothing was ever recorded
+            return
+        with entries:
+            for entry in entries:
+                found = _NAME.fullmatch(entry.name)
+                with contextlib.suppress(OSError):  # removed meanwhile
+                    if found is not None and entry.is_file(follow_symlinks=False):
+                        size = entry.stat(follow_symlinks=False).st_size
+                        yield Kept(entry.name, int(found[1]) / 1000, found[2], found[3], size)
+
+    def _remove(self, name: str) -> None:
+        with contextlib.suppress(OSError):
+            (self._folder / name).unlink()
+        with self._lock:
+            self._rows.pop(name, None)
+
+    def _remove_drafts(self) -> None:
+        with contextlib.suppress(OSError):
+            for draft in self._folder.glob(".*.trace.new"):
+                with contextlib.suppress(OSError):
+                    if time.time() - draft.stat().st_mtime > _DRAFT_SECONDS:
+                        draft.unlink()
+
+    def _know(self, name: str, row: Row) -> None:
+        with self._lock:
+            self._rows[name] = row
+            if len(self._rows) > _ROWS_KNOWN_MOST:
+                self._rows.popitem(last=False)
+
+    def _tell(self, kept: Kept, fault: Exception) -> None:
+        """A file that is damaged, or another's, is told once and otherwise not there."""
+        if isinstance(fault, FileNotFoundError) or kept.name in self._told or len(self._told) >= _TOLD_MOST:
+            return
+        self._told.add(kept.name)
+        reason = str(fault) if isinstance(fault, OSError) else "sealed with another secret, or damaged"
+        self._note("warn", "unreadable", kind=_TRACE_KIND, file=kept.name, detail=reason)
+
+
+def _row_length(head: bytes) -> int:
+    if len(head) < len(_MARK) + _LENGTH.size or not head.startswith(_MARK):
+        raise ValueError("not a recorded exchange")
+    (length,) = _LENGTH.unpack_from(head, len(_MARK))
+    if length > _ROW_BYTES_MOST:
+        raise ValueError("not a recorded exchange")
+    return int(length)

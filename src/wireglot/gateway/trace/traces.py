@@ -1,0 +1,336 @@
+"""All that is known of exchanges, for whoever looks: rows of every one, bodies of those that are recorded.
+
+One for each process; with several workers each asks the others for their rows, and reads the same files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import re
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Coroutine
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from wireglot.gateway.observe.metrics import Metrics
+from wireglot.gateway.observe.observer import Observer
+from wireglot.gateway.observe.record import Record
+from wireglot.gateway.request.job import Incoming
+from wireglot.gateway.settings import Settings
+from wireglot.gateway.trace.made_trace import made_trace
+from wireglot.gateway.trace.recording import Recording, Room
+from wireglot.gateway.trace.rows import ExchangeRows, Listener
+from wireglot.gateway.trace.shelf import FOLDER, TraceShelf
+from wireglot.gateway.trace.siblings import Question, RowSiblings, Told
+from wireglot.gateway.trace.told_rows import told
+from wireglot.gateway.trace.wanted import Wanted
+from wireglot.gateway.trace.writer import Writer
+from wireglot.stores.seal import Sealer
+from wireglot.traces.trace import Row, Trace
+
+ROOM_BYTES: Final = 128 * 1024 * 1024
+"""That recordings of this process hold, from the request on until they are on the disk."""
+_LAST_WORDS_SECONDS: Final = 2.0
+_FLUSH_SECONDS: Final = 2.0
+_SWEEP_SECONDS: Final = 60.0
+_HEARD_SECONDS: Final = 5.0
+_OPERATIONS: Final = frozenset({"generate", "compact", "count", "assist"})
+
+
+class Traces:
+    def __init__(self, settings: Settings, observer: Observer, sealer: Sealer) -> None:
+        self.worker = f"{socket.gethostname()}/{os.getpid()}"
+        self.rows = ExchangeRows(self.worker)
+        self.room = Room(ROOM_BYTES)
+        self.dropped = 0
+        """Exchanges that were to be recorded, and were not: there was no room."""
+        self.until = 0.0
+        """All bodies are recorded until then: unix seconds."""
+        self.active = False
+        """Whether any exchange may have to be recorded: all that a request asks where none is."""
+        self.siblings: RowSiblings | None = None
+        self._observer = observer
+        self._sealer = sealer
+        self._settings = settings
+        self._writer = Writer(self._write, self._written, observer.note)
+        self._shelf: TraceShelf | None = None
+        self._folder = Path(settings.store.folder) / FOLDER if settings.store.folder else None
+        self._temporary: Path | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._sweeping: asyncio.Task[None] | None = None
+        observer.list_with(self.rows)
+        self.adopt(settings)
+
+    def adopt(self, settings: Settings) -> None:
+        self._settings = settings
+        self._look()
+
+    async def start(self, directory: str = "", index: int = 0, record_until: float = 0.0) -> None:
+        """`directory`: where workers find one another, "" where there is only one."""
+        self._loop = asyncio.get_running_loop()
+        self._sweeping = self._loop.create_task(self._sweep())
+        if directory:
+            self._folder = self._folder or Path(directory) / FOLDER
+            self.siblings = RowSiblings(directory, index, self._answered, self._stream)
+            await self.siblings.start()
+            said = await self.siblings.ask(Question(status=True))
+            record_until = max([record_until, *(each.until for each in said)])
+        self.record_until(record_until)
+
+    async def close(self) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self.siblings is not None:
+            await self.siblings.close()
+        self.rows.close()
+        await asyncio.to_thread(self._writer.close, _LAST_WORDS_SECONDS)
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def publish(self, metrics: Metrics) -> None:
+        metrics.read(
+            "traces_dropped_total",
+            "Exchanges that were to be recorded and were not: too many at once, or not to be written.",
+            lambda: {(): self.dropped + self._writer.failed},
+            kind="counter",
+        )
+
+    # Whether an exchange is recorded, and what becomes of it.
+
+    def record_until(self, until: float) -> None:
+        """All bodies, up to a moment (unix seconds), whatever the settings say."""
+        self.until = until
+        self._look()
+
+    def _look(self) -> None:
+        left = self.until - time.time()
+        self.active = left > 0 or self._settings.trace.mode != "off"
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if left > 0 and self._loop is not None:
+            self._timer = self._loop.call_later(left, self._look)
+
+    def begin(self, incoming: Incoming, body: bytes, record: Record) -> Recording | None:
+        """None: it is not recorded."""
+        if incoming.asked.operation not in _OPERATIONS:
+            return None
+        trace = incoming.settings.trace
+        if self.until <= time.time():
+            if trace.mode == "off" or (trace.keys and incoming.caller.name not in trace.keys):
+                return None
+            if trace.sample < 1.0 and random.random() >= trace.sample:
+                return None
+        return Recording(incoming.head, body, record, self.room, trace.body_bytes)
+
+    def over(self, recording: Recording) -> None:
+        """The answer is out, and its record is complete: now it is known whether it is kept."""
+        record = recording.record
+        if not self._is_kept(record):
+            recording.let_go()
+            return
+        if recording.lost or self._writer.is_full:
+            recording.let_go()
+            self.dropped += 1
+            return
+        record.recorded = True
+
+    def keep(self, recording: Recording) -> None:
+        """Its row is told: have it written."""
+        if recording.record.recorded:
+            self._writer.take(recording)
+
+    def _is_kept(self, record: Record) -> bool:
+        if self.until > time.time():
+            return True
+        trace = self._settings.trace
+        if trace.routes and not any(_pattern(each).fullmatch(record.model) for each in trace.routes):
+            return False
+        match trace.mode:
+            case "all":
+                return True
+            case "errors":
+                return _failed(record)
+            case "off":  # it was turned off meanwhile
+                return False
+
+    # In the writer's thread.
+
+    def _write(self, recording: Recording) -> None:
+        self.shelf.put(made_trace(recording, self._observer.redactor, self.worker))
+
+    def _written(self, recording: Recording) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(recording.let_go)
+
+    @property
+    def shelf(self) -> TraceShelf:
+        """Made when it is first needed, in whichever thread."""
+        if self._shelf is None:
+            if self._folder is None:
+                self._temporary = Path(tempfile.mkdtemp(prefix="wireglot-traces-"))
+                self._folder = self._temporary
+            self._shelf = TraceShelf(self._folder, self._sealer, self._observer.note)
+        return self._shelf
+
+    async def _sweep(self) -> None:
+        while True:
+            if self._folder is not None:
+                await asyncio.to_thread(self.shelf.sweep, self._settings.trace)
+            await asyncio.sleep(_SWEEP_SECONDS)
+
+    # What there is.
+
+    async def listed(self, wanted: Wanted) -> list[Row]:
+        """Of all workers, and of those that ran before; as others may see them."""
+        running, packed = self.rows.snapshot()
+        own = asyncio.to_thread(lambda: wanted.page(self.rows.unpacked(running, packed)))
+        others = self.siblings.ask(Question(rows=wanted)) if self.siblings is not None else _nobody()
+        mine, theirs = await asyncio.gather(own, others)
+        rows = [*mine, *(row for each in theirs for row in each.rows)]
+        merged = await asyncio.to_thread(self._with_kept, wanted, rows)
+        redactor = self._observer.redactor
+        return [told(row, redactor) for row in merged]
+
+    async def between(self, since: float, until: float) -> list[Row]:
+        return await self.listed(Wanted(since=since, until=until))
+
+    def _with_kept(self, wanted: Wanted, rows: list[Row]) -> list[Row]:
+        """Rows with those that only the shelf knows, the newest first."""
+        known, found = {row.id for row in rows}, 0
+        before = wanted.before[0] if wanted.before is not None else None
+        for kept in self.shelf.listed() if self._folder is not None else []:
+            if wanted.limit and found > wanted.limit:
+                break
+            if kept.at < wanted.since - 1 or (before is not None and kept.at > before + 1):
+                continue
+            row = self.shelf.row(kept) if kept.id not in known else None
+            if row is not None and wanted.matches(row):
+                rows.append(row)
+                found += 1
+        return wanted.page(rows)
+
+    async def find(self, id: str) -> Row | None:
+        """As it is now, whoever has it."""
+        row = self.rows.find(id)
+        if row is None and self.siblings is not None:
+            said = await self.siblings.ask(Question(find=id))
+            row = next((each for told in said for each in told.rows), None)
+        if row is None:
+            row = await asyncio.to_thread(self._kept_row, id)
+        return None if row is None else told(row, self._observer.redactor)
+
+    def _kept_row(self, id: str) -> Row | None:
+        kept = self.shelf.find(id) if self._folder is not None else None
+        return self.shelf.row(kept) if kept is not None else None
+
+    async def trace(self, id: str) -> Trace | None:
+        """What was recorded of it."""
+        return await asyncio.to_thread(self.read, id)
+
+    def read(self, id: str) -> Trace | None:
+        """The same, in a thread."""
+        self._writer.flush(_FLUSH_SECONDS)
+        kept = self.shelf.find(id) if self._folder is not None else None
+        return self.shelf.trace(kept) if kept is not None else None
+
+    async def forget(self, key: str) -> int:
+        """Everything of one caller goes. How many recordings there were."""
+        self.rows.forget(key)
+        if self.siblings is not None:
+            await self.siblings.ask(Question(forget=key))
+        return await asyncio.to_thread(self._forget, key)
+
+    def _forget(self, key: str) -> int:
+        self._writer.flush(_FLUSH_SECONDS)
+        return self.shelf.forget(key) if self._folder is not None else 0
+
+    async def record_for(self, seconds: float) -> None:
+        """All bodies, in all workers, for so long."""
+        until = time.time() + seconds if seconds > 0 else 0.0
+        self.record_until(until)
+        if self.siblings is not None:
+            await self.siblings.ask(Question(record_until=until))
+
+    async def status(self) -> dict[str, Any]:
+        said = await self.siblings.ask(Question(status=True)) if self.siblings is not None else []
+        until = self.until if self.until > time.time() else 0.0
+        kept = await asyncio.to_thread(lambda: self.shelf.bytes if self._folder is not None else 0)
+        return {
+            "mode": "all" if until else self._settings.trace.mode,
+            "until": until or None,
+            "dropped": self.dropped + self._writer.failed + sum(each.dropped for each in said),
+            "kept_bytes": kept,
+            "workers": 1 + len(said),
+        }
+
+    # What siblings ask.
+
+    async def _answered(self, question: Question) -> Told:
+        if question.rows is not None:
+            wanted = question.rows
+            running, packed = self.rows.snapshot()
+            rows = await asyncio.to_thread(lambda: wanted.page(self.rows.unpacked(running, packed)))
+            return Told(rows=rows)
+        if question.find:
+            row = self.rows.find(question.find)
+            if row is not None and row.recorded:
+                await asyncio.to_thread(self._writer.flush, _FLUSH_SECONDS)
+            return Told(rows=[row] if row is not None else [])
+        if question.forget:
+            await asyncio.to_thread(self._writer.flush, _FLUSH_SECONDS)
+            return Told(count=self.rows.forget(question.forget))
+        if question.record_until is not None:
+            self.record_until(question.record_until)
+        return Told(dropped=self.dropped + self._writer.failed, until=self.until)
+
+    async def _stream(self, tell: Callable[[Told], Coroutine[Any, Any, None]]) -> None:
+        listener = self.rows.listen()
+        dropped = 0
+        try:
+            while True:
+                news = await listener.heard(_HEARD_SECONDS)
+                missed, dropped = listener.dropped - dropped, listener.dropped
+                if news or missed:
+                    await tell(Told(rows=news, dropped=missed))
+        finally:
+            listener.close()
+
+    def listen(self) -> Listener:
+        return self.rows.listen()
+
+    def told(self, row: Row) -> Row:
+        """As others may see it."""
+        return told(row, self._observer.redactor)
+
+
+async def _nobody() -> list[Told]:
+    return []
+
+
+def _failed(record: Record) -> bool:
+    """A client that leaves is none: people press Esc."""
+    if record.outcome == "client_abort":
+        return False
+    return (
+        record.outcome != "ok"
+        or record.status >= 400
+        or any(loss.grade == "serious" for loss in record.losses)
+    )
+
+
+@lru_cache(256)
+def _pattern(text: str) -> re.Pattern[str]:
+    """`*` stands for anything, as in [models]."""
+    return re.compile(".*".join(re.escape(piece) for piece in text.split("*")), re.DOTALL)

@@ -1,0 +1,263 @@
+"""Bodies that are recorded: what is in a trace, and which exchanges have one."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.gateway.faults.faults_kit import BY_NAME, ask, post, provider, start
+from tests.gateway.trace.trace_kit import Document, Stage, id_of, stage, text_of
+from tests.waiting import wait_until
+from wireglot.testing.scripted_upstream import Behaviour
+from wireglot.traces.file import read_trace
+from wireglot.traces.trace import Trace
+from wireglot.wire.json import decode
+
+A, C, R, G = (BY_NAME[name] for name in ("anthropic", "openai-chat", "openai-responses", "gemini"))
+FOUR = ("anthropic", "openai-chat", "openai-responses", "gemini")
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(24)).decode()
+
+
+@pytest.fixture(scope="module")
+def all_bodies() -> Iterator[Stage]:
+    with stage() as made:
+        yield made
+
+
+@pytest.mark.parametrize("upstream", FOUR)
+@pytest.mark.parametrize("name", FOUR)
+def test_a_whole_answer_is_recorded_on_both_sides(all_bodies: Stage, name: str, upstream: str) -> None:
+    client = BY_NAME[name]
+    all_bodies.upstream.requests.clear()
+    answer = ask(all_bodies.gateway, client, f"{upstream}-up/m1", "What is recorded?")
+    trace = all_bodies.look.trace(id_of(answer))
+    assert trace["format"] == "wireglot-trace/1"
+    assert "What is recorded?" in trace["request"]["body"]
+    assert trace["request"]["method"] == "POST"
+    assert trace["answer"]["body"].encode() == answer.body
+    assert trace["answer"]["status"] == 200
+    (attempt,) = trace["attempts"]
+    (asked,) = all_bodies.upstream.requests
+    assert attempt["request"]["body"].encode() == asked.body
+    assert attempt["request"]["url"].startswith(all_bodies.upstream.url)
+    assert attempt["answer"]["status"] == 200
+    assert decode(attempt["answer"]["body"])
+    assert attempt["dialect"] == upstream
+    assert attempt["limits"]
+    assert "first byte" in [step["name"] for step in trace["steps"]]
+    msgspec.convert(trace, Trace)
+
+
+@pytest.mark.parametrize("upstream", FOUR)
+@pytest.mark.parametrize("name", FOUR)
+def test_a_stream_is_recorded_event_by_event_with_times(all_bodies: Stage, name: str, upstream: str) -> None:
+    answer = ask(all_bodies.gateway, BY_NAME[name], f"{upstream}-up/m1", "Stream it.", stream=True)
+    trace = all_bodies.look.trace(id_of(answer))
+    assert text_of(trace["answer"]).encode() == answer.body
+    assert "body" not in trace["answer"]
+    for side in (trace["answer"], trace["attempts"][0]["answer"]):
+        frames = side["frames"]
+        assert len(frames) > 2
+        assert [frame["ms"] for frame in frames] == sorted(frame["ms"] for frame in frames)
+        assert all(frame["data"].endswith("\n\n") for frame in frames)
+    assert trace["row"]["stream"]
+
+
+def test_every_attempt_is_recorded_with_its_own_answer() -> None:
+    retry = "retry = {retries = 2, base = 0.01}\n"
+    models = '[models]\n"both" = ["flaky/m1", "anthropic-up/m1"]\n'
+    with stage(more=lambda upstream: provider("flaky", upstream, "gemini", retry) + models) as made:
+        made.upstream.next(*[Behaviour(error=503)] * 3)
+        trace = made.look.trace(id_of(ask(made.gateway, C, "both")))
+    statuses = [(each["provider"], each["answer"]["status"]) for each in trace["attempts"]]
+    assert statuses == [("flaky", 503)] * 3 + [("anthropic-up", 200)]
+    assert all(each["error"] for each in trace["attempts"][:3])
+    assert "error" not in trace["attempts"][3]
+    assert trace["row"]["attempts"] == 4
+
+
+def test_an_upstream_that_is_not_there_is_an_attempt_without_an_answer(all_bodies: Stage) -> None:
+    all_bodies.upstream.next(Behaviour(fault="garbage"))
+    answer = ask(all_bodies.gateway, A, "gemini-up/m1")
+    trace = all_bodies.look.trace(id_of(answer))
+    assert answer.status >= 500
+    (attempt,) = trace["attempts"]
+    assert "answer" not in attempt
+    assert attempt["error"]
+    assert trace["answer"]["body"].encode() == answer.body
+
+
+def test_a_stream_that_breaks_off_is_recorded_as_far_as_it_came(all_bodies: Stage) -> None:
+    all_bodies.upstream.next(Behaviour(fault="reset-midstream"))
+    answer = ask(all_bodies.gateway, A, "openai-chat-up/m1", stream=True)
+    trace = all_bodies.look.trace(id_of(answer))
+    assert trace["row"]["state"] == "failed"
+    assert text_of(trace["answer"]).encode() == answer.body
+    assert len(trace["attempts"][0]["answer"]["frames"]) >= 1
+
+
+def test_a_client_that_is_killed_leaves_what_it_got(all_bodies: Stage) -> None:
+    gate = threading.Event()
+    all_bodies.upstream.next(Behaviour(gate=gate, after=2))
+    call = start(all_bodies.gateway, A, "anthropic-up/killed", stream=True)
+    got = call.until(b"data:")
+    call.leave(reset=True)
+    row = wait_until(lambda: next(iter(all_bodies.look.rows("model=anthropic-up/killed&status=left")), None))
+    gate.set()
+    trace = all_bodies.look.trace(row["id"])
+    assert text_of(trace["answer"]).encode().startswith(got)
+
+
+def test_a_body_that_is_no_json_is_recorded_as_it_came(all_bodies: Stage) -> None:
+    answer = post(all_bodies.gateway.port, "/v1/messages", b"\xff\xfe no text")
+    trace = all_bodies.look.trace(id_of(answer))
+    assert base64.b64decode(trace["request"]["body"]) == b"\xff\xfe no text"
+    assert trace["request"]["base64"]
+    assert trace["row"]["status"] == 400
+
+
+def test_losses_are_told_with_their_places(all_bodies: Stage) -> None:
+    answer = ask(all_bodies.gateway, A, "openai-chat-up/m1", top_k=5)
+    trace = all_bodies.look.trace(id_of(answer))
+    (loss,) = [each for each in trace["losses"] if each["feature"] == "sampling.top_k"]
+    assert loss["pointer"] == "/top_k"
+    assert loss["grade"] in ("serious", "degraded", "harmless")
+
+
+def test_parts_are_linked_to_what_became_of_them(all_bodies: Stage) -> None:
+    answer = ask(all_bodies.gateway, A, "gemini-up/m1", "Link me.", system="Be brief.")
+    (attempt,) = all_bodies.look.trace(id_of(answer))["attempts"]
+    assert attempt["links"]
+    assert attempt["summary"]
+
+
+def test_an_exported_trace_is_one_file_that_reads_as_it_was(all_bodies: Stage) -> None:
+    id = id_of(ask(all_bodies.gateway, C, "anthropic-up/m1"))
+    shown = all_bodies.look.trace(id)
+    file = all_bodies.look.raw(f"exchanges/{id}/export")
+    assert file.headers["content-disposition"].startswith("attachment")
+    assert read_trace(file.body).row.id == id
+    assert read_trace(file.body).request.body == shown["request"]["body"]
+
+
+def test_a_picture_of_an_exchange_is_shown_by_its_bytes(all_bodies: Stage) -> None:
+    source = {"type": "base64", "media_type": "text/html", "data": PNG}
+    content = [{"type": "image", "source": source}, {"type": "text", "text": "<svg onload=alert(1)>"}]
+    answer = ask(all_bodies.gateway, A, "openai-chat-up/m1", messages=[{"role": "user", "content": content}])
+    id = id_of(answer)
+    all_bodies.look.trace(id)
+    place = "/messages/0/content/0/source/data"
+    picture = all_bodies.look.raw(f"exchanges/{id}/image?part=client&pointer={place}")
+    assert (picture.status, picture.headers["content-type"]) == (200, "image/png")
+    assert picture.headers["x-content-type-options"] == "nosniff"
+    assert picture.body == base64.b64decode(PNG)
+    for wrong in (
+        "/messages/0/content/1/text",
+        "/messages/9",
+        "",
+        "/model",
+        "/messages/0/content/0/source/media_type",
+    ):
+        assert all_bodies.look.raw(f"exchanges/{id}/image?part=client&pointer={wrong}").status == 404
+
+
+def test_bodies_are_searched(all_bodies: Stage) -> None:
+    id = id_of(ask(all_bodies.gateway, R, "gemini-up/m1", "a needle in the hay, spelt Zwölfkämpfer"))
+    all_bodies.look.trace(id)
+    assert [row["id"] for row in all_bodies.look.rows("q=zw%C3%B6lfk%C3%A4mpfer")] == [id]
+    assert not all_bodies.look.rows("q=nowhere-in-any-body")
+
+
+def test_without_recording_there_is_no_file_and_no_trace() -> None:
+    with stage('mode = "off"') as made:
+        id = id_of(ask(made.gateway, A, "gemini-up/m1"))
+        made.look.over(id)
+        assert "format" not in made.look.get(f"exchanges/{id}")
+        assert made.look.raw(f"exchanges/{id}/export").status == 404
+        assert made.look.raw("exchanges/req_unknown").status == 404
+        assert not made.files
+
+
+def recorded(made: Stage, model: str, **more: Any) -> bool:
+    row: Document = made.look.over(id_of(ask(made.gateway, A, model, **more)))
+    return bool(row.get("recorded"))
+
+
+def test_mode_errors_keeps_what_failed_or_lost_something_serious() -> None:
+    with stage('mode = "errors"') as made:
+        assert not recorded(made, "openai-chat-up/m1")
+        made.upstream.next(Behaviour(error=400))
+        assert recorded(made, "openai-chat-up/m1")
+        made.upstream.next(Behaviour(fault="error-midstream"))
+        assert recorded(made, "openai-chat-up/m1", stream=True)
+        assert recorded(made, "nobody/knows-it")
+        tools = [{"type": "web_search_20250305", "name": "web_search"}]
+        serious = ask(made.gateway, A, "openai-chat-up/m1", tools=tools)
+        row = made.look.over(id_of(serious))
+        assert bool(row.get("recorded")) == bool(row.get("losses", {}).get("serious"))
+        assert made.gateway.process.gateway.traces.room.held == 0
+
+
+def test_a_share_of_none_records_nothing_and_of_one_everything() -> None:
+    with stage('mode = "all"\nsample = 0') as made:
+        assert not recorded(made, "gemini-up/m1")
+    with stage('mode = "all"\nsample = 1.0') as made:
+        assert recorded(made, "gemini-up/m1")
+
+
+def test_only_the_routes_that_are_named_are_recorded() -> None:
+    with stage('mode = "all"\nroutes = ["gemini-up/*"]') as made:
+        assert recorded(made, "gemini-up/m1")
+        assert not recorded(made, "anthropic-up/m1")
+
+
+def test_all_bodies_are_recorded_for_so_many_minutes_and_then_no_more() -> None:
+    with stage('mode = "off"') as made:
+        assert made.look.get("recording")["mode"] == "off"
+        assert not recorded(made, "gemini-up/m1")
+        told = made.look.post("recording", {"minutes": 5})
+        assert told["mode"] == "all"
+        assert told["until"] > 0
+        assert recorded(made, "gemini-up/m1")
+        assert made.look.post("recording", {"minutes": 0})["mode"] == "off"
+        assert not recorded(made, "gemini-up/m1")
+        for wrong in (-1, "5", None, True, 100000):
+            assert made.look.raw("recording", "POST", {"minutes": wrong}).status == 400
+
+
+def test_a_new_configuration_turns_it_on_and_off() -> None:
+    with stage('mode = "off"') as made:
+        toml = (made.gateway.folder / "wireglot.toml").read_text()
+        made.gateway.reconfigure(toml.replace('mode = "off"', 'mode = "all"'))
+        made.gateway.wait_log(1, "reloaded")
+        assert recorded(made, "gemini-up/m1")
+        made.gateway.reconfigure(toml)
+        made.gateway.wait_log(2, "reloaded")
+        assert not recorded(made, "gemini-up/m1")
+
+
+def test_of_a_long_body_its_beginning_is_kept() -> None:
+    with stage('mode = "all"\nbody_bytes = 100') as made:
+        text = "é" * 500
+        trace = made.look.trace(id_of(ask(made.gateway, A, "gemini-up/m1", text)))
+        assert trace["request"]["truncated"]
+        assert trace["request"]["bytes"] > 1000
+        assert len(trace["request"]["body"].encode()) <= 100
+        assert "base64" not in trace["request"]
+
+
+def test_what_finds_no_room_is_counted_and_the_client_has_its_answer() -> None:
+    with stage() as made:
+        made.gateway.process.gateway.traces.room.most = 100
+        answer = ask(made.gateway, A, "gemini-up/m1", stream=True)
+        assert answer.whole
+        assert not made.look.over(id_of(answer)).get("recorded")
+        assert made.look.get("recording")["dropped"] == 1
+        made.gateway.process.gateway.traces.room.most = 1 << 20
+        assert recorded(made, "gemini-up/m1")
+        wait_until(lambda: made.gateway.process.gateway.traces.room.held == 0)

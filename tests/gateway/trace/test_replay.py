@@ -1,0 +1,96 @@
+"""A recorded request asked again: elsewhere, in another dialect, or changed."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.gateway.faults.faults_kit import BY_NAME, ask
+from tests.gateway.trace.trace_kit import Document, Stage, id_of, stage, text_of
+from wireglot.wire.json import decode
+
+A, C, R, G = (BY_NAME[name] for name in ("anthropic", "openai-chat", "openai-responses", "gemini"))
+FOUR = ("anthropic", "openai-chat", "openai-responses", "gemini")
+
+
+@pytest.fixture(scope="module")
+def made() -> Iterator[Stage]:
+    with stage() as prepared:
+        yield prepared
+
+
+def recorded(made: Stage, name: str, **more: Any) -> str:
+    id = id_of(ask(made.gateway, BY_NAME[name], "openai-chat-up/m1", "Say it again.", **more))
+    made.look.trace(id)
+    return id
+
+
+def again(made: Stage, id: str, **more: Any) -> Document:
+    told = made.look.post("replay", {"id": id, **more})
+    assert told["status"] == 200, told
+    return made.look.trace(told["id"])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("to", FOUR)
+@pytest.mark.parametrize("name", FOUR)
+def test_a_request_goes_to_another_provider(made: Stage, name: str, to: str, stream: bool) -> None:
+    trace = again(made, recorded(made, name, stream=stream), to=f"{to}-up/other")
+    assert trace["row"]["dialect"] == name
+    assert (trace["row"]["provider"], trace["row"]["model"]) == (f"{to}-up", "other")
+    assert trace["row"].get("stream", False) is stream
+    assert "Say it again." in trace["attempts"][0]["request"]["body"]
+    assert text_of(trace["answer"])
+
+
+@pytest.mark.parametrize("spoken", FOUR)
+def test_a_request_is_asked_in_another_dialect(made: Stage, spoken: str) -> None:
+    trace = again(made, recorded(made, "anthropic"), dialect=spoken, to="gemini-up/m1")
+    assert trace["row"]["dialect"] == spoken
+    assert "Say it again." in trace["request"]["body"]
+
+
+def test_a_request_is_changed_before_it_is_asked(made: Stage) -> None:
+    id = recorded(made, "openai-chat")
+    body = decode(made.look.trace(id)["request"]["body"])
+    body["messages"][0]["content"] = "Something else."
+    trace = again(made, id, to="gemini-up/m1", body=body)
+    assert "Something else." in trace["attempts"][0]["request"]["body"]
+
+
+def test_what_it_may_cost_is_told_before_and_nothing_is_asked(made: Stage) -> None:
+    id = recorded(made, "anthropic")
+    before = len(made.upstream.requests)
+    told = made.look.post("replay", {"id": id, "to": "gemini-up/m1", "dry": True})
+    assert (told["provider"], told["model"]) == ("gemini-up", "m1")
+    assert told["pays"] == "config"
+    assert told["estimate"]["input"] > 0
+    assert told["estimate"]["output_most"] == 4096
+    assert told["estimate"]["cost"] is None
+    assert len(made.upstream.requests) == before
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({"id": "req_unknown"}, 404),
+        ({"to": "nobody/m1", "dry": True}, 404),
+        ({"dialect": "latin"}, 400),
+        ({"body": "{"}, 400),
+        ({"body": []}, 400),
+        ({"to": 5}, 400),
+    ],
+)
+def test_what_cannot_be_asked_is_told(made: Stage, more: Document, status: int) -> None:
+    id = recorded(made, "anthropic")
+    assert made.look.raw("replay", "POST", {"id": id, "to": "gemini-up/m1", **more}).status == status
+
+
+def test_a_change_without_the_token_is_refused(made: Stage) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", made.gateway.port)
+    connection.request("POST", "/inspector/api/replay", b'{"id": "x"}', {"content-type": "application/json"})
+    assert connection.getresponse().status == 403
+    connection.close()
