@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
+import shutil
 import signal
 import socket
 import sys
+import sysconfig
 import types
 from typing import Any, NoReturn
 
@@ -43,6 +45,10 @@ def become_like_windows() -> None:
         for name in names.split():
             if hasattr(module, name):
                 delattr(module, name)
+    sysconfig.get_config_vars()  # made once, and otherwise on Windows
+    if sys.version_info >= (3, 13):
+        os.process_cpu_count = os.cpu_count  # what `os` makes of it where nothing can be bound to a processor
+    vars(shutil)["_winapi"] = types.SimpleNamespace(NeedCurrentDirectoryForExePath=lambda *_: True)
     locks = types.ModuleType("msvcrt")
     vars(locks).update(LK_LOCK=1, LK_NBLCK=2, locking=lambda *_: None)
     sys.modules["msvcrt"] = locks

@@ -70,6 +70,12 @@ BAD: Final = {
 }
 
 
+_SIGNS_OTHERS: Final = x509.KeyUsage(
+    digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
+    key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
+)  # fmt: skip
+
+
 class Authority:
     def __init__(self, name: str, *, issuer: Authority | None = None, is_authority: bool = True) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
@@ -77,6 +83,8 @@ class Authority:
         by = issuer or self
         built = _begun(self.name, by.name, self.key, -1, 30)
         built = built.add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+        built = built.add_extension(_SIGNS_OTHERS, critical=True) if is_authority else built
+        built = _by(built, by.key)
         self.certificate = built.sign(by.key, hashes.SHA256())
         self.above = [] if issuer is None else [self.certificate]
 
@@ -97,7 +105,14 @@ def _begun(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now + begins * _DAY)
         .not_valid_after(now + ends * _DAY)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
+
+
+def _by(built: x509.CertificateBuilder, issuer: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+    """From 3.13 on Python refuses certificates that do not say whose key has signed them (RFC 5280)."""
+    said = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.public_key())
+    return built.add_extension(said, critical=False)
 
 
 def served_with(given: Certificate, authorities: dict[str, Authority], place: Path) -> ssl.SSLContext:
@@ -109,6 +124,7 @@ def served_with(given: Certificate, authorities: dict[str, Authority], place: Pa
         named = x509.SubjectAlternativeName([_general(name) for name in given.names])
         built = built.add_extension(named, critical=False)
     built = built.add_extension(x509.ExtendedKeyUsage([given.usage]), critical=False)
+    built = _by(built, by.key if by else key)
     made = built.sign(by.key if by else key, hashes.SHA256())
     chain = [made, *(by.above if by else ())]
     secret = key.private_bytes(
