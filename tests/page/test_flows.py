@@ -1,0 +1,240 @@
+"""What people do with the inspector, on a real gateway before a real upstream, in a real browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import urllib.request
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from wireglot.testing.live_gateway import LiveGateway
+from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+
+ADMIN = "admin-secret-0123456789"
+EXAMPLES = files("wireglot.cli.examples")
+
+
+def ask(
+    gateway: LiveGateway, *, key: str = "none", agent: str = "claude-cli/2.1.0 (external, cli)", **fields: Any
+) -> None:
+    """The example of a coding agent's conversation, as Claude Code sends it."""
+    body = json.loads(EXAMPLES.joinpath("anthropic", "request.json").read_text(encoding="utf-8"))
+    request = urllib.request.Request(
+        gateway.url + "/v1/messages",
+        json.dumps({**body, **fields}).encode(),
+        {"content-type": "application/json", "user-agent": agent, "x-api-key": key},
+    )
+    with urllib.request.urlopen(request) as answer:
+        answer.read()
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[ScriptedUpstream]:
+    with ScriptedUpstream() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def gateway(upstream: ScriptedUpstream) -> Iterator[LiveGateway]:
+    """Anthropic's clients on a provider that speaks OpenAI Chat; bodies are recorded."""
+    with LiveGateway.before(upstream, "openai-chat", '[providers.demo]\n[trace]\nmode = "all"\n') as found:
+        yield found
+
+
+def newest(page: Page, gateway: LiveGateway) -> None:
+    """Opens the exchange that came last, from the list."""
+    page.goto(gateway.url + "/inspector")
+    page.get_by_role("row").first.click()
+    expect(page.get_by_role("region", name="Client request")).to_be_visible()
+
+
+def test_an_exchange_shows_both_sides_and_what_became_of_what(gateway, opened):
+    ask(gateway)
+    page = opened(gateway.url + "/inspector")
+    expect(page.get_by_role("row").first).to_contain_text("claude-code")
+    newest(page, gateway)
+    client = page.get_by_role("region", name="Client request")
+    sent = page.get_by_role("region", name="Upstream request")
+    client.get_by_text("You are a careful coding agent.").click()
+    expect(sent.locator(".part.lit")).to_contain_text("You are a careful coding agent.")
+    expect(page).to_have_url(re.compile("sel=client-request"))
+    client.get_by_text("I will look at the parser").click()
+    expect(sent.locator(".part.lit").first).to_contain_text("I will look at the parser")
+    expect(client.get_by_text("cache_marker")).to_be_visible()
+    client.get_by_role("button", name="its result ↓").first.click()
+    expect(client.locator(".part.lit")).to_contain_text("tool")
+    for mode in ("JSON", "Raw"):
+        client.get_by_role("button", name=mode).click()
+    expect(client.locator("pre.raw")).to_contain_text('"max_tokens"')
+    expect(page).to_have_url(re.compile("m-client-request=raw"))
+    page.reload()
+    expect(client.locator("pre.raw")).to_contain_text('"max_tokens"')
+
+
+def test_a_stream_is_played_event_by_event_and_its_place_is_an_address(gateway, opened):
+    ask(gateway)
+    page = opened(gateway.url + "/inspector")
+    newest(page, gateway)
+    answer = page.get_by_role("region", name="Client answer")
+    expect(answer.locator(".pane-foot")).to_contain_text("events")
+    page.get_by_label("Time within the exchange").focus()
+    page.keyboard.press("Home")
+    expect(answer.get_by_text("Nothing yet.")).to_be_visible()
+    page.get_by_role("button", name="One event on").click()
+    page.get_by_role("button", name="One event on").click()
+    expect(answer.locator(".pane-foot")).to_contain_text("of")
+    expect(page).to_have_url(re.compile(r"[?&]t=(?!0(&|$))"))
+    here = answer.locator(".pane-foot").inner_text()
+    page.reload()
+    expect(answer.locator(".pane-foot")).to_have_text(here)
+    page.get_by_role("button", name="▶ Play").click()
+    expect(answer.locator(".pane-foot")).not_to_contain_text("of")
+    answer.get_by_role("button", name="Events").click()
+    answer.get_by_role("button", name="message_start").click()
+    expect(answer.get_by_role("tree")).to_contain_text("message_start")
+
+
+def test_a_stream_is_seen_while_it_runs(gateway, upstream, opened):
+    page = opened(gateway.url + "/inspector")
+    expect(page.get_by_role("status").filter(has_text="Live")).to_be_visible()
+    gate = threading.Event()
+    upstream.next(Behaviour(gate=gate, after=4))
+    asking = threading.Thread(target=ask, args=(gateway,), kwargs={"agent": "codex_cli_rs/0.60.0"})
+    asking.start()
+    try:
+        row = page.get_by_role("row").first
+        expect(row).to_contain_text("codex")
+        expect(row.locator(".status-running")).to_be_visible()
+    finally:
+        gate.set()
+        asking.join()
+    expect(row).to_contain_text("200")
+
+
+def test_the_same_request_goes_to_another_model_and_the_answers_are_compared(gateway, opened):
+    ask(gateway)
+    page = opened(gateway.url + "/inspector")
+    newest(page, gateway)
+    page.get_by_role("link", name="Replay …").click()
+    page.get_by_label("Send it to").fill("demo/demo")
+    page.get_by_label("Send it to").press("Enter")
+    expect(page.get_by_role("status").filter(has_text="Goes to")).to_contain_text("demo/demo")
+    page.get_by_role("button", name="Send it and compare").click()
+    expect(page.get_by_role("heading", name="Compare")).to_be_visible()
+    expect(page.get_by_role("row", name="Answered by")).to_contain_text("demo/demo")
+    expect(page.get_by_role("heading", name="Text", exact=True)).to_be_visible()
+
+
+def test_a_request_is_edited_before_it_goes(gateway, opened):
+    ask(gateway, system="Be brief.", tools=[], messages=[{"role": "user", "content": "Say one."}])
+    page = opened(gateway.url + "/inspector")
+    newest(page, gateway)
+    page.get_by_role("link", name="Replay …").click()
+    editor = page.get_by_label("The body that is sent")
+    expect(editor).to_contain_text("Say one.")
+    editor.press("ControlOrMeta+a")
+    page.keyboard.insert_text(
+        '{"model": "any", "max_tokens": 50, "messages": [{"role": "user", "content": "Say two."}]}'
+    )
+    expect(page.get_by_text("≈ changed")).to_be_visible()
+    expect(page.get_by_role("button", name="Send it and compare")).to_be_enabled()
+    page.get_by_role("button", name="Send it and compare").click()
+    page.get_by_role("button", name="Requests").click()
+    expect(page.locator("ins").filter(has_text="two")).to_be_visible()
+
+
+def test_the_playground_follows_what_is_typed_in_any_column(gateway, opened):
+    page = opened(gateway.url + "/inspector/play")
+    gemini = page.get_by_role("region", name="Gemini", exact=True)
+    expect(gemini).to_contain_text("Do my roses need water today?")
+    expect(gemini).to_contain_text("cache_marker")
+    chat = page.get_by_label("OpenAI Chat, request")
+    chat.press("ControlOrMeta+a")
+    page.keyboard.insert_text(
+        '{"model": "m", "seed": 7, "messages": [{"role": "user", "content": "Hello there"}]}'
+    )
+    expect(page.get_by_role("region", name="Anthropic Messages")).to_contain_text("Hello there")
+    expect(page.get_by_role("region", name="Anthropic Messages")).to_contain_text("sampling.seed")
+    chat.press("End")
+    page.keyboard.press("Backspace")
+    expect(page.get_by_role("region", name="OpenAI Chat")).to_contain_text("line 1")
+    expect(gemini).to_contain_text("Hello there")
+    for kind in ("Answer", "Stream"):
+        page.get_by_role("button", name=kind, exact=True).click()
+        expect(gemini).to_contain_text("Water them")
+
+
+def test_a_newcomer_asks_the_demo_model_and_sees_the_exchange(opened):
+    with LiveGateway() as fresh:
+        page = opened(fresh.url + "/inspector")
+        expect(page.get_by_role("heading", name="Nothing has come in yet")).to_be_visible()
+        expect(page.get_by_text("ANTHROPIC_BASE_URL")).to_be_visible()
+        page.get_by_role("button", name="Ask the demo model").click()
+        expect(page.get_by_role("heading", name="No bodies of this exchange")).to_be_visible()
+        page.get_by_role("button", name="Record bodies").click()
+        expect(page.get_by_role("button", name="Recording until")).to_be_visible()
+        page.goto(fresh.url + "/inspector/setup")
+        page.get_by_role("button", name="Ask the demo model").click()
+        expect(page.get_by_role("region", name="Client answer")).to_be_visible()
+        expect(page.get_by_role("region", name="Client answer")).to_contain_text("assistant")
+
+
+def test_turns_of_a_session_are_one_conversation_and_figures_add_up(gateway, opened):
+    for _ in range(2):
+        ask(gateway, metadata={"user_id": "user_x_account__session_0b1c2d3e-0000-4000-8000-000000000001"})
+    page = opened(gateway.url + "/inspector/conversations")
+    page.get_by_role("button", name="claude-code").first.click()
+    expect(page.locator(".turn")).not_to_have_count(0)
+    page.goto(gateway.url + "/inspector/dash")
+    expect(page.get_by_role("heading", name="Time to the first token")).to_be_visible()
+    expect(page.locator("canvas").first).to_be_visible()
+    with page.expect_download() as started:
+        page.get_by_role("link", name="CSV").click()
+    assert b"," in started.value.path().read_bytes()
+
+
+def test_an_exchange_is_exported_and_copied_as_a_command(gateway, opened):
+    ask(gateway)
+    page = opened(gateway.url + "/inspector")
+    newest(page, gateway)
+    with page.expect_download() as started:
+        page.get_by_role("link", name="Export").click()
+    assert started.value.path().stat().st_size > 1000
+    # What is copied cannot be read again: the page's policy lets nobody read the clipboard.
+    page.evaluate("navigator.clipboard.writeText = async text => { window.copied = text }")
+    page.get_by_role("button", name="Copy as curl").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    command = page.evaluate("window.copied")
+    assert command.startswith("curl ")
+    assert "$WIREGLOT_KEY" in command
+
+
+def test_with_keys_one_signs_in_and_a_key_sees_its_own_exchanges_only(opened):
+    with LiveGateway(f'[server]\nadmin_secret = "{ADMIN}"\n[providers.demo]\n') as closed:
+        page = opened(closed.url + "/inspector/keys")
+        if page.get_by_label("Secret or key").count() == 0:
+            expect(page.get_by_text("with the admin secret")).to_be_visible()
+        page.get_by_label("Secret or key").fill("wrong-secret-0123456789")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert")).to_be_visible()
+        page.get_by_label("Secret or key").fill(ADMIN)
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("button", name="New key").click()
+        page.get_by_label("Name").fill("team-a")
+        page.get_by_label("Cost a day").fill("5")
+        page.get_by_role("button", name="Make it").click()
+        secret = page.locator(".secret").inner_text()
+        expect(page.get_by_role("row", name="team-a")).to_contain_text("active")
+        ask(closed, key=secret, model="demo")
+        page.get_by_role("button", name="Sign out").click()
+        page.goto(closed.url + "/inspector")
+        page.get_by_label("Secret or key").fill(secret)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_text("1 exchange", exact=True)).to_be_visible()
+        expect(page.get_by_text("key team-a")).to_be_visible()
