@@ -139,7 +139,7 @@ class ClientConnection(asyncio.Protocol):
         if len(body) <= _JOINED_BYTES:
             self._transport.write(head + body)
         else:
-            # Not `writelines`: asyncio's own loop does not pause for it before 3.12.9, 3.13.2 (CVE-2024-12254).
+            # Not `writelines`: asyncio's loop does not pause for it before 3.12.9, 3.13.2 (CVE-2024-12254).
             self._transport.write(head)
             self._transport.write(body)
         return answer
