@@ -211,3 +211,17 @@ def test_a_json_object_without_a_secret_field_is_a_secret_as_a_whole():
 def test_a_hostile_text_takes_no_more_than_its_length():
     text = "eyJ" * 20_000 + " authorization:" + " " * 60_000
     assert Redactor([PLAIN]).text(text) == text
+
+
+@pytest.mark.parametrize("between", [b'", "', b"A" * 40, b" "])
+def test_what_looks_like_a_key_is_found_anywhere_in_megabytes(between: bytes) -> None:
+    keys = [b"sk-" + b"k1" * 12, b"AIza" + b"k2" * 12, b"x-api-key: " + b"k3" * 12, b"Bearer " + b"k4" * 12]
+    filler = between * (300_000 // len(between))
+    clean = Redactor().data(filler + filler.join(b" " + key + b" " for key in keys) + filler)
+    assert clean.count(b"[redacted]") == len(keys)
+    assert not any(word * 2 in clean for word in (b"k1", b"k2", b"k3", b"k4"))
+
+
+def test_a_long_text_without_secrets_is_the_same_object() -> None:
+    text = b'{"task-key": [1, 2]}, ' * 20_000
+    assert Redactor().data(text) is text

@@ -16,7 +16,7 @@ import base64
 import html
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from struct import Struct
 from typing import Final
 from urllib.parse import quote, quote_plus
@@ -72,6 +72,14 @@ _NAMED: Final = re.compile(
     rb"(?P<value>[^\s\"'&<>,;\\{}()]+)"
 )
 _NAMES: Final = (b"bearer", b"basic", b"key", b"authorization", b"token=", b"auth=")
+_NAMES_FROM: Final = {
+    b"bearer": 0, b"basic": 0, b"authorization": 0, b"key": len(b"x-goog-api-"), b"token=": len(b"?access_"),
+    b"auth=": len(b"?"),
+}  # fmt: skip
+"""How far before each of them a name may begin."""
+_STRETCH_END: Final = re.compile(rb"[,{}()<>]")
+_LONG_BYTES: Final = 32 * 1024
+_BYTES_OF_A_PLACE: Final = 200
 _NAMED_FIELD: Final = re.compile(r"(?i)(?:private_key|private_key_id|secret|token|password|api_key)$")
 
 
@@ -132,6 +140,12 @@ class Redactor:
 
 
 def _without_patterns(data: bytes) -> bytes:
+    if len(data) > _LONG_BYTES:
+        return _long_without_patterns(data)
+    return _all_patterns(data)
+
+
+def _all_patterns(data: bytes) -> bytes:
     for triggers, pattern in _PATTERNS:
         for trigger in triggers:
             if trigger in data:
@@ -139,6 +153,57 @@ def _without_patterns(data: bytes) -> bytes:
                 break
     lower = data.lower()
     return _NAMED.sub(_mask_value, data) if any(name in lower for name in _NAMES) else data
+
+
+def _long_without_patterns(data: bytes) -> bytes:
+    """The same, a stretch at a time: one search through megabytes is one call, for which all other threads
+    wait. No match holds one of the letters that end a stretch."""
+    out: list[bytes] = []
+    at = 0
+    while at < len(data):
+        cut = _STRETCH_END.search(data, at + _LONG_BYTES // 2)
+        end = cut.end() if cut is not None else len(data)
+        stretch = data[at:end]
+        out.append(_without_patterns(stretch) if len(stretch) <= _LONG_BYTES else _unbroken(stretch))
+        at = end
+    clean = b"".join(out)
+    return data if clean == data else clean
+
+
+def _unbroken(data: bytes) -> bytes:
+    """A long stretch is a picture, mostly: it is looked at only where a match may begin."""
+    lower = data.lower()
+    places = sum(data.count(trigger) for triggers, _ in _PATTERNS for trigger in triggers)
+    if (places + sum(map(lower.count, _NAMES))) * _BYTES_OF_A_PLACE > len(data):
+        return _all_patterns(data)
+    for triggers, pattern in _PATTERNS:
+        for trigger in triggers:
+            data = _replaced(data, pattern, data, trigger, 0, lambda found: MASK)
+    for name, before in _NAMES_FROM.items():
+        data = _replaced(data, _NAMED, data.lower(), name, before, _mask_value)
+    return data
+
+
+def _replaced(
+    data: bytes,
+    pattern: re.Pattern[bytes],
+    looked_in: bytes,
+    trigger: bytes,
+    before: int,
+    instead: Callable[[re.Match[bytes]], bytes],
+) -> bytes:
+    """What begins at most `before` in front of a trigger."""
+    out: list[bytes] = []
+    end = 0
+    at = looked_in.find(trigger)
+    while at >= 0:
+        begin = max(end, at - before)
+        found = next(filter(None, (pattern.match(data, start) for start in range(begin, at + 1))), None)
+        if found is not None:
+            out += (data[end : found.start()], instead(found))
+            end = found.end()
+        at = looked_in.find(trigger, max(at + 1, end))
+    return b"".join((*out, data[end:])) if out else data
 
 
 def _mask_value(found: re.Match[bytes]) -> bytes:
