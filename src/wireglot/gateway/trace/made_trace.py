@@ -23,7 +23,8 @@ _SHORTEST_STEP_MS: Final = 0.05
 
 def made_trace(recording: Recording, redactor: Redactor, worker: str) -> Trace:
     record, request = recording.record, recording.request
-    scrub = Scrubber(redactor, request.headers, request.url)
+    body = b"".join(data for _, data in request.pieces)
+    scrub = Scrubber(redactor, request.headers, request.url, body)
     row = scrubbed_row(row_of(record, worker), scrub, redactor)
     return Trace(
         version=__version__,
@@ -39,7 +40,7 @@ def made_trace(recording: Recording, redactor: Redactor, worker: str) -> Trace:
 
 def scrubbed_row(row: Row, scrub: Scrubber, redactor: Redactor) -> Row:
     row = told(mended(row), redactor)
-    texts = {name: scrub.text(getattr(row, name)) for name in ("session", "asked", "path", "error")}
+    texts = {name: scrub.text(getattr(row, name)) for name in ("agent", "session", "asked", "path", "error")}
     return msgspec.structs.replace(row, **texts)
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qsl
+
+import msgspec
 
 from wireglot.http.redaction import MASK, Redactor
 
 _SECRET_HEADER: Final = re.compile(
-    r"(?i)auth|secret|cookie|password|credential|x-wireglot-admin|(?:key|token|signature)$"
+    r"(?i)auth|secret|cookie|password|credential|x-wireglot-admin|jwt|(?:keys?|tokens?|signature|assertion)$"
 )
 _NO_SECRET: Final = frozenset({"idempotency-key"})
 _SECRET_FIELD: Final = re.compile(r"(?i)(?:key|token|secret|password|auth|signature|credential|sig)$")
@@ -22,15 +25,25 @@ _WORDS: Final = re.compile(
 """What a model says, in the events of any dialect. Nothing of it is tried twice: otherwise a picture in one
 event would take two hundred times its size, and the interpreter from everybody for seconds."""
 _SCHEME: Final = re.compile(r"(?i)(bearer|basic|digest|negotiate)\s+")
+_SERVER_TOKEN: Final = re.compile(
+    rb'"(?:authorization_token|authorization)"\s*:\s*(?P<text>"[^"\\]*+(?:\\.[^"\\]*+)*+")'
+)
+_SERVERS: Final = b'"mcp'
+_SERVER_KIND: Final = "mcp"
+_TELLING: Final = frozenset({"accept", "accept-language", "content-type", "user-agent"})
+"""Headers for a tool server that are no secret, whoever names them."""
 
 
 class Scrubber:
     """For one exchange: the secrets of the configuration, and the credentials that this request brought. A
     client's key is known to nobody by its value, but for the request that brings it."""
 
-    def __init__(self, redactor: Redactor, headers: Iterable[tuple[str, str]], url: str) -> None:
+    def __init__(
+        self, redactor: Redactor, headers: Iterable[tuple[str, str]], url: str, body: bytes = b""
+    ) -> None:
         brought = {_SCHEME.sub("", value) for name, value in headers if is_secret(name)}
         brought |= {value for name, value in _fields(url) if _SECRET_FIELD.search(name)}
+        brought |= {_SCHEME.sub("", value) for value in _for_servers(body)}
         self._redactor = redactor
         self._own = Redactor({value for value in brought if value})
 
@@ -84,6 +97,31 @@ class Scrubber:
 
 def is_secret(header: str) -> bool:
     return _SECRET_HEADER.search(header) is not None and header not in _NO_SECRET
+
+
+def _for_servers(body: bytes) -> set[str]:
+    """What a request has its provider show to tool servers: tokens, and headers of any name."""
+    found = set()
+    for field in _SERVER_TOKEN.finditer(body):
+        with contextlib.suppress(msgspec.DecodeError):
+            found.add(msgspec.json.decode(field["text"], type=str))
+    if _SERVERS not in body:
+        return found
+    try:
+        tools = msgspec.json.decode(body, type=_Asked).tools
+    except msgspec.DecodeError:  # cut short, or none of ours
+        return found
+    for tool in tools if isinstance(tools, list) else []:
+        if isinstance(tool, dict) and tool.get("type") == _SERVER_KIND:
+            headers = tool.get("headers")
+            for name, value in headers.items() if isinstance(headers, dict) else ():
+                if isinstance(value, str) and name.lower() not in _TELLING:
+                    found.add(value)
+    return found
+
+
+class _Asked(msgspec.Struct):
+    tools: Any = None
 
 
 def _fields(url: str) -> list[tuple[str, str]]:
