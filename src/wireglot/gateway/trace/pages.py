@@ -13,6 +13,7 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.headers import identity
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import InspectorHandler, Viewer
+from wireglot.gateway.trace.in_turn import InTurn
 from wireglot.gateway.trace.live import Live
 from wireglot.gateway.trace.pictures import NoPicture, picture
 from wireglot.gateway.trace.traces import Traces
@@ -42,6 +43,8 @@ class TracePages:
         self._traces = traces
         self._find_losses = find_losses
         self._live = Live(traces, is_draining)
+        self._searching = InTurn(1)
+        self._telling = InTurn(2)
 
     def handlers(self) -> Mapping[str, InspectorHandler]:
         return {
@@ -82,7 +85,7 @@ class TracePages:
     async def _searched(self, wanted: Wanted, text: str, limit: int) -> tuple[list[Row], bool]:
         """Rows whose words hold the text, or whose bodies do; whether there may be more of them."""
         rows = await self._traces.listed(msgspec.structs.replace(wanted, limit=_SEARCHED_ROWS))
-        return await asyncio.to_thread(self._search, rows, text, limit)
+        return await self._searching.do(lambda: self._search(rows, text, limit))
 
     def _search(self, rows: list[Row], text: str, limit: int) -> tuple[list[Row], bool]:
         found: list[Row] = []
@@ -119,7 +122,8 @@ class TracePages:
             raise RequestError("not_found", told, code="exchange_not_found")
         trace = await self._traces.trace(id) if row.recorded else None
         if trace is not None:
-            trace = await asyncio.to_thread(with_told, trace)
+            recorded = trace
+            trace = await self._telling.do(lambda: with_told(recorded))
         return row, trace
 
     async def _recorded(self, page: PageRequest, viewer: Viewer) -> Trace:
