@@ -68,7 +68,9 @@ def test_an_endpoint_that_keeps_every_rule_has_the_whole_score_and_reports_witho
 
 def test_a_key_that_the_endpoint_repeats_is_not_repeated(tmp_path: Path) -> None:
     def echoing(request: Recorded) -> Behaviour:
-        return Behaviour(status=400, body=b'{"error":{"type":"x","message":"bad key %s"}}' % KEY.encode())
+        body = b'{"error":{"type":"x","message":"bad key %s"}}' % KEY.encode()
+        headers = (("content-type", f"application/json; for={KEY}"), ("x-wireglot-losses", KEY))
+        return Behaviour(status=400, headers=headers, body=body)
 
     with ScriptedUpstream(decide=echoing) as upstream:
         files = ("--json", str(tmp_path / "r.json"), "--html", str(tmp_path / "r.html"), "--all")

@@ -84,7 +84,12 @@ def rows_of(cases: Sequence[Case], findings: Sequence[Finding], key: str) -> tup
 def _row(case: Case, finding: Finding, scrub: Callable[[str], str]) -> Row:
     exchanges = tuple(
         msgspec.structs.replace(
-            each, request=scrub(each.request), answer=scrub(each.answer), path=scrub(each.path)
+            each,
+            request=scrub(each.request),
+            answer=scrub(each.answer),
+            path=scrub(each.path),
+            kind=scrub(each.kind),
+            left_out=tuple(map(scrub, each.left_out)),
         )
         for each in finding.exchanges
     )

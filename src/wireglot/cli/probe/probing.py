@@ -19,6 +19,7 @@ from wireglot.cli.probe.printed import Bar, print_list, print_report, print_sent
 from wireglot.cli.probe.selection import NoSuchCase, selected
 from wireglot.cli.remote_gateway import UnusableKey, usable_key
 from wireglot.cli.telling import complain, say
+from wireglot.http.redaction import Redactor
 from wireglot.probe.case import Case
 from wireglot.probe.endpoint import HttpEndpoint, UnusableUrl, root_of
 from wireglot.probe.html_report import page
@@ -87,7 +88,8 @@ def _probe(arguments: argparse.Namespace) -> int:
         rehearsal = rehearse(cases, wire, model)
         price = price_at(root, model)
         purse = Purse(budget, price, rehearsal.parts, ledger)
-        what = f"{root}, {wire.name}, model {one_line(model)}: {count(len(cases), 'case')}"
+        named = one_line(Redactor([key] if key else [], []).text(model))
+        what = f"{root}, {wire.name}, model {named}: {count(len(cases), 'case')}"
         print(f"{what}, {bound(rehearsal, price)}\n", flush=True)
         if must_agree:
             _agree()
@@ -175,15 +177,14 @@ def _report(
     *,
     complete: bool,
 ) -> Report:
-    from wireglot.http.redaction import Redactor
-
+    scrub = Redactor([key] if key else [], []).text
     date = time.strftime("%Y-%m-%d", time.gmtime())
     entry = catalog_entry(root, dialect, model, ledger, date=date, version=f"wireglot {__version__}")
     return Report(
         wireglot=__version__,
         endpoint=root,
         dialect=dialect,
-        model=model,
+        model=scrub(model),
         date=date,
         complete=complete,
         score=score_of(cases, findings),
@@ -191,7 +192,7 @@ def _report(
         requests=ledger.requests,
         input_tokens=ledger.input,
         output_tokens=ledger.output,
-        catalog=Redactor([key] if key else [], []).text(entry),
+        catalog=scrub(entry),
         cases=rows_of(cases, findings, key),
     )
 
