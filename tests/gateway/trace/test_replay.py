@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.gateway.faults.faults_kit import BY_NAME, ask
+from tests.gateway.faults.faults_kit import BY_NAME, ask, post
 from tests.gateway.trace.trace_kit import Document, Stage, id_of, stage, text_of
+from tests.waiting import wait_until
 from wireglot.wire.json import decode
 
 A, C, R, G = (BY_NAME[name] for name in ("anthropic", "openai-chat", "openai-responses", "gemini"))
@@ -94,3 +97,19 @@ def test_a_change_without_the_token_is_refused(made: Stage) -> None:
     connection.request("POST", "/inspector/api/replay", b'{"id": "x"}', {"content-type": "application/json"})
     assert connection.getresponse().status == 403
     connection.close()
+
+
+def test_a_key_is_told_no_price_of_what_it_may_not_ask() -> None:
+    key = "alice-key-0123456789abcdef"
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    table = f'[keys.alice]\nhash = "sha256:{digest}"\nmodels = ["openai-chat-up/*"]\n'
+    with stage(more=lambda upstream: table) as kept:
+        id = id_of(ask(kept.gateway, A, "openai-chat-up/m1", headers={"x-api-key": key}))
+        headers = {"x-api-key": key, "content-type": "application/json"}
+
+        def priced(to: str) -> int:
+            asked = json.dumps({"id": id, "to": to, "dry": True}).encode()
+            return post(kept.gateway.port, "/inspector/api/replay", asked, headers).status
+
+        wait_until(lambda: priced("openai-chat-up/m1") == 200)
+        assert priced("gemini-up/m1") == 403

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, dialect_name, names, surface
+from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError, told
 from wireglot.gateway.inspector.ask_page import AGENT, Submit
@@ -47,6 +48,7 @@ class ReplayPage:
         document = _document(fields.get("body"), trace, spoken)
         incoming = _incoming(page, spoken, model, document, stream=trace.row.stream)
         if fields.get("dry"):
+            check_permitted(page.caller.key, model)
             page.send(_estimate(page, viewer, spoken, model, document))
             return
         reply = CollectedReply(_ERROR_BYTES_MOST)
